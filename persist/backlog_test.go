@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A hangingStore is a store whose journal writer hangs after its first tick, as on a hung disk,
-// until released.
+// A hangingStore is a store whose journal writer hangs after its first tick, as on a hung disk. The
+// test ends the hang.
 type hangingStore struct {
 	*persist.Store
 	world *storetest.World

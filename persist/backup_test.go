@@ -115,7 +115,7 @@ func TestBackup_IndependentStore(t *testing.T) {
 	require.NoError(t, v.Backup(storetest.Background, to))
 	require.Equal(t, digests[10], storetest.Persistent(opened(t, to).World))
 	w := storetest.New(0)
-	// The copy has the whole history.
+	// The copy also leads to the older ticks.
 	s := storetest.Open(t, to, w, persist.Options{At: "3"})
 	require.Equal(t, digests[3], storetest.Persistent(w.World))
 	w.Fill(1)
@@ -166,13 +166,14 @@ func TestBackup_OnlyDurableTicks(t *testing.T) {
 		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	// Everything is in the file; report it as not durable.
+	// Sync writes all records to the file. The function passed to Backup reports only three as
+	// durable.
 	require.NoError(t, s.Journal().Sync(storetest.Background))
 	to := filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, durable, storetest.Persistent(opened(t, to).World))
 
-	storetest.SnapshotOf(t, s) // A snapshot of a later record than the backup copies.
+	storetest.SnapshotOf(t, s) // The backup must not copy this snapshot of a later record.
 	to = filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, []string{"snapshots/00000001.snap"}, storetest.Snapshots(t, to))
@@ -328,7 +329,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return f.File.WriteAt(b, offset)
 }
 
-// Wherever a backup stops, the files it leaves are refused or are a complete store.
+// Wherever a backup stops, Open refuses the copied files or they are a complete store.
 func TestBackup_Unfinished(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The commits that follow BeginSnapshot finish the snapshot. The files it names are enough to read
-// the state, also when they are copied elsewhere.
+// The commits that follow BeginSnapshot finish the snapshot. The files in its result are enough to
+// read the state, also when they are copied elsewhere.
 func TestBeginSnapshot_NamesNeededFiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	mem, w := disktest.New(), storetest.HostileBase(t)
@@ -35,7 +35,7 @@ func TestBeginSnapshot_NamesNeededFiles(t *testing.T) {
 			require.Equal(t, begins, begun, "one at a time")
 		}
 		require.Len(t, ended, 0, "it waits for nothing")
-		// These commits must not go back, because that would abandon the snapshot.
+		// These ticks must not rewind the world, because a rewind would abandon the snapshot.
 		for s.Snapshotting() {
 			w.Seed.Set(storetest.Seed(rng.Uint32()))
 			require.NoError(t, s.Commit())

@@ -21,8 +21,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A boundRun runs a random program on a store with some retention, and remembers everything it
-// wrote.
+// A boundRun runs a random program on a store with some retention, and records every state that the
+// program commits.
 type boundRun struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -32,7 +32,7 @@ type boundRun struct {
 
 	world   *storetest.World
 	store   *persist.Store
-	states  map[uint64]boundState // By record.
+	states  map[uint64]boundState // Committed states by record.
 	named   map[string]ecs.Digest
 	newest  uint64 // The last record.
 	marks   int    // Number of ticks with marks.
@@ -49,7 +49,7 @@ type boundState struct {
 	digest       ecs.Digest
 }
 
-// retentions returns retentions that differ as much as possible.
+// retentions returns retentions with very different settings. bytes is a bound for some of them.
 func retentions(bytes int64) []persist.Retention {
 	return []persist.Retention{
 		{}, {Bytes: bytes}, {Bytes: 1}, {Last: 2}, {Ticks: 30}, {Age: 40 * time.Minute}, {KeepAll: true},
@@ -58,9 +58,9 @@ func retentions(bytes int64) []persist.Retention {
 	}
 }
 
-// After each snapshot, with any retention: required data exists, and requested data exists unless
-// the bound removed it. The bound holds unless required data exceeds it. All states that the store
-// reports can be read and are correct.
+// Whatever the retention is, required data exists after each snapshot, and requested data exists
+// unless the bound removed it. The bound holds unless required data exceeds it. All states that the
+// store reports can be read and are correct.
 func TestRetention_BoundIsKept(t *testing.T) {
 	const bytes = 160 << 10
 	for i, retain := range retentions(bytes) {
@@ -150,7 +150,7 @@ func (r *boundRun) step() {
 	}
 }
 
-// commit ends a tick and remembers it.
+// commit ends a tick and records its state.
 func (r *boundRun) commit() {
 	r.t.Helper()
 	r.now = r.now.Add(time.Minute)
@@ -175,7 +175,7 @@ func (r *boundRun) somewhere() string {
 	return fmt.Sprintf("record:%d", way[r.rng.IntN(len(way))])
 }
 
-// look compares the store with what was written.
+// look compares the store with the states that the program committed.
 func (r *boundRun) look() {
 	r.t.Helper()
 	require.NoError(r.t, r.store.Sync(storetest.Background))
@@ -192,7 +192,8 @@ func (r *boundRun) look() {
 	r.at(v, v.Head(), r.states[v.Head()].digest)
 	r.lookAtNames(v)
 	if r.world.Raw().Seq() != r.newest {
-		// The world went back and has not continued: a crash leads to the state before.
+		// The world went back and no tick continues its state, so a crash leads to the newest
+		// state.
 		return
 	}
 	r.lookAtBound(kept)
@@ -254,7 +255,7 @@ func (r *boundRun) lookAtNames(v *inspect.View) {
 	}
 }
 
-// lookAtMusts checks that the data that stays despite the bound exists.
+// lookAtMusts checks that the data exists that retention keeps despite the bound.
 func (r *boundRun) lookAtMusts(v *inspect.View) {
 	r.t.Helper()
 	for seq := r.world.Raw().Seq(); ; seq = r.states[seq].parent {
@@ -347,7 +348,7 @@ func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
 		if err == nil {
 			_, err = v.At(storetest.Background, seq)
 		}
-		if err == nil { // A snapshot that was kept for its name or a period leads there.
+		if err == nil { // A snapshot that is named or begins a period leads there.
 			continue
 		}
 		require.ErrorIs(r.t, err, persist.ErrNotFound)
@@ -438,18 +439,18 @@ func TestRetention_AboveDefaultBound(t *testing.T) {
 	require.Positive(t, removed)
 }
 
-// If the past is limited, a copy takes few ticks, because the ticks during the copy count towards
-// the limit.
+// If retention limits the data, a copy takes few ticks, because the limit includes the ticks during
+// the copy.
 func TestSnapshot_PaceWithLimitedPast(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		retain persist.Retention
-		// Commits that a copy of 4 MiB takes after the one that begins it, while each tick journals
-		// 4 MiB.
+		// Number of commits that finish a copy of 4 MiB, without the one that begins it. Each tick
+		// journals 4 MiB.
 		commits int
 	}{
-		"bytes": {persist.Retention{Bytes: 128 << 20}, 2}, // A share is 8 MiB.
-		"last":  {persist.Retention{Last: 1}, 1},          // 6 MiB are between two snapshots.
+		"bytes": {persist.Retention{Bytes: 128 << 20}, 2}, // A 16th of Bytes is 8 MiB.
+		"last":  {persist.Retention{Last: 1}, 1},          // 6 MiB per snapshot.
 		"ticks": {persist.Retention{Ticks: 9}, 1},
 		"all":   {persist.Retention{KeepAll: true}, 4},
 	} {
@@ -472,8 +473,8 @@ func TestSnapshot_PaceWithLimitedPast(t *testing.T) {
 				commit()
 			}
 			commits := 0
-			// If the snapshot is written by the end of the commit that copied its last part, the
-			// next one begins there.
+			// If the snapshot is written before the commit that copied its last part ends, the next
+			// snapshot begins in the same commit.
 			for number := s.Copied(); s.Copied() == number; commits++ {
 				commit()
 			}
@@ -484,7 +485,7 @@ func TestSnapshot_PaceWithLimitedPast(t *testing.T) {
 	}
 }
 
-// The snapshot after a conversion removes nothing from such a store either.
+// The snapshot after a conversion removes nothing from a store above the default bound either.
 func TestRetention_ConvertedAboveDefaultBound(t *testing.T) {
 	t.Parallel()
 	type small struct{ X, Y int32 }

@@ -26,8 +26,8 @@ func headOf(t testing.TB, dir string) (uint64, ecs.Digest) {
 	return v.Head(), im.Digest()
 }
 
-// Branching returns a closed store of ten ticks with a snapshot at the seventh, and the digests by
-// record.
+// Branching returns a closed store of ten ticks with a snapshot at the seventh tick, and the digest
+// of each record.
 func Branching(t testing.TB) (string, map[uint64]ecs.Digest) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -127,7 +127,7 @@ func TestOpen_PointNotFound(t *testing.T) {
 	_, err := persist.Open(storetest.Background, fresh, w.World, persist.Options{At: "3"})
 	require.ErrorIs(t, err, persist.ErrNotFound)
 	require.Empty(t, storetest.FilesOf(t, fresh, "*/*"))
-	// The directory still counts as new.
+	// After the failed Open, the directory still has no store.
 	s := storetest.Open(t, fresh, w, persist.Options{})
 	require.True(t, s.Report().Fresh)
 	storetest.CloseStore(t, s)
@@ -155,7 +155,8 @@ func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
 	require.Equal(t, digests[10], im.Digest())
 }
 
-// Snapshots on an abandoned branch lead to no tick of this one, so they do not count as required.
+// Snapshots on an abandoned branch lead to no tick of the current branch, so retention does not
+// count them as required.
 func TestRetention_AbandonedBranch(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
@@ -169,8 +170,8 @@ func TestRetention_AbandonedBranch(t *testing.T) {
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(opened(t, dir).World))
 }
 
-// A component that was registered after the point is not on the branch. The branch's own components
-// may reuse its number.
+// A component that was registered after the branching point is not on the branch. Another component
+// of the branch may reuse its number.
 func TestBranch_ComponentsOfItsPoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
@@ -265,9 +266,10 @@ func TestOpen_AtOlderTickPastDamage(t *testing.T) {
 	require.ErrorIs(t, s.Report().Skipped[0], persist.ErrCorrupt)
 	crashed := storetest.CopyDir(t, dir)
 	_, err = persist.Open(storetest.Background, crashed, storetest.New(0).World, persist.Options{})
-	require.ErrorIs(t, err, persist.ErrCorrupt) // The head is still undecided.
+	// Without a new tick, the damaged head stays the head.
+	require.ErrorIs(t, err, persist.ErrCorrupt)
 	elsewhere := storetest.New(0)
-	// This works although the store was not closed.
+	// Opening at an older state works although the store was not closed.
 	storetest.CloseStore(t, storetest.Open(t, crashed, elsewhere, persist.Options{At: "record:8"}))
 	require.Equal(t, digests[8], storetest.Persistent(elsewhere.World))
 	w.Fill(1)

@@ -13,7 +13,7 @@ import (
 
 // BenchmarkBudgetLargeRows measures ticks that write to large rows, from the first write until the
 // rows are encoded into the journal's buffer and summed. The limit copies and sums the whole rows,
-// which is the least that a tick with whole rows takes.
+// which is the minimum work of a tick that writes whole rows.
 func BenchmarkBudgetLargeRows(b *testing.B) {
 	type tiles struct{ Cells [256][256]uint8 }
 	type chunk struct{ Cells [64][64]uint8 }
@@ -32,7 +32,7 @@ func BenchmarkBudgetLargeRows(b *testing.B) {
 	}
 	for _, c := range []struct {
 		name   string
-		size   int // Of all rows written.
+		size   int // Bytes of all rows written.
 		budget float64
 		write  func()
 	}{

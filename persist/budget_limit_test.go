@@ -15,17 +15,18 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// This file has the limit for snapshots, saves and loads. Hand-written code writes a world of one
-// component to a file and reads it back. The code knows the types, so the file describes nothing
-// and no other program can read it. The file shares nothing with other files. Damage is detected
-// but not located.
+// This file is the limit in the budgets of snapshots, saves and loads. Hand-written code writes a
+// world of one component to a file and reads it back. The code knows the types, so the file
+// describes nothing and no other program can read it. The file shares nothing with other files.
+// Damage is detected but not located.
 
 // limitPage is how many bytes each checksum covers.
 const limitPage = 64 << 10
 
 // A limitFile holds the entities and the values of a world in row order. The checksums of all pages
-// are at the end. Sparse arrays are derived from it. A file that is loaded begins with the name of
-// each index. So entities without components exist, and new entities get unused names.
+// are at the end. Loading builds sparse arrays from the entities. A file for loading begins with
+// the entity at each index. So entities without components exist, and a new entity gets an unused
+// ID.
 type limitFile struct {
 	name string
 	buf  []byte // Reused buffer for the copy.
@@ -41,7 +42,7 @@ func (l *limitFile) save(b *testing.B, s *ecs.Storage[point]) {
 	l.publish(b, bytesOf(s.Entities()), bytesOf(s.Values()))
 }
 
-// saveNamed writes the rows of s and the names of w, whose entities are all alive.
+// saveNamed writes the entity at each index of w and the rows of s. All entities of w are alive.
 func (l *limitFile) saveNamed(b *testing.B, w *ecs.World, s *ecs.Storage[point]) {
 	names := make([]ecs.Entity, w.Len())
 	for _, e := range w.Entities() {
@@ -83,8 +84,8 @@ func (l *limitFile) publish(b *testing.B, parts ...[]byte) {
 	}
 }
 
-// A limitWorld is the result of loading: a sparse set and the names of entities, by index. That is
-// 36 bytes a row. A World has 40 and some bits, because it keeps the living entities together.
+// A limitWorld is the result of loading: a sparse set, and the entity at each index. That is 36
+// bytes a row. A World has 40 and some bits, because it keeps the living entities together.
 type limitWorld struct {
 	names    []ecs.Entity
 	sparse   []uint32

@@ -12,9 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// BenchmarkBudgetShow measures ecsdump show for one entity, from opening a save of a million
-// entities on. The limit is 100 ms. A larger save needs no more reads, so a small one is enough.
-// The memory is the total allocated.
+// BenchmarkBudgetShow measures ecsdump show for one entity of a save of a million entities,
+// including the opening. The limit is 100 ms. A larger save needs no more reads, so a million
+// entities are enough. The reported memory is the sum of all allocations.
 func BenchmarkBudgetShow(b *testing.B) {
 	const entities, limit = 1_000_000, 100 * time.Millisecond
 	save := filepath.Join(b.TempDir(), "save")

@@ -32,9 +32,9 @@ func mustSnapshot(b *testing.B, s *persist.Store) persist.SnapshotResult {
 }
 
 // BenchmarkBudgetSnapshot measures a full snapshot of a million rows of 16 bytes. The limit is
-// hand-written code that also copies the rows before the next tick and sums them: a limitFile. It
-// also measures a snapshot after a hundredth of the rows, contiguous, was written, in bytes and
-// time. The limit is a full snapshot, plus a constant for the file around the pages.
+// hand-written code that also copies the rows before the next tick and sums them: a limitFile. The
+// benchmark also measures bytes and time of a snapshot after a contiguous hundredth of the rows was
+// written. It compares these with a full snapshot, without the constant bytes around the pages.
 func BenchmarkBudgetSnapshot(b *testing.B) {
 	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 	write := func() {

@@ -147,7 +147,7 @@ func BenchmarkBudgetCommit(b *testing.B) {
 	}
 }
 
-// filled returns n bytes with memory of their own. Untouched memory would map to one page of zeros,
+// filled returns n bytes that were written once. Unwritten memory would map to one page of zeros,
 // which is always in the nearest cache.
 func filled(n int) []byte { return bytes.Repeat([]byte{1}, n) }
 
@@ -286,7 +286,7 @@ func BenchmarkBudgetReplay(b *testing.B) {
 			if im.Digest() != w.Digest() {
 				b.Fatal("replay led to another state")
 			}
-			reportBudget(b, ours, time.Duration(updates)*100, 1) // Nanoseconds.
+			reportBudget(b, ours, time.Duration(updates)*100, 1) // 100 ns for each update.
 			b.ReportMetric(float64(updates)/ours.Seconds()/1e6, "Mrows/s")
 		})
 	}
@@ -315,7 +315,7 @@ type (
 )
 
 // BenchmarkLoadMixed loads a save of components of 4, 16 and 64 bytes and of strings. It has no
-// budget. Bytes are those of the file.
+// budget. The reported bytes are those of the file.
 func BenchmarkLoadMixed(b *testing.B) {
 	register := func() (*ecs.World, func(i int, e ecs.Entity)) {
 		w := ecs.NewWorld(ecs.Options{})

@@ -22,8 +22,8 @@ var budgetTicks = flag.Int("ticks", 600, "the `number` of ticks that BenchmarkBu
 // thousand entities. There are 60 ticks a second, an fsync every 100 ms, and one snapshot after
 // another. The result is the time of writing and Commit minus the median time in a world without a
 // store, whose ticks run in turns. The limits are a millisecond for the median and four for the
-// worst tick. One tick of a hundred is also compared in full with two stores without snapshots. For
-// one of them, hand-written code copies all rows.
+// worst tick. The 99th percentile is also compared with two other runs. One has a store without
+// snapshots. In the other one, hand-written code copies all rows instead.
 func BenchmarkBudgetTick(b *testing.B) {
 	measured := map[snapshotMode]tickTimes{}
 	measure := func(b *testing.B, how snapshotMode) tickTimes {
@@ -52,28 +52,28 @@ func BenchmarkBudgetTick(b *testing.B) {
 	})
 }
 
-// A snapshotMode says when snapshots are taken of the timed world.
+// A snapshotMode says how and when the timed world gets snapshots.
 type snapshotMode int
 
 const (
 	never  snapshotMode = iota
-	always              // Whenever none is under way.
-	// By a handCopy, every third tick, which is as often as a store takes them in this mode.
+	always              // A snapshot begins whenever none is under way.
+	// A handCopy every third tick, which is as often as a store takes snapshots in mode always.
 	byHand
 )
 
-// tickTimes are the times of ticks, ascending.
+// tickTimes are the times of ticks without and with a store, ascending.
 type tickTimes struct {
 	plain, stored []time.Duration
 	snapshots     int
 }
 
-// added returns the largest time that the store added to a share of the ticks.
+// added returns what the store adds to the tick at quantile share, above the plain median.
 func (t tickTimes) added(share float64) time.Duration {
 	return at(t.stored, share) - at(t.plain, 0.5)
 }
 
-// at returns the time that a share of the ascending times does not exceed.
+// at returns the time at quantile share of the ascending times.
 func at(times []time.Duration, share float64) time.Duration {
 	return times[int(share*float64(len(times)-1))]
 }

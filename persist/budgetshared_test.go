@@ -21,7 +21,7 @@ import (
 
 type budgetedCell [64]byte
 
-// A budgetedStore is a store whose disk stops when a test says so.
+// A budgetedStore is a store whose disk a test can stop.
 type budgetedStore struct {
 	*persist.Store
 	world *ecs.World
@@ -39,7 +39,7 @@ func stoppable() (fs *disktest.Mem, stop, release func()) {
 	fs.OnCall(func(_ int, call string) {
 		if stopped.Load() && strings.HasPrefix(call, "write journal/") {
 			mu.RLock()
-			mu.RUnlock() //nolint:staticcheck // It waits.
+			mu.RUnlock() //nolint:staticcheck // The call waits until release.
 		}
 	})
 	return fs, func() { mu.Lock(); stopped.Store(true) }, func() { mu.Unlock() }
@@ -104,7 +104,7 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	require.Greater(t, b.Used(), int64(memory*9/10))
 	if !raceDetector {
 		_, after := heap(true)
-		// Without the budget it would be ten times as much. Other tests use the heap too.
+		// Without the budget the heap would be ten times as large. Other tests use the heap too.
 		require.LessOrEqual(t, after-before, int64(4*memory), "heap")
 	}
 	for i, s := range all {

@@ -100,7 +100,7 @@ func (c *campaign) with(name string, data []byte, f func()) {
 	c.files.Put(name, c.tree[name])
 }
 
-// flip flips one bit and checks that every reader of the file reports where.
+// flip flips one bit and checks that every reader of the file reports damage at that bit.
 func (c *campaign) flip(name string, bit int) {
 	data := slices.Clone(c.tree[name])
 	data[bit/8] ^= 1 << (bit % 8)
@@ -130,7 +130,7 @@ func (c *campaign) zero(name string, sector int) {
 	c.with(name, data, func() { c.noticed(name, int64(first), int64(last)+1) })
 }
 
-// differ returns the first and the last byte in which a and b differ; -1: none.
+// differ returns the first and the last index at which a and b differ; -1: they are equal.
 func differ(a, b []byte) (first, last int) {
 	first, last = -1, -1
 	for i := range a {
@@ -144,8 +144,7 @@ func differ(a, b []byte) (first, last int) {
 	return first, last
 }
 
-// noticed checks that reading reports damage to some of the bytes [from, to) of a file in its
-// durable part.
+// noticed checks that a reader of a file reports damage that overlaps bytes [from, to).
 func (c *campaign) noticed(name string, from, to int64) {
 	c.t.Helper()
 	ranges := c.reported(name)
@@ -193,8 +192,8 @@ func (c *campaign) verified(files *disktest.Mem) []error {
 }
 
 // opens opens the damaged store for writing. The store must recover an accepted state and continue,
-// or refuse and change nothing. Damage that makes it refuse must also be found by the checks. With
-// exactly, only the newest state is accepted.
+// or refuse and change nothing. If Open refuses, the other checks must find the damage too. If
+// exactly is set, only the newest state is accepted.
 func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened bool) {
 	c.t.Helper()
 	before := files.Clone()
@@ -215,7 +214,7 @@ func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened 
 	return true
 }
 
-// thorough checks a flip in all ways, not only in the damaged file.
+// thorough flips a bit and runs all checks of the store, not only those of the damaged file.
 func (c *campaign) thorough(name string, bit int) {
 	data := slices.Clone(c.tree[name])
 	data[bit/8] ^= 1 << (bit % 8)
@@ -230,8 +229,8 @@ func (c *campaign) thorough(name string, bit int) {
 	})
 }
 
-// cut truncates a file. Without its seals, the last segment looks as after a crash, and then
-// nothing is lost.
+// cut truncates a file. A last segment that lost only its seals looks as after a crash, and then no
+// tick is lost.
 func (c *campaign) cut(name string, size int) {
 	files := c.files.Clone()
 	files.Put(name, c.tree[name][:size])
@@ -285,7 +284,7 @@ func (c *campaign) exchange() {
 	c.opens(files, how, true)
 }
 
-// differs reports whether a file is changed, missing or new.
+// differs reports whether a file of the store is changed, missing or new.
 func (c *campaign) differs(files *disktest.Mem) bool {
 	if !slices.Equal(files.Files(), c.files.Files()) {
 		return true
@@ -379,8 +378,8 @@ func TestDamage_EveryFileLinked(t *testing.T) {
 	}
 }
 
-// Damage may lose ticks that were not acknowledged, but must not lead to another state.
-// Acknowledged ticks with a mark behind them must not be lost without an error.
+// Damage may lose ticks that were not acknowledged, but must not lead to another state. If a
+// durable mark follows an acknowledged tick, losing the tick must be an error.
 func TestDamage_EveryBitOfUncleanEnd(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 5)
@@ -389,7 +388,8 @@ func TestDamage_EveryBitOfUncleanEnd(t *testing.T) {
 	}
 	r.sync()
 	name := storetest.Segments(t, r.dir)[0]
-	// Returns the end of that many records, once they are in the file with a mark behind them.
+	// end waits until that many records and a durable mark after them are in the file. It returns
+	// the offset at which the records end.
 	end := func(records int) int {
 		var last journal.Entry
 		require.Eventually(t, func() bool {

@@ -23,8 +23,7 @@ func compacted(t testing.TB, path string, options inspect.CompactOptions) (strin
 	return out, r
 }
 
-// digests returns the digest of every state that v can show, by its tick and its position relative
-// to the newest.
+// digests returns the digest of each state on the path from record from to record to.
 func digests(t testing.TB, v *inspect.View, from, to uint64) (list []ecs.Digest) {
 	t.Helper()
 	path, err := v.Path(from, to)

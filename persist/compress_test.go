@@ -50,7 +50,7 @@ func pagesOf(t testing.TB, files disk.FS, name string) map[pagefile.Key][]byte {
 	return pages
 }
 
-// Compression changes the length of pages, and no result of any read.
+// Compression changes the length of stored pages, but not the result of any read.
 func TestCompressedSave_SamePages(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 60, 9000} {
@@ -103,8 +103,8 @@ func TestCompressedSave_RoundTrip(t *testing.T) {
 	}
 }
 
-// Compressors are reused by any goroutine, and their earlier use must not affect the result. A
-// later version of the library may give other bytes.
+// Goroutines share compressors, and earlier use of a compressor must not affect the result. The
+// expected bytes may change with the version of the library.
 func TestCompressedSave_BytesOnEveryMachine(t *testing.T) {
 	w := worldOf(5000)
 	other := worldOf(700)
@@ -158,7 +158,7 @@ func TestSave_TwoOptions(t *testing.T) {
 	})
 }
 
-// frameOf compresses content with other options than Stet does.
+// frameOf compresses content with options that Stet may not use.
 func frameOf(t testing.TB, content []byte, o ...zstd.EOption) []byte {
 	t.Helper()
 	e, err := zstd.NewWriter(nil, append([]zstd.EOption{zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true)}, o...)...)
@@ -166,7 +166,7 @@ func frameOf(t testing.TB, content []byte, o ...zstd.EOption) []byte {
 	return e.EncodeAll(content, nil)
 }
 
-// compressedValue returns the value of a page with that frame and a correct checksum.
+// compressedValue returns the value of a page with the given frame and a correct checksum.
 func compressedValue(crc uint32, size uint64, frame []byte) []byte {
 	e := format.NewEncoder()
 	format.PageHead(e, frame) // [0, sum, bin]
@@ -209,7 +209,7 @@ func TestCompressedPage_Hostile(t *testing.T) {
 	bomb := frameOf(t, make([]byte, 64<<20))
 	dictionary := frameOf(t, content, zstd.WithEncoderDictRaw(7, bytes.Repeat([]byte("entities "), 100)))
 	unsized := bytes.Clone(frame)
-	unsized[4] &^= 0b1110_0000 // Not a single segment, and no length: the window follows.
+	unsized[4] &^= 0b1110_0000 // Clears single segment and content size, so a window follows.
 	empty := append(bytes.Clone(frame), frameOf(t, nil, zstd.WithZeroFrames(true))...)
 	skippable := append(bytes.Clone(frame), 0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4)
 	for name, c := range map[string]struct {
@@ -280,7 +280,7 @@ func FuzzCompressedPage(f *testing.F) {
 	f.Add(uint32(0), uint64(1<<20), append(frameOf(f, make([]byte, 1<<20)), make([]byte, 4080)...))
 	f.Fuzz(func(t *testing.T, crc uint32, size uint64, frame []byte) {
 		value := compressedValue(crc, size, frame)
-		const decoder = 4 << 20 // A decoder may have to be allocated.
+		const decoder = 4 << 20 // Bytes that a new decoder may need.
 		storetest.BoundedBy(t, uint64(decoder+300*len(value)), len(value), func() {
 			content, ref, err := format.DecodePage(value)
 			if err != nil {
@@ -312,7 +312,7 @@ func TestCompressedSave_EveryFlippedBit(t *testing.T) {
 	}
 }
 
-// Without an index that leads to them, pages are found by their own checksums.
+// If the index that leads to pages is lost, pages are found by their own checksums.
 func TestCompressedSave_RecoverDamaged(t *testing.T) {
 	w := newOrdered(3*format.PageRows + 300)
 	file := filepath.Join(t.TempDir(), "save")
@@ -374,8 +374,8 @@ func describeCompressed(t *testing.T) string {
 	return b.String()
 }
 
-// The other reader needs a module for decompression. Without the module it says so, and this test
-// skips the comparison.
+// The Python reader needs a module for decompression. If the module is missing, the reader reports
+// it, and this test skips the comparison.
 func TestReader_CompressedSaves(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})

@@ -20,14 +20,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A run commits random ticks and remembers the digest of each.
+// A run commits random ticks and records the digest of each.
 type run struct {
 	t     testing.TB
 	dir   string
 	rng   *rand.Rand
 	world *storetest.World
 	store *persist.Store
-	// Maps to the number of the commit, counted over all branches.
+	// The number of the commit with each digest, counted over all branches.
 	digests map[ecs.Digest]int
 	commits int
 	last    int // The commit of the newest record.
@@ -51,7 +51,7 @@ func (r *run) open() {
 	r.store = store
 }
 
-// sync makes everything durable.
+// sync makes all commits durable.
 func (r *run) sync() {
 	require.NoError(r.t, r.store.Sync(storetest.Background))
 	r.synced, r.durable = r.last, len(r.lastSegment())
@@ -97,7 +97,7 @@ func (r *run) some(n int) {
 
 // crash simulates the end of the process and loses a part of the bytes that were not durable.
 func (r *run) crash() {
-	// All bytes are in the file.
+	// After Sync, all bytes are in the file.
 	require.NoError(r.t, r.store.Journal().Sync(storetest.Background))
 	r.dir = storetest.CopyDir(r.t, r.dir)
 	r.world.ReleaseAll()
@@ -107,7 +107,7 @@ func (r *run) crash() {
 	require.NoError(r.t, os.WriteFile(filepath.Join(r.dir, names[len(names)-1]), []byte(kept), 0o600))
 }
 
-// check checks a recovered state.
+// check checks that a recovered state is that of a commit, and returns the commit's number.
 func (r *run) check(digest ecs.Digest) (commit int) {
 	r.t.Helper()
 	commit, ok := r.digests[digest]
@@ -179,7 +179,7 @@ func TestRecovery_JournalCutAnywhere(t *testing.T) {
 		}
 		require.True(t, whole != closed || last == r.commits)
 	}
-	for size := 0; size < r.durable; size += 11 { // An older state, or an error.
+	for size := 0; size < r.durable; size += 11 { // Recovery gives an older state or an error.
 		require.NoError(t, os.WriteFile(segment, []byte(closed[:size]), 0o600))
 		if digest, err := headDigest(dir); err == nil {
 			_, ok := r.digests[digest]
@@ -202,8 +202,8 @@ func headDigest(dir string) (ecs.Digest, error) {
 	return im.Digest(), nil
 }
 
-// lostTail returns a store that lost its last ticks in a crash and then committed others. It also
-// returns a snapshot of one of the lost ticks, which another store without the loss wrote.
+// lostTail returns a store that lost its last ticks in a crash and then committed other ticks. It
+// also returns a snapshot of one of the lost ticks, which another store without the loss wrote.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()
@@ -272,7 +272,7 @@ func TestCreate_RetryAfterFailure(t *testing.T) {
 	require.NoError(t, simVerify(mem, w))
 }
 
-// failCalls makes every call fail that begins with begin.
+// failCalls makes every disk call fail whose text begins with begin.
 func failCalls(mem *disktest.Mem, begin string) {
 	mem.OnCall(func(n int, call string) {
 		if strings.HasPrefix(call, begin) {

@@ -78,7 +78,7 @@ func TestOpen_LastTickDamaged(t *testing.T) {
 	// The seal says that this tick is the head.
 	refused(s.Dir, "payload checksum does not match")
 
-	// After a crash only a mark, which is written later, shows that the tick was durable.
+	// After a crash, only a durable mark after the tick shows that the tick was durable.
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
 	w := storetest.New(0)
@@ -143,7 +143,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		skipped string // Text in the report if the state is recovered.
 		refused string // Text of the error otherwise.
 	}{
-		// The newest snapshot does not need it.
+		// The newest snapshot does not need this segment.
 		{missing: []string{"journal/00000001.seg"}, skipped: "journal/00000001.seg"},
 		{missing: []string{"journal/00000001.seg", "snapshots/00000003.snap"}, refused: "no such record: 5"},
 		{missing: []string{"journal/00000001.seg", "journal/00000002.seg"}, refused: "journal"},
@@ -219,7 +219,7 @@ func TestOpen_FilesOfOtherStore(t *testing.T) {
 			require.NoError(t, err)
 			require.ErrorIs(t, r.Skipped[0], persist.ErrForeign)
 			require.ErrorContains(t, r.Skipped[0], name)
-		default: // Recovery does not read it.
+		default: // Recovery does not read this file.
 			require.NoError(t, err)
 		}
 		d.With(name, other.Tree[name], func() { d.Reported(name, 0) })
@@ -253,7 +253,7 @@ func TestOpen_MisnamedSnapshot(t *testing.T) {
 		storetest.WriteTree(t, d.Dir, s.Tree)
 	}
 	for _, name := range []string{"snapshots/3.snap", "snapshots/00000000.snap", "snapshots/x.snap", "notes.txt"} {
-		tree := maps.Clone(s.Tree) // Names that no snapshot has.
+		tree := maps.Clone(s.Tree) // Use file names that no snapshot has.
 		tree[name] = "x"
 		r, err := d.Opened(tree)
 		require.NoError(t, err, name)
@@ -290,9 +290,9 @@ func TestOpen_Foreign(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Wherever a record is damaged, every state that is reachable from an intact snapshot without it is
-// shown as it was. The newest of these ancestors of the head is the one shown, and no state is
-// wrong.
+// A damaged record affects only the states that need it. Every other state that an intact snapshot
+// leads to is read unchanged. The head is then the newest readable ancestor of the head, and no
+// state is wrong.
 func TestRecord_DamageIsLocal(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -307,7 +307,7 @@ func TestRecord_DamageIsLocal(t *testing.T) {
 	for _, sn := range whole.Snapshots() {
 		stored[sn.ID.Seq] = true
 	}
-	// The path from seq back to a snapshot, excluding the snapshot.
+	// way returns the path from seq back to a snapshot, excluding the snapshot.
 	way := func(seq uint64) (way []uint64) {
 		for !stored[seq] {
 			way = append(way, seq)
@@ -354,8 +354,8 @@ func TestRecord_DamageIsLocal(t *testing.T) {
 }
 
 // A preamble in the middle of a segment describes a component that was registered late. Without it,
-// reading the ticks that name the component fails with an error. All other ticks are read as they
-// were, with the schema of the preamble before.
+// reading the ticks that name the component fails with an error. All other ticks are read
+// unchanged, with the schema of the previous preamble.
 func TestPreamble_Lost(t *testing.T) {
 	ctx := storetest.Background
 	dir := filepath.Join(t.TempDir(), "store")
@@ -370,7 +370,7 @@ func TestPreamble_Lost(t *testing.T) {
 	digests = append(digests, commit()) // Record 2 names the new component.
 	require.NoError(t, w.History().Rewind(1))
 	w.Position.Set(w.Entities()[1], storetest.Position{})
-	// Record 3 continues record 1, and does not name it.
+	// Record 3 continues record 1, and does not name the new component.
 	digests = append(digests, commit())
 	late.Set(w.Entities()[1], Late{8})
 	digests = append(digests, commit())

@@ -85,8 +85,8 @@ func (d *device) flush() {
 	d.flushes++
 }
 
-// left returns the content of the medium if the power fails now. Of the unflushed writes it has
-// none, those before some moment, or any subset of their sectors. The caller holds d.mu.
+// left returns the content of the medium if the power fails now. It has no unflushed writes, only
+// the first of them, or a random part of their sectors. The caller holds d.mu.
 func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	content = slices.Clone(d.medium)
 	sectors, kept := 0, 0
@@ -103,13 +103,13 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	return content, fmt.Sprintf("kept %d of the %d sectors in its cache", kept, sectors)
 }
 
-// served is a file with the content of a disk. The kernel reads it by the FUSE protocol. The root
-// of the file system is that file, so few requests occur.
+// served is a file with the content of a disk. The kernel reads it by the FUSE protocol. The file
+// is the root of the file system, so few requests occur.
 //
-// A separate process answers, and uses nothing of the file system that it serves. When it ends,
-// callers that wait for the disk get an error instead of waiting forever. It also has its own mount
-// namespace. The last process that leaves the test's namespace unmounts everything, and must not
-// wait for its own answers.
+// A separate process answers the requests, and uses no file of the file system that it serves. When
+// it ends, callers that wait for the disk get an error instead of waiting forever. It also has its
+// own mount namespace. The last process that leaves the test's namespace unmounts everything, and
+// must not wait for its own answers.
 type served struct {
 	name    string
 	process *exec.Cmd
@@ -119,7 +119,7 @@ type served struct {
 
 func init() { children["disk"] = serveDisk }
 
-// serve makes the content of a file a disk until close is called.
+// serve serves the content of a file as a disk until close is called.
 func serve(t testing.TB, content string) *served {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -143,7 +143,7 @@ func serve(t testing.TB, content string) *served {
 }
 
 // cut cuts the power before the n-th write or flush from now on. It calls atThat while the disk is
-// stopped, then writes the remaining content to the file that the disk was made from.
+// stopped. Then it writes the content of the medium to the file that the disk was made from.
 func (s *served) cut(n int, seed uint64, atThat func()) (how string) {
 	fmt.Fprintln(s.say, n, seed)
 	s.said.Scan()
@@ -287,7 +287,7 @@ func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 	return nil, unix.ENOSYS
 }
 
-// loop makes a file a block device and mounts it. The device goes away with the mount.
+// loop makes a file a block device and mounts it. Unmounting also removes the device.
 func loop(t testing.TB, file, options string) (dir string) {
 	t.Helper()
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // os.Open would poll.
@@ -317,7 +317,7 @@ func loop(t testing.TB, file, options string) (dir string) {
 	}
 }
 
-// newExt4 makes a file the content of a disk with an empty file system.
+// newExt4 writes an empty ext4 file system to a file.
 func newExt4(t testing.TB, file string, size int64) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -144,7 +144,7 @@ func TestEdits_OneByte(t *testing.T) {
 			}
 			require.Less(t, w.commit(t), 100*10+100)
 		}
-		w.tiles.Set(tileMap{}) // All of it is written, but only five bytes differ.
+		w.tiles.Set(tileMap{}) // The whole map is set, but only five bytes differ.
 		require.Less(t, w.commit(t), 100)
 		w.close(t)
 	}
@@ -161,7 +161,7 @@ func TestEdits_WholeRow(t *testing.T) {
 	e, o := w.Create(), w.Create()
 	w.chunks.Set(e, [4096]uint8{1})
 	w.chunks.Set(o, [4096]uint8{2})
-	require.Greater(t, w.commit(t), 2*4096) // New rows are given whole.
+	require.Greater(t, w.commit(t), 2*4096) // New rows are written in full.
 	w.chunks.Remove(e)                      // Another entity takes the row.
 	require.Greater(t, w.commit(t), 4096)
 	w.close(t)
@@ -227,7 +227,7 @@ func TestEdits_AfterRewindsAndGotos(t *testing.T) {
 	}
 }
 
-// step does a random action that changes the state, or a tick.
+// step changes the state at random, or commits a tick.
 func (w *mapWorld) step(t testing.TB, rng *rand.Rand) {
 	switch rng.IntN(14) {
 	case 0:
@@ -337,7 +337,7 @@ func TestEdits_ViewFollowsRow(t *testing.T) {
 		w.chunks.Mut(e)[i*10] = uint8(i + 1)
 		w.commit(t)
 	}
-	w.chunks.Mut(e) // Marked as written, with its old value.
+	w.chunks.Mut(e) // The row is marked as written but keeps its value.
 	w.commit(t)
 	w.close(t)
 	v := requireSound(t, w.mem)

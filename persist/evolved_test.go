@@ -24,7 +24,7 @@ const (
 	olderSave  = "testdata/evolution-1/save"
 )
 
-// The types of the program that wrote them.
+// The types of the program that wrote the files.
 type (
 	olderUnit struct {
 		HP    int16
@@ -53,9 +53,9 @@ type (
 	}
 )
 
-func cloneOlderPack(p olderPack) olderPack { return p } // No value is changed in place.
+func cloneOlderPack(p olderPack) olderPack { return p } // The tests change no value in place.
 
-// olderWorld is a world of that program.
+// olderWorld is a world of the older program.
 type olderWorld struct {
 	*ecs.World
 	unit   *ecs.Storage[olderUnit]
@@ -207,7 +207,7 @@ func (w *newerWorld) check(t *testing.T) {
 	require.Equal(t, newerRules{"hard 65535"}, w.rules.Get())
 }
 
-// converted is the list of conversions that the program gets.
+// converted is the expected text of the reported conversions.
 const converted = `unit: newerUnit.Life: was HP
 unit: newerUnit.Team: int32 became int64
 unit: newerUnit.Life: int16 became int32
@@ -332,7 +332,7 @@ func TestConversion_StoreOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, im.Digest(), "record %d", seq)
 	}
-	im, err := v.At(storetest.Background, head-1) // The state as it was written.
+	im, err := v.At(storetest.Background, head-1) // The state in the types it was stored with.
 	require.NoError(t, err)
 	require.Equal(t, "olderUnit", im.Find("unit").Layout.Name)
 	require.Nil(t, im.Find("vitality"))
@@ -375,7 +375,7 @@ func TestConversion_OlderProgramRefused(t *testing.T) {
 	_, err = try(component(ecs.Component[one]{Name: "it", Version: 1}))
 	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "it became that")
-	must(func(w *ecs.World) { // A name that is free again.
+	must(func(w *ecs.World) { // The former name can be used again.
 		component(ecs.Component[one]{Name: "that", Version: 1})(w)
 		component(ecs.Component[text]{Name: "it"})(w)
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The types and the world of a program after newerWorld's. It has no packs.
+// The types and the world of a program that is newer than newerWorld's. It has no packs.
 type (
 	newestUnit struct {
 		Life float64 `stet:",was=Health"`
@@ -121,7 +121,7 @@ func openNewest(t *testing.T, dir string, options persist.Options) (*newestWorld
 	return w, s
 }
 
-// change commits a tick that differs from all before.
+// change commits a tick with a state unlike all earlier ones.
 func (w *newestWorld) change(t *testing.T, s *persist.Store) {
 	t.Helper()
 	for _, e := range w.Entities() {
@@ -197,7 +197,7 @@ func TestConversion_OpenAtPointBefore(t *testing.T) {
 			want := w.Digest()
 			storetest.CloseStore(t, s)
 			v := storetest.Verified(t, dir)
-			im, err := v.At(storetest.Background, mark+3) // The abandoned branch.
+			im, err := v.At(storetest.Background, mark+3) // A state of the abandoned branch.
 			require.NoError(t, err)
 			require.Equal(t, eras[2].digests[mark+3], im.Digest())
 			w, s = openNewest(t, dir, persist.Options{})
@@ -251,7 +251,7 @@ func TestConversion_Pruned(t *testing.T) {
 	eras[2].digests[w.Raw().Seq()] = w.Digest()
 	last := w.Raw().Seq()
 	storetest.CloseStore(t, s)
-	// The last one has the present types, and the history leads back to it.
+	// The last snapshot has the present types, and later ticks continue it.
 	for _, name := range before[:len(before)-1] {
 		require.NotContains(t, storetest.Snapshots(t, dir), name)
 	}

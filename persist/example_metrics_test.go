@@ -78,7 +78,7 @@ func logged(o persist.Options, log *slog.Logger) persist.Options {
 //
 //	error  the journal failed: nothing later is saved until Resume
 //	warn   a snapshot failed, or files could not be removed; Open found damage
-//	info   Open, snapshots, the figures now and then
+//	info   Open, snapshots, metrics from time to time
 //	debug  each durable tick
 func ExampleMetrics_LogValue() {
 	ctx := context.Background()
@@ -113,7 +113,7 @@ func ExampleMetrics_LogValue() {
 	// level=INFO msg=store metrics.tick=1 metrics.durable_tick=1 metrics.lag_ticks=0 metrics.error="" metrics.snapshots=1 metrics.snapshots_failed=0
 }
 
-// steady removes attributes that differ from run to run, and most of the rest.
+// steady removes attributes that differ from run to run, and most others.
 func steady(groups []string, a slog.Attr) slog.Attr {
 	const shown = " time level msg report tick durable_tick lag_ticks name error snapshots snapshots_failed "
 	inner := len(groups) > 1 // The attribute is in a group within the metrics.

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A tile map is one resource. A tick journals only the bytes of it that changed.
+// A tile map is one resource. A tick journals only the changed bytes of the map.
 func Example_tileMap() {
 	type Tiles struct{ Cells [256][256]uint8 }
 	ctx := context.Background()

@@ -73,13 +73,13 @@ func (s *Store) SnapshotBefore(ctx context.Context, beforePublish func(context.C
 	return err
 }
 
-// Segmented returns o for a journal whose segments have that size.
+// Segmented returns o for a journal with segments of the given size.
 func Segmented(o Options, size int64) Options {
 	o.segmentSize = size
 	return o
 }
 
-// Retained gives s another Retain.
+// Retained replaces the Retain option of s.
 func Retained(s *Store, r Retention) { s.options.Retain = r }
 
 // Bounded returns o for a store whose default bound is at least bound instead of 1 GiB.
@@ -100,7 +100,7 @@ func NewTickRecorder(s *format.Schema) *TickRecorder {
 	return newTickRecorder(s, new(format.Notes), new(snap.Dirty))
 }
 
-// Encode appends the payload of a tick that continues nothing.
+// Encode appends the payload of a tick without a parent.
 func (t *tickRecorder) Encode(buf []byte, c *raw.Change) []byte {
 	return t.encode(buf, c, 0, journal.ID{}, time.Time{})
 }

@@ -16,23 +16,23 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A crowd is the followers of a traveller's store. Two worlds have its own types, without and with
-// a history. One has no types, and one has another type for positions.
+// A crowd has four followers of a traveller's store. Two have the types of the store, without and
+// with a history. One has no types, and one has another type for positions.
 type crowd struct {
 	*traveller
 	members []*member
 	places  map[uint64]string // The positions, by record.
 	taken   int               // How often a follower took the store over.
-	kept    int               // How often that follower then went back over its history.
+	kept    int               // How often a new owner's history held older ticks.
 	loose   bool              // Locks of the file system no longer exclude other processes.
-	back    int               // How often a follower went back by itself before it continued.
+	back    int               // How often a program went back before Advance.
 }
 
 type member struct {
 	*persist.Follower
 	world  *ecs.World
-	own    *storetest.World   // nil: it has other types.
-	places *ecs.Storage[wide] // nil: it has the same types.
+	own    *storetest.World   // nil: the world has other types.
+	places *ecs.Storage[wide] // nil: the world has the store's types.
 	told   int                // Number of OnRestore calls.
 }
 
@@ -137,8 +137,9 @@ func (c *crowd) takeOver() {
 	c.w, c.at = m.own, m.world.Raw().Seq()
 	require.Equal(c.t, c.last, c.at)
 	c.check("taking over")
-	require.LessOrEqual(c.t, m.told, told+3) // It went back, continued, and loaded.
-	// The other member may have gone back, over NoRewind values.
+	// At most three calls: it went back, continued, and loaded.
+	require.LessOrEqual(c.t, m.told, told+3)
+	// A member with a history may have gone back, which keeps NoRewind values.
 	if m == c.members[0] {
 		require.Equal(c.t, exempt(plain), exempt(c.w))
 	}
@@ -149,8 +150,9 @@ func (c *crowd) takeOver() {
 	c.follow()
 }
 
-// Each time, followers are at a state that existed, whatever the owner does. Once everything is
-// durable, they are at the newest state. A follower that takes the store over continues from there.
+// After each Advance, followers are at a committed state, whatever the owner does. Once all ticks
+// are durable, they are at the newest state. A follower that takes the store over continues from
+// that state.
 func TestFollower_SeesCommittedStates(t *testing.T) {
 	t.Parallel()
 	taken, kept, back := 0, 0, 0

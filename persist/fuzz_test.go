@@ -50,7 +50,7 @@ func FuzzSavedBytes(f *testing.F) {
 }
 
 // FuzzMovedTicks writes ticks into a journal with correct checksums. Some are repeated, omitted,
-// put on other parents, truncated or changed by a byte. Recovery refuses, or recovers a consistent
+// given other parents, truncated or changed by a byte. Recovery refuses, or recovers a consistent
 // state.
 //
 // A step is 5 bytes: the tick, its parent, and the change of its payload.

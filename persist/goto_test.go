@@ -25,7 +25,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A traveller moves between the states of a store, and knows the state of each record.
+// A traveller moves between the states of a store, and records the expected state of each record.
 type traveller struct {
 	t     require.TestingT
 	rng   *rand.Rand
@@ -261,7 +261,7 @@ func TestGoto_HandlesStayValid(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// A refused call leaves world and store as they were.
+// A refused call leaves world and store unchanged.
 func TestGoto_Refused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -442,7 +442,7 @@ func TestGoto_BranchWithOtherComponents(t *testing.T) {
 		require.NoError(t, s.Commit())
 		states[w.Raw().Seq()] = w.Digest()
 	}
-	commit(3) // Record 3, behind record 1.
+	commit(3) // Record 3 continues record 1.
 	for i := range 3 {
 		for _, seq := range slices.Sorted(maps.Keys(states)) {
 			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", seq)))
@@ -669,9 +669,9 @@ func TestHistory_WhereItEnds(t *testing.T) {
 	})
 }
 
-// NoRewind values stay when the world goes elsewhere, and the next tick writes them, so they exist
-// when the store is opened again. The same holds for a tick before the oldest one of a loaded
-// history.
+// NoRewind values stay when the world goes to another state. The next tick writes them, so they
+// exist when the store is opened again. This also holds for a tick before the oldest one of a
+// loaded history.
 func TestGoto_NoRewindIsWritten(t *testing.T) {
 	mem := disktest.New()
 	var w *storetest.World

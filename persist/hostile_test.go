@@ -25,7 +25,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// hostileSave writes a save of these pages with correct checksums.
+// hostileSave writes a save of the given pages with correct checksums.
 func hostileSave(t testing.TB, pages map[pagefile.Key][]byte) string {
 	t.Helper()
 	root, err := os.OpenRoot(t.TempDir())
@@ -50,7 +50,7 @@ func hostileSave(t testing.TB, pages map[pagefile.Key][]byte) string {
 	return filepath.Join(root.Name(), "save")
 }
 
-// direct returns the value of a page with that content.
+// direct returns the value of an uncompressed page with the given content.
 func direct(content []byte) []byte {
 	e := format.NewEncoder()
 	format.PageHead(e, content)
@@ -79,7 +79,7 @@ func savePages(w *storetest.World) (pages map[pagefile.Key][]byte, m *format.Man
 	return pages, r.Manifest
 }
 
-// checkPages fails if a file is loaded but its pages, read one by one, contain something else.
+// checkPages fails if a file can be loaded but its pages, read one by one, contain something else.
 func checkPages(t testing.TB, file string) {
 	t.Helper()
 	root, err := os.OpenRoot(filepath.Dir(file))

@@ -20,15 +20,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// An interleaving runs a world while its snapshots are copied one page group at a time, and
-// remembers the expected content of each snapshot.
+// An interleaving runs a world while its snapshots are copied one page group at a time. It records
+// the expected content of each snapshot.
 type interleaving struct {
 	t       testing.TB
 	rng     *rand.Rand
 	world   *storetest.World
 	store   *persist.Store
 	dir     string
-	digests map[journal.ID]ecs.Digest // Of the state that each record led to.
+	digests map[journal.ID]ecs.Digest // Digest of the state after each record.
 
 	mu      sync.Mutex
 	results []persist.SnapshotResult
@@ -190,7 +190,7 @@ func TestSnapshot_FailureKeepsDirtyPages(t *testing.T) {
 }
 
 // Entities that a Clear removed from a component are in no list of changes. Only the operation
-// shows it.
+// itself shows the removal.
 func TestSnapshot_AfterClear(t *testing.T) {
 	t.Parallel()
 	for _, empty := range []func(w *storetest.World){func(w *storetest.World) { w.Position.Clear() }, func(w *storetest.World) { w.Clear() }} {
