@@ -22,7 +22,6 @@ import (
 //	alive   a bit per index
 //	low     the lowest byte of each generation
 //	high    | page | nil | nil | page | …    4 bytes per index, or no page
-//	high    | page | nil | nil | page | …    4 bytes per index, or no page
 type aliveSet struct {
 	digest ecs.Digest
 	alive  []uint32

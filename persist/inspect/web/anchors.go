@@ -8,37 +8,37 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Anchors are copies of states on the line to the newest state. A journal can only be replayed
+// Anchors are copies of states on the path to the newest state. A journal can only be replayed
 // forward, from a snapshot. Without anchors, each step back would replay from the snapshot. So a
-// session leaves copies of states that it passes, up to a memory limit:
+// session stores copies of states that it visits, up to a memory limit:
 //
 //	snapshot ──▶ anchor ──▶ anchor ──▶ anchor ──copy──▶ seq ◀── cursor
 //	                 spacing
 //
-// A seek starts at the nearest snapshot, anchor or cursor before seq. It stops at intervals, leaves
-// an anchor at each stop, and ends at seq. States on rewound branches have no anchors. They are
-// reached from a snapshot.
+// A seek starts at the snapshot, anchor or cursor that is nearest before seq. On its way to seq
+// it stops at intervals and stores an anchor at each stop. States on rewound branches have no
+// anchors. To reach such a state, the cursor starts at a snapshot.
 type anchors struct {
 	held []anchor // By seq.
 	size int      // Total size of the anchors in bytes.
 }
 
-// An anchor is a copy of the cursor at some state, with its approximate size in bytes.
+// An anchor is a copy of the cursor in some state, with its approximate size in bytes.
 type anchor struct {
 	*inspect.Cursor
 	size int
 }
 
 const (
-	// Minimum number of ticks between anchors. Replaying that many takes no noticeable time.
+	// Minimum number of ticks between anchors. Replaying 64 ticks takes no noticeable time.
 	stride = 64
-	// Bytes for the anchors of the fast session.
+	// Memory limit for the anchors of the fast session, in bytes.
 	fastRoom = 64 << 20
-	// Bytes for the anchors of the slow session.
+	// Memory limit for the anchors of the slow session, in bytes.
 	slowRoom = 16 << 20
 )
 
-// find returns the last anchor at record seq or before it, or nil.
+// find returns the last anchor at or before record seq, or nil.
 func (a *anchors) find(seq uint64) *inspect.Cursor {
 	i, ok := a.index(seq)
 	switch {
@@ -50,13 +50,13 @@ func (a *anchors) find(seq uint64) *inspect.Cursor {
 	return nil
 }
 
-// index returns the position of the anchor at seq, or the position to insert one.
+// index returns the position of the anchor at seq, or the position at which to insert an anchor.
 func (a *anchors) index(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(a.held, seq, func(h anchor, seq uint64) int { return cmp.Compare(h.Seq(), seq) })
 }
 
-// addCopy adds a copy of c, whose size is given. If the anchors exceed room, addCopy removes those
-// farthest from c.
+// addCopy adds a copy of c with the given size. If the anchors exceed room bytes, it removes the
+// anchors that are farthest from c.
 func (a *anchors) addCopy(c *inspect.Cursor, size, room int) {
 	i, ok := a.index(c.Seq())
 	if ok {
@@ -73,7 +73,8 @@ func (a *anchors) addCopy(c *inspect.Cursor, size, room int) {
 	}
 }
 
-// keepOnLine removes all anchors that are not on the line, because their records may be rewound.
+// keepOnLine removes all anchors that are off the line's path, because their records may be
+// rewound.
 func (a *anchors) keepOnLine(l *line) {
 	a.held = slices.DeleteFunc(a.held, func(h anchor) bool {
 		_, ok := l.find(h.Seq())
@@ -84,8 +85,8 @@ func (a *anchors) keepOnLine(l *line) {
 	})
 }
 
-// seek moves the cursor to record seq and leaves anchors on the way. It measures the size at each
-// anchor, because states grow and shrink.
+// seek moves the cursor to record seq and stores anchors on the way. It measures the size of the
+// state at each anchor, because states grow and shrink.
 func (d *session) seek(ctx context.Context, seq uint64) error {
 	if to, ok := d.line.find(seq); ok {
 		for _, place := range d.stops(ctx, to) {
@@ -99,8 +100,8 @@ func (d *session) seek(ctx context.Context, seq uint64) error {
 	return d.jump(ctx, seq)
 }
 
-// jump moves the cursor to record seq, from its present place or from a snapshot. After an error
-// the cursor is at no state, and its next Seek starts from a snapshot.
+// jump moves the cursor to record seq, from its current record or from a snapshot. After an error
+// the cursor has no state, and its next Seek starts from a snapshot.
 func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 	if d.cursor != nil {
 		return d.cursor.Seek(ctx, seq)
@@ -113,11 +114,12 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 	return err
 }
 
-// stops returns the places between the starting point and to where seek leaves anchors. If an
-// anchor before to is nearer than the cursor and all snapshots, stops moves the cursor to a copy of
-// it. The distance of the places is what the room allows if the whole line had anchors.
+// stops returns the positions on the path, up to position to, at which seek stores anchors. If an
+// anchor is nearer than the cursor and all snapshots, stops first moves the cursor to a copy of
+// this anchor. The distance between positions is so large that anchors on the whole path fit into
+// room.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
-	// The last place with a known state.
+	// base is the last position, up to to, whose state can be loaded without replay.
 	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {
@@ -125,34 +127,34 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 			base = max(base, i)
 		}
 	}
-	// Loading this state reveals the size of a state.
+	// Load a state, because its size is needed below.
 	if d.cursor == nil && base >= 0 {
-		// If the snapshot is damaged, another way may exist.
+		// If the snapshot is damaged, the state may be reached another way.
 		_ = d.jump(ctx, d.line.path[base].ID.Seq)
 	} else if d.cursor == nil {
 		_ = d.jump(ctx, d.line.path[0].Parent)
 	}
-	// A single anchor does not fit.
+	// Not even a single anchor fits into room.
 	if d.cursor == nil || d.size > d.room {
 		return nil
 	}
-	// Whether the cursor holds a state on the line, and where.
+	// here says whether the cursor has a state on the path, and at is its position.
 	at, here := d.line.find(d.cursor.Seq())
 	here = here && d.cursor.Image() != nil
 	if a := d.anchors.find(seq); a != nil {
 		if i, ok := d.line.find(a.Seq()); ok && i >= base {
 			base = i
-			// The anchor is nearer: the cursor becomes a copy of it.
+			// The anchor is nearer than the cursor, so the cursor becomes a copy of the anchor.
 			if !here || at > to || at < i {
 				d.cursor, at, here = a.Clone(), i, true
 			}
 		}
 	}
 	spacing := max(stride, int(int64(len(d.line.path))*int64(d.size)/int64(d.room)))
-	// The cursor may have to go back a short way, over a range without anchors. Probably the user
-	// steps back. An anchor shortly before to then makes the next step fast.
+	// back says that the cursor goes back a short way, over a range without anchors. The user
+	// probably steps back, so an anchor shortly before to makes the next step fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	// The cursor does not pass the places before to.
+	// If the cursor is after to, it does not visit the positions before to.
 	if at > to {
 		here = false
 	}
@@ -169,11 +171,11 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 
 // sizeOf returns the approximate size of a state in bytes.
 func sizeOf(im *inspect.Image) (n int) {
-	// An entity, and its row by index.
+	// Per index: 8 bytes for the entity and 4 for its row.
 	n = 12 * len(im.Registry)
 	for _, c := range im.Components {
 		n += c.Len()*(8+max(c.Width, 0)) + 4*len(c.Pointers)
-		// Each row of variable size is a slice of its own.
+		// Each row of variable size is a separate slice.
 		for _, row := range c.Rows {
 			n += 24 + len(row)
 		}
@@ -182,15 +184,16 @@ func sizeOf(im *inspect.Image) (n int) {
 }
 
 // isQuick reports whether loading the state after record seq is faster than reading a single
-// entity. That is the case if the state is near, or if states are small.
+// entity. It is faster if the state is near, or if states are small.
 func (d *session) isQuick(seq uint64) bool {
 	const small, few = 4 << 20, 4 * stride
 	to, ok := d.line.find(seq)
-	// On a branch, or before the journal: only if the cursor is there.
+	// The record is on a branch or before the journal. Loading is quick only if the cursor is
+	// there.
 	if !ok {
 		return d.cursor != nil && d.cursor.Image() != nil && d.cursor.Seq() == seq
 	}
-	// No state was loaded yet: snapshots show the size of a state.
+	// No state is loaded yet, so the sizes of snapshots show the size of a state.
 	if d.cursor == nil {
 		all := d.view.Snapshots()
 		return !slices.ContainsFunc(all, func(s inspect.SnapshotInfo) bool { return s.Err != nil || s.Size > small })

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// wander makes a store of some hundred ticks, with rewound branches. It returns the digest of each
-// state by its record.
+// wander makes a store of some hundred ticks, with rewound branches. It returns the digest of
+// each state, keyed by its record.
 func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
 	t.Helper()
 	dir, want = filepath.Join(t.TempDir(), "D"), map[uint64]ecs.Digest{}
@@ -44,7 +44,7 @@ func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
 	return dir, want
 }
 
-// The size of the room for anchors does not affect a state or an entity in it.
+// The memory limit for anchors must not change any state, or any entity in it.
 func TestAnchors_AnyRoom(t *testing.T) {
 	dir, want := wander(t)
 	ctx := context.Background()
@@ -87,7 +87,7 @@ func TestAnchors_AnyRoom(t *testing.T) {
 	}
 }
 
-// A request for one entity far from a large state does not load that state.
+// A request for one entity in a distant, large state must not load that state.
 func TestPeek_FarFromLargeState(t *testing.T) {
 	dir, _ := wander(t)
 	ctx := context.Background()

@@ -7,14 +7,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The arrays of a component, as a storage holds them. The sparse array maps an index to a row, and
-// the dense array maps a row to its entity. A request returns a part of each, with separate start
-// positions, because the page scrolls them separately.
+// This file shows the arrays of a component as a storage holds them. The sparse array maps an
+// index to a row, and the dense array maps a row to its entity. A request returns a section of
+// each array. Both sections have their own start, because the page scrolls them separately.
 //
 //	sparse   index: │ 2 │ - │ 0 │ … from Index on
 //	dense    row:   │ 2v1 │ 5v3 │ 0v1 │ … from Row on, each with its value
 
-// arraysDoc is a part of the arrays of a component.
+// arraysDoc is a section of the arrays of a component.
 type arraysDoc struct {
 	stateDoc
 	Component string        `json:"component"`
@@ -35,7 +35,7 @@ type denseRowDoc struct {
 	Value  string `json:"value"`
 }
 
-// arrays returns a part of the arrays of a component at a record.
+// arrays returns a section of the arrays of a component, in the state after a record.
 func (h *server) arrays(a *params) (any, error) {
 	seq := a.record("record")
 	row := a.count("row", 0, 1<<31-1)
@@ -62,7 +62,7 @@ func (h *server) arrays(a *params) (any, error) {
 	})
 }
 
-// fill adds up to limit rows and indices of c, starting at d.Row and d.Index.
+// fill adds up to limit rows and limit indices of c, from d.Row and d.Index on.
 func (d *arraysDoc) fill(st *inspect.State, c *inspect.Component, limit int) (err error) {
 	for i := d.Row; i < min(d.Row+limit, c.Len()); i++ {
 		v, err := st.Value(c, i)

@@ -13,9 +13,9 @@ import (
 )
 
 // The time bar is one document for a range of ticks at the width of a screen. Its size does not
-// depend on the number of ticks. Records are small and in memory, so the sums are fast. Rows and
-// inputs come from a counter, because they require reading payloads. Until they are counted, the
-// bar shows bytes.
+// depend on the number of ticks. Records are small and in memory, so the sums are fast. Numbers
+// of rows and inputs come from a counter, which must read the payloads. Until all are counted,
+// the bar shows bytes.
 //
 //	line, within a range ──fill──▶ sums, peaks, inputs    measured by the counter
 //	line, branches                 lanes
@@ -30,25 +30,26 @@ const (
 	maxDamage  = 200
 )
 
-// barDoc is a range of ticks at the width of a screen.
+// barDoc describes a range of ticks at the width of a screen.
 type barDoc struct {
-	// Ticks of the oldest and the newest state.
+	// First and Last are the ticks of the oldest and the newest state.
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
-	// The range of ticks in this document.
+	// From and To are the range of ticks in this document.
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	// The unit of Sums and Peaks: "rows" written, or "bytes" until rows are counted.
+	// Measure is the unit of Sums and Peaks: "rows" written, or "bytes" until all rows are
+	// counted.
 	Measure string `json:"measure"`
-	// The fraction of ticks whose rows are counted.
+	// Counted is the fraction of ticks whose rows are counted.
 	Counted float64 `json:"counted"`
-	// Ticks in a bucket. The last bucket may have fewer.
+	// Per is the number of ticks in a bucket. The last bucket may have fewer.
 	Per uint64 `json:"per"`
-	// Sum of all ticks in a bucket.
+	// Sums has the sum of all ticks in each bucket.
 	Sums []uint64 `json:"sums"`
-	// Maximum of a tick in a bucket.
+	// Peaks has the largest value of a single tick in each bucket.
 	Peaks []uint64 `json:"peaks"`
-	// Number of inputs in a bucket, as far as they are counted. Empty if there are none.
+	// Inputs has the number of counted inputs in each bucket. It is empty if no tick has inputs.
 	Inputs []uint64 `json:"inputs"`
 	// Rewound branches.
 	Branches  []branchDoc  `json:"branches"`
@@ -83,11 +84,11 @@ type snapDoc struct {
 	Number uint32 `json:"number"`
 	Label  string `json:"label,omitempty"`
 	Size   int64  `json:"size"`
-	// The reason why the file cannot be read. Then there is no state.
+	// Error is the reason why the file cannot be read. In that case the state is unknown.
 	Error string `json:"error,omitempty"`
 }
 
-// A damagedDoc is damage at a point in time.
+// A damagedDoc is damage at a position in time.
 type damagedDoc struct {
 	Tick    uint64 `json:"tick"` // The last readable tick before the damage.
 	Message string `json:"message"`
@@ -102,7 +103,7 @@ func (h *server) timeBar(a *params) (any, error) {
 		doc = &barDoc{Measure: "bytes", Branches: []branchDoc{}, Marks: []markDoc{}, Snapshots: d.snapshots(h), Damage: d.damage(h)}
 		doc.First, doc.Last = d.ends()
 		doc.From, doc.To = max(from, doc.First), min(to, doc.Last)
-		// The range is outside, for instance because the store was pruned: show all.
+		// If the range has no ticks of the store, for instance after pruning, show all ticks.
 		if doc.To < doc.From {
 			doc.From, doc.To = doc.First, doc.Last
 		}
@@ -113,8 +114,8 @@ func (h *server) timeBar(a *params) (any, error) {
 	})
 }
 
-// ends returns the ticks of the oldest and the newest state, on any branch. It returns 0 and 0 if
-// there is no state.
+// ends returns the ticks of the oldest and the newest state, including branches. It returns 0 and
+// 0 if the store has no state.
 func (d *session) ends() (first, last uint64) {
 	first = math.MaxUint64
 	note := func(tick uint64) { first, last = min(first, tick), max(last, tick) }
@@ -133,8 +134,8 @@ func (d *session) ends() (first, last uint64) {
 	return min(first, last), last
 }
 
-// fill sums up entries, whose ticks are in [From, To], into at most width buckets of equal length.
-// It also stores the peak of each bucket, so that a single large tick stays visible.
+// fill sums up entries, whose ticks are in [From, To], into at most width buckets of equal
+// length. It also stores the peak of each bucket, so a single large tick stays visible.
 func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal.Entry) (written, inputs uint64)) {
 	ticks := b.To - b.From + 1
 	b.Per = max(1, (ticks-1)/uint64(width)+1)
@@ -154,11 +155,11 @@ func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal
 	}
 }
 
-// branches returns the branches of the whole line, independent of the range. If there are too many,
-// it returns the newest.
+// branches returns all branches, whatever the range. If there are too many, it returns the
+// newest.
 func (d *session) branches() []branchDoc {
 	docs := []branchDoc{}
-	// The newest first.
+	// Start with the newest branch.
 	for _, b := range slices.Backward(d.line.branches) {
 		if len(docs) == maxLanesOf {
 			break
@@ -182,8 +183,8 @@ func (d *session) snapshots(h *server) []snapDoc {
 	return docs
 }
 
-// damage returns the positions in time of damage in the journal. Damage is placed at the last
-// record before it. Damage of a snapshot is placed at tick 0; its snapDoc reports it too.
+// damage returns the damage in the journal with positions in time: the last record before the
+// damage. Damage of a snapshot gets tick 0, because its snapDoc reports it too.
 func (d *session) damage(h *server) []damagedDoc {
 	docs := []damagedDoc{}
 	log := d.view.Log()
@@ -203,7 +204,7 @@ func (d *session) damage(h *server) []damagedDoc {
 // tickBefore returns the tick of the last record before an offset in a file of the store, or 0.
 func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 	segment := slices.IndexFunc(log.Segments, func(s journal.Segment) bool { return "journal/"+s.Name == file })
-	// Not a segment.
+	// The file is not a segment of the journal.
 	if segment < 0 {
 		return 0
 	}
@@ -216,9 +217,9 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 	return log.Entries[i-1].Tick
 }
 
-// marks returns the marks in the journal. It reads all of them again if there are new records, but
-// at most every two seconds. So a new mark can be missing for that time. marks is called at the
-// fast session and takes the lock of c there.
+// marks returns the marks in the journal. If there are new records, it reads all marks again, but
+// at most every two seconds. A new mark may be missing until then. Only requests at the fast
+// session call marks, which locks c.
 func (c *counter) marks(ctx context.Context, d *session) ([]markDoc, error) {
 	const often = 2 * time.Second
 	c.mu.Lock()
@@ -227,7 +228,7 @@ func (c *counter) marks(ctx context.Context, d *session) ([]markDoc, error) {
 	if c.known != nil && (n == c.marked || time.Since(c.asked) < often) {
 		return c.known, nil
 	}
-	// Damage is reported separately.
+	// The document reports damage separately.
 	marks, _ := d.view.Marks(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err

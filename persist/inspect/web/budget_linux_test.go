@@ -72,7 +72,7 @@ func BenchmarkInspectorPageMemory(b *testing.B) {
 	measureMemory(b, filepath.Join(*dataDir, "large.save"), largePeakOf, largeKept)
 }
 
-// bars requests the first time bar of a server twice: without stored counts of rows, and with them.
+// bars requests the first time bar of a server twice: without and with stored counts of rows.
 func bars(b *testing.B, path string, limit time.Duration) {
 	cache := b.TempDir()
 	for _, name := range []string{"first", "kept"} {

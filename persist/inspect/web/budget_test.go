@@ -24,7 +24,7 @@ var (
 	budgetEntities = flag.Int("budget.entities", 2_000_000, "entities of the save of BenchmarkBudgetPageOfASave; 20,000,000 make 1 GB")
 )
 
-// An asked is a request with a time limit. The result of next replaces SEQ in the request.
+// An asked is a request with a time limit. SEQ in the request is replaced by the result of next.
 type asked struct {
 	name, question string
 	limit          time.Duration
@@ -73,7 +73,7 @@ func BenchmarkBudgetPageOfASave(b *testing.B) {
 	if err := persist.Save(context.Background(), file, w); err != nil {
 		b.Fatal(err)
 	}
-	runtime.GC() // The world is no longer needed.
+	runtime.GC() // The world is no longer needed, so its memory must not count.
 	h := budgetHandler(b, file)
 	measure(b, h, []asked{
 		{"bar", "bar?width=1280", 500 * time.Millisecond, nil},
@@ -84,7 +84,7 @@ func BenchmarkBudgetPageOfASave(b *testing.B) {
 	})
 }
 
-// measure sends each request several times. The first time is reported separately.
+// measure sends each request several times. It reports the first time separately.
 func measure(b *testing.B, h *Handler, questions []asked) {
 	for _, q := range questions {
 		b.Run(q.name, func(b *testing.B) {

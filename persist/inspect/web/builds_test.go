@@ -9,14 +9,15 @@ import (
 	buildinfo "github.com/stet-ecs/stet/internal/build"
 )
 
-// builtAs gives this program another build description until the test ends.
+// builtAs replaces the build description of this program until the test ends.
 func builtAs(t testing.TB, text string) {
 	was := buildinfo.Here
 	buildinfo.Here = func() string { return text }
 	t.Cleanup(func() { buildinfo.Here = was })
 }
 
-// If two states differ, or a condition begins to hold, the answer names the builds that wrote them.
+// The test compares two states, and searches for a condition, in a store that two builds wrote.
+// Both answers must name the builds.
 func TestDiff_NamesBuilds(t *testing.T) {
 	const pc, mac = "go1.26.0 linux/amd64 unfused math:a043", "go1.26.0 darwin/arm64 fused math:e83c"
 	dir := t.TempDir()

@@ -12,13 +12,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A counter holds the number of rows and inputs of each tick. The journal only stores the length of
-// a record. So the counter reads the ticks one after the other while no other request runs. The
-// counts stay in memory, and in a file of the cache directory, if there is one: 12 bytes per tick.
+// A counter stores the number of rows and inputs of each tick. The journal lists only the length
+// of a record. So the counter must read the ticks, which it does while no other request runs. The
+// counts stay in memory, and in a file of the cache directory, if one is set: 12 bytes per tick.
 //
-// The counter works at the slow session, a few ticks per turn, so that no request waits long. The
-// fast session reads the counts for the time bar. The lock is only held to read or store counts,
-// not while ticks are read.
+// The counter uses the slow session for a few ticks at a time, so no request waits long. The fast
+// session reads the counts for the time bar. The lock is held only to read or store counts, not
+// while ticks are read.
 //
 //	recall ── of an earlier start ──┐
 //	slow session ──countSome──▶ counts ─┴─measure──▶ time bar, at the fast session
@@ -27,49 +27,51 @@ type counter struct {
 	kept keptCounts
 
 	mu sync.Mutex
-	// Epoch of the store when the counts were last checked against its ticks.
+	// epoch is the epoch of the store when the counts were last checked against its ticks.
 	epoch  uint64
 	counts // Existing counts never change. New counts are appended.
-	// Number of counts in the file.
+	// saved is the number of counts in the file.
 	saved int
-	// A tick could not be read. It may be readable next time, so the file is not written.
+	// unread says that a tick could not be read. The file is not written, since the tick may be
+	// readable next time.
 	unread bool
 
-	// The marks when they were last read, or nil.
+	// known has the marks as last read, or nil.
 	known []markDoc
 	asked time.Time
-	// Number of records when marks were last read.
+	// marked is the number of records at the time when the marks were last read.
 	marked int
 }
 
-// counts are the counts of a world's ticks. ticks[i] belongs to seq begin+i. It is zero for a seq
-// without a record.
+// counts has the counts of a world's ticks. ticks[i] belongs to seq begin+i. An element is zero
+// if the seq has no record.
 type counts struct {
 	world [16]byte
 	begin uint64 // The seq of ticks[0].
 	ticks []counted
 }
 
-// A counted holds the counts of a tick. sum is the checksum of its payload, which identifies the
-// tick if its seq is reused.
+// A counted has the counts of a tick. sum is the checksum of its payload. It shows whether the
+// seq was reused for another tick.
 type counted struct{ sum, written, inputs uint32 }
 
 // maxCounted limits the number of counted ticks. For a longer journal the bar shows bytes.
 const maxCounted = 4 << 20
 
-// countable reports whether the ticks of entries are counted. A journal with lost segments can have
-// large gaps between seqs, and each seq in a gap takes an element.
+// countable reports whether the ticks of entries can be counted. A journal with lost segments can
+// have large gaps between seqs, and each seq in a gap takes an element of counts.
 func countable(entries []journal.Entry) bool {
 	n := len(entries)
 	return n > 0 && entries[n-1].ID.Seq-entries[0].ID.Seq < maxCounted
 }
 
-// fewest is the number of uncounted ticks up to which the bar shows rows. A growing store always
-// has some uncounted ticks.
+// fewest is the largest number of uncounted ticks with which the bar shows rows. A growing store
+// always has some uncounted ticks.
 const fewest = 64
 
-// matchLog adjusts c to log. It removes counts of another world, and of ticks before the start of
-// log. It also removes all counts from the first tick on that differs from log or is missing there.
+// matchLog removes counts that do not match log: counts of another world, and of ticks before the
+// start of log. It also removes all counts from the first tick on that is missing in log or
+// differs.
 func (c *counts) matchLog(log *journal.Log) {
 	if len(log.Entries) == 0 {
 		*c = counts{world: log.World}
@@ -82,20 +84,21 @@ func (c *counts) matchLog(log *journal.Log) {
 	}
 	c.begin, c.ticks = first, c.ticks[first-c.begin:]
 	end := first
-	// After a crash, seqs of lost records are reused. The payload then has another checksum, and
-	// all later counts belong to lost records.
+	// After a crash, seqs of lost records are reused for records with other checksums. From the
+	// first such record on, all counts belong to lost records.
 	for _, e := range log.Entries {
 		if i := e.ID.Seq - first; i >= uint64(len(c.ticks)) || c.ticks[i].sum != e.ID.CRC {
 			break
 		}
 		end = e.ID.Seq + 1
 	}
-	// A bar may be reading the removed counts, so append must not overwrite them.
+	// A bar may still be reading the removed counts, so append must not overwrite them.
 	c.ticks = slices.Clip(c.ticks[:end-first])
 }
 
-// measure returns the function that the bar uses for a tick. It returns rows if nearly all ticks
-// are counted, and payload bytes otherwise. It sets doc.Measure accordingly.
+// measure returns the function with which the bar measures a tick. The function returns rows if
+// nearly all ticks are counted, and payload bytes otherwise. measure sets doc.Measure
+// accordingly.
 func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (written, inputs uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,8 +130,8 @@ func indexOf(entries []journal.Entry, seq uint64) int {
 	return i
 }
 
-// count counts the rows of existing and new ticks until ctx ends. It releases the session between
-// two parts.
+// count counts the rows of existing and new ticks until ctx ends. After every few ticks, it
+// releases the session.
 func (h *server) count(ctx context.Context) {
 	news := h.following.subscribe()
 	defer h.following.unsubscribe(news)
@@ -147,7 +150,7 @@ func (h *server) count(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-news:
-			// An error is ignored: the next refresh finds the records.
+			// Ignore the error: the next refresh finds the records.
 			_ = h.slow.with(ctx, func() error { return h.slow.refresh(ctx) })
 		}
 	}
@@ -161,10 +164,10 @@ func (c *counter) recall(d *session) {
 	c.epoch, c.saved = log.Epoch, len(c.ticks)
 }
 
-// save writes the counts to the cache if enough new ones exist, because it writes the whole file.
-// With last set, fewer new counts are enough.
+// save writes all counts to the cache if enough of them are new. If last is set, fewer new counts
+// are enough.
 func (c *counter) save(last bool) {
-	// For less, counting again is fast enough.
+	// Fewer ticks than this are counted again quickly.
 	least := 1000
 	c.mu.Lock()
 	all, saved, unread := c.counts, c.saved, c.unread
@@ -175,14 +178,14 @@ func (c *counter) save(last bool) {
 	if unread || len(all.ticks)-saved < least {
 		return
 	}
-	// If the write fails, a later one may succeed.
+	// Ignore a failed write: a later one may succeed.
 	c.kept.write(&all)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.saved = len(all.ticks)
 }
 
-// countSome counts a few ticks and reports whether there are more.
+// countSome counts a few ticks and reports whether any of them were left to count.
 func (c *counter) countSome(d *session) (more bool) {
 	const some, bytes = 1024, 4 << 20
 	entries := d.view.Log().Entries
@@ -190,11 +193,11 @@ func (c *counter) countSome(d *session) (more bool) {
 		return false
 	}
 	c.mu.Lock()
-	// The counts are checked from the first tick only if ticks may have changed. They are also
-	// checked if many ticks were pruned, to release the memory of their counts.
+	// Check the counts against the log only if ticks may have changed. Check them also if many
+	// ticks were pruned, to release the memory of their counts.
 	const past = 1 << 16 // Number of pruned ticks.
 	epoch, world := d.view.Log().Epoch, d.view.Log().World
-	// Seqs may have been reused.
+	// In a new epoch, seqs may have been reused.
 	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past {
 		c.matchLog(d.view.Log())
 		c.epoch, c.saved = epoch, min(c.saved, len(c.ticks))
@@ -202,7 +205,7 @@ func (c *counter) countSome(d *session) (more bool) {
 	upto := c.begin + uint64(len(c.ticks))
 	c.mu.Unlock()
 
-	// The lock is not held while ticks are read, because no other goroutine adds counts.
+	// Read the ticks without the lock: no other goroutine adds counts.
 	todo, size := entries[indexOf(entries, upto):], 0
 	for i, e := range todo {
 		if size += int(e.Length); i > 0 && (i == some || size > bytes) {
@@ -218,8 +221,8 @@ func (c *counter) countSome(d *session) (more bool) {
 	for _, e := range todo {
 		ticks[e.ID.Seq-upto].sum = e.ID.CRC
 	}
-	// Commits stops at a tick that it cannot read. The loop skips that tick and continues after it.
-	// An unreadable tick counts as 0 rows.
+	// Commits stops at a tick that it cannot read. Skip that tick, count it as 0 rows, and
+	// continue after it.
 	for first := todo[0].ID.Seq; first <= last; {
 		commits, err := d.view.Commits(first, last)
 		for i := range commits {

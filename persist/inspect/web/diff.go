@@ -10,34 +10,34 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file answers two requests about changes. The changes of a tick are in its record, and no
-// state is loaded. Two states are compared: by the rows that the tick wrote if one state is the
-// parent of the other, and row by row otherwise. Counts cover all rows. The rows of
-// one component are listed in parts, because the browser cannot show a million rows at once.
+// This file answers requests for the changes of a tick, and for the differences of two states.
+// The changes of a tick are in its record, so no state is loaded. If one state is the parent of
+// the other, only the rows that the tick wrote are compared. Counts cover all rows. Rows are
+// listed in sections, because a browser cannot show a million rows at once.
 
 // tickDoc describes a tick from the journal, without a state.
 type tickDoc struct {
 	stateDoc
-	// The parent record, or 0.
+	// Parent is the seq of the parent record, or 0.
 	Parent    uint64     `json:"parent"`
 	Time      *time.Time `json:"time"`
 	Bytes     int        `json:"bytes"`
 	Rewound   bool       `json:"rewound"`
 	Created   int        `json:"created"` // Number of created entities.
 	Destroyed int        `json:"destroyed"`
-	// Number of clears of the whole world.
+	// Cleared is how often the tick cleared the whole world.
 	Cleared    int        `json:"cleared"`
 	Marks      []string   `json:"marks"`
 	Inputs     []inputDoc `json:"inputs"`
 	Components []patchDoc `json:"components"` // Components that changed.
-	// The first created and destroyed entities, prefixed with + or -.
+	// Entities has the first created and destroyed entities, with the prefix + or -.
 	Entities []string `json:"entities"`
 }
 
-// An inputDoc is an input of the tick.
+// An inputDoc is an input of a tick.
 type inputDoc struct {
 	Name string `json:"name"`
-	Text string `json:"text"` // As a Go string literal.
+	Text string `json:"text"` // Data as a Go string literal.
 	Size int    `json:"size"`
 }
 
@@ -45,10 +45,10 @@ type inputDoc struct {
 type patchDoc struct {
 	Name  string `json:"name"`
 	Added int    `json:"added"`
-	// Includes rows of destroyed entities and cleared rows.
+	// Removed includes rows of destroyed entities and cleared rows.
 	Removed int `json:"removed"`
 	Cleared int `json:"cleared"`
-	// Number of rows.
+	// Before and After are numbers of rows.
 	Before  int `json:"before"`
 	After   int `json:"after"`
 	Written int `json:"written"` // Rows that were added, set or moved.
@@ -88,7 +88,7 @@ func (h *server) tick(a *params) (any, error) {
 	})
 }
 
-// count fills in the counts by component. Components with most written rows come first.
+// count fills in the counts by component. The components with the most written rows come first.
 func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
 	n := describe.CountTick(c, ops)
 	d.Created, d.Destroyed, d.Cleared = n.Created, n.Destroyed, n.Cleared
@@ -106,7 +106,7 @@ func (d *tickDoc) count(c *inspect.Commit, ops []inspect.Op) {
 	slices.SortFunc(d.Components, func(a, b patchDoc) int { return cmp.Or(cmp.Compare(b.Written, a.Written), cmp.Compare(a.Name, b.Name)) })
 }
 
-// name lists an entity unless the list is full.
+// name adds an entity to Entities, unless the list is full.
 func (d *tickDoc) name(entity string) {
 	if len(d.Entities) < maxListed {
 		d.Entities = append(d.Entities, entity)
@@ -118,23 +118,23 @@ type diffDoc struct {
 	Old  stateDoc `json:"old"`
 	New  stateDoc `json:"new"`
 	Same bool     `json:"same"`
-	// The builds that wrote the states, if they differ and the states differ.
+	// Builds names the builds that wrote the states, if both the builds and the states differ.
 	Builds     string               `json:"builds,omitempty"`
 	Schema     []schemaDiff         `json:"schema"`
 	Created    int                  `json:"created"` // Number of created entities.
 	Destroyed  int                  `json:"destroyed"`
 	Moved      int                  `json:"moved"`
 	Components []describe.RowCounts `json:"components"` // Components with differences.
-	// The component whose rows are listed, or * for all.
+	// Listed is the component whose rows are listed, or * for all components.
 	Listed string `json:"listed,omitempty"`
-	// Total number of rows to list.
+	// Total is the number of all rows that match Listed.
 	Total int `json:"total"`
-	// Number of rows skipped before the listed ones.
+	// Offset is the number of rows before the first listed one.
 	Offset int         `json:"offset"`
 	Rows   []differDoc `json:"rows"`
 }
 
-// A schemaDiff is a type that differs, as text. It has the members of inspect.SchemaDiff.
+// A schemaDiff describes a type that differs. It has the fields of inspect.SchemaDiff.
 type schemaDiff struct {
 	Component string `json:"component"`
 	Field     string `json:"field"`
@@ -145,16 +145,16 @@ type schemaDiff struct {
 // A differDoc is a single difference.
 type differDoc struct {
 	Entity string `json:"entity,omitempty"` // Missing for a resource.
-	// Missing if the difference is the entity itself.
+	// Component is missing if the entity itself was created or destroyed.
 	Component string `json:"component,omitempty"`
-	// created, destroyed, added, removed or changed.
+	// Change is created, destroyed, added, removed or changed.
 	Change string      `json:"change"`
 	Old    string      `json:"old,omitempty"`
 	New    string      `json:"new,omitempty"`
 	Fields []changeDoc `json:"fields,omitempty"`
 }
 
-// ofEntities selects the differences of entities themselves. ofAll selects all rows.
+// ofEntities lists the created and destroyed entities. ofAll lists all rows.
 const (
 	ofEntities = "(entities)"
 	ofAll      = "*"
@@ -177,9 +177,9 @@ func (h *server) diff(a *params) (any, error) {
 			doc, err = diffDocOf(d, component, offset, limit)
 			return err
 		}
-		// Changes reads only what the tick wrote. Diff reads both states, or the parts where their
-		// files differ. The data passed by Changes is only valid inside tell, so doc contains
-		// texts.
+		// Changes reads only the rows that the tick wrote. Diff reads both states, or the pages
+		// in which their files differ. The data that Changes passes is valid only inside tell, so
+		// doc contains texts.
 		if e, ok := v.Log().Find(to); ok && e.Parent == from && from != to {
 			err = v.Changes(a.ctx, from, to, tell)
 		} else {
@@ -198,8 +198,8 @@ func (h *server) diff(a *params) (any, error) {
 	})
 }
 
-// diffDocOf converts d: the counts of all components, and a part of the rows of one. component is a
-// name, ofEntities, ofAll, or "" for no rows.
+// diffDocOf converts d: the counts of all components, and some rows of one of them. component is
+// the name of a component, ofEntities, ofAll, or "" for no rows.
 func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, error) {
 	doc := &diffDoc{
 		Old: stateDoc{d.OldTick, 0}, New: stateDoc{d.NewTick, 0}, Same: d.Same(),

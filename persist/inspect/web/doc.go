@@ -19,9 +19,9 @@
 //
 // A point in time is first resolved to a record. All other requests name a record. The data of a
 // record never changes, so a browser caches the answers and only revalidates them. A long request
-// ends when its client disconnects. The handler never writes to the store.
+// is cancelled when its client disconnects. The handler never writes to the store.
 //
-// Two sessions answer requests, each with its own view. The fast session holds one state and
-// answers quick requests that move through time. The slow session answers slow requests, so the
-// fast session never waits for them.
+// Two sessions answer requests, each with its own view. The fast session holds one state, and
+// answers quick requests, which move through time. The slow session answers slow requests, so the
+// fast session never waits for one.
 package web

@@ -14,22 +14,22 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Entities are listed by index, or sorted. To count the entities that match a condition, all must
-// be evaluated, which takes long in a large world. So a request searches for a limited time
-// (patience) and reports its progress. The selection stays in the session, and the next request for
-// it continues. A state in a snapshot is not loaded for that: see session.read. So the first
-// entities of a store of gigabytes appear at once.
+// Entities are listed by index, or sorted. To count the entities that match a condition, all
+// entities must be evaluated, which takes long in a large world. So a request searches for a
+// limited time (patience) and reports its progress. The session stores the selection, and the
+// next request continues it. If the state is in a snapshot, the search does not load the state:
+// see session.read. So the first entities of a store of gigabytes appear at once.
 //
 //	named        entities requested by name that are alive
-//	all          by index: skip to the requested part and read only that
+//	all          by index: skip to the requested rows and read only their entities
 //	a selection  evaluated span by span, until enough are found or time is up; sorted at the end
 //
-// A selection uses a bounded amount of memory. Of a long list by index, it stores where the
-// entities of each span begin, and evaluates that span again when needed. Of a sorted list, it
-// stores a window of windowRows. Scrolling past the window evaluates all entities again, for those
-// after the last one of the window.
+// A selection uses a bounded amount of memory. For a long list by index, it stores where the
+// entities of each span begin, and evaluates a span again when needed. For a sorted list, it
+// stores a window of windowRows. If the page scrolls past the window, all entities are evaluated
+// again, and the next window begins after the last entity of this one.
 //
-// Columns are evaluated only for the rows that are shown.
+// Columns are evaluated only for the rows that the page shows.
 
 // Limits of lists.
 const (
@@ -37,18 +37,18 @@ const (
 	maxColumns = 24
 )
 
-// entitiesDoc is a part of the entities that match a condition.
+// entitiesDoc is a section of the list of entities that match a condition.
 type entitiesDoc struct {
 	stateDoc
 	Columns []string `json:"columns"`
 	Sorts   []string `json:"sorts"` // The expressions of the columns, for sorting.
 	Offset  int      `json:"offset"`
 	Rows    []rowDoc `json:"rows"`
-	// Number of entities found so far.
+	// Found is the number of entities found so far.
 	Found int `json:"found"`
-	// The search is complete. Otherwise the next request continues it.
+	// Done says that the search is complete. Otherwise the next request continues it.
 	Done bool `json:"done"`
-	// Number of entities evaluated so far.
+	// Asked is the number of entities evaluated so far.
 	Asked int `json:"asked"`
 	Alive int `json:"alive"`
 }
@@ -63,17 +63,17 @@ type rowDoc struct {
 type listQuery struct {
 	seq   uint64
 	where string
-	// Entities must have this component. "" means any entity.
+	// with is a component that the entities must have. "" means any entity.
 	with    string
 	sort    string
 	desc    bool
 	columns []string
-	// Start time of the current request.
+	// since is the start time of the current request.
 	since time.Time
 }
 
-// patience limits how long one request searches for entities. The request returns what it has
-// found, and the next request continues. Tests change it.
+// patience limits how long one request searches for entities. The request then returns the
+// entities found so far, and the next request continues. Tests change this value.
 var patience = 150 * time.Millisecond
 
 // entities lists entities at a record.
@@ -99,7 +99,7 @@ func (h *server) entities(a *params) (any, error) {
 	})
 }
 
-// list lists entities of a state: the named entities that are alive, or those that match s.
+// list lists entities of a state: those of named that are alive, or the entities that match s.
 func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, named []ecs.Entity, offset, limit int) (*entitiesDoc, error) {
 	columns, names, sorts, err := columnsOf(st, s.columns)
 	if err == nil {
@@ -115,7 +115,7 @@ func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, name
 	case len(named) > 0:
 		shown = slices.DeleteFunc(named, func(e ecs.Entity) bool { return !st.IsAlive(e) })
 		doc.Offset, doc.Found, doc.Asked = 0, len(shown), len(shown)
-	// Their number is known, so nothing is stored in the session.
+	// The number of entities is known, so the session stores nothing.
 	case s.isAll():
 		all := &selection{listQuery: s}
 		var skipped int
@@ -134,17 +134,16 @@ func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, name
 	return doc, err
 }
 
-// continueSelection continues the selection of s and returns the entities to show.
+// continueSelection continues the search for s and returns the entities to show.
 func (d *session) continueSelection(ctx context.Context, st *inspect.State, doc *entitiesDoc, s listQuery, limit int) ([]ecs.Entity, error) {
 	c := d.selection
-	// After an error there is no selection.
+	// d.selection stays nil if an error occurs below.
 	if d.selection = nil; c == nil || !c.same(s) {
 		c = &selection{listQuery: s}
 	}
 	c.since = s.since
 	// The selection may continue with another State value, because it stores only indices and
-	// entities.
-	// A request without rows continues the search for its counts.
+	// entities. A request without rows only continues to count, so it needs no window.
 	if limit > 0 {
 		c.selectWindow(doc.Offset, limit)
 	}
@@ -163,12 +162,12 @@ func (d *session) continueSelection(ctx context.Context, st *inspect.State, doc 
 	return shown, nil
 }
 
-// part returns at most limit entities, after the first offset ones.
+// part returns at most limit entities, starting at position offset.
 func part(entities []ecs.Entity, offset, limit int) []ecs.Entity {
 	return entities[min(offset, len(entities)):min(offset+limit, len(entities))]
 }
 
-// enoughOf returns the number of entities needed to show the requested part. 0 means that the
+// enoughOf returns how many entities must be found to show the requested rows. 0 means that the
 // request only wants counts.
 func enoughOf(offset, limit int) int {
 	if limit == 0 {
@@ -177,8 +176,8 @@ func enoughOf(offset, limit int) int {
 	return offset + limit
 }
 
-// columnsOf compiles the columns of a list, each in the form "EXPR as NAME". They are evaluated for
-// single entities, so the sweeper never sweeps.
+// columnsOf compiles the columns of a list. Each column has the form "EXPR as NAME". The columns
+// are evaluated for single entities, so the sweeper never sweeps.
 func columnsOf(st *inspect.State, texts []string) (columns []*query.Swept, names, sorts []string, err error) {
 	names, sorts = []string{}, []string{}
 	w := query.Sweeper{State: st}
@@ -223,79 +222,80 @@ func cellsOf(st *inspect.State, e ecs.Entity, columns []*query.Swept) ([]string,
 	return cells, nil
 }
 
-// A selection is the result of a search so far: the entities of a state that match a condition.
+// A selection is the result of a search so far: entities of a state that match a condition.
 type selection struct {
 	listQuery
-	next int // The first index that was not evaluated.
-	// Number of evaluated entities.
+	next int // First index that is not evaluated yet.
+	// asked is the number of evaluated entities.
 	asked int
 	count int // Number of matching entities.
 	done  bool
 
-	// For a list by index: the first entities, and the position in the list of each span with
-	// entities.
+	// In a list by index, first has the first entities. marks has the position in the list of
+	// each span with entities.
 	first []ecs.Entity
 	marks []mark
 
-	// For a sorted list: the current window, and the last entity of each earlier window.
+	// In a sorted list, sorted is the current window. ends has the last entity of each earlier
+	// window.
 	window int
 	sorted []ecs.Entity
 	ends   []query.Place
 	best   *query.Best // The current window while it is being filled.
 }
 
-// A mark records the position in the list at which the entities of a span begin. index is the start
-// of the span.
+// A mark records the position in the list at which the entities of a span begin. index is the
+// first index of the span.
 type mark struct{ index, place int }
 
 // Tests change these values.
 var (
-	// Number of stored entities of a list by index.
+	// Maximum number of entities stored for a list by index.
 	firstRows = 1 << 18
-	// Size of a window of a sorted list. maxRows of the next window are added.
+	// Size of a window of a sorted list. A window also has maxRows entities of the next window.
 	windowRows = 1 << 17
 )
 
-// isAll reports whether all entities are listed by index, without a condition.
+// isAll reports whether s lists all entities by index, without a condition.
 func (s listQuery) isAll() bool { return s.where+s.with+s.sort == "" }
 
-// same reports whether s lists the same entities. Columns may differ, because they are computed
-// only for the rows shown.
+// same reports whether s lists the same entities as c. Columns may differ, because they are
+// evaluated only for the rows that the page shows.
 func (c *selection) same(s listQuery) bool {
 	return c.seq == s.seq && c.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
 }
 
-// spanResult is the result of a search in one span, sorted or by index.
+// spanResult is the search result of one span, sorted or by index.
 type spanResult struct {
 	asked int
 	found []ecs.Entity
 	best  *query.Best
 }
 
-// selectWindow selects the window that contains a position in a sorted list. Windows are computed
-// one after the other, because each starts after the last entity of the one before.
+// selectWindow selects the window of a sorted list that contains position offset. Windows are
+// computed in order, because each starts after the last entity of the previous one.
 func (c *selection) selectWindow(offset, limit int) {
 	if c.sort != "" && c.done && !c.has(offset, limit) {
 		c.startWindow(min(offset/windowRows, len(c.ends)))
 	}
 }
 
-// has reports whether the window contains the requested rows of a sorted list. It contains some
-// rows of the next window too. So rows around the end of a window do not need two windows
-// alternately.
+// has reports whether the current window contains the requested rows of a sorted list. A window
+// also contains some rows of the next window. So the page can scroll around the end of a window
+// without switching between two windows.
 func (c *selection) has(offset, limit int) bool {
 	offset = min(offset, c.count)
 	first := c.window * windowRows
 	return first <= offset && min(offset+limit, c.count) <= first+len(c.sorted)
 }
 
-// startWindow starts the search for a window of a sorted list.
+// startWindow starts the search for one window of a sorted list.
 func (c *selection) startWindow(window int) {
 	c.window, c.next, c.asked, c.done, c.sorted = window, 0, 0, false, nil
 	c.best = c.newBest()
 }
 
-// newBest returns the collector for the entities of the window.
+// newBest returns a collector for the entities of the current window.
 func (c *selection) newBest() *query.Best {
 	b := &query.Best{Desc: c.desc, Limit: windowRows + maxRows}
 	if c.window > 0 {
@@ -304,9 +304,9 @@ func (c *selection) newBest() *query.Best {
 	return b
 }
 
-// search continues the search until all entities are evaluated or the time is up. It stops earlier
-// if enough entities are found. st must be the state of c. search compiles the expressions again
-// for each State.
+// search continues the search until all entities are evaluated or the time is up. It stops
+// earlier if enough entities are found. st must be the state that c searches. search compiles the
+// expressions again for each State.
 func (c *selection) search(ctx context.Context, st *inspect.State, enough int) error {
 	if c.done {
 		return nil
@@ -323,7 +323,7 @@ func (c *selection) search(ctx context.Context, st *inspect.State, enough int) e
 		return nil
 	})
 	if errors.Is(err, errFound) && c.next < st.Indices() {
-		// Enough for now. The next request starts at c.next.
+		// Stop for now. The next request starts at c.next.
 		return nil
 	}
 	if err != nil && !errors.Is(err, errFound) {
@@ -339,7 +339,7 @@ func (c *selection) addSpan(l spanResult, from int) {
 	switch {
 	case l.best != nil:
 		c.best.Join(l.best)
-		// A complete count stays.
+		// If an earlier window has counted all entities, that count stays.
 		c.count = max(c.count, c.best.Total)
 	case c.sort == "" && len(l.found) > 0:
 		c.marks = append(c.marks, mark{from, c.count})
@@ -349,15 +349,15 @@ func (c *selection) addSpan(l spanResult, from int) {
 }
 
 // sweep evaluates the entities from an index on. It calls take with the result of each span, the
-// span's first index and the next index.
+// first index of the span, and the first index after it.
 func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take func(l spanResult, from, next int) error) error {
 	w := &query.Sweeper{State: st, Begin: from}
 	holds, key, err := c.compile(w)
 	if err != nil {
 		return err
 	}
-	// Several goroutines call the first function, which writes only to the result of its span. One
-	// goroutine calls the second function, in the order of spans.
+	// Several goroutines call the first function, which writes only to the result of its span.
+	// Only one goroutine calls the second function, in the order of spans.
 	return query.Sweep(ctx, w, func(at query.SweptEntity, l *spanResult) error {
 		l.asked++
 		if ok, err := holds(at); err != nil || !ok {
@@ -383,11 +383,11 @@ func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take
 	})
 }
 
-// part returns at most limit of the found entities, after the first offset ones.
+// part returns at most limit of the found entities, starting at position offset.
 func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit int) ([]ecs.Entity, error) {
 	switch {
 	case c.sort != "" && !c.done:
-		// The first entity is known only after all were evaluated.
+		// The order is known only after all entities are evaluated.
 		return nil, nil
 	case c.sort != "":
 		return part(c.sorted, offset-c.window*windowRows, limit), nil
@@ -399,7 +399,7 @@ func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit i
 	if i == 0 || offset >= end {
 		return nil, nil
 	}
-	// The last span that begins at offset or before it.
+	// Use the last span that begins at or before position offset.
 	at := c.marks[i-1]
 	var found []ecs.Entity
 	err := c.sweep(ctx, st, at.index, func(l spanResult, _, _ int) error {
@@ -414,8 +414,8 @@ func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit i
 	return part(found, offset-at.place, limit), nil
 }
 
-// compile returns the condition for an entity, and the expression to sort by. key is nil for a list
-// by index.
+// compile returns a function that checks the condition, and the expression to sort by. key is nil
+// for a list by index.
 func (c *selection) compile(w *query.Sweeper) (holds func(query.SweptEntity) (bool, error), key *query.Swept, err error) {
 	having, where := -1, (*query.Swept)(nil)
 	if c.with != "" {
@@ -444,9 +444,9 @@ func (c *selection) compile(w *query.Sweeper) (holds func(query.SweptEntity) (bo
 	}, key, err
 }
 
-// isEnough reports whether the request should stop searching. It stops after its patience. It stops
-// after an eighth of it if the rows to show are found and cannot change. A list of all entities
-// needs no count.
+// isEnough reports whether the request should stop searching. It stops when patience is over. If
+// the rows to show are found and cannot change, it stops after an eighth of patience. A list of
+// all entities needs no count, so it stops when the rows are found.
 func (c *selection) isEnough(enough int) bool {
 	if c.isAll() {
 		return c.count >= enough
@@ -456,9 +456,9 @@ func (c *selection) isEnough(enough int) bool {
 	return took > patience || shown && took > patience/8
 }
 
-// sortWindow sorts the found window and drops its keys. If the list continues after the window, the
-// last entity is stored as the start of the next window. If a later window was requested, the next
-// request starts its search.
+// sortWindow stores the entities of the window in sorted order, and drops their keys. If the list
+// continues after the window, it stores the start of the next window. If a later window was
+// requested, the next request starts its search.
 func (c *selection) sortWindow() {
 	if c.sort == "" {
 		return

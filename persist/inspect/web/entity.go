@@ -11,22 +11,23 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Requests about one entity: its components, its life and its referrers. The fast session returns
-// the components at a record, because the page asks for them at each step in time. The slow session
-// returns the life, because it reads many ticks. A life is collected backward from the newest
-// event. It ends when there are enough events or bytes.
+// This file answers requests about one entity: its components, its life and its referrers. The
+// life of an entity is the list of its events. The fast session returns the components, because
+// the page asks for them at each step in time. The slow session returns the life, because it
+// reads many ticks. A life is read backward from the newest event, up to a limit of events or
+// bytes.
 //
 //	snapshot ── stretch ── snapshot ── stretch ── record     read from right to left,
 //	    ◀── begun                          ◀── events        also within a stretch
 
-// entityDoc describes an entity in a state, alive or not.
+// entityDoc describes an entity in a state. The entity may be dead.
 type entityDoc struct {
 	stateDoc
 	Entity string `json:"entity"`
 	Alive  bool   `json:"alive"`
-	// The row of its index in the registry. -1 if the index was never used.
+	// Row is the registry row of the entity's index. It is -1 if the index was never used.
 	Row int `json:"row"`
-	// The entity that has the index now, or had it last.
+	// Holder is the entity that has the index now, or had it last.
 	Holder     string    `json:"holder"`
 	Living     int       `json:"living"`
 	Components []heldDoc `json:"components"`
@@ -39,18 +40,18 @@ type heldDoc struct {
 	Value nodeDoc `json:"value"`
 }
 
-// entity returns an entity in a state. An index alone means the entity that has the index in that
-// state, or had it last.
+// entity returns an entity in a state. A parameter without a generation means the entity that has
+// the index in that state, or had it last.
 func (h *server) entity(a *params) (any, error) {
 	seq := a.record("record")
 	index, alone := a.index()
-	// Any generation: the state tells which entity has the index.
+	// The generation does not matter: the state says which entity has the index.
 	e := ecs.NewEntity(index, 1)
 	if !alone {
 		e = a.entity()
 	}
 	return answer(a, h.fast, func() (*entityDoc, error) {
-		// An index alone takes two steps: find the entity with the index, then read it.
+		// Without a generation, first find the entity with the index, then read it.
 		s, err := h.fast.peek(a.ctx, e, seq)
 		if err == nil && alone {
 			if s.Row < 0 {
@@ -76,9 +77,9 @@ func (h *server) entity(a *params) (any, error) {
 	})
 }
 
-// peek returns what the state after record seq holds of e. If the state can be reached quickly,
-// peek loads it in the session. Otherwise it reads only the entity, so that a look at a distant
-// tick does not discard the session's state.
+// peek returns the components of e in the state after record seq. It loads the state into the
+// session if that is quick. Otherwise it reads only the entity, so that a look at a distant tick
+// does not discard the session's state.
 func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.
 	if err != nil {
 		return nil, err
 	}
-	// This matches the result of View.Peek: resources are listed without values.
+	// View.Peek also lists resources without values.
 	s := &inspect.EntityState{
 		Entity: e, Seq: seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1, Living: im.Alive, Free: im.Free, Indices: len(im.Registry),
 	}
@@ -113,7 +114,7 @@ func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.
 	return s, nil
 }
 
-// resources returns the resources at a record.
+// resources returns the resources in the state after a record.
 func (h *server) resources(a *params) (any, error) {
 	seq := a.record("record")
 	type resourcesDoc struct {
@@ -143,7 +144,7 @@ func (h *server) resources(a *params) (any, error) {
 	})
 }
 
-// Limits for reading a life. Ticks after the last snapshot do not count.
+// Limits for reading a life. Ticks after the last snapshot do not count toward maxHistory.
 const (
 	maxHistory   = 64 << 20 // Bytes of older ticks.
 	maxEvents    = 1000
@@ -154,12 +155,12 @@ const (
 // historyDoc is the life of an entity up to a record, with the newest event first.
 type historyDoc struct {
 	Entity string `json:"entity"`
-	// Where reading ended.
+	// Since is the state at which reading ended.
 	Since stateDoc `json:"since"`
-	// There are no older events.
+	// All says that there are no older events.
 	All    bool       `json:"all"`
 	Events []eventDoc `json:"events"`
-	// Some events are omitted.
+	// More says that some events are omitted.
 	More    bool             `json:"more"`
 	Courses []fieldSeriesDoc `json:"courses"`
 }
@@ -168,14 +169,14 @@ type historyDoc struct {
 type eventDoc struct {
 	stateDoc
 	Time *time.Time `json:"time"`
-	// In the text form of inspect.TraceKind.
+	// Event is the text of an inspect.TraceKind.
 	Event     string `json:"event"`
 	Component string `json:"component,omitempty"`
 	Old       string `json:"old,omitempty"`
 	New       string `json:"new,omitempty"`
-	// The fields that differ.
+	// Fields are the fields that differ.
 	Fields []changeDoc `json:"fields,omitempty"`
-	// For a destroyed entity: the last state that contains it.
+	// Before is the last state that contains a destroyed entity.
 	Before *stateDoc `json:"before,omitempty"`
 }
 
@@ -186,12 +187,12 @@ type changeDoc struct {
 	New  string `json:"new"`
 }
 
-// A fieldSeriesDoc is a number over time. Each value holds until the next tick in the list. null
-// means that there was no number.
+// A fieldSeriesDoc is the series of a number over time. Each value holds until the next tick in
+// the list. null means that the field had no number.
 type fieldSeriesDoc struct {
-	// Path with the name of the component.
+	// Field is the path of the field, including the name of the component.
 	Field string `json:"field"`
-	// In ascending order.
+	// Ticks are in ascending order.
 	Ticks  []uint64   `json:"ticks"`
 	Values []*float64 `json:"values"`
 }
@@ -208,7 +209,7 @@ func (h *server) history(a *params) (any, error) {
 		t := historyBuilder{fieldSeries{doc}, h.slow, limit, nil}
 		read, enough := int64(0), false
 		err := h.slow.view.TraceBack(a.ctx, e, seq, func(s *inspect.Stretch) bool {
-			// The newest stretch is read in any case.
+			// Read the newest stretch in any case.
 			if s.Last.Seq != seq {
 				read += s.Bytes
 			}
@@ -217,7 +218,7 @@ func (h *server) history(a *params) (any, error) {
 			return !enough
 		})
 		doc.All = err == nil && !enough
-		// The stretch was not read to its start.
+		// The oldest stretch was not read back to its start.
 		if n := len(doc.Events); doc.More && n > 0 {
 			doc.Since = doc.Events[n-1].stateDoc
 		}
@@ -226,18 +227,18 @@ func (h *server) history(a *params) (any, error) {
 	})
 }
 
-// A historyBuilder collects events from the newest backward, up to a limit.
+// A historyBuilder collects events, from the newest to the oldest, up to a limit.
 type historyBuilder struct {
 	fieldSeries
 	desk  *session
 	limit int
-	// Initial events of the oldest stretch so far. They are events of the life if no older stretch
-	// follows.
+	// begun has the initial events of the oldest stretch so far. If no older stretch follows,
+	// they are events of the life.
 	begun []inspect.TraceEvent
 }
 
-// addStretch adds the events of s and reports whether there is room for more. Initial events of s
-// are held back, because an older stretch may contain their cause.
+// addStretch adds the events of s and reports whether more events fit. It adds initial events of
+// s later, because an older stretch may show how they came about.
 func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {
@@ -253,7 +254,7 @@ func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	return true
 }
 
-// addEvent adds e if it is relevant, and reports whether there was room.
+// addEvent adds e if it is relevant. It reports whether more events fit.
 func (t *historyBuilder) addEvent(e *inspect.TraceEvent) (room bool) {
 	if !isRelevant(e) {
 		return true
@@ -275,13 +276,13 @@ func (t *historyBuilder) finish() {
 	t.sortByTick()
 }
 
-// isRelevant reports whether e changed more than the position of rows.
+// isRelevant reports whether e is more than a move to another row.
 func isRelevant(e *inspect.TraceEvent) bool {
 	return e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
-// eventDoc converts an event. For a destroyed entity it adds the state before, which is the last
-// one that contains the entity.
+// eventDoc converts an event. For a destroyed entity it adds the previous state, which is the
+// last state that contains the entity.
 func (d *session) eventDoc(e *inspect.TraceEvent) eventDoc {
 	doc := eventDoc{stateDoc: stateDoc{e.Tick, e.Seq}, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Kind == inspect.TraceDestroyed {
@@ -299,7 +300,7 @@ func (d *session) eventDoc(e *inspect.TraceEvent) eventDoc {
 	return doc
 }
 
-// changes returns the first maxParts fields that differ.
+// changes converts the first maxParts fields that differ.
 func changes(fields []inspect.FieldDiff) []changeDoc {
 	return describe.Listed(fields[:min(len(fields), maxParts)], func(f inspect.FieldDiff) changeDoc {
 		before, after := versus(f.Old, f.New)
@@ -307,11 +308,11 @@ func changes(fields []inspect.FieldDiff) []changeDoc {
 	})
 }
 
-// fieldSeries collects the numbers of a life, from the newest backward. A point is the first tick
-// with a value. So of equal consecutive values the earliest is kept.
+// fieldSeries collects the numbers of a life, from the newest to the oldest. A point is the first
+// tick with a value. Of consecutive equal values, only the earliest has a point.
 type fieldSeries struct{ doc *historyDoc }
 
-// addNumbers adds the numbers in e. If e removes a component, addNumbers ends all series of that
+// addNumbers adds the numbers in e. If e removes a component, it ends all series of that
 // component.
 func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
 	if e.Number < 0 || !isRelevant(e) {
@@ -334,8 +335,8 @@ func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
 	}
 }
 
-// seriesOf returns the series of a field, or nil if the limit is reached. A life is read backward,
-// so the fields that changed last have a series.
+// seriesOf returns the series of a field, or nil if there are too many series. A life is read
+// backward, so the fields that changed last get a series.
 func (c *fieldSeries) seriesOf(field string) *fieldSeriesDoc {
 	list := &c.doc.Courses
 	if i := slices.IndexFunc(*list, func(s fieldSeriesDoc) bool { return s.Field == field }); i >= 0 {
@@ -348,7 +349,7 @@ func (c *fieldSeries) seriesOf(field string) *fieldSeriesDoc {
 	return &(*list)[len(*list)-1]
 }
 
-// sortByTick puts the series into chronological order and removes series that never change.
+// sortByTick sorts the points of each series by tick, and removes series that never change.
 func (c *fieldSeries) sortByTick() {
 	c.doc.Courses = slices.DeleteFunc(c.doc.Courses, func(s fieldSeriesDoc) bool { return len(s.Ticks) < 2 })
 	for _, s := range c.doc.Courses {
@@ -357,18 +358,18 @@ func (c *fieldSeries) sortByTick() {
 	}
 }
 
-// add adds an older point. x is nil if there is no number.
+// add adds an older point. x is nil if the field has no number.
 func (s *fieldSeriesDoc) add(tick uint64, x *float64) {
 	if n := len(s.Values); n > 0 && x != nil && s.Values[n-1] != nil && *s.Values[n-1] == *x {
-		// The value began earlier.
+		// The value is the same, so it began at this earlier tick.
 		s.Ticks[n-1] = tick
 		return
 	}
 	s.Ticks, s.Values = append(s.Ticks, tick), append(s.Values, x)
 }
 
-// isPartOf reports whether s is a field or element of the component. Another component's name may
-// start with this name.
+// isPartOf reports whether s is a field or element of the component. The name of another
+// component may start with this component's name.
 func (s *fieldSeriesDoc) isPartOf(component string) bool {
 	return s.Field == component || len(s.Field) > len(component) && s.Field[:len(component)] == component &&
 		(s.Field[len(component)] == '.' || s.Field[len(component)] == '[')
@@ -376,16 +377,16 @@ func (s *fieldSeriesDoc) isPartOf(component string) bool {
 
 // changedDoc is the state in which an entity was changed.
 type changedDoc struct {
-	// null if no change was found.
+	// Found is the state after the change, or null if no change was found.
 	Found *stateDoc `json:"found"`
-	// The whole range was searched.
+	// All says that the whole range was searched.
 	All bool `json:"all"`
 }
 
-// errFound ends a walk early. It is never returned to a client.
+// errFound stops a search early. It is never returned to a client.
 var errFound = errors.New("found")
 
-// change finds the last change of an entity before a record, or the first one after it.
+// change finds the last change of an entity before a record, or the first change after it.
 func (h *server) change(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	dir := a.text("to")
@@ -400,8 +401,8 @@ func (h *server) change(a *params) (any, error) {
 	})
 }
 
-// nextChange follows the entity from record seq to the end of its line, and stops at the first
-// change.
+// nextChange follows the entity from record seq to the end of the path or branch. It stops at the
+// first change.
 func (d *session) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	end := d.line.end(d.view.Log(), seq)
 	if end == seq {
@@ -421,8 +422,8 @@ func (d *session) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc
 	return doc, err
 }
 
-// changeBefore searches backward stretch by stretch for a change before seq. If it reaches the byte
-// limit, All is false.
+// changeBefore searches backward for a change before seq, one stretch at a time. If it reaches
+// the byte limit, it sets All to false.
 func (d *session) changeBefore(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
 	read := int64(0)
 	doc.All = true
@@ -447,7 +448,8 @@ type referrersDoc struct {
 	Referrers []referrerDoc `json:"referrers"`
 }
 
-// A referrerDoc is a value that refers to the entity, and the fields that do.
+// A referrerDoc is a value that refers to the entity. Fields are the fields that contain the
+// reference.
 type referrerDoc struct {
 	Entity    string   `json:"entity,omitempty"` // Missing for a resource.
 	Component string   `json:"component"`

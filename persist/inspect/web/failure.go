@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// All errors are answered in one form, with an HTTP status for programs and a text for users.
-// Errors of package inspect and below do not contain a status; describe classifies them. Errors in
-// a request are failures, created in this package.
+// Every error has the same response format, with an HTTP status for programs and a text for
+// users. Errors of package inspect and below have no status; describe chooses one. Errors in a
+// request are failures, created in this package.
 //
 //	error ──describe──▶ errorDoc: code ──▶ kind, status; message; a command that may help
 
@@ -52,9 +52,9 @@ type errorBody struct {
 	Kind    string `json:"kind"` // problem, usage, not_found, corrupt or system.
 	Message string `json:"message"`
 	Try     string `json:"try,omitempty"` // A command that may help.
-	// The parameter with the invalid expression.
+	// Which is the parameter with the invalid expression.
 	Which string `json:"which,omitempty"`
-	// The position of the error in the expression, in characters.
+	// At is the position of the error in the expression, in characters.
 	At *int `json:"at,omitempty"`
 }
 
@@ -66,17 +66,17 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// fail returns a failure with this code.
+// fail returns a failure with the given code.
 func fail(code int, format string, args ...any) error {
 	return &failure{code, fmt.Sprintf(format, args...)}
 }
 
-// An errorWriter describes errors in the terms of ecsdump.
-// The name of the store or save, used in commands.
+// An errorWriter describes errors in the terms of ecsdump. name is the name of the store or save
+// in suggested commands.
 type errorWriter struct{ name string }
 
-// describe returns the response for err. Damage takes precedence over other causes, because an
-// object missing in a damaged file may exist.
+// describe returns the response for err. If err wraps damage and another error, damage is
+// reported: an object that seems to be missing may be in the damaged file.
 func (s errorWriter) describe(err error) errorDoc {
 	body := errorBody{Code: codeSystem, Message: describe.Unprefixed(err)}
 	var f *failure
@@ -109,8 +109,8 @@ func (s errorWriter) command(name string, args ...string) string {
 	return "ecsdump " + name + " " + shell.Command(append([]string{s.name}, args...)...)
 }
 
-// writeFailure responds with doc. The response must not be cached, because the cause may be gone
-// later.
+// writeFailure responds with doc. The response must not be cached, because the cause may
+// disappear.
 func writeFailure(w http.ResponseWriter, status int, doc errorDoc) {
 	text, err := query.Marshal(doc)
 	if err != nil {
@@ -125,6 +125,6 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	// If the client is gone, the error does not matter.
+	// If the client has disconnected, the error does not matter.
 	_, _ = w.Write(text)
 }

@@ -14,23 +14,24 @@ import (
 type newsDoc struct {
 	stateDoc     // The newest state.
 	Records  int `json:"records"`
-	// The last program closed the store.
+	// Clean says that the last program closed the store.
 	Clean bool   `json:"clean"`
 	Error string `json:"error,omitempty"`
 	writerDoc
 }
 
-// A writerDoc describes what the writing program did since the server started to follow the store.
+// A writerDoc says what happened to the writing program since the server started.
 type writerDoc struct {
-	// The description of the program in the lock.
+	// Writer is the description of the program in the lock file.
 	Writer string `json:"writer,omitempty"`
-	// running, closed, or ended: the program did not close the store. Missing if nothing happened.
+	// Now is running, closed, or ended: the program did not close the store. It is missing if
+	// nothing has happened.
 	Now string `json:"now,omitempty"`
-	// When the server noticed it.
+	// Since is the time when the server noticed the event.
 	Since string `json:"since,omitempty"`
 }
 
-// record records an event of the watched program.
+// record stores an event of the writing program.
 func (d *writerDoc) record(program string, running, closed bool) {
 	*d = writerDoc{Writer: cut(program, 256), Now: "ended", Since: time.Now().UTC().Format(time.RFC3339)}
 	if running {
@@ -40,28 +41,29 @@ func (d *writerDoc) record(program string, running, closed bool) {
 	}
 }
 
-// The server polls a store, because a writing program does not report changes. It notices a killed
-// program by the free lock. One goroutine polls for all browsers. It sends only the newest state,
-// which is small. So a slow page never works off a queue: it asks for the newest data when it is
-// ready.
+// The server polls a store, because a writing program does not report changes. A free lock shows
+// that the program was killed. One goroutine polls for all browsers. It sends only the newest
+// state, which is small. So no queue builds up for a slow page: the page asks for the newest data
+// when it is ready.
 //
 //	store ──refresh──▶ fast session ──news──▶ follower ──▶ events, one for each page
 //	                                                └─▶ count, which counts rows of new ticks
 
-// A follower notifies its listeners of news. The listeners then ask for the data.
+// A follower notifies its listeners when the store has changed. The listeners then request the
+// data.
 type follower struct {
 	mu        sync.Mutex
 	last      newsDoc
 	listeners map[chan struct{}]bool
 
-	// Checks the lock of the store. Only the follow goroutine calls it.
+	// look checks the lock of the store. Only the follow goroutine calls it.
 	look func()
-	// The last event that look has seen.
+	// writer is the last event that look has detected.
 	writer writerDoc
 }
 
-// init stores the initial state of a session, so that the first poll without news notifies no
-// listener.
+// init stores the initial state of session d. So the first poll notifies listeners only if the
+// store has changed.
 func (f *follower) init(d *session) {
 	f.listeners = map[chan struct{}]bool{}
 	f.last = d.news()
@@ -69,14 +71,14 @@ func (f *follower) init(d *session) {
 	f.look()
 }
 
-// news returns the current end of the store as the session knows it.
+// news returns the newest state and the number of records that the session knows.
 func (d *session) news() newsDoc {
 	log := d.view.Log()
 	return newsDoc{stateDoc: stateDoc{d.tickOf(d.line.newest), d.line.newest}, Records: len(log.Entries), Clean: log.Clean}
 }
 
-// subscribe returns a channel that receives a value when there is news. For a slow listener,
-// several events become one value.
+// subscribe returns a channel that receives a value when the store has changed. If a listener is
+// slow, several changes become one value.
 func (f *follower) subscribe() chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,8 +93,8 @@ func (f *follower) unsubscribe(c chan struct{}) {
 	delete(f.listeners, c)
 }
 
-// publish stores news and notifies the listeners. It reports whether the news differ from the last
-// ones. A listener with a pending notification needs no other, so publish never blocks.
+// publish stores news and notifies the listeners. It returns false if news equals the previous
+// news. It never blocks: it skips a listener that has a pending notification.
 func (f *follower) publish(news newsDoc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,13 +117,13 @@ func (f *follower) latest() newsDoc {
 	return f.last
 }
 
-// follow polls a store until ctx ends. It waits for its turn at the fast session. So it finds
-// nothing new while the fast session answers a request.
+// follow polls a store until ctx ends. It must wait for the fast session. So it finds no new
+// records while the fast session answers a request.
 func (h *server) follow(ctx context.Context, interval time.Duration) {
 	if h.fast.view.IsSave() {
 		return
 	}
-	// A store that has just grown is polled more often.
+	// For this time after the store has grown, it is polled more often.
 	const awake = 5 * time.Second
 	timer, grew := time.NewTimer(interval), time.Now()
 	defer timer.Stop()
@@ -146,7 +148,7 @@ func (h *server) follow(ctx context.Context, interval time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		// Keep the known state and add the reason why it is not newer.
+		// Publish the previous state and the reason why no newer one is known.
 		if err != nil {
 			news = h.following.latest()
 			news.Error = h.describe(err).Error.Message
@@ -158,16 +160,17 @@ func (h *server) follow(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// events sends the newest state as server-sent events, at first and after each change.
+// events sends the newest state as server-sent events: one at the start, and one after each
+// change.
 func (h *server) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	// The response has no end. Not every writer supports deadlines.
+	// The response never ends. Ignore the error, since some writers do not support deadlines.
 	_ = out.SetWriteDeadline(time.Time{})
 	listen := h.following.subscribe()
 	defer h.following.unsubscribe(listen)
-	// Repeats the last event, so that a closed connection is noticed.
+	// beat repeats the last event, so a closed connection is detected.
 	beat := time.NewTicker(15 * time.Second)
 	defer beat.Stop()
 	for {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// FuzzRequests sends arbitrary requests. Each answer is JSON of limited size and arrives in limited
-// time. Errors have a text.
+// FuzzRequests sends arbitrary requests. Each answer must be JSON of limited size, within a time
+// limit. Errors must have a text.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		"info", "resolve?at=@latest~3&step=-2", "bar?from=2&to=9&width=4096", "schema?record=3", "entities?record=20&where=Health%3E3&sort=Health&desc=1&columns=Health,entity",
@@ -27,7 +27,7 @@ func FuzzRequests(f *testing.F) {
 	c := serve(f, build(f))
 	f.Fuzz(func(t *testing.T, question string) {
 		name, query, _ := strings.Cut(question, "?")
-		// events does not end, and verify takes no parameters.
+		// events never ends, and verify has no parameters.
 		if name == "events" || name == "verify" {
 			return
 		}

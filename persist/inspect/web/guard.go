@@ -15,35 +15,37 @@ import (
 const (
 	tokenName = "token"
 	apiPath   = "/api/v1/"
-	// Bytes of path and query. An expression has at most 16 KiB.
+	// Maximum bytes of path and query. An expression has at most 16 KiB.
 	maxRequest = 32 << 10
 )
 
-// policy restricts the page to scripts and styles from this server. No inline code is allowed, so a
-// name or value that is inserted as HTML has no effect.
+// policy restricts the page to scripts and styles from this server. It allows no inline code, so
+// a name or value that is inserted as HTML has no effect.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A guard decides which requests are allowed. A hostile page in the same browser can send requests
-// to this server. It can also use a host name that resolves to this machine:
+// A guard decides which requests are allowed. A hostile page in the same browser can send
+// requests to this server. It can also use a host name that resolves to this machine. The checks
+// reject both:
 //
-//	it does not have the token, and its requests have no cookie   SameSite=Strict
-//	a request to its own host name has that name as Host
-//	a request of its scripts has an Origin that differs from Host
+//	the page does not have the token, and its requests have no cookie   SameSite=Strict
+//	a request to a host name of the attacker has that name as Host
+//	a request by a script has an Origin that differs from Host
 //
-// The token arrives once, in the address that the program prints. The server moves it into a cookie
-// and removes it from the address. So it does not appear in the history or on screenshots:
+// The token is part of the address that the program prints. The server moves it into a cookie and
+// removes it from the address. So the token does not appear in the history or on screenshots:
 //
 //	GET /?token=…&at=12 ──▶ 303 See Other, Set-Cookie ──▶ GET /?at=12
 type guard struct {
 	token [sha256.Size]byte
 	text  string
-	// The name of the cookie. Cookies are shared by all ports, so each server has its own name.
+	// cookie is the name of the cookie. All ports share cookies, so each server has its own name.
 	cookie string
 	hosts  []string
 }
 
-// newGuard returns a guard. It stores the token's hash for comparison and its text for the cookie.
+// newGuard returns a guard. The guard stores a hash of the token for comparison, and the token
+// for the cookie.
 func newGuard(o Options) *guard {
 	sum := sha256.Sum256([]byte(o.Token))
 	return &guard{sum, o.Token, "stet_" + hex.EncodeToString(sum[:4]), o.Hosts}
@@ -57,8 +59,8 @@ func randomText() string {
 	return hex.EncodeToString(b[:])
 }
 
-// admit reports whether r is allowed. Otherwise it has written a response. It checks the token
-// last, after host and origin.
+// admit reports whether r is allowed. If not, it writes a response. It checks the host and the
+// origin before the token.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
@@ -103,22 +105,22 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// hasCookie reports whether one of the cookies with the server's name is valid. A browser may send
-// several.
+// hasCookie reports whether one of the cookies with the guard's name is valid. A browser may send
+// several cookies of this name.
 func (g *guard) hasCookie(r *http.Request) bool {
 	return slices.ContainsFunc(r.CookiesNamed(g.cookie), func(c *http.Cookie) bool { return g.is(c.Value) })
 }
 
-// is compares a token in constant time.
+// is reports whether token is the right one. It takes constant time.
 func (g *guard) is(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
 }
 
-// knowsHost reports whether a Host names this server.
+// knowsHost reports whether a Host header names this server.
 func (g *guard) knowsHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
-	// Without a port, which means port 80. An IPv6 address is then in brackets.
+	// The host has no port, which means port 80. In this form, an IPv6 address is in brackets.
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
@@ -129,7 +131,7 @@ func (g *guard) knowsHost(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// refuse responds with the reason: as JSON for an API request, and as text otherwise.
+// refuse responds with the reason: as JSON to an API request, as text to others.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if strings.HasPrefix(r.URL.Path, apiPath) {
 		writeFailure(w, status, errorDoc{errorBody{Code: codeUsage, Kind: "usage", Message: why}})

@@ -156,7 +156,7 @@ func TestAnswers_Cached(t *testing.T) {
 	}
 }
 
-// The tests of the page are in a module of their own, because they need a browser.
+// The tests of the page need a browser, so they are in a separate module.
 func TestPage_Browser(t *testing.T) {
 	t.Skip("make browser tests the page in a browser, which it installs if needed")
 }

@@ -20,29 +20,29 @@ import (
 
 // Options configure a Handler. The zero Options are valid.
 type Options struct {
-	// Name is the display name of the store. The page shows it, and suggested commands contain it.
-	// Default: "STORE".
+	// Name is the name of the store on the page and in suggested commands. Default: "STORE".
 	Name string
 
 	// Token is the secret that the first request must contain. Default: a random one.
 	Token string
 
-	// Hosts are additional host names, without ports, for the page. The names of this machine are
-	// always allowed. Default: none, so names that an attacker points to this machine are rejected.
+	// Hosts are additional host names, without ports, that a browser may use. The names of this
+	// machine are always allowed. Default: none, so a name that an attacker points to this
+	// machine is rejected.
 	Hosts []string
 
-	// Interval is the polling interval for new records. It is four times shorter while the store
-	// grows. Default: 100 ms.
+	// Interval is how often the store is polled for new records. While the store grows, it is
+	// polled four times as often. Default: 100 ms.
 	Interval time.Duration
 
-	// Cache is a directory for results that take long to compute: the number of rows that each tick
-	// wrote. It can be removed at any time, and holds at most 256 MiB. Default: none, and nothing
-	// is written.
+	// Cache is a directory for results that take long to compute: the number of rows that each
+	// tick wrote. It can be removed at any time. Its size is at most 256 MiB. Default: none, and
+	// nothing is written.
 	Cache string
 }
 
-// A Handler shows a store or a save. It is safe for concurrent use. Two goroutines run until Close:
-// follow polls the store, and count counts rows for the time bar.
+// A Handler shows a store or a save. It is safe for concurrent use. Until Close, two goroutines
+// run: follow polls the store, and count counts rows for the time bar.
 type Handler struct {
 	*server
 	token      string
@@ -51,8 +51,8 @@ type Handler struct {
 	stop       context.CancelFunc
 }
 
-// New returns a handler for the store that open opens. The handler follows the store until Close is
-// called or ctx ends.
+// New returns a handler for the store that open opens. The handler follows the store until Close
+// or until ctx ends.
 func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	options.Name = cmp.Or(options.Name, "STORE")
 	options.Token = cmp.Or(options.Token, randomText())
@@ -63,7 +63,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	}
 	far, err := open(ctx)
 	if err != nil {
-		// It was only read.
+		// The view was only read, so an error does not matter.
 		_ = near.Close()
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	h.server = &server{
 		errorWriter: errorWriter{options.Name}, open: open, fast: newSession(near, fastRoom), slow: newSession(far, slowRoom), started: randomText(), ended: ctx.Done(),
 	}
-	// Both sessions share the newest epoch that either has seen: see reach.
+	// Both sessions share the newest epoch that either of them has seen: see reach.
 	h.slow.newest = h.fast.newest
 	h.following.init(h.fast)
 	h.bar.kept = keptCounts(options.Cache)
@@ -86,7 +86,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 func (h *Handler) Path() string { return "/?" + tokenName + "=" + h.token }
 
 // Close stops following the store and closes its files. Requests in progress end with an error.
-// Close waits for the two goroutines, and for its turn at each session.
+// Close waits for both goroutines and for the running request of each session.
 func (h *Handler) Close() error {
 	h.stop()
 	h.background.Wait()
@@ -108,8 +108,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	servePage(w, r)
 }
 
-// servePage serves a file of the page. The files are few and small, and must have the same version.
-// So a browser revalidates them each time.
+// servePage serves a file of the page. All files must come from the same version. So a browser
+// revalidates them each time, which is cheap because they are few and small.
 func servePage(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	if name == "" {
@@ -122,11 +122,11 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", mediaType(name))
 	w.Header().Set("Cache-Control", "no-cache")
-	// If the client is gone, the error does not matter.
+	// If the client has disconnected, the error does not matter.
 	_, _ = w.Write(text)
 }
 
-// mediaType returns the media type for a file name, independent of the machine's table.
+// mediaType returns the media type for a file name. It does not use the machine's table of types.
 func mediaType(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -139,18 +139,21 @@ func mediaType(name string) string {
 	return cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
 }
 
-// An endpoint is one kind of API request. Requests about a record have its seq as a parameter.
+// An endpoint is one kind of API request. A request about a record has the record's seq as a
+// parameter.
 type endpoint struct {
 	answer func(h *server, a *params) (any, error)
-	// The answer depends on records only, so it never changes and is cached.
+	// cached says that the answer depends only on records. The answer never changes, so it is
+	// cached.
 	cached bool
-	// Time limit of the answer. 0 means 30 s.
+	// limit is the time limit of the answer. 0 means 30 s.
 	limit time.Duration
 }
 
-// endpoints holds the API requests by their names after /api/v1/. An endpoint is cached if its
-// answer depends only on the records that it names. entities is not cached, because it searches for
-// a limited time. tick and resolve are not cached, because they report which ticks are rewound now.
+// endpoints maps the names of API requests, after /api/v1/, to endpoints. An endpoint is cached
+// if its answer depends only on the records that it names. entities is not cached, because it
+// searches for a limited time. tick and resolve are not cached, because they report which ticks
+// are rewound now.
 var endpoints = map[string]endpoint{
 	"info":      {answer: (*server).info},
 	"resolve":   {answer: (*server).resolve},
@@ -172,9 +175,9 @@ var endpoints = map[string]endpoint{
 	"verify":    {answer: (*server).verify, limit: time.Hour},
 }
 
-// answer answers an API request. Cached answers have an ETag, made from this server start and the
-// epoch of the store. If the browser sends back the current tag, the server replies that the cached
-// answer is valid. The request itself is not processed then.
+// answer answers an API request. A cached answer has an ETag, made from this start of the server
+// and the epoch of the store. If the browser sends the current tag, the server confirms that the
+// cached answer is valid. It does not process the request.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "events" {
 		h.events(w, r)
@@ -185,8 +188,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeNotFound, "the API has no %q", name))
 		return
 	}
-	// The tag uses the epoch of the last refresh, so the tag is never newer than the answer. A
-	// browser with a tag of an old epoch gets a new answer.
+	// The tag uses the epoch of the last refresh, so it is never newer than the answer. A browser
+	// with the tag of an old epoch gets a new answer.
 	cache := "no-store"
 	if q.cached {
 		tag := `"` + h.started + strconv.FormatUint(h.fast.newest.Load(), 36) + `"`
@@ -217,7 +220,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		}
 	}
-	// The tag does not stand for this failure.
+	// A failure must not be cached under the tag.
 	w.Header().Del("ETag")
 	h.fail(w, err)
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The health of a store is reported in two ways. health reports what opening the store found, and
-// whether the newest state can be reached. verify reads the whole store, with a view of its own.
-// Both suggest commands that contain the name of the store. health also names the command that
-// compares the store with another one.
+// The health of a store is reported in two ways. health reports the damage that opening the store
+// found, and whether the newest state can be reached. verify reads the whole store, with a
+// separate view. Both suggest commands that contain the name of the store. health also suggests
+// the command that compares the store with another one.
 
 // healthDoc describes the health of a store.
 type healthDoc struct {
-	// persist.Open or persist.Load would accept the newest state.
+	// Opens says that persist.Open or persist.Load would accept the newest state.
 	Opens   bool     `json:"opens"`
 	Refused string   `json:"refused,omitempty"` // The reason if Opens is false.
 	Helps   []string `json:"helps"`             // Commands that may help.
 	InUse   bool     `json:"in_use"`
-	// The description of the current or last program in the lock.
+	// Holder is the description of the current or last program in the lock file.
 	Holder  string                `json:"holder,omitempty"`
 	Clean   bool                  `json:"clean"`   // The last program closed the store.
 	Damage  []describe.ProblemDoc `json:"damage"`  // Damage found while opening.
@@ -29,7 +29,7 @@ type healthDoc struct {
 	Records int                   `json:"records"`
 	Rewound int                   `json:"rewound"` // Number of rewound records.
 	Files   []snapDoc             `json:"snapshots"`
-	// The command that compares another store of the same run.
+	// Compare is the command that compares the store with another store of the same run.
 	Compare string `json:"compare"`
 }
 
@@ -54,16 +54,16 @@ func (h *server) health(a *params) (any, error) {
 			doc.Journal += s.Size
 		}
 		refusal := d.view.Refusal(a.ctx)
-		// The error is then not about the store.
+		// If ctx has ended, the error is not about the store.
 		if a.ctx.Err() != nil {
 			return nil, a.ctx.Err()
 		}
-		// Refusal only checks stores.
+		// Refusal does not check saves, so report the damage of a save.
 		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 {
 			refusal = d.view.Damage()[0]
 		}
-		// While a program uses the store, no other program can open it. Its files may also change
-		// during the check. So a refusal means nothing then.
+		// If a program uses the store, no other program can open it anyway. Its files may also
+		// change during the check. So ignore the result.
 		if refusal != nil && !doc.InUse {
 			doc.Opens, doc.Refused = false, h.describe(refusal).Error.Message
 			doc.Helps = append(doc.Helps, h.recovering(a.ctx, d.view)...)
@@ -88,8 +88,8 @@ type verifyDoc struct {
 	Helps     []string              `json:"helps"`
 }
 
-// verify checks the whole store, like ecsdump verify. It uses its own view, so other requests do
-// not wait. Only one verification runs at a time.
+// verify checks the whole store, like ecsdump verify. It uses a separate view, so other requests
+// do not wait for it. Only one verification runs at a time.
 func (h *server) verify(a *params) (any, error) {
 	if !h.verifying.TryLock() {
 		return nil, fail(codeProblem, "it is being verified already")
@@ -114,12 +114,12 @@ func (h *server) verify(a *params) (any, error) {
 	return doc, a.ctx.Err()
 }
 
-// maxRecovering limits the time for finding out what recover would save.
+// maxRecovering limits the time to check what recover would save.
 const maxRecovering = 10 * time.Second
 
-// recovering returns the command that recovers a part of a damaged store or save. It returns nil if
-// nothing can be recovered, or if the check takes too long. The check costs as much as opening the
-// store. For a damaged save, it also needs the memory of the world.
+// recovering returns the command that recovers the readable data of a damaged store or save. It
+// returns nil if no data can be recovered, or if the check takes too long. The check costs as
+// much as opening the store. For a damaged save, it also needs memory for the whole world.
 func (s errorWriter) recovering(ctx context.Context, v *inspect.View) []string {
 	ctx, cancel := context.WithTimeout(ctx, maxRecovering)
 	defer cancel()

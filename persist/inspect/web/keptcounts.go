@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// A keptCounts is a directory with a file of counts per world, or "" for none. The files are a
-// cache. If a file is missing, damaged, of another version or of another store, the ticks are
-// counted again.
+// A keptCounts is a cache directory with a file of counts per world; "" means no cache. If a file
+// is missing, damaged, of another version or of another store, the ticks are counted again.
 //
 //	magic 7 bytes, version 1 byte │ world 16 │ seq of the first tick 8 │
 //	per tick: sum 4, rows 4, inputs 4 │ CRC-32C 4
@@ -43,8 +42,8 @@ func (c *counts) append(b []byte) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// decodeCounts decodes b. ok is false if b is invalid. The number of ticks follows from the length,
-// which is checked before the allocation.
+// decodeCounts decodes b. ok is false if b is invalid. The length of b is checked before memory
+// for the ticks is allocated.
 func decodeCounts(b []byte) (c counts, ok bool) {
 	le, n := binary.LittleEndian, len(b)-countsHead-4
 	if n < 0 || n%countedSize != 0 || n/countedSize > maxCounted || string(b[:len(countsMagic)]) != countsMagic ||
@@ -59,8 +58,8 @@ func decodeCounts(b []byte) (c counts, ok bool) {
 	return c, true
 }
 
-// file returns the file name for a world. A copy of a store has the same file; counts.of detects
-// counts that do not belong to it by the checksums of payloads.
+// file returns the file name for a world. A copy of a store uses the same file. matchLog compares
+// the checksums of payloads, so it removes counts that belong to the other copy.
 func (k keptCounts) file(world [16]byte) string {
 	return filepath.Join(string(k), hex.EncodeToString(world[:])+countsSuffix)
 }
@@ -71,7 +70,7 @@ func (k keptCounts) read(world [16]byte) counts {
 		return counts{}
 	}
 	name := k.file(world)
-	// The file may be of any origin, so its size is checked before it is read.
+	// Any program may have written the file, so check its size before reading it.
 	if at, err := os.Stat(name); err != nil || at.Size() > int64(maxCountsFile) {
 		return counts{}
 	}
@@ -84,14 +83,14 @@ func (k keptCounts) read(world [16]byte) counts {
 		return counts{}
 	}
 	now := time.Now()
-	// The least recently used file is removed first.
+	// Mark the file as recently used: prune removes the least recently used file first.
 	_ = os.Chtimes(name, now, now)
 	return c
 }
 
-// write stores c as well as it can. It writes a new file and renames it, so a reader finds the old
-// or the new file. The file is not synced. If a crash damages it, its checksum is wrong. prune
-// removes unfinished files like others.
+// write stores c, and ignores errors. It writes a new file and renames it, so a reader finds
+// either the old or the new file. The file is not synced. If a crash damages it, its checksum is
+// wrong. prune also removes unfinished files.
 func (k keptCounts) write(c *counts) {
 	if k == "" || c.world == [16]byte{} || os.MkdirAll(string(k), 0o700) != nil {
 		return
@@ -110,8 +109,8 @@ func (k keptCounts) write(c *counts) {
 	k.prune(maxCountsDir)
 }
 
-// prune removes the least recently used files until at most most bytes remain. It ignores other
-// kinds of files.
+// prune removes the least recently used files until the total size is at most most bytes. It
+// ignores files that are not counts.
 func (k keptCounts) prune(most int64) {
 	entries, err := os.ReadDir(string(k))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // countedBar serves path with a cache. It returns the first time bar, the bar after all ticks are
-// counted, and the number of ticks that the cache held.
+// counted, and the number of ticks that the cache file contained.
 func countedBar(t *testing.T, path, cache string) (first, bar map[string]any, recalled int) {
 	t.Helper()
 	h, err := New(context.Background(), func(ctx context.Context) (*inspect.View, error) { return inspect.OpenReadOnly(ctx, path) },
@@ -207,7 +207,7 @@ func FuzzCounts(f *testing.F) {
 		f.Add(text[:len(text)-4])
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		// Without a valid checksum nearly all inputs would be rejected.
+		// Add a valid checksum, since without one nearly all inputs would be rejected early.
 		text = binary.LittleEndian.AppendUint32(text, crc32.Checksum(text, castagnoli))
 		if c, ok := decodeCounts(text); ok {
 			assert.Equal(t, text, c.append(nil))

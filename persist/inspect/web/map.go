@@ -11,9 +11,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The map evaluates expressions over all entities of one state. Entities that it omits are counted.
-// If there are too many points, it returns a sample. The sample has the same entities in each
-// state, so points move and do not flicker.
+// The map evaluates expressions over all entities of one state. It counts the entities that it
+// omits. If there are too many points, it returns a sample. The sample has the same entities in
+// each state, so points move and do not flicker.
 //
 //	state ──sweep──▶ x, y, color of each entity ──▶ placed ──▶ sample ──▶ by index, with colors
 //	                                            ├─▶ wild:   NaN or infinite
@@ -25,23 +25,23 @@ const (
 	maxClasses = 64
 )
 
-// mapDoc holds the positions of entities, given by two numbers of each.
+// mapDoc has the positions of entities. Two numbers of each entity are its position.
 type mapDoc struct {
 	stateDoc
 	Entities []string  `json:"entities"` // By index.
 	X        []float64 `json:"x"`
 	Y        []float64 `json:"y"`
-	// Numbers, or indices in Classes.
+	// Colors are numbers, or indices into Classes.
 	Colors []*float64 `json:"colors,omitempty"`
-	// Color values that are not numbers.
+	// Classes are the color values that are not numbers.
 	Classes []string `json:"classes,omitempty"`
-	// Number of entities with a position.
+	// Placed is the number of entities with a position.
 	Placed int `json:"placed"`
-	// Only a sample of these is included.
+	// More says that only a sample of the placed entities is included.
 	More bool `json:"more"`
-	// Number of entities with a NaN or infinite number.
+	// Wild is the number of entities with a NaN or infinite number.
 	Wild int `json:"wild"`
-	// Number of entities that lack one of the numbers.
+	// Absent is the number of entities without one of the two numbers.
 	Absent int `json:"absent"`
 }
 
@@ -69,7 +69,7 @@ type point struct {
 	color  query.Answer
 }
 
-// placed is the result for one span: points, and the number of entities without one.
+// placed is the result for one span: its points, and the number of entities without a position.
 type placed struct {
 	points       []point
 	wild, absent int
@@ -143,7 +143,7 @@ func (f *placed) add(at query.SweptEntity, exprs [4]*query.Swept) (err error) {
 	return err
 }
 
-// take adds points to d.
+// take adds points to d. colored says that they have colors.
 func (d *mapDoc) take(points []point, colored bool) {
 	classes := map[string]int{}
 	for _, p := range points {
@@ -155,9 +155,9 @@ func (d *mapDoc) take(points []point, colored bool) {
 	d.More = d.Placed > len(points)
 }
 
-// color returns the color of v. A number is its own color, and a missing value has none. Any other
-// value is a class, and its color is the index of the class. Values beyond maxClasses classes have
-// no color.
+// color returns the color of v. A number is its own color, and a missing value has no color. Any
+// other value is a class, and its color is the index of the class. After maxClasses classes,
+// further values have no color.
 func (d *mapDoc) color(classes map[string]int, v query.Answer) *float64 {
 	if x := finite(v); x != nil || v.Nothing() {
 		return x
@@ -175,16 +175,16 @@ func (d *mapDoc) color(classes map[string]int, v query.Answer) *float64 {
 	return &x
 }
 
-// A pointSample keeps up to limit points: those whose entities have the smallest hashes. The hash
+// A pointSample holds up to limit points: those whose entities have the smallest hashes. The hash
 // of an entity never changes, so samples of two states have the same entities.
 type pointSample struct {
 	limit int
-	// The largest hash that is still kept.
+	// bound is the largest hash that the sample accepts.
 	bound  uint64
 	points []point
 }
 
-// add adds p to the sample. Later points with smaller hashes may replace it.
+// add adds p to the sample. Later points with smaller hashes may replace p.
 func (s *pointSample) add(p point) {
 	if hashOf(p.entity) > s.bound || s.limit == 0 {
 		return
@@ -201,7 +201,7 @@ func (s *pointSample) trim() {
 		return
 	}
 	slices.SortFunc(s.points, func(a, b point) int { return cmp.Compare(hashOf(a.entity), hashOf(b.entity)) })
-	// They may refer to text.
+	// The removed points may refer to text.
 	clear(s.points[s.limit:])
 	s.points = s.points[:s.limit]
 	s.bound = hashOf(s.points[s.limit-1].entity)
@@ -214,7 +214,7 @@ func (s *pointSample) all() []point {
 	return s.points
 }
 
-// hashOf returns a hash of an entity. It is the finalizer of splitmix64: hashes are spread evenly,
+// hashOf returns a hash of an entity, by the finalizer of splitmix64. Hashes are spread evenly,
 // and different entities have different hashes.
 func hashOf(e ecs.Entity) uint64 {
 	x := uint64(e)

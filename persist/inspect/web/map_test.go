@@ -18,8 +18,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The model evaluates the entities of the whole state one by one, by index. The state is in a save
-// of several spans, or in the middle of a store, where it is loaded.
+// naiveMap evaluates the entities of the whole state one by one, and the map must equal its
+// result. The state is in a save of several spans, or in the middle of a store, where it must be
+// loaded.
 func TestMap_Model(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, healths, labels := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w), ecs.MustRegister[Label](w)
@@ -128,7 +129,8 @@ func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limi
 	return doc
 }
 
-// A sample contains entities of all parts of the world, and the same ones at the next tick.
+// A sample must contain entities of all regions of the world, and the same entities at the next
+// tick.
 func TestMap_SampleIsSteady(t *testing.T) {
 	sampled := func(first, step int) (names []string) {
 		s := pointSample{limit: 500, bound: math.MaxUint64}
@@ -148,7 +150,7 @@ func TestMap_SampleIsSteady(t *testing.T) {
 		e, err := ecs.ParseEntity(name)
 		require.NoError(t, err)
 		quarters[e.Index()/5000]++
-		// It has one of the 500 smallest hashes of all entities, so also of the even ones.
+		// Half of the entities are even, so entities with the smallest hashes include even ones.
 		if e.Index()%2 == 0 {
 			require.Contains(t, even, name)
 		}

@@ -19,15 +19,15 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Memory limits for the screens of a save. For a save of 1 GB, a request may take 200 MB.
-// Afterwards only the data of a sweep about entities may remain. CI measures the same with a save
-// of 80 MB.
+// Memory limits for the screens of a save. For a save of 1 GB, a request may use 200 MB.
+// Afterwards only the data of a sweep about entities may stay in memory. CI measures the same
+// with a save of 80 MB.
 const (
 	largePeak, largeKept = 200, 20 // In MB.
 	smallPeak, smallKept = 40, 6
 
-	// smallSorted replaces smallPeak for a sorted list, which stores a window of entities with
-	// their keys.
+	// smallSorted replaces smallPeak for a sorted list, because the list stores a window of
+	// entities with their keys.
 	smallSorted = 70
 )
 
@@ -42,7 +42,7 @@ func smallPeakOf(screen string) float64 {
 // largePeakOf returns the peak limit of a screen for the save of 1 GB.
 func largePeakOf(string) float64 { return largePeak }
 
-// screenQuestions holds the requests of the page by screen of a save.
+// screenQuestions has the requests that the page sends for a save, by screen.
 var screenQuestions = []struct{ screen, question string }{
 	{"bar", "bar?width=1280"},
 	{"schema", "schema?record=0"},
@@ -68,8 +68,8 @@ var screenQuestions = []struct{ screen, question string }{
 	{"verify", "verify"},
 }
 
-// measureMemory sends each of these requests to a new server until the answer is complete. It
-// reports the peak of the memory in use, and the memory that remains. Garbage is included, because
+// measureMemory sends each request to a new server until the answer is complete. It reports the
+// peak of the memory in use, and the memory still in use afterwards. Garbage counts too, because
 // the collector may let it grow.
 func measureMemory(b *testing.B, path string, peak func(screen string) float64, kept float64) {
 	for _, q := range screenQuestions {
@@ -122,7 +122,7 @@ func watchHeap(f func()) uint64 {
 	return most.Load()
 }
 
-// askAll repeats a request until its answer is complete.
+// askAll sends a request repeatedly until its answer is complete.
 func askAll(tb testing.TB, h *Handler, question string) {
 	tb.Helper()
 	for {
@@ -139,7 +139,7 @@ func askAll(tb testing.TB, h *Handler, question string) {
 	}
 }
 
-// Rows are large, so that the save is much larger than the data about its entities.
+// The rows are large, so the save is much larger than the data about its entities.
 type (
 	largePosition struct{ X, Y, Z float64 }
 	largeHealth   struct{ Points, Most int32 }
@@ -162,7 +162,8 @@ func largeSave(tb testing.TB) string {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	// The newest rows replace these, so that rows are not in the order of indices.
+	// Destroy some entities. The newest rows move into their places, so rows are not in index
+	// order.
 	for range 1500 {
 		if i := uint32(random.IntN(280_000)); i != 77777 {
 			w.Destroy(ecs.NewEntity(i, 1))
@@ -178,8 +179,8 @@ func largeSave(tb testing.TB) string {
 	return file
 }
 
-// impatient reduces patience. A list of the save of 80 MB then takes as many requests as one of 1
-// GB.
+// impatient reduces patience. A list of the 80 MB save then takes as many requests as a list of a
+// 1 GB save.
 func impatient(tb testing.TB) {
 	was := patience
 	patience = 10 * time.Millisecond
@@ -193,7 +194,7 @@ func BenchmarkBudgetPageMemory(b *testing.B) {
 	measureMemory(b, path, smallPeakOf, smallKept)
 }
 
-// No screen loads the whole save into memory, and no screen keeps much of it.
+// No screen may load the whole save into memory, or keep much memory in use afterwards.
 func TestSave_NoScreenLoadsIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a save of 80 MB")

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// damagedStore makes the store of build and damages its journal file. f gets the file and a
-// function from seqs to offsets of records.
+// damagedStore builds a store and damages its journal file. f gets the file and a function that
+// returns the offset of a record.
 func damagedStore(t *testing.T, f func(file *os.File, offset func(seq uint64) int64)) (dir string) {
 	t.Helper()
 	dir = build(t)
@@ -32,7 +32,7 @@ func damagedStore(t *testing.T, f func(file *os.File, offset func(seq uint64) in
 
 func number(seq uint64) string { return strconv.FormatUint(seq, 10) }
 
-// requireNewest checks that all requests of the page agree on the newest record.
+// requireNewest requires that all requests of the page agree on the newest record.
 func requireNewest(t *testing.T, c *client, seq, tick uint64) {
 	t.Helper()
 	for name, doc := range map[string]any{"info": at(c.ask("info"), "newest"), "resolve": c.ask("resolve?at=@latest"), "news": c.h.following.latest()} {
@@ -49,9 +49,9 @@ func requireNewest(t *testing.T, c *client, seq, tick uint64) {
 	require.NotZero(t, c.ask("entities?record=" + number(seq) + "&limit=1")["found"])
 }
 
-// The journal is cut short, and a snapshot has a newer state than all remaining records.
+// The journal is cut short. A snapshot has a newer state than all remaining records.
 func TestNewest_JournalCutShort(t *testing.T) {
-	for _, first := range []uint64{6, 7} { // The first incomplete record.
+	for _, first := range []uint64{6, 7} { // first is the first incomplete record.
 		dir := damagedStore(t, func(file *os.File, offset func(seq uint64) int64) {
 			require.NoError(t, file.Truncate(offset(first)+60))
 		})
@@ -69,7 +69,7 @@ func TestNewest_JournalCutShort(t *testing.T) {
 	}
 }
 
-// A record in the middle of the journal and the snapshot after it are damaged.
+// The test damages a record in the middle of the journal, and the snapshot after it.
 func TestNewest_JournalDamaged(t *testing.T) {
 	dir := damagedStore(t, func(file *os.File, offset func(seq uint64) int64) {
 		_, err := file.WriteAt([]byte{0xff, 0xff, 0xff}, offset(4)+60)
@@ -86,8 +86,8 @@ func TestNewest_JournalDamaged(t *testing.T) {
 	require.EqualValues(t, 3, c.ask("health")["rewound"])
 }
 
-// Health suggests no command that cannot recover anything. It suggests a partial recovery only if
-// pieces are left.
+// Health must suggest only commands that can recover something. It may suggest a partial recovery
+// only if a damaged snapshot has readable pages.
 func TestHealth_RecoverHelps(t *testing.T) {
 	helps := func(name string, damage func(dir string)) []any {
 		dir := build(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The test compares a list that is read by pages of a save with a list of the loaded state.
+// The test compares a list that is read from pages of a save with a list of the loaded state.
 func TestList_PagesEqualWholeState(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -71,7 +71,7 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 		for got == nil || !got.Done {
 			asked := limit
 			if got != nil {
-				// A request without rows continues the count.
+				// A request without rows only continues to count.
 				asked = 0
 			}
 			got, err = list(paged, s, offset, asked)
@@ -96,8 +96,8 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 	}))
 }
 
-// A selection stores few of the found entities. It evaluates the others again when the page scrolls
-// to them.
+// A selection stores few of the found entities. It evaluates the others again when the page
+// scrolls to them.
 func TestSelection_KeepsFew(t *testing.T) {
 	defer func(first, window int) { firstRows, windowRows = first, window }(firstRows, windowRows)
 	seed := rand.Uint64()

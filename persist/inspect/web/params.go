@@ -11,16 +11,16 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A params holds the parameters of a request. It keeps the first invalid parameter in err. The
-// handler checks err once, after all parameters are read. So every method returns some value, which
-// is unused if the parameter is invalid.
+// A params reads the parameters of a request. It records the first invalid parameter in err. The
+// handler checks err once, after it has read all parameters. So every method returns some value,
+// which is unused if the parameter is invalid.
 type params struct {
 	ctx    context.Context
 	values url.Values
 	err    error
 }
 
-// invalid records an invalid parameter, unless one is already recorded.
+// invalid records an invalid parameter, unless err is already set.
 func (a *params) invalid(format string, args ...any) {
 	if a.err == nil {
 		a.err = fail(codeUsage, format, args...)
@@ -30,7 +30,7 @@ func (a *params) invalid(format string, args ...any) {
 // text returns a parameter, or "" if it is missing.
 func (a *params) text(name string) string { return a.values.Get(name) }
 
-// number returns a parameter that is a whole number of at most most. If the parameter is missing,
+// number returns a parameter that is a whole number, at most most. If the parameter is missing,
 // number returns otherwise.
 func (a *params) number(name string, otherwise, most uint64) uint64 {
 	text := a.text(name)
@@ -44,7 +44,7 @@ func (a *params) number(name string, otherwise, most uint64) uint64 {
 	return n
 }
 
-// count is number for values that fit into an int.
+// count is number for a value that fits into an int.
 func (a *params) count(name string, otherwise, most int) int {
 	return int(a.number(name, uint64(otherwise), uint64(most)))
 }
@@ -66,7 +66,7 @@ func (a *params) entity() ecs.Entity {
 	return e
 }
 
-// index returns the parameter entity if it is an index alone, like 12. Other values are not an
+// index returns the parameter entity if it is only an index, like 12. Other values are not an
 // error, because they may be an entity.
 func (a *params) index() (index uint32, alone bool) {
 	n, err := strconv.ParseUint(a.text("entity"), 10, 32)
@@ -95,8 +95,9 @@ func (a *params) ticks() (from, to uint64) {
 	return a.number("from", 0, math.MaxUint64), a.number("to", math.MaxUint64, math.MaxUint64)
 }
 
-// session returns the fast session, or the slow session for a state that is shown for comparison.
-// So the fast session keeps the state that moves through time.
+// session returns the session for a request about a state: usually the fast session. It returns
+// the slow session for a state that is shown for comparison, so the fast session does not leave
+// its state.
 func (a *params) session(h *server) *session {
 	if a.flag("beside") {
 		return h.slow
@@ -107,7 +108,7 @@ func (a *params) session(h *server) *session {
 // flag reports whether a parameter is 1.
 func (a *params) flag(name string) bool { return a.text(name) == "1" }
 
-// expressions returns all values of a parameter, without blank ones.
+// expressions returns all values of a parameter except blank ones.
 func (a *params) expressions(name string, most int) []string {
 	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) > most {

@@ -16,9 +16,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file maps points in time to records. Only the request "resolve" accepts a point in its
-// written form; all others take a seq. A line holds the relations between records. So a step to the
-// next tick, or a test for rewound records, does not walk a journal of millions.
+// This file maps points in time to records. Only the request "resolve" accepts a point as text;
+// all other requests take a seq. A line stores the relations between records. So a step to the
+// next tick, or a test for rewound records, does not walk along a journal of millions of records.
 //
 //	path      1 ── 2 ── 3 ── 6 ── 7      to the newest state
 //	branches       └─── 4 ── 5           first 4, tip 5, fork 2, in a lane below
@@ -26,7 +26,7 @@ import (
 // A stateDoc identifies a state.
 type stateDoc struct {
 	Tick uint64 `json:"tick"`
-	// The record that leads to the state, or 0.
+	// Seq is the record that leads to the state, or 0.
 	Seq uint64 `json:"record"`
 }
 
@@ -34,19 +34,19 @@ type stateDoc struct {
 type infoDoc struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"` // store or save.
-	// The oldest state before the newest one. null if it cannot be shown.
+	// First is the oldest state on the path to the newest one. It is null if it cannot be shown.
 	First  *stateDoc `json:"first"`
 	Newest *stateDoc `json:"newest"`
-	// Number of records in the journal.
+	// Records is the number of records in the journal.
 	Records int    `json:"records"`
 	InUse   bool   `json:"in_use"` // A program has the store open.
 	Damaged string `json:"damaged,omitempty"`
-	// Changes with each server start.
+	// Session changes with each start of the server.
 	Session string `json:"session"`
 }
 
-// info returns what is shown. It is the first request of a page. Damage that opening found takes
-// precedence over an unreachable newest state, which may be its consequence.
+// info describes the store or save. It is the first request of a page. If the newest state is
+// unreachable, damage found by opening is reported instead, because it may be the cause.
 func (h *server) info(a *params) (any, error) {
 	return answer(a, h.fast, func() (infoDoc, error) {
 		v := h.fast.view
@@ -75,8 +75,8 @@ func (d *session) pointDoc(point string) *stateDoc {
 	return &stateDoc{d.tickOf(seq), seq}
 }
 
-// tickOf returns the tick of record seq, or of the snapshot with that state. It returns 0 if there
-// is neither.
+// tickOf returns the tick of record seq, or of the snapshot of that state. It returns 0 if
+// neither exists.
 func (d *session) tickOf(seq uint64) uint64 {
 	if e, ok := d.view.Log().Known(seq); ok {
 		return e.Tick
@@ -97,25 +97,25 @@ func (d *session) snapshot(seq uint64) *inspect.SnapshotInfo {
 	return nil
 }
 
-// pointDoc is a point in time with its neighbours.
+// pointDoc is a point in time with the states before and after it.
 type pointDoc struct {
 	stateDoc
-	// By the clock of the writer. null if unknown.
+	// Time is the commit time by the clock of the writer. It is null if unknown.
 	Time *time.Time `json:"time"`
-	// It is the newest state.
+	// Head says that the point is the newest state.
 	Head bool `json:"head"`
-	// The newest state does not descend from it.
+	// Rewound says that the newest state does not descend from the point.
 	Rewound bool `json:"rewound"`
-	// The state before it. null if it is the oldest.
+	// Parent is the state before the point. It is null if the point is the oldest state.
 	Parent *stateDoc `json:"parent"`
-	// The state after it, or null.
+	// Next is the state after the point, or null.
 	Next *stateDoc `json:"next"`
 }
 
 // maxStep is the maximum size of one step.
 const maxStep = 1 << 20
 
-// resolve finds the record of a point in time, optionally some steps away.
+// resolve finds the record of a point in time, or a record some steps away from that point.
 func (h *server) resolve(a *params) (any, error) {
 	step := 0
 	if text := a.text("step"); text != "" {
@@ -131,7 +131,7 @@ func (h *server) resolve(a *params) (any, error) {
 		if err != nil {
 			return doc, err
 		}
-		// A step beyond an end stays at the end.
+		// A step past an end stays at the end.
 		for ; step < 0; step++ {
 			before, ok := d.before(seq)
 			if !ok {
@@ -150,8 +150,9 @@ func (h *server) resolve(a *params) (any, error) {
 	})
 }
 
-// resolve returns the record of a point in time. The name of a mark alone is a valid point if it
-// has no other meaning. If there is no such mark, the first error explains the syntax of points.
+// resolve returns the record of a point in time. A name without a prefix means the mark of this
+// name, unless it has another meaning. If the mark does not exist, the error explains the syntax
+// of points.
 func (d *session) resolve(point string) (uint64, error) {
 	seq, err := d.view.Resolve(point)
 	if errors.Is(err, persist.ErrPoint) {
@@ -162,8 +163,8 @@ func (d *session) resolve(point string) (uint64, error) {
 	return seq, err
 }
 
-// before returns the parent of record seq. The parent must be a known record, or a snapshot if the
-// journal before it was pruned.
+// before returns the parent of record seq, and true if the parent can be shown. The parent must
+// be a record of the journal, or a snapshot if the journal before it was pruned.
 func (d *session) before(seq uint64) (uint64, bool) {
 	e, ok := d.view.Log().Known(seq)
 	if !ok {
@@ -175,8 +176,8 @@ func (d *session) before(seq uint64) (uint64, bool) {
 	return e.Parent, d.snapshot(e.Parent) != nil
 }
 
-// describe describes record seq. It reads the commit time from the payload. A state that is only in
-// a snapshot has no time.
+// describe describes record seq. It reads the commit time from the payload. A state without a
+// record, which is only in a snapshot, has no time.
 func (d *session) describe(seq uint64) pointDoc {
 	doc := pointDoc{stateDoc: stateDoc{d.tickOf(seq), seq}, Head: seq == d.line.newest}
 	doc.Rewound = !d.line.leadsToNewest(seq)
@@ -192,44 +193,47 @@ func (d *session) describe(seq uint64) pointDoc {
 	return doc
 }
 
-// A line holds the relations of the records in a journal. path leads to the end of the journal,
-// which is the newest state unless something is damaged. branches holds the rewound records.
+// A line stores the relations between the records of a journal. path leads to the end of the
+// journal, which is the newest state unless the store is damaged. branches has the rewound
+// records.
 type line struct {
-	// By seq, and so by tick: both increase from a record to the next one.
+	// path is ordered by seq, and so by tick: both increase from a record to the next one.
 	path     []journal.Entry
 	branches []branch
-	// Number of records in the log at the last update. If the log grew by more than the path, there
-	// is a new branch.
+	// entries is the number of records in the log at the last update. If the log has grown by
+	// more records than the path, there is a new branch.
 	entries int
 
 	// newest is the record of the newest state: see [inspect.View.Newest]. In a damaged store the
-	// path may lead beyond newest or end before it. Then it is unknown which records were rewound.
+	// path may lead beyond newest or end before it. In that case it is unknown which records were
+	// rewound.
 	newest uint64
-	// The path does not lead to newest.
+	// apart says that the path does not lead to newest.
 	apart bool
 }
 
-// A branch is a chain of records from which the newest state does not descend. If the program went
-// back to a record several times, each continuation is a branch of its own.
+// A branch is a chain of records from which the newest state does not descend. If the program
+// went back to a record several times, each continuation is a separate branch.
 type branch struct {
 	first, tip journal.Entry
-	// The record that it continues, or 0.
+	// fork is the record that the branch continues, or 0.
 	fork uint64
-	// lane is the row of the branch in the drawing. Branches with overlapping ticks have different
-	// lanes; only the last lane, which takes all that are left, may have several.
+	// lane is the row of the branch in the drawing. Branches with overlapping ticks have
+	// different lanes. Only the last lane may have overlapping branches: it gets all branches
+	// that fit nowhere else.
 	lane int
 }
 
-// maxLanes is the maximum number of lanes. Branches that do not fit are in the last one.
+// maxLanes is the maximum number of lanes. Branches that fit into no other lane get the last one.
 const maxLanes = 8
 
-// update updates l from v. Usually new records continue the newest state, and update only appends
+// update updates l from v. Usually new records continue the newest state, so update only appends
 // them.
 func (l *line) update(v *inspect.View) {
 	log := v.Log()
 	l.newest, _ = v.Newest()
 	end := log.Head
-	// The journal was cut short, and the newest state is in a snapshot.
+	// The journal was cut short, and only a snapshot has the newest state.
 	if _, known := log.Known(l.newest); known && l.newest > log.Last {
 		end = l.newest
 	}
@@ -243,12 +247,12 @@ func (l *line) update(v *inspect.View) {
 		fresh = append(fresh, e)
 	}
 	slices.Reverse(fresh)
-	// All new records are on the path, and none was pruned. The branches are unchanged.
+	// All new records are on the path, and no record was pruned. So the branches are unchanged.
 	if joined && len(log.Entries) == l.entries+len(fresh) && log.Entries[0].ID.Seq <= l.path[0].ID.Seq {
 		l.path, l.entries = append(l.path, fresh...), len(log.Entries)
 		return
 	}
-	// Other records are new, or the oldest are gone.
+	// There are new branches, or the oldest records were pruned.
 	if joined {
 		fresh = slices.Collect(log.Ancestors(end))
 		slices.Reverse(fresh)
@@ -257,11 +261,11 @@ func (l *line) update(v *inspect.View) {
 	l.branches = branchesOf(log, l.path)
 }
 
-// branchesOf returns the branches of log outside path. It visits the records once, in the order of
-// seqs. A record that continues the end of a chain extends the chain; any other record starts one.
-// A branch gets the first lane whose last branch has ended.
+// branchesOf returns the branches of log outside of path. It visits the records once, in the
+// order of seqs. A record that continues the end of a chain extends the chain; any other record
+// starts a chain. A branch gets the first lane in which no earlier branch overlaps it.
 func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
-	// Chains by their last record, and the position in path.
+	// chains maps the last record of a chain to its number. i is the position in path.
 	chains, i := map[uint64]int{}, 0
 	for _, e := range log.Entries {
 		for i < len(path) && path[i].ID.Seq < e.ID.Seq {
@@ -272,7 +276,7 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 		}
 		k, ok := chains[e.Parent]
 		if ok {
-			// Another record that continues it starts its own branch.
+			// Another record that continues e.Parent starts a new branch.
 			delete(chains, e.Parent)
 			all[k].tip = e
 		} else {
@@ -281,7 +285,7 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 		}
 		chains[e.ID.Seq] = k
 	}
-	// The tick after the last branch of each lane.
+	// ends has the tick after the last branch in each lane.
 	var ends [maxLanes]uint64
 	byTick := make([]*branch, len(all))
 	for i := range all {
@@ -297,34 +301,34 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 	return all
 }
 
-// find returns the position of record seq on the path, or the position to insert it.
+// find returns the position of record seq on the path, or the position at which to insert it.
 func (l *line) find(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(l.path, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
 // leadsToNewest reports whether the newest state descends from record seq. For records before the
-// start of the path that is unknown, and leadsToNewest returns true.
+// start of the path this is unknown, and leadsToNewest returns true.
 func (l *line) leadsToNewest(seq uint64) bool {
 	_, ok := l.find(seq)
 	return ok || len(l.path) == 0 || l.apart || seq <= l.path[0].Parent || seq < l.path[0].ID.Seq
 }
 
-// next returns the record after seq: the next one toward the newest state, or the next one on its
-// branch. The newest state has no next record.
+// next returns the record after seq, toward the newest state or along the branch. The newest
+// state has no next record.
 func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	i, ok := l.find(seq)
 	switch {
-	// Records that continue it were rewound, or damage hides them.
+	// Records that continue the newest state were rewound, or are hidden by damage.
 	case seq == l.newest:
 		return 0, false
 	case ok && i+1 < len(l.path):
 		return l.path[i+1].ID.Seq, true
-	// The state of a snapshot whose record was pruned.
+	// The state is that of a snapshot whose record was pruned.
 	case len(l.path) > 0 && l.path[0].Parent == seq:
 		return l.path[0].ID.Seq, true
 	}
-	// On a branch the first continuation counts. A child has a higher seq than its parent, usually
-	// a close one.
+	// On a branch, return the first record that continues seq. A child has a higher seq than its
+	// parent, and usually a close one.
 	k, _ := slices.BinarySearchFunc(log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 	for _, e := range log.Entries[k:] {
 		if e.Parent == seq && e.ID.Seq > seq {
@@ -344,8 +348,8 @@ func (l *line) rewound(log *journal.Log) (n int) {
 	return n
 }
 
-// end returns the last record in the direction of record seq: the newest state, or the end of the
-// branch. If the newest state is apart from the path, the end of the path counts.
+// end returns the last record after record seq: the newest state, or the end of the branch. If
+// apart is set, it returns the end of the path instead of the newest state.
 func (l *line) end(log *journal.Log, seq uint64) uint64 {
 	switch {
 	case l.apart && l.leadsToNewest(seq):
@@ -362,13 +366,13 @@ func (l *line) end(log *journal.Log, seq uint64) uint64 {
 	}
 }
 
-// within returns the part of the path with ticks in [from, to].
+// within returns the records of the path with ticks in [from, to].
 func (l *line) within(from, to uint64) []journal.Entry {
 	at := func(tick uint64) int {
 		i, _ := slices.BinarySearchFunc(l.path, tick, func(e journal.Entry, tick uint64) int { return cmp.Compare(e.Tick, tick) })
 		return i
 	}
-	// There is no tick after to.
+	// No tick is greater than to, and to+1 would overflow.
 	if to == math.MaxUint64 {
 		return l.path[at(from):]
 	}
@@ -380,7 +384,7 @@ type componentDoc struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`   // component, tag or resource.
 	Layout string `json:"layout"` // In Go's notation.
-	// The fields that hold a single value. The path "" means the component itself.
+	// Fields are the fields with a single value. The path "" means the component itself.
 	Fields []fieldDoc `json:"fields"`
 }
 
@@ -397,8 +401,9 @@ type schemaDoc struct {
 	Components []componentDoc `json:"components"`
 }
 
-// schema describes the components at a record. If the fast session holds that state, schema uses
-// it. Otherwise the slow session looks up an entity, which needs no loaded state.
+// schema describes the components in the state after a record. It uses the fast session if that
+// has the state. Otherwise it looks up an entity at the slow session, which does not load the
+// state.
 func (h *server) schema(a *params) (any, error) {
 	seq := a.record("record")
 	var doc *schemaDoc
@@ -431,7 +436,7 @@ func (h *server) schema(a *params) (any, error) {
 	})
 }
 
-// add appends the description of a component.
+// add appends the description of one component.
 func (d *schemaDoc) add(name string, t *layout.Type, resource bool) {
 	d.Components = append(d.Components, componentDoc{name, describe.Kind(t, resource), cut(t.String(), 4096), fieldsOf(t)})
 }

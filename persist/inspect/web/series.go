@@ -14,10 +14,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A series evaluates expressions over many states. The expressions are compiled once. For each tick
-// they process the rows that the tick wrote ([query.Expr.Follow]). So a sum over a million entities
-// costs time in proportion to the changes. The walk needs every tick of the way, even if few are
-// shown. Counts and a deadline per request limit the time.
+// A series evaluates expressions over many states. The expressions are compiled once. For each
+// tick they process only the rows that the tick wrote ([query.Expr.Follow]). So a sum over a
+// million entities costs time in proportion to the changes. The walk visits every tick on the
+// way, even if few values are shown. Limits on counts, and a deadline per request, limit the
+// time.
 //
 //	series   way ──walk──▶ update each expression ──▶ a value at some of the states
 //	first    way ──walk──▶ update the condition   ──▶ ends at the first state where it holds
@@ -25,11 +26,11 @@ import (
 // Limits of series.
 const (
 	maxExpressions = 8
-	// Maximum number of ticks in a series. A longer one is sampled.
+	// Maximum number of ticks in a series. A series over more ticks is sampled.
 	maxSamples = 5000
 )
 
-// seriesDoc holds the values of expressions over a range of ticks.
+// seriesDoc has the values of expressions over a range of ticks.
 type seriesDoc struct {
 	Ticks  []uint64  `json:"ticks"`
 	Seqs   []uint64  `json:"records"`
@@ -39,16 +40,16 @@ type seriesDoc struct {
 // A lineDoc is one expression with a value for each sampled tick.
 type lineDoc struct {
 	Text string `json:"text"`
-	// The reason why values are missing.
+	// Error is the reason why values are missing.
 	Error *errorBody `json:"error,omitempty"`
-	// null if there is no value or the value is not a number.
+	// Values has null where the expression has no value or its value is not a number.
 	Values []*float64 `json:"values"`
-	// Number of NaN or infinite values, which are null too.
+	// Wild is the number of NaN or infinite values. They are null in Values too.
 	Wild int `json:"wild"`
 }
 
-// series evaluates expressions over a range of ticks on the way to a record, for the whole world or
-// for one entity. It samples the ticks if there are more than samples.
+// series evaluates expressions over a range of ticks on the way to a record, for the whole world
+// or for one entity. If the range has more ticks than the parameter samples, it samples them.
 func (h *server) series(a *params) (any, error) {
 	seq := a.record("record")
 	texts := a.expressions("expr", maxExpressions)
@@ -77,16 +78,16 @@ func (h *server) series(a *params) (any, error) {
 // A way is the sequence of ticks that leads to a state, within a range of ticks.
 type way struct {
 	view *inspect.View
-	// The parent record of the first tick.
+	// start is the parent record of the first tick.
 	start uint64
-	// The range includes the state at start. That is the oldest state, so no tick leads to it.
+	// first says that the range includes the oldest state, at start. No tick leads to that state.
 	first bool
 	ticks []journal.Entry
 }
 
-// way returns the ticks in [from, to] that lead to record seq. Ticks on the line are looked up, and
-// those on a branch are found by walking back. If there are no ticks, start is the oldest state, or
-// the record where the walk ended.
+// way returns the ticks in [from, to] that lead to record seq. Ticks on the path are looked up.
+// Ticks on a branch are found by a walk back from seq. If no tick is in the range, start is the
+// oldest state or the record where the walk ended.
 func (d *session) way(seq, from, to uint64) way {
 	w := way{view: d.view, start: seq}
 	if i, ok := d.line.find(seq); ok {
@@ -106,7 +107,7 @@ func (d *session) way(seq, from, to uint64) way {
 	if len(w.ticks) > 0 {
 		w.start = w.ticks[0].Parent
 	}
-	// The state is in a snapshot, so a walk does not report it.
+	// The oldest state is only in a snapshot, so Walk does not call its function for it.
 	if _, led := d.view.Log().Known(w.start); !led {
 		tick := d.tickOf(w.start)
 		w.first = from <= tick && tick <= to
@@ -122,9 +123,9 @@ func (w *way) states() int {
 	return len(w.ticks)
 }
 
-// walk calls first with the oldest state if it is in the range. That state is read by pages, and
-// read again if a page is damaged. So first must only take effect when it completes. walk then
-// calls f with each later state and its tick.
+// walk calls first with the oldest state if that state is in the range. first reads pages, and is
+// called again if a page is damaged. So first must have no effects before it has read everything.
+// walk then calls f with each later state and its tick.
 func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f func(im *inspect.Image, c *inspect.Commit) error) error {
 	if w.first {
 		if err := w.view.Read(ctx, w.start, first); err != nil {
@@ -143,13 +144,13 @@ type sampler struct {
 	doc    *seriesDoc
 	want   query.Want
 	entity ecs.Entity
-	// nil if not compiled yet, or invalid.
+	// An element of exprs is nil if the expression is not compiled yet, or invalid.
 	exprs []*query.Expr
 }
 
-// along walks the way and samples up to samples states, including the last one.
+// along walks the way and samples up to samples states. The last state is always sampled.
 func (s *sampler) along(ctx context.Context, way way, samples int) error {
-	// Counted down, so that the last state is always sampled.
+	// left counts down, so the last state is always sampled.
 	left := way.states()
 	stride := max(1, (left+samples-1)/samples)
 	var answers []outcome
@@ -164,7 +165,7 @@ func (s *sampler) along(ctx context.Context, way way, samples int) error {
 			s.doc.Series[i].Values = append(s.doc.Series[i].Values, value(i))
 		}
 	}
-	// Adds the oldest state, after it was read completely.
+	// take adds the oldest state, once all of it has been read.
 	take := func() {
 		if answers != nil {
 			step(tick, way.start, func(i int) *float64 { return s.value(i, answers[i]) })
@@ -188,14 +189,14 @@ func (s *sampler) along(ctx context.Context, way way, samples int) error {
 	return err
 }
 
-// An outcome is the value of an expression for a state, or the error.
+// An outcome is the value of an expression for a state, or an error.
 type outcome struct {
 	query.Answer
 	err error
 }
 
-// ask evaluates all expressions for the oldest state of the way, which may be in pages. ask returns
-// an error if reading fails. An error of a single expression is in its outcome.
+// ask evaluates all expressions for the oldest state of the way, which may be read from pages. It
+// returns an error if reading fails. An error of a single expression is in its outcome.
 func (s *sampler) ask(ctx context.Context, st *inspect.State) ([]outcome, error) {
 	answers := make([]outcome, len(s.exprs))
 	if s.entity != ecs.Vacant {
@@ -216,8 +217,8 @@ func (s *sampler) ask(ctx context.Context, st *inspect.State) ([]outcome, error)
 	return answers, ctx.Err()
 }
 
-// follow updates expression i to im, the state after c. An expression that does not compile is
-// tried again at each state, because its component may be added later.
+// follow updates expression i to im, the state after c. If an expression does not compile, follow
+// tries again at each state: a later tick may add its component.
 func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error) {
 	if s.exprs[i] != nil {
 		return s.exprs[i].Follow(im, c)
@@ -226,8 +227,8 @@ func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error
 	return err
 }
 
-// of returns the outcome of expression i for im. err is the error of follow. If the entity is not
-// alive, there is neither a value nor an error.
+// of returns the outcome of expression i for im. err is the error that follow returned. If the
+// entity is dead, the outcome has neither a value nor an error.
 func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
 		return o
@@ -238,8 +239,8 @@ func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	return o
 }
 
-// value converts the outcome o of expression i for its line. The line keeps only the error of its
-// newest state, because a component may be missing at first.
+// value converts outcome o of expression i to an element of its line. The line's Error is that of
+// the newest state alone, because a component may be missing in early states.
 func (s *sampler) value(i int, o outcome) *float64 {
 	line := &s.doc.Series[i]
 	if line.Error = nil; o.err != nil {
@@ -253,8 +254,8 @@ func (s *sampler) value(i int, o outcome) *float64 {
 	return finite(o.Answer)
 }
 
-// finite returns v as a number that JSON can represent, or nil. A bool is 1 or 0, so that it can be
-// drawn.
+// finite returns v as a number that JSON can represent, or nil. A bool is 1 or 0, so the page can
+// draw it.
 func finite(v query.Answer) *float64 {
 	x, ok := v.Float()
 	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
@@ -271,17 +272,18 @@ func isWild(v query.Answer) bool {
 
 // firstDoc is the first state at which a condition on the world holds.
 type firstDoc struct {
-	// null if there is none.
+	// Found is the state, or null if the condition never holds.
 	Found *stateDoc `json:"found"`
-	// Number of evaluated states.
+	// Asked is the number of evaluated states.
 	Asked int `json:"asked"`
-	// The builds that wrote the found state and the state before, if they differ.
+	// Builds names the builds that wrote the found state and the previous state, if the builds
+	// differ.
 	Builds string `json:"builds,omitempty"`
 }
 
 // first finds the first tick on the way to a record at which a condition on the world holds. It
-// evaluates every state in order, because the condition may hold only for some time. Unlike series,
-// it stops at the first error, for instance if a component does not exist yet.
+// evaluates every state in order, because the condition may hold only for some time. Unlike
+// series, it stops at the first error, for instance if a component does not exist yet.
 func (h *server) first(a *params) (any, error) {
 	seq := a.record("record")
 	from := a.number("from", 0, math.MaxUint64)
@@ -292,7 +294,7 @@ func (h *server) first(a *params) (any, error) {
 		}
 		way := h.slow.way(seq, from, math.MaxUint64)
 		var x *query.Expr
-		// The oldest state may be evaluated twice, and counts once.
+		// The oldest state may be evaluated twice, but counts once.
 		oldest := 0
 		err = way.walk(a.ctx, func(st *inspect.State) error {
 			holds, err := query.WorldHolds(a.ctx, st, "expr", text)

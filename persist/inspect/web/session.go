@@ -9,21 +9,21 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An Opener opens the store or save. It is called several times, and each view is closed.
+// An Opener opens the store or save. It is called several times, and the caller closes each view.
 type Opener func(ctx context.Context) (*inspect.View, error)
 
-// Requests arrive concurrently, but a view and a cursor allow only one user at a time. So requests
-// queue at sessions. The queues are short: a user asks one thing after the other. The page also
+// Requests arrive concurrently, but a view and a cursor can serve only one at a time. So requests
+// queue at sessions. The queues are short: a user asks for one thing after another. The page
 // cancels requests that it no longer needs, and a cancelled request leaves the queue.
 //
 //	request ──answer──▶ turn ──▶ reach: refresh if the record is unknown
 //	                             ├ state: load the whole state with the cursor
 //	                             └ read: pages of a snapshot, if one has the state
 
-// A server is the store or save that requests are about. The fast session answers quick requests
-// that move through time. The slow session answers slow requests. Fields shared with other
-// goroutines have locks of their own: bar and following. The fields of a session are used by the
-// request whose turn it is.
+// A server answers requests about one store or save. The fast session answers quick requests,
+// which move through time. The slow session answers slow requests. bar and following are shared
+// with other goroutines and have their own locks. Only the request that holds a session's turn
+// uses the session's fields.
 type server struct {
 	errorWriter
 	open       Opener
@@ -31,35 +31,36 @@ type server struct {
 	fast, slow *session
 	bar        counter
 	following  follower
-	// Distinguishes the answers of this server start in a browser's cache.
+	// started distinguishes the answers of this start of the server in a browser's cache.
 	started string
-	// Closed when the handler is closed.
+	// ended is closed when the handler is closed.
 	ended <-chan struct{}
 }
 
-// A session answers one request at a time, with its view and the one state that it holds. A waiting
-// request whose client disconnects leaves the queue.
+// A session answers one request at a time, with its view and its cursor. A waiting request leaves
+// the queue when its client disconnects.
 type session struct {
-	// A lock that can be awaited with a context. It holds one value while it is locked.
+	// turn is a lock for which a request can wait with a context. The channel has a value while
+	// the lock is held.
 	turn chan struct{}
 	view *inspect.View
-	// nil until a state is loaded.
+	// cursor is nil until a state is loaded.
 	cursor *inspect.Cursor
-	// Approximate size of a state in bytes. 0 if no state was loaded yet.
+	// size is the approximate size of a state in bytes, or 0 if no state was loaded yet.
 	size int
 	line line
-	// The last selection of entities, for requests that scroll through it.
+	// selection is the last list of entities, for requests that scroll through it.
 	selection *selection
 
 	anchors anchors
-	// Maximum size of the anchors in bytes.
+	// room is the maximum total size of the anchors in bytes.
 	room int
 
-	// The latest epoch that either session has seen. Both sessions share it.
+	// newest is the latest epoch that either session has seen. Both sessions share it.
 	newest *atomic.Uint64
 }
 
-// newSession returns a session for a view, with room bytes for anchors.
+// newSession returns a session for a view. Its anchors take at most room bytes.
 func newSession(v *inspect.View, room int) *session {
 	d := &session{turn: make(chan struct{}, 1), view: v, room: room, newest: new(atomic.Uint64)}
 	d.line.update(v)
@@ -67,8 +68,8 @@ func newSession(v *inspect.View, room int) *session {
 	return d
 }
 
-// with calls f when it is this request's turn. It returns the error of ctx if that ends first. f
-// has exclusive use of the session and must not call with again.
+// with waits for the session's turn and calls f. If ctx ends first, it returns the error of ctx.
+// f has exclusive use of the session, and must not call with.
 func (d *session) with(ctx context.Context, f func() error) error {
 	select {
 	case d.turn <- struct{}{}:
@@ -79,7 +80,7 @@ func (d *session) with(ctx context.Context, f func() error) error {
 	if d.view == nil {
 		return errClosed
 	}
-	// If both cases are ready, select chooses at random.
+	// If both channels are ready, select chooses at random.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -88,8 +89,8 @@ func (d *session) with(ctx context.Context, f func() error) error {
 
 var errClosed = errors.New("the server is closing")
 
-// answer runs f at the session and returns its document. It returns a.err if a parameter is
-// invalid.
+// answer calls f at session d and returns its document. If a parameter is invalid, it returns
+// a.err without calling f.
 func answer[D any](a *params, d *session, f func() (D, error)) (doc D, err error) {
 	if a.err != nil {
 		return doc, a.err
@@ -101,8 +102,8 @@ func answer[D any](a *params, d *session, f func() (D, error)) (doc D, err error
 	return doc, err
 }
 
-// state returns the state after record seq. It is valid during the caller's turn. The next seek
-// changes it in place.
+// state returns the state after record seq. The state is valid while the caller has the session.
+// The next seek changes it in place.
 func (d *session) state(ctx context.Context, seq uint64) (im *inspect.Image, err error) {
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
@@ -113,16 +114,16 @@ func (d *session) state(ctx context.Context, seq uint64) (im *inspect.Image, err
 	return d.cursor.Image(), nil
 }
 
-// errLoad is returned by a callback of Read that would have to load the whole state.
+// errLoad is the error of a callback of Read that was called with the whole state.
 var errLoad = errors.New("web: the whole state is needed")
 
-// read calls f with the state after record seq. It uses the state that the session holds, or reads
-// pages of a snapshot without loading it. f is called again if a page is damaged: see
+// read calls f with the state after record seq. It uses the state of the cursor, or pages of a
+// snapshot without loading the state. If a page is damaged, f is called again: see
 // [inspect.View.Read].
 func (d *session) read(ctx context.Context, seq uint64, f func(*inspect.State) error) error {
 	loaded := d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
-	// If pages are not enough, Read would load the state for itself. read rejects that and loads
-	// the state with the cursor, so the next request finds it there.
+	// If pages are not enough, View.Read would load the state, and no later request could use it.
+	// So reject that, and load the state with the cursor instead.
 	if !loaded && d.snapshot(seq) != nil {
 		err := d.view.Read(ctx, seq, func(st *inspect.State) error {
 			if st.Whole() {
@@ -140,13 +141,13 @@ func (d *session) read(ctx context.Context, seq uint64, f func(*inspect.State) e
 	return f(d.cursor.State())
 }
 
-// refresh looks for new records. A held state stays valid while the store only grows. With a new
-// epoch it may be invalid: a crash loses records that were not durable but already shown. The next
-// program reuses their seqs.
+// refresh looks for new records. A loaded state stays valid while the store only grows. After a
+// crash, shown records may be lost if they were not durable, and the next program reuses their
+// seqs. The store then has a new epoch, and refresh discards the loaded states.
 func (d *session) refresh(ctx context.Context) error {
 	epoch := d.view.Log().Epoch
 	changed, err := d.view.Refresh(ctx)
-	// Even if Refresh failed.
+	// Check the epoch even if Refresh failed.
 	if now := d.view.Log().Epoch; now != epoch {
 		d.newest.Store(now)
 		d.cursor, d.anchors, d.selection = nil, anchors{}, nil
@@ -159,9 +160,9 @@ func (d *session) refresh(ctx context.Context) error {
 	return nil
 }
 
-// reach refreshes the session if it does not know record seq. It also refreshes if the other
-// session has seen a new epoch, because seq may be another record then. Otherwise reach costs a
-// lookup.
+// reach refreshes the session if the session does not know record seq. It also refreshes if the
+// other session has seen a new epoch, because seq may be another record in that epoch. Otherwise
+// reach costs one lookup.
 func (d *session) reach(ctx context.Context, seq uint64) error {
 	log := d.view.Log()
 	if _, ok := log.Known(seq); ok && log.Epoch == d.newest.Load() || d.view.IsSave() {
@@ -170,7 +171,7 @@ func (d *session) reach(ctx context.Context, seq uint64) error {
 	return d.refresh(ctx)
 }
 
-// close closes the files after the current request. Later requests find no view: see with.
+// close closes the view after the current request. Later requests fail with errClosed: see with.
 func (d *session) close() error {
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()

@@ -13,9 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A crash loses records that were already shown, and the next program reuses their seqs. When
-// either session has noticed that, the other must not answer with the old records. A browser would
-// cache that answer for the new records.
+// A crash loses records that were already shown, and the next program reuses their seqs. As soon
+// as one session has noticed the crash, the other one must not answer with the old records. A
+// browser would cache that answer for the new records.
 func TestDesk_RecordsLostInCrash(t *testing.T) {
 	ctx := context.Background()
 	play := func(files *disktest.Mem, health Health, ticks int) *sample {

@@ -10,13 +10,14 @@ import (
 	"github.com/stet-ecs/stet/internal/describe"
 )
 
-// Conversion of values for display. A value may be huge or deep: a slice of a million elements, a
-// text of megabytes, a list of pointers. So every conversion has a limit and reports what it omits.
+// This file converts values for display. A value may be huge or deep: a slice of a million
+// elements, a text of megabytes, a list of pointers. So every conversion has a limit and reports
+// what it omits.
 
 // Limits of a displayed value.
 const (
 	maxText = 2048 // Bytes of the text of one field.
-	// Elements and fields of one part.
+	// Elements or fields of one value.
 	maxParts = 200
 	// Nodes of a whole document.
 	maxNodes = 4000
@@ -25,25 +26,27 @@ const (
 	maxDepth  = 32
 )
 
-// A nodeDoc is a value as a tree of texts. A text keeps all digits of a 64-bit number, unlike a
-// number in JavaScript.
+// A nodeDoc is a value as a tree of texts. Numbers are texts, because a number in JavaScript
+// cannot represent every 64-bit integer.
 type nodeDoc struct {
-	// A field name, [3] for an element, ["gold"] for an entry.
+	// Name is a field name, [3] for an element, or ["gold"] for a map entry.
 	Name string `json:"name"`
-	// Path in Go's notation, with the component. "" for the whole component.
+	// Path is the path in Go's notation, including the component. It is "" for the whole
+	// component.
 	Path string `json:"path"`
-	// In the notation of package layout.
+	// Kind is the kind in the notation of package layout.
 	Kind string `json:"kind"`
-	// For a value without parts, or with too many.
+	// Text is the text of a value without parts, or with too many parts.
 	Text string `json:"text,omitempty"`
-	// Set if the value is an entity.
+	// Entity is set if the value is an entity.
 	Entity string    `json:"entity,omitempty"`
 	Parts  []nodeDoc `json:"parts,omitempty"`
-	// Number of omitted parts.
+	// More is the number of omitted parts.
 	More int `json:"more,omitempty"`
 }
 
-// A treeMaker makes the trees of one document. left limits their total number of nodes.
+// A treeMaker builds the trees of one document. left is the number of nodes that it may still
+// add.
 type treeMaker struct{ left int }
 
 // node returns v as a tree. A pointer is shown as its target, with a * in its kind. At maxDepth
@@ -103,8 +106,8 @@ func entityText(v layout.Value) string {
 	return ecs.Entity(v.Uint()).String()
 }
 
-// fieldsOf returns the fields of a layout that are not structs: "To.X" and "To.Y", but not "To". A
-// slice or map is one field. A tag has no fields.
+// fieldsOf returns the fields of a layout that are not structs: "To.X" and "To.Y", but not "To".
+// A slice or map counts as one field. A tag has no fields.
 func fieldsOf(t *layout.Type) []fieldDoc {
 	fields := []fieldDoc{}
 	var add func(path string, t *layout.Type, depth int)
@@ -128,8 +131,8 @@ func fieldsOf(t *layout.Type) []fieldDoc {
 	return fields
 }
 
-// kindOf returns the kind of a field for the page. The map places entities by numbers, and colors
-// them by any kind except "other".
+// kindOf returns the kind of a field for the page. The page uses numbers as positions on the map,
+// and any kind except "other" as a color.
 func kindOf(t *layout.Type) string {
 	switch k := t.Kind; {
 	case k >= layout.Int8 && k <= layout.Float64:
@@ -155,7 +158,8 @@ func numberOf(v layout.Value) (x float64, ok bool) {
 	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// cut returns text, shortened to most bytes and dots if it is longer. It does not split characters.
+// cut shortens text to at most most bytes, and appends dots if it was longer. It does not split a
+// character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -174,9 +178,9 @@ func valueText(v layout.Value) string {
 	return cut(v.String(), maxText)
 }
 
-// versus returns two different values as different texts. Values are compared by their bytes, so
-// different values can have the same text. Examples are two NaNs, or texts that are cut. Then
-// versus returns their exact texts, cut to the same length.
+// versus returns texts for two different values, and the texts differ too. Different values can
+// have the same text, such as two NaNs, or long texts that are cut. In that case versus returns
+// their exact texts, cut to the same length.
 func versus(a, b layout.Value) (before, after string) {
 	before, after = valueText(a), valueText(b)
 	if before == after && a.Kind() != 0 && b.Kind() != 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The components of the test store.
+// The types below are the components of the test store.
 type (
 	Position struct{ X, Y float64 }
 	Label    struct{ Text string }
@@ -48,8 +48,8 @@ type sample struct {
 // hostile is a name that has an effect if it is interpreted as HTML or JavaScript.
 const hostile = "<script>alert(1)</script>\u2028'\"`</style>"
 
-// begin opens a store with a world of ten entities. The second refers to the first, which has a
-// hostile name.
+// begin opens a store with a world of ten entities. The second entity refers to the first one,
+// which has a hostile name.
 func begin(t testing.TB, dir string) *sample {
 	t.Helper()
 	return beginIn(t, func(w *ecs.World, o persist.Options) (*persist.Store, error) {
@@ -123,7 +123,7 @@ func build(t testing.TB) string {
 	return dir
 }
 
-// A client sends requests to a handler, like a browser that was opened with its URL.
+// A client sends requests to a handler, like a browser that has opened the handler's URL.
 type client struct {
 	testing.TB
 	h *Handler
@@ -150,7 +150,7 @@ func serve(t testing.TB, path string) *client {
 func served(t testing.TB, h *Handler) *client {
 	server := httptest.NewServer(h)
 	c := &client{t, h, server, server.Client()}
-	// Some answers do not end.
+	// Some answers never end, so every request has a time limit.
 	c.http.Timeout = 20 * time.Second
 	return c
 }
@@ -175,7 +175,7 @@ func (c *client) send(r *http.Request) (status int, body string, head http.Heade
 	return a.StatusCode, string(text), a.Header
 }
 
-// ask returns the answer to a valid request: "entity?record=3&entity=0v1".
+// ask sends a valid request and returns the answer: "entity?record=3&entity=0v1".
 func (c *client) ask(question string) map[string]any {
 	c.Helper()
 	status, body, _ := c.send(c.request(apiPath + question))
@@ -185,7 +185,7 @@ func (c *client) ask(question string) map[string]any {
 	return doc
 }
 
-// refused returns the error for an invalid request.
+// refused sends an invalid request and returns the error.
 func (c *client) refused(question string) (status int, e errorBody) {
 	c.Helper()
 	status, body, _ := c.send(c.request(apiPath + question))
@@ -195,7 +195,7 @@ func (c *client) refused(question string) (status int, e errorBody) {
 	return status, doc.Error
 }
 
-// at returns a part of a document: at(doc, "rows", 0, "entity").
+// at returns an element of a document: at(doc, "rows", 0, "entity").
 func at(doc any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -238,7 +238,8 @@ func TestResolve_PointsAndSteps(t *testing.T) {
 	assert.Equal(t, codeUsage, e.Code)
 }
 
-// Rewound ticks may continue the newest state. Steps still end at the newest state.
+// A rewound tick may continue the newest state. A step forward must still end at the newest
+// state.
 func TestNext_EndsAtNewest(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
@@ -290,7 +291,7 @@ func TestBar_Contents(t *testing.T) {
 	assert.Equal(t, []any{}, part["inputs"], "no inputs")
 }
 
-// Requests for a compared state use the slow session and leave the fast session unchanged.
+// A request for a compared state must use the slow session, and must not change the fast session.
 func TestComparedState_FarDesk(t *testing.T) {
 	c := serve(t, build(t))
 	assert.Len(t, c.ask("entities?record=20&with=Health")["rows"], 9)
@@ -459,7 +460,7 @@ func TestMap_NumbersAndClasses(t *testing.T) {
 	assert.Equal(t, []any{hostile}, m["classes"])
 	assert.Equal(t, false, m["more"])
 	assert.Equal(t, true, c.ask("map?record=20&x=index&y=generation&limit=3")["more"])
-	// Also for entities without the first component.
+	// The expression also has a value for entities without the component.
 	for _, x := range []string{"Target.Of == nil ? 0 : 1", "Target.Of.Health ?? -1", "0 * (Health ?? 0)"} {
 		assert.Len(t, c.ask("map?record=20&x=" + q(x) + "&y=index")["x"], 9, x)
 	}
@@ -564,7 +565,7 @@ func TestQueue_ClientGone(t *testing.T) {
 	//nolint:bodyclose // There is no body.
 	_, err := c.http.Do(c.request(apiPath + "series?record=20&expr=alive").WithContext(ctx))
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	// Other requests are not delayed.
+	// The fast session is free, so its requests are not delayed.
 	c.ask("entity?record=20&entity=0v1")
 	<-c.h.slow.turn
 	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 18)
@@ -581,8 +582,8 @@ func TestBranches_Lanes(t *testing.T) {
 	}
 	ticks(6, 3) // Records 1…6: ticks 1…6.
 	ticks(2, 1) // 7, 8: ticks 4 and 5, parallel to 4 and 5.
-	ticks(1, 2) // 9: another tick 5, which continues 7.
-	ticks(4, 0) // 10…13: ticks 4…7, to the newest.
+	ticks(1, 2) // 9: another tick 5; its parent is 7.
+	ticks(4, 0) // 10…13: ticks 4…7, up to the newest state.
 	require.NoError(t, s.store.Close(context.Background()))
 	c := serve(t, dir)
 	lanes := map[float64]map[string]any{}
@@ -602,7 +603,7 @@ func TestDiff_MovedRows(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	s.commit(t)
-	// The last row moves to its place.
+	// The last row moves into the place of the destroyed entity.
 	s.world.Destroy(s.entities[2])
 	s.commit(t)
 	require.NoError(t, s.store.Close(context.Background()))
@@ -612,7 +613,7 @@ func TestDiff_MovedRows(t *testing.T) {
 	assert.EqualValues(t, 1, at(d, "components", 0, "moved"))
 }
 
-// A state is the same for every sequence of steps that leads to it.
+// A state must be the same, whatever sequence of steps leads to it.
 func TestStepsBack_SameStates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// newsOf returns a function that waits for the next event of a stream.
+// newsOf returns a function that waits for the next event of a stream and decodes it.
 func newsOf(t *testing.T, body io.Reader) func() newsDoc {
 	lines := bufio.NewScanner(body)
 	return func() (news newsDoc) {
@@ -30,8 +30,8 @@ func newsOf(t *testing.T, body io.Reader) func() newsDoc {
 	}
 }
 
-// A killed program leaves the lock free but signed. The server reports that, and the next program
-// that opens the store.
+// A killed program leaves the lock free, but its text stays in the lock file. The server must
+// report this, and also report the next program that opens the store.
 func TestWriter_EndsAndAnotherBegins(t *testing.T) {
 	dir := build(t)
 	files, err := disk.Open(dir)
