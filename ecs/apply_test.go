@@ -11,13 +11,13 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A patchedWorld is a world that learns about another world only from the changes its recorder
-// sees. It applies the patches of ticks, and seeks back where the recorded world did.
+// A patchedWorld gets all changes of a recorded world as patches of ticks. If the recorded world
+// went back to an earlier tick, the patched world seeks to that tick.
 type patchedWorld struct {
 	*World
 	rng *rand.Rand
-	// Storages that do not rewind, by name. They have lost the rows of entities that were not alive
-	// in the state that the world went to.
+	// lost has the names of storages that do not rewind. In these storages, a seek has removed the
+	// rows of entities that were not alive at its target.
 	lost map[string]bool
 }
 
@@ -28,11 +28,11 @@ func newPatchedWorld(w *World) *patchedWorld {
 	return &patchedWorld{c, rand.New(rand.NewPCG(1, 0x70)), map[string]bool{}}
 }
 
-// apply applies the change c, which r has recorded, and compares the patched world with the
-// recorded world.
+// apply applies the recorded change c as a patch, and compares the patched world with the recorded
+// world.
 func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
-	// The recorded world need not have been at this mark: it may have returned to a checkpoint
-	// after it.
+	// The recorded world may not have been in the state of this mark, because it may have restored
+	// a checkpoint after the mark.
 	if t.Raw().Seq() != c.Parent {
 		t.loseExempt()
 	}
@@ -41,7 +41,8 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	p.Registry = named(rows, c.Entities.Rows)
 	for _, s := range r.named {
 		own, ok := t.names[s.Storage.Name()]
-		// The storage was registered after the patched world was made.
+		// The storage was registered after the patched world was created, so start with a new
+		// patched world.
 		if !ok {
 			*t = *newPatchedWorld(r.w)
 			t.restart(seqs{first: p.Seq})
@@ -86,7 +87,7 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 			failf("the patched world has a group of %+v, want %+v", t.groups[i].rows.Lengths, g.rows.Lengths)
 		}
 	}
-	// Seek forward again.
+	// Sometimes seek back and forward again.
 	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick {
 		must("seek", t.History().Seek(back+t.rng.Uint64N(t.tick-back)))
 		must("check", t.check())
@@ -99,15 +100,15 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 }
 
-// loseExempt notes that storages without rewind have lost the rows of entities that were not alive
-// in the state that t went to.
+// loseExempt records that storages without rewind may have lost rows in a seek: the rows of
+// entities that were not alive at the target.
 func (t *patchedWorld) loseExempt() {
 	for _, s := range t.Raw().Storages() {
 		t.lost[s.Name()] = !s.Rewinds()
 	}
 }
 
-// known reports whether t can go to the state of a mark.
+// known reports whether t can seek to the state of a mark.
 func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	for i := range t.frames {
 		if f := &t.frames[i]; f.tick && f.seq.first == mark && f.at == r.states[mark].tick {
@@ -117,7 +118,7 @@ func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	return false
 }
 
-// mustBe compares t with the state recorded under a mark. It leaves out storages that do not
+// mustBe compares t with the state that r recorded for a mark. It skips storages that do not
 // rewind.
 func (t *patchedWorld) mustBe(r *recorderModel, mark uint64) {
 	s := &r.states[mark]
@@ -138,7 +139,7 @@ func mustEqualStore(s raw.Storage, want recordedStore) {
 	}
 }
 
-// named returns the rows in the given ranges.
+// named returns the encoded entities in the given ranges of rows.
 func named(rows []uint64, ranges []raw.Range) (some []byte) {
 	for _, r := range ranges {
 		for _, e := range rows[r.First : r.First+r.N] {
@@ -148,7 +149,7 @@ func named(rows []uint64, ranges []raw.Range) (some []byte) {
 	return some
 }
 
-// CheckRanges refuses ranges that do not fit the rows of the world.
+// CheckRanges returns an error for ranges that do not fit the rows of the world.
 func TestCheckRanges(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

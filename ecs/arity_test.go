@@ -14,8 +14,8 @@ func addNth[K any](w *World, name string) *Storage[nthComponent[K]] {
 	return MustRegister(w, Component[nthComponent[K]]{Name: name})
 }
 
-// Each component of a query comes from its own storage. The rows of each storage are in a different
-// order.
+// Each component of the query is in a different storage. The rows of each storage are in a
+// different order.
 func TestQuery_EveryArity(t *testing.T) {
 	queries, entities, all := everyArity(func(k, i, n int) (int, bool) {
 		i = (i + 11*k) % n
@@ -42,8 +42,8 @@ func TestQuery_EveryArity(t *testing.T) {
 	}
 }
 
-// If the rows of all storages are in the same order, a query caches the run that it found. Every
-// iteration method must still find all entities, and must respect a Without added later.
+// If the rows of all storages are in the same order, a query caches the run of all rows. The next
+// iteration, by any method, must still find all entities, and must respect a filter added since.
 func TestQuery_EveryArityWalkedTwice(t *testing.T) {
 	queries, entities, all := everyArity(func(_, i, _ int) (int, bool) { return i, true })
 	for i, q := range queries {
@@ -76,8 +76,8 @@ func TestQuery_EveryArityWalkedTwice(t *testing.T) {
 	}
 }
 
-// everyArity returns a query of each arity. The function at decides the order of rows.
-// For component k and step i of n, it returns the next entity and whether that entity gets the
+// everyArity returns a query of each arity. The function at decides the order of rows. For
+// component k and step i of n, it returns the next entity, and whether the entity gets the
 // component.
 func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnyStorage) {
 	w := NewWorld(Options{})
@@ -108,8 +108,8 @@ func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnySt
 // visiting lists the methods that visitAll can call.
 var visiting = []string{"All", "AllOptional", "Runs", "Get", "First", "ParallelRuns"}
 
-// visitedBy returns the entities that the named method of q finds. q has n components, and each
-// entity must have its own values.
+// visitedBy returns the entities that the named method of q finds. q has n components. The test
+// fails if an entity has the values of another one.
 func visitedBy(t *testing.T, q any, name string, entities []Entity, n int) map[Entity]bool {
 	found := map[Entity]bool{}
 	visitAll(q, name, entities, func(e Entity, values []int) {
@@ -177,7 +177,8 @@ func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) 
 	}
 }
 
-// For every arity, an optional component is that of the entity, or nil if the entity has none.
+// For every arity, the query returns the optional component of each entity, or nil if the entity
+// has none.
 func TestQuery_EveryArityOptional(t *testing.T) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")

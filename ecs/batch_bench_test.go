@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Batches are compared with loops that do the same, in turns. The metric x/limit is the time of the
-// batch divided by that of the loop:
+// The benchmarks compare batches with loops that have the same effect. Batch and loop run
+// alternately. The metric x/limit is the time of the batch divided by the time of the loop:
 //
 //	go test -run '^$' -bench BenchmarkBatch -benchtime 1x ./ecs
 
@@ -21,7 +21,7 @@ type visitors struct {
 
 func newVisitors() *visitors {
 	c := &visitors{benchWorld: newBenchWorld(0), values: make([]position, batchSize)}
-	e := c.w.Create() // One entity stays.
+	e := c.w.Create() // One entity is never destroyed.
 	c.positions.Set(e, position{})
 	c.velocities.Set(e, velocity{})
 	c.fill()
@@ -112,7 +112,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// The world grows from nothing: most of the time goes into memory that the operating system
+// The world grows from zero entities. Most of the time is spent on memory that the operating system
 // provides for the first time.
 func BenchmarkBatchCreateFresh(b *testing.B) {
 	const n = 1_000_000

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// The batches of a model. The oracle does the same one by one.
+// Batch operations of a model. The oracle makes the same changes one by one.
 
 func (p *model) createN(n int) bool {
 	ahead := p.w.entities.nextEntities(n)
@@ -96,13 +96,14 @@ func (p *model) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.stores[i].removeAll(entities), want)
 }
 
-// drain takes up to most entities from store i, and adds others to it in the loop.
+// drain drains at most the given number of entities from store i. The body of the loop sets the
+// component for further entities.
 func (p *model) drain(i, most, others int) bool {
 	at, visits := -1, 0
 	p.stores[i].drain(func(e Entity, v int) bool {
 		s := &p.oracle.stores[i]
 		row := len(s.entities) - 1
-		// The loop goes down to the first row, and starts again at the last.
+		// The loop goes down to the first row, and then starts again at the last row.
 		if s.indexed {
 			below := func(lo, hi int) int {
 				for row := hi - 1; row >= lo; row-- {
@@ -132,8 +133,8 @@ func (p *model) drain(i, most, others int) bool {
 	return visits > 0
 }
 
-// keepOnly removes every component of e but those of the stores whose bits are set, and those of
-// storages that the oracle does not model.
+// keepOnly removes all components of e, except those of stores whose bits are set and those of
+// storages without a store in the oracle.
 func (p *model) keepOnly(e Entity, bits int) bool {
 	keep := slices.Clone(p.w.storages)
 	for _, f := range p.stores {
@@ -163,8 +164,8 @@ func (p *model) increaseEach(i int, entities []Entity) bool {
 	return sameCount("MutEach", entities, p.stores[i].increaseEach(entities), want)
 }
 
-// some returns handles in an order that arg chooses: in order, backwards, shuffled, with
-// repetitions, and with handles that were never created.
+// some returns handles in an order that arg chooses: ascending, descending, shuffled, or with
+// repetitions. Some handles were never created.
 func (p *model) some(arg int) []Entity {
 	list := slices.Clone(p.handles)
 	switch arg % 5 {
@@ -185,7 +186,7 @@ func (p *model) some(arg int) []Entity {
 	return list[:min(len(list), 1+arg)]
 }
 
-// batchSteps extend the random programs.
+// batchSteps are steps that random programs can run in addition to other steps.
 var batchSteps = []func(r *programRunner, arg int){
 	func(r *programRunner, arg int) { r.createN(arg % 70) },
 	func(r *programRunner, arg int) { r.setAll(arg%len(r.stores), r.some(arg)) },
@@ -211,7 +212,7 @@ var batchSteps = []func(r *programRunner, arg int){
 
 func init() { steps = append(append(steps, batchSteps...), (*programRunner).tryBatch) }
 
-// tryBatch runs a batch inside Try.
+// tryBatch runs a batch step inside Try.
 func (r *programRunner) tryBatch(arg int) {
 	if r.checkpointAt(2) < 0 && len(r.rest) >= 2 {
 		r.try(func() { batchSteps[int(r.rest[0])%len(batchSteps)](r, int(r.rest[1])) }, outcome(arg%3))
@@ -306,7 +307,8 @@ func TestBatchModel_SpentGenerations(t *testing.T) {
 	}
 }
 
-// A worldPair holds two worlds. The first gets batches, and the second gets loops that do the same.
+// A worldPair has two worlds. The first world gets batches, and the second world gets loops that
+// have the same effect.
 type worldPair struct {
 	random  *rand.Rand
 	worlds  [2]*World
@@ -377,7 +379,7 @@ func (w *worldPair) step(v int) {
 				p.Y += int32(i + v)
 			}
 		}
-	case 6: // The world changes inside the loop, and frames are opened.
+	case 6: // The world changes inside the loop, and the loop sets checkpoints.
 		var held []Checkpoint
 		meet := func(s *Storage[plain], i int, e Entity) {
 			switch other := picked[i*7%len(picked)]; (i + v) % 150 {
@@ -480,8 +482,8 @@ func TestBatch_SameAsLoops(t *testing.T) {
 type hookRecorder struct {
 	s          *set
 	calls      []string
-	onAdded    func(e Entity) // Called after e was added.
-	onRemoving func(e Entity) // Called while e is being removed.
+	onAdded    func(e Entity) // Called after e got the component.
+	onRemoving func(e Entity) // Called while the component of e is removed.
 }
 
 func (o *hookRecorder) added(e Entity, row int) {
@@ -498,7 +500,7 @@ func (o *hookRecorder) removing(e Entity, row int) {
 	}
 }
 
-// listen registers hooks of a that call o.
+// listen registers hooks of a that write to o.
 func (o *hookRecorder) listen(a *Storage[plain]) {
 	a.OnAdd(func(e Entity, _ plain) { o.added(e, a.row(e)) })
 	a.OnRemove(func(e Entity, _ plain) { o.removing(e, a.row(e)) })
@@ -521,7 +523,7 @@ func TestBatch_HooksPerEntity(t *testing.T) {
 	}
 }
 
-// A hook that is called by a batch may start another batch.
+// A hook that a batch calls may start another batch.
 func TestBatch_HookDestroysLaterEntities(t *testing.T) {
 	w, a, _, entities := members(0, Options{})
 	checkAtEnd(t, w)
@@ -583,7 +585,7 @@ func TestBatch_Allocations(t *testing.T) {
 			w.DestroyAll(entities)
 			w.Commit()
 		}
-		// The chunks of undo logs grow until each of them has held the largest log.
+		// Run enough ticks that every recycled chunk of the undo logs has its final size.
 		for range 40 {
 			tick()
 		}
@@ -620,7 +622,7 @@ func TestBatch_Misuse(t *testing.T) {
 	}
 }
 
-// A batch that finds nothing changes nothing: the forward branch stays.
+// A batch that finds no entities changes nothing, so the undone ticks can still be redone.
 func TestBatch_NothingFound(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	w.Destroy(entities[0])
@@ -640,7 +642,7 @@ func TestBatch_NothingFound(t *testing.T) {
 	}
 }
 
-// Queries cache runs of rows. They must see that a batch put other entities into these rows.
+// Queries cache runs of rows. They must detect that a batch has put other entities into these rows.
 func TestQuery_RowsReusedByBatch(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	checkAtEnd(t, w)
@@ -651,7 +653,7 @@ func TestQuery_RowsReusedByBatch(t *testing.T) {
 		}
 		last := len(entities) - 2*round
 		a.RemoveAll(entities[last-2 : last])
-		a.SetAll(w.CreateN(nil, 2), plain{}) // Without padded.
+		a.SetAll(w.CreateN(nil, 2), plain{}) // The new entities have no padded.
 		if got := len(q.AppendEntities(nil)); got != 8-2*round {
 			t.Fatalf("AppendEntities finds %d, want %d", got, 8-2*round)
 		}
@@ -682,12 +684,12 @@ func TestLoop_BatchRemovesOthers(t *testing.T) {
 	})
 }
 
-// A hook may change the storage or destroy other entities. The batch must not take entities that it
-// was not given.
+// A hook may change the storage or destroy other entities. The batch must skip the entities that
+// move into its rows.
 func TestBatch_HookMovesRows(t *testing.T) {
 	w, a, _, entities := members(8, Options{})
 	checkAtEnd(t, w)
-	w.DestroyAll(w.CreateN(nil, 20)) // Makes scratch space.
+	w.DestroyAll(w.CreateN(nil, 20)) // Allocates scratch space of batches.
 	o := &hookRecorder{s: &a.set}
 	o.listen(a)
 	o.onRemoving = func(e Entity) {
@@ -708,7 +710,7 @@ func TestBatch_HookMovesRows(t *testing.T) {
 	}
 }
 
-// appendRows, the fast path for new entities, leaves the storage in the same state as SetAll.
+// appendRows, the fast path for new entities, has the same effect as SetAll.
 func TestAppendRows_SameAsSetAll(t *testing.T) {
 	w := newWorldPair(1, Options{History: 2})
 	for round := range 5 {
@@ -762,7 +764,7 @@ func TestCreateN_PredictedEntities(t *testing.T) {
 	}
 }
 
-// MutEach writes nothing if no entity has the component. The world can then still seek forward.
+// MutEach writes nothing if no entity has the component. So the undone ticks can still be redone.
 func TestMutEach_NoMembers(t *testing.T) {
 	w, a, b, entities := members(3, Options{History: 4})
 	w.Commit()

@@ -7,13 +7,13 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The benchmarks of groups and sorting compare with the same work without a group. budget_test.go
-// describes the metrics. These benchmarks have no budgets.
+// The benchmarks of groups and sorts use the same work without a group as the limit. See
+// budget_test.go for the metrics. These benchmarks have no budgets.
 
 const grouped = 1_000_000
 
 // Two components were added in two different random orders and are then grouped. The limit is a
-// world in which both were added in the same order.
+// world whose components were added in the same order.
 func BenchmarkGroupIterate(b *testing.B) {
 	for _, form := range []string{"runs", "all"} {
 		b.Run(form, func(b *testing.B) {
@@ -31,7 +31,8 @@ func BenchmarkGroupIterate(b *testing.B) {
 	}
 }
 
-// As above, but the limit is a world whose storages stay shuffled.
+// Two components were added in two different random orders and are then grouped. The limit is a
+// world whose rows stay in random orders.
 func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 	group, limit := shuffled(grouped), shuffled(grouped)
 	group.w.MustNewGroup(group.positions, group.velocities)
@@ -40,7 +41,7 @@ func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 	compare(b, grouped, 1, side{work: func() { stepAll(a) }}, side{work: func() { stepAll(c) }})
 }
 
-// One entity in ten is a member. The query does not look at the rows after the group.
+// One entity in ten is a member of the group. The query does not visit the rows after the group.
 func BenchmarkGroupFew(b *testing.B) {
 	few := func(group bool) side {
 		p := newBenchWorld(grouped)
@@ -62,15 +63,15 @@ func BenchmarkGroupFew(b *testing.B) {
 	compare(b, grouped, 1, few(true), few(false))
 }
 
-// other returns a position of an entity that is made without a position.
+// other creates an entity without components. It returns the entity's position in p.entities.
 func (p *benchWorld) other(int) int {
 	p.entities = append(p.entities, p.w.Create())
 	p.handles = append(p.handles, p.limit.create())
 	return len(p.entities) - 1
 }
 
-// A component is added to every entity and removed again, one by one. Each call moves a row in both
-// storages.
+// A component is added to every entity and removed again, one entity at a time. Each call moves a
+// row in both storages of the group.
 func BenchmarkGroupAddRemove(b *testing.B) {
 	const n = 100_000
 	group, limit := moving(n), moving(n)
@@ -117,8 +118,8 @@ func BenchmarkGroupSort(b *testing.B) {
 	})
 }
 
-// The cost per entity of aligning rows: when all are scattered, after a tick that replaced 1 % of
-// them, and when nothing changed.
+// The benchmark measures Align per entity in three cases: all rows are scattered, a tick has
+// replaced 1 % of the rows, and nothing has changed.
 func BenchmarkGroupAlign(b *testing.B) {
 	const n = 100_000
 	align := func(b *testing.B, prepare func(s *scatter)) {

@@ -39,7 +39,7 @@ func (m *motion) Build(*ecs.World) error {
 	return nil
 }
 
-// bound has 20 handles.
+// bound has fields for 20 handles of a world.
 type bound struct {
 	Motion  motion
 	Heights *ecs.Storage[height] `ecs:"ground,indexed,masked"`
@@ -102,7 +102,7 @@ func TestBind_AllHandles(t *testing.T) {
 	assert.Equal(t, 1, b.Hits.Len())
 }
 
-// Bind of a clone finds the storages of the clone, and leaves the original world alone.
+// Bind of a clone finds the storages of the clone, and does not change the original world.
 func TestBind_Clone(t *testing.T) {
 	w, b := newBound(t)
 	chest := b.troops.Create(at{1, 2}, hp{3})
@@ -211,7 +211,7 @@ func TestBind_Errors(t *testing.T) {
 		w      *ecs.World
 		game   any
 		want   string
-		before bool // Bind fails before it registers anything.
+		before bool // Bind must fail before it registers anything.
 	}{
 		{nil, &hps{}, "ecs: Bind of a *ecs_test.hps; give it a world and a pointer to a struct of handles", true},
 		{twoOf(), hps{}, "ecs: Bind of a ecs_test.hps; give it a world and a pointer to a struct of handles", true},

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// An oracleBits is a Bits together with the set of indices that it should hold.
+// An oracleBits is a Bits together with the set of indices that the Bits should contain.
 type oracleBits struct {
 	Bits
 	name string
-	in   []bool // Has bitsLimit elements.
+	in   []bool // One element per index, bitsLimit in total.
 }
 
-// bitsLimit is the end of the sets in these tests. It falls into the second word of level 2.
+// bitsLimit is an upper bound of the indices in these tests. It is in the second word of level 2.
 const bitsLimit = 1<<18 + 5000
 
 // randomMask returns a mask with random regions of several sizes, some sparse and some dense.
@@ -33,7 +33,7 @@ func randomMask(w *World, r *rand.Rand) oracleBits {
 	return oracleBits{m.Bits, "mask", in}
 }
 
-// randomBits returns a combination of the sets.
+// randomBits returns a random combination of the sets.
 func randomBits(sets []oracleBits, depth int, r *rand.Rand) oracleBits {
 	if depth == 0 {
 		return sets[r.IntN(len(sets))]
@@ -66,7 +66,7 @@ func randomBits(sets []oracleBits, depth int, r *rand.Rand) oracleBits {
 	return oracleBits{first.AndNot(more...), "AndNot(" + name + ")", in}
 }
 
-// check compares the answers of b with in.
+// check compares the results of b's methods with b.in.
 func (b oracleBits) check() error {
 	var words [bitsLimit>>6 + 100]uint64
 	var want []uint32
@@ -85,7 +85,7 @@ func (b oracleBits) check() error {
 	if got := b.Bits.Any(); got != (len(want) > 0) {
 		return fmt.Errorf("Any = %v with %d indices", got, len(want))
 	}
-	next := -1 // The next block that is not empty.
+	next := -1 // The next block that contains an index.
 	for block := len(words) - 1; block >= 0; block-- {
 		if b.word(block) != words[block] {
 			return fmt.Errorf("word(%d) = %#x, want %#x", block, b.word(block), words[block])
@@ -119,7 +119,7 @@ func TestBits_Combinations(t *testing.T) {
 	}
 }
 
-// aliveBits creates entities in w and destroys some.
+// aliveBits creates entities in w and destroys some of them.
 func aliveBits(w *World, r *rand.Rand) oracleBits {
 	for range r.IntN(5000) {
 		w.Create()
@@ -135,7 +135,7 @@ func aliveBits(w *World, r *rand.Rand) oracleBits {
 		w.Clear()
 	}
 	if r.IntN(2) == 0 {
-		// The restore leaves stale values in sparse, beyond the present total.
+		// The restore leaves stale entries in sparse, beyond the restored number of indices.
 		w.Restore(cp)
 	}
 	in := make([]bool, bitsLimit)
@@ -180,7 +180,8 @@ func TestBits_Empty(t *testing.T) {
 	}
 }
 
-// And intersects the upper levels first. Masks that share no word are not scanned word by word.
+// And intersects the upper levels first. So if two masks have no word in common, their words are
+// not scanned.
 func TestBits_AndSkipsEmptyRegions(t *testing.T) {
 	w := NewWorld(Options{})
 	even, odd := w.NewMask(), w.NewMask()
@@ -223,10 +224,10 @@ func TestMask_ChangedWhileIterating(t *testing.T) {
 		visited = append(visited, i)
 		switch i {
 		case 1:
-			m.Remove(2)  // In this block: still visited.
-			m.Remove(70) // In a later block: skipped.
-			m.Add(3)     // In this block: not visited.
-			m.Add(300)   // In a later block: visited.
+			m.Remove(2)  // In the current block, so index 2 is still visited.
+			m.Remove(70) // In a later block, so index 70 is not visited.
+			m.Add(3)     // In the current block, so index 3 is not visited.
+			m.Add(300)   // In a later block, so index 300 is visited.
 		case 300:
 			m.Clear()
 			m.Add(1 << 20)

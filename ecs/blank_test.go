@@ -2,7 +2,8 @@ package ecs
 
 import "testing"
 
-// Apply does not count a Destroy as skipped if a relation refused it, as the entity is alive.
+// If a relation refuses a Destroy, Apply does not count the command as skipped, because the entity
+// is alive.
 func TestApply_RefusedDestroyIsNotSkipped(t *testing.T) {
 	type tied struct{ To Entity }
 	w := NewWorld(Options{})

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A world with a history applies recorded ticks, each of which wrote a thousand random rows. The
-// limit decodes the rows into slices and keeps an undo log.
+// A world with a history applies recorded ticks. Each tick wrote a thousand random rows. The limit
+// is hand-written code that decodes the rows into slices and keeps an undo log.
 func BenchmarkBudgetApply(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(sizeName(n), func(b *testing.B) {
@@ -21,7 +21,7 @@ func BenchmarkBudgetApply(b *testing.B) {
 	}
 }
 
-// appliedTicks is how many ticks are timed together.
+// appliedTicks is the number of ticks that are timed together.
 const appliedTicks = 16
 
 func applied(b *testing.B, n, rows int) (ours, limit side) {

@@ -6,15 +6,15 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The benchmarks below handle ten components of 16 bytes each as a bundle.
+// The benchmarks below add and remove ten components of 16 bytes each by a bundle.
 
 type part struct{ X, Y float64 }
 
 var aPart = part{1, 2}
 
 // A tenfold is a world with n entities of ten components each, and a limit of the same size. The
-// limit has sparse sets that are allocated in full beforehand. One function writes all components
-// of an entity.
+// limit is hand-written sparse sets, allocated in full beforehand. In the limit, one function
+// writes all components of an entity.
 type tenfold struct {
 	w        *ecs.World
 	bundle   *ecs.Bundle10[part, part, part, part, part, part, part, part, part, part]
@@ -78,7 +78,7 @@ type tenSets struct {
 
 type partSet struct {
 	n      int
-	sparse []uint32 // Index to row. An entry is valid if dense agrees.
+	sparse []uint32 // Maps an index to a row. An entry is valid if dense has the index in that row.
 	dense  []limitEntity
 	values []part
 }
@@ -89,7 +89,8 @@ func newTenSets(n int) (w tenSets) {
 		w.free = append(w.free, uint32(n-1-i))
 	}
 	for i := range w.sets {
-		// Staggered. Otherwise the rows of all sets would share the same cache lines.
+		// The rows of different sets start at different offsets. Otherwise they would compete for
+		// the same cache lines.
 		at := 48 * i
 		w.sets[i] = partSet{0, make([]uint32, n+at)[at:], make([]limitEntity, n+at+at/2)[at+at/2:], make([]part, n+at)[at:]}
 	}
@@ -179,13 +180,13 @@ func (w *tenSets) clear() {
 	}
 }
 
-// The limit takes 30, 36 and 48 ns to create an entity. An archetype ECS that is given the values
-// takes 38, 42 and 49. The limit takes 47, 55 and 78 ns to destroy an entity, and the archetype ECS
-// takes 51, 55 and 62.
+// The limit takes 30, 36 and 48 ns to create an entity in the three sizes. An archetype ECS that
+// gets the values takes 38, 42 and 49 ns. The limit takes 47, 55 and 78 ns to destroy an entity,
+// and the archetype ECS takes 51, 55 and 62 ns.
 //
 // So creating one by one may take 1.2 times as long as the archetype ECS. Creating all at once may
-// take half the time, or a quarter more than the slices if those do not fit the second-level cache.
-// Destroying may take 1.1 to 1.35 times as long.
+// take half the time. If the slices do not fit the second-level cache, it may take a quarter more
+// than the slices. Destroying may take 1.1 to 1.35 times as long.
 var tenfoldSizes = []struct {
 	n                        int
 	create, createN, destroy float64
@@ -195,7 +196,8 @@ var tenfoldSizes = []struct {
 	{256_000, 1.2, 1.25, 1.1},
 }
 
-// The world had as many entities before, and was cleared.
+// The world had the same number of entities before and was cleared. So its memory is already
+// allocated.
 func BenchmarkBudgetCreate10(b *testing.B) {
 	for _, size := range tenfoldSizes {
 		for _, form := range []struct {
@@ -215,7 +217,7 @@ func BenchmarkBudgetCreate10(b *testing.B) {
 	}
 }
 
-// The entities are destroyed from the first to the last, so each call moves another row.
+// The entities are destroyed from the first to the last, so each call moves a different row.
 func BenchmarkBudgetDestroy10(b *testing.B) {
 	for _, size := range tenfoldSizes {
 		b.Run(sizeName(size.n), func(b *testing.B) {

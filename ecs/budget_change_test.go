@@ -6,10 +6,11 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// changeSizes are worlds that fit the second-level cache, and worlds that do not.
+// changeSizes has the number of entities of a world that fits the second-level cache, and of one
+// that does not.
 var changeSizes = []int{16_000, 256_000}
 
-// The measured work, done to every entity one by one.
+// The functions below are the measured work. They handle every entity, one by one.
 
 func (p *benchWorld) create() {
 	for i := range p.entities {
@@ -80,13 +81,13 @@ func (p *benchWorld) removeVelocities() {
 	p.limitAddRemove()
 }
 
-// A change is one kind of work and its inverse. budget is relative to the limit; 0 means no budget.
-// more is how many extra nanoseconds the first call in a frame may take.
+// A change is one kind of work and its inverse. budget is the allowed multiple of the limit's time.
+// 0 means no budget. more is the extra nanoseconds that the first call in a frame may take.
 type change struct {
 	name   string
 	budget float64
 	more   float64
-	start  func(p *benchWorld) // Called when every entity has both components; may be nil.
+	start  func(p *benchWorld) // Called after every entity got both components. May be nil.
 
 	undo, work           func(p *benchWorld)
 	limitUndo, limitWork func(p *benchWorld)
@@ -100,7 +101,7 @@ var changes = []change{
 	{"set", 0, 4, nil, nil, (*benchWorld).set, nil, nil},
 }
 
-// world returns n entities in a state in which the change can be undone first.
+// world returns a world of n entities that is ready for c.undo.
 func (c *change) world(n int) *benchWorld {
 	p := moving(n)
 	if c.start != nil {
@@ -121,7 +122,7 @@ func (c *change) side(p *benchWorld, undo, work func(p *benchWorld)) side {
 	return s
 }
 
-// Either no frame is open, or the open frame has saved the rows already.
+// The world has no open frame, or an open frame that has already saved the rows.
 func BenchmarkBudgetChange(b *testing.B) {
 	for _, c := range changes {
 		if c.budget == 0 {
@@ -142,8 +143,8 @@ func BenchmarkBudgetChange(b *testing.B) {
 	}
 }
 
-// The first write of each row in a frame is compared with later writes. The limit shows the same
-// difference for the hand-written code.
+// The benchmark compares the first write of each row in a frame with later writes. It measures the
+// same difference for hand-written code.
 func BenchmarkBudgetChangeFirst(b *testing.B) {
 	for _, c := range changes {
 		for _, n := range changeSizes {

@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A query finds the entities that changed since the last commit, over three components whose rows
-// are in different orders. The limit is a hand-written loop over the delta that looks up each
+// A query finds the entities that changed since the last commit. It reads three components whose
+// rows are in different orders. The limit is a hand-written loop over the delta that looks up each
 // entity.
 func BenchmarkBudgetChangeFilter(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
@@ -31,8 +31,8 @@ func BenchmarkBudgetChangeFilter(b *testing.B) {
 	}
 }
 
-// A changingWorld is a world in which each tick writes a part of the entities, and the next tick
-// another part.
+// A changingWorld is a world in which each tick writes some of the entities. The next tick writes
+// others.
 type changingWorld struct {
 	*scatter
 	part  int

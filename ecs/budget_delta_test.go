@@ -6,14 +6,14 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A loggedRow is a row that is about to be written, with its old value.
+// A loggedRow is the number of a row and its value before the row was written.
 type loggedRow struct {
 	row uint32
 	old position
 }
 
-// A handDelta is the hand-written way to find changes. Rows are logged before they are written, and
-// compared with their old values later.
+// A handDelta finds changes by hand-written code. It logs rows before they are written, and
+// compares them with their old values later.
 type handDelta struct {
 	entities []ecs.Entity
 	live     []position
@@ -32,9 +32,9 @@ func (d *handDelta) compare() {
 	}
 }
 
-// Delta.SinceCommit is measured after every value was written, after 1 % were written at random,
-// and after 1 % were written and an entity lost the component. In the last case the last row has
-// moved.
+// The benchmark measures Delta.SinceCommit in three cases. Either every value was written, or 1 %
+// were written at random. In the third case, an entity has also lost the component, so the last row
+// has moved.
 func BenchmarkBudgetDelta(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		for _, c := range []struct {
@@ -55,7 +55,7 @@ func BenchmarkBudgetDelta(b *testing.B) {
 	}
 }
 
-// delta returns sides that find n/part written values among n.
+// delta returns sides that find n/part written values among n values.
 func delta(n, part int, moved bool) (ours, limit side) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	s := ecs.MustRegister[position](w)
@@ -72,7 +72,7 @@ func delta(n, part int, moved bool) (ours, limit side) {
 	}
 	rows := permutation(n, 5)
 	begin := 0
-	some := func() []int { // Other rows on each call.
+	some := func() []int { // Selects other rows on each call.
 		if part == 1 {
 			return nil
 		}

@@ -1,5 +1,5 @@
 package ecs
 
-// Unclear undoes a Clear of n rows if nothing was changed since. It lets benchmarks measure Clear
-// alone.
+// Unclear reverts a Clear of n rows. Nothing may have changed since the Clear. Benchmarks use
+// Unclear to measure Clear alone.
 func (s *Storage[T]) Unclear(n int) { s.rows.N = n }

@@ -1,13 +1,13 @@
 package ecs_test
 
 // The limit for the first writes in a frame is a hand-written sparse set with undo logs. It saves
-// the same data as the package. A row is saved with its value under one mark, and a sparse entry
-// when its entity is added. For an entity it saves the generation and the position in the free
-// list. Each log is one slice that grows by append.
+// the same data as the package. One mark covers a row and its value. A sparse entry is saved when
+// its entity is added. For an entity, the generation and the position in the free list are saved.
+// Each log is one slice that grows by append.
 
 // A framedSet is a sparse set with one open frame. Its capacity is fixed.
 type framedSet[T any] struct {
-	// Index to row. An entry may be stale and name a row of another entity.
+	// Maps an index to a row. A stale entry may refer to the row of another entity.
 	sparse     []uint32
 	dense      []uint32
 	values     []T
@@ -32,7 +32,7 @@ func newFramedSet[T any](n int) framedSet[T] {
 	}
 }
 
-// open begins a frame.
+// open begins a frame, in which the first n rows are protected.
 func (s *framedSet[T]) open() {
 	s.prot = s.n
 	clear(s.rowSaved)
@@ -85,7 +85,7 @@ func (s *framedSet[T]) remove(i uint32) bool {
 	return true
 }
 
-// A framedWorld has two components.
+// A framedWorld has entities and two components, all with undo logs.
 type framedWorld struct {
 	generations framedSlots
 	free        framedSlots
@@ -95,7 +95,7 @@ type framedWorld struct {
 	handles     []limitEntity
 }
 
-// framedSlots are numbers that one open frame tracks.
+// framedSlots are numbers with an undo log for one open frame.
 type framedSlots struct {
 	now   []uint32
 	saved []uint64
@@ -200,15 +200,17 @@ func (w *framedWorld) set() {
 	}
 }
 
-// framedChanges are the changes that the limit implements, and their inverses.
+// framedChanges maps the name of a change to the limit's implementation of the change and its
+// inverse. It has only some of the changes.
 var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 	"destroy":    {(*framedWorld).create, (*framedWorld).destroy},
 	"remove+add": {nil, (*framedWorld).removeAdd},
 	"set":        {nil, (*framedWorld).set},
 }
 
-// framedSides returns two sides for a change of n entities: its first run in a frame, and a later
-// run. It returns nothing if the limit does not implement the change.
+// framedSides returns two sides for a change of n entities in the limit. The first side is the
+// first run in a frame, and the second side is a later run. It returns nil if the limit does not
+// implement the change.
 func framedSides(name string, n int) (sides []side) {
 	c, ok := framedChanges[name]
 	if !ok {

@@ -24,8 +24,8 @@ func newCrowd(n, storages int) *crowd {
 	return c
 }
 
-// flat compares a call on small worlds with the same call on large worlds, which must cost the
-// same. If nanoseconds is not 0, it limits the call as well.
+// flat compares a call in small and large worlds, which must take the same time. If nanoseconds is
+// not 0, it is an additional limit of the call.
 func flat(b *testing.B, calls int, nanoseconds float64, call func(c *crowd) side) {
 	for _, size := range []struct{ n, storages int }{{1_000, 1}, {1_000, 64}, {1_000_000, 1}, {1_000_000, 64}} {
 		b.Run(fmt.Sprintf("%s/%d", sizeName(size.n), size.storages), func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchmarkBudgetCheckpoint(b *testing.B) {
 	})
 }
 
-// Clear in an open frame.
+// The benchmark measures Clear in an open frame.
 func BenchmarkBudgetClear(b *testing.B) {
 	const calls = 1000
 	flat(b, calls, 100, func(c *crowd) side {
@@ -67,7 +67,8 @@ func BenchmarkBudgetClear(b *testing.B) {
 	})
 }
 
-// A full round: Checkpoint, Clear as the first change after it, Restore, Release.
+// The benchmark measures a sequence of calls: Checkpoint, Clear as the first change after it,
+// Restore and Release.
 func BenchmarkBudgetClearRestored(b *testing.B) {
 	const calls = 1000
 	flat(b, calls, 0, func(c *crowd) side {
@@ -81,10 +82,11 @@ func BenchmarkBudgetClearRestored(b *testing.B) {
 	})
 }
 
-// Restore after some of 1M rows of 16 bytes were written, at random or all in order. The limit is a
-// hand-written undo log that holds row numbers and old values. A copy of all rows is no fair limit:
-// an undo log cannot know in advance that every row will be written in order. If few rows were
-// written, Restore is compared with such a copy as well.
+// The benchmark measures Restore after some of 1M rows of 16 bytes were written, at random or all
+// in order. The limit is a hand-written undo log that holds row numbers and old values.
+//
+// A copy of all rows would be an unfair limit, because an undo log cannot predict that every row
+// will be written in order. If few rows were written, Restore is compared with such a copy as well.
 func BenchmarkBudgetRestore(b *testing.B) {
 	const n = 1_000_000
 	p := moving(n)
@@ -128,8 +130,9 @@ func BenchmarkBudgetRestore(b *testing.B) {
 	}
 }
 
-// Commit of a tick that wrote one row, in a history of 10,000 or 100,000 ticks, is compared with a
-// history of 10. A thinned history finds the tick by binary search.
+// The benchmark compares the Commit of a tick in histories of 10,000 or 100,000 ticks with a
+// history of 10 ticks. Each tick writes one row. A thinned history finds the tick to evict by
+// binary search.
 func BenchmarkBudgetCommit(b *testing.B) {
 	const calls = 1000
 	for _, form := range []struct {
@@ -153,7 +156,7 @@ func BenchmarkBudgetCommit(b *testing.B) {
 	}
 }
 
-// oneRow returns a tick that writes a row.
+// oneRow returns a function that writes a row and commits the tick.
 func oneRow(o ecs.Options) (tick func()) {
 	w := ecs.NewWorld(o)
 	s := ecs.MustRegister[position](w)

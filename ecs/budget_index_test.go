@@ -8,7 +8,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Entities move in the cells of a grid and are looked up by cell. Each cell holds about sixteen.
+// Entities move between the cells of a grid and are looked up by cell. Each cell has about sixteen
+// entities.
 
 type cell struct{ X, Y int32 }
 
@@ -16,7 +17,7 @@ func cellOf(p position) cell { return cell{int32(p.X) >> 4, int32(p.Y) >> 4} }
 
 type grid struct {
 	w        *ecs.World
-	s, plain *ecs.Storage[position] // With the index, and without.
+	s, plain *ecs.Storage[position] // A storage with the index, and one without an index.
 	x        *ecs.Index[position, cell]
 	entities []ecs.Entity
 	cells    []cell
@@ -26,8 +27,8 @@ type grid struct {
 	lists byHandIndex
 }
 
-// A byHandIndex is the hand-written alternative: a map of lists, and the position of each entity in
-// its list.
+// A byHandIndex is the hand-written alternative to an index: a map of lists, and the position of
+// each entity in its list.
 type byHandIndex struct {
 	lists map[cell][]ecs.Entity
 	at    []cell   // By entity index.
@@ -102,7 +103,10 @@ func (g *grid) walk() {
 	}
 }
 
-// move flips a bit of every position: within the cell, or to the next cell.
+// move flips a bit of every position. The bit decides whether the position moves within its cell or
+// to the next cell.
+//
+// //go:noinline
 //
 //go:noinline
 func (g *grid) move(s *ecs.Storage[position], bit int32) {
@@ -114,7 +118,7 @@ func (g *grid) move(s *ecs.Storage[position], bit int32) {
 	}
 }
 
-// moveAndLook moves every entity of the indexed storage, and looks up a cell.
+// moveAndLook moves every entity of the indexed storage, and then looks up a cell.
 func (g *grid) moveAndLook(bit int32) {
 	g.move(g.s, bit)
 	g.found += g.x.Len(cell{})
@@ -207,8 +211,8 @@ func BenchmarkBudgetIndexOfNames(b *testing.B) {
 
 type below struct{ Parent ecs.Entity }
 
-// A nest is a world with a parent and its n children. Without the relation, no code keeps the two
-// in step.
+// A nest is a world with a parent and its n children. A nest without the relation has the same
+// components.
 type nest struct {
 	w      *ecs.World
 	s      *ecs.Storage[below]

@@ -6,13 +6,13 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A transform has 64 bytes, a vector 12.
+// A transform has 64 bytes, and a vector has 12 bytes.
 type (
 	transform [16]float32
 	vector    [3]float32
 )
 
-// A filledWorld is a world whose entities have a transform and three vectors each.
+// A filledWorld is a world whose entities have a transform and three vectors.
 type filledWorld struct {
 	w         *ecs.World
 	transform *ecs.Storage[transform]
@@ -38,8 +38,8 @@ func (f *filledWorld) reserve(n int) {
 	}
 }
 
-// Entities with four components are inserted into a new world. The limit is the same in
-// hand-written sparse sets whose slices have their final capacity from the start.
+// Entities with four components are inserted into a new world. The limit inserts the same
+// components into hand-written sparse sets, whose slices have their final capacity from the start.
 func BenchmarkBudgetInsert(b *testing.B) {
 	const n = 10_000
 	limit := side{work: func() { insertByHand(n) }}

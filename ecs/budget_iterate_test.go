@@ -10,7 +10,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// iterationSizes are worlds that fit the first-level cache, the second-level cache, and neither.
+// iterationSizes has the number of entities of three worlds. The first fits the first-level cache,
+// the second fits the second-level cache, and the third fits neither.
 var iterationSizes = []int{1_000, 100_000, 1_000_000}
 
 func sizeName(n int) string {
@@ -20,8 +21,8 @@ func sizeName(n int) string {
 	return fmt.Sprintf("%dk", n/1_000)
 }
 
-// aligned runs f for every size and every way to iterate over two components that were added in the
-// same order.
+// aligned runs f for every size and every form of loop over two components. Both components were
+// added in the same order.
 func aligned(b *testing.B, sizes []int, f func(b *testing.B, p *benchWorld, form string, step func())) {
 	for _, form := range []string{"runs", "all"} {
 		for _, n := range sizes {
@@ -59,7 +60,7 @@ func stepSlices(positions []position, velocities []velocity) {
 	}
 }
 
-// The open frame has saved the rows already: this is the cost of every later pass.
+// The open frame has already saved the rows, as in every loop but the first in a frame.
 func BenchmarkBudgetIterate(b *testing.B) {
 	budget := map[string]float64{"runs": 1.15, "all": 1.3}
 	aligned(b, iterationSizes, func(b *testing.B, p *benchWorld, form string, step func()) {
@@ -71,7 +72,8 @@ func BenchmarkBudgetIterate(b *testing.B) {
 	})
 }
 
-// Every row is written for the first time since a checkpoint. The limit copies the column first.
+// Every row is written for the first time since a checkpoint. The limit copies the whole column
+// first.
 func BenchmarkBudgetIterateFirst(b *testing.B) {
 	aligned(b, iterationSizes[1:], func(b *testing.B, p *benchWorld, form string, step func()) {
 		cp := p.w.Checkpoint()
@@ -93,7 +95,7 @@ func BenchmarkBudgetIterateFirst(b *testing.B) {
 	})
 }
 
-// The storages are in unrelated orders, so every row needs a lookup.
+// The storages are in unrelated orders, so every row needs a look-up in the other storage.
 func BenchmarkBudgetIterateShuffled(b *testing.B) {
 	const n = 1_000_000
 	p := shuffled(n)
@@ -139,7 +141,8 @@ func stepLimit(w *limitWorld) {
 	}
 }
 
-// The limit also rejects handles of destroyed entities, by comparing the entity in the row.
+// The limit also rejects handles of destroyed entities: it compares the handle with the entity in
+// the row.
 func BenchmarkBudgetGet(b *testing.B) {
 	for _, n := range []int{16 << 10, 1_000_000} {
 		p := moving(n)
@@ -184,9 +187,11 @@ func getLimit(s *partSet, handles []limitEntity) {
 }
 
 // A thousand rows are processed on all processors. If rows are expensive, the limit splits the
-// slices by hand. If rows are cheap, the limit is a single loop, as waking a goroutine takes longer
-// than the loop. The measured time is that of the calling thread. With two processors, it is twice
-// the limit if the work is not shared.
+// slices over goroutines. If rows are cheap, the limit is a single loop, because waking a goroutine
+// takes longer than the loop.
+//
+// The measured time is the time of the calling thread. With two processors, it is twice the limit
+// if the work is not shared.
 func BenchmarkBudgetParallel(b *testing.B) {
 	const n = 1000
 	p := moving(n)
@@ -206,7 +211,9 @@ func BenchmarkBudgetParallel(b *testing.B) {
 	})
 }
 
-// turnSlices takes a microsecond or more per row.
+// turnSlices is work that takes a microsecond or more per row.
+//
+// //go:noinline
 //
 //go:noinline
 func turnSlices(positions []position, velocities []velocity) {

@@ -8,8 +8,8 @@ import (
 )
 
 // BenchmarkBudgetLarge measures a tick with history. The tick changes one byte of a row of 64 KiB,
-// one byte in each of 100 rows of 4 KiB, or all bytes. The limit copies the rows before they are
-// written and compares them afterwards.
+// one byte in each of 100 rows of 4 KiB, or all bytes. The limit is hand-written code that copies
+// the rows before they are written and compares them afterwards.
 func BenchmarkBudgetLarge(b *testing.B) {
 	type tiles struct{ Cells [1 << 16]byte }
 	type chunk struct{ Cells [1 << 12]byte }
@@ -22,7 +22,7 @@ func BenchmarkBudgetLarge(b *testing.B) {
 	tick := byte(0)
 	for _, c := range []struct {
 		name   string
-		size   int // Bytes of all written rows.
+		size   int // Total bytes of the rows that the tick writes.
 		budget float64
 		write  func()
 	}{

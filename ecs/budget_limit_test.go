@@ -1,14 +1,15 @@
 package ecs_test
 
-// The limit for structural changes and lookups: hand-written sparse sets without checkpoints and
-// without generations in the rows. Adding or removing a component checks that the entity is alive.
+// The limit for structural changes and look-ups is hand-written sparse sets, without checkpoints
+// and without generations in the rows. Adding or removing a component checks that the entity is
+// alive.
 
 type position struct{ X, Y float64 }
 type velocity struct{ X, Y float64 }
 
-// A limitSet is a sparse set that tracks nothing.
+// A limitSet is a sparse set without tracking of changes.
 type limitSet[T any] struct {
-	sparse []uint32 // Index to row + 1; 0 means no row.
+	sparse []uint32 // Maps an index to a row + 1. 0 means no row.
 	dense  []uint32
 	values []T
 }
@@ -56,7 +57,7 @@ func (s *limitSet[T]) remove(i uint32) bool {
 
 type limitEntity struct{ index, generation uint32 }
 
-// A limitWorld has two components.
+// A limitWorld has entities and two components.
 type limitWorld struct {
 	generations []uint32
 	free        []uint32

@@ -62,8 +62,8 @@ func (s *limitUndo) back() {
 	s.rows, s.undo = s.rows[:0], s.undo[:0]
 }
 
-// A tenth of all rows is written once in a frame, at random. Mut writes one row at a time, and
-// MutEach writes 64. The limit is a lookup with an undo log.
+// A tenth of all rows, chosen at random, is written once in a frame. Mut writes one row at a time,
+// and MutEach writes 64. The limit is a hand-written look-up with an undo log.
 func BenchmarkBudgetMut(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		p := moving(n)

@@ -8,9 +8,9 @@ import (
 
 // The hand-written alternative to a Past is a copy of all values at the end of each tick.
 
-// BenchmarkBudgetPastBeside measures a rendered frame between two ticks. It reads the rows written
-// in the last two ticks next to the present ones, and interpolates all rows. The limit has two
-// arrays, and copies the older one first. A tick writes all rows, 1 % at random, or none.
+// BenchmarkBudgetPastBeside measures a rendered frame between two ticks. It interpolates between
+// the values of the previous tick and the present values, for all rows. The limit has two arrays
+// and copies the older one first. A tick writes all rows, 1 % at random, or none.
 func BenchmarkBudgetPastBeside(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		for _, c := range []struct {
@@ -96,8 +96,8 @@ func interpolated(n, part int) (ours, limit side) {
 	return ours, limit
 }
 
-// BenchmarkBudgetPastGet looks up the positions of entities some ticks ago. A tenth of all rows was
-// written in each tick. The limit looks up the present positions.
+// BenchmarkBudgetPastGet looks up the positions that entities had some ticks ago. Each tick has
+// written a tenth of all rows. The limit looks up the present positions.
 func BenchmarkBudgetPastGet(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -155,9 +155,9 @@ func compensated(n, lookups int, back uint64) (ours, limit side) {
 	return ours, limit
 }
 
-// BenchmarkBudgetPastAim measures the first lookup after Aim, per row written since that tick. The
-// limit is a loop that collects the old values in an array with an entry for every row. Such an
-// array takes 4 bytes per row and is cleared each time, however few rows were written.
+// BenchmarkBudgetPastAim measures the first look-up after Aim, per row written since the tick. The
+// limit is a loop that collects the old values in an array with an entry for every row. The array
+// takes 4 bytes per row and is cleared each time, however few rows were written.
 func BenchmarkBudgetPastAim(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -171,7 +171,8 @@ func BenchmarkBudgetPastAim(b *testing.B) {
 	}
 }
 
-// aimed returns sides that prepare a Past of n rows, and the number of rows written since.
+// aimed returns sides that prepare a Past of n rows, and the number of rows that were written since
+// the tick of the Past.
 func aimed(n int, back uint64, runs bool) (ours, limit side, written int) {
 	w := ecs.NewWorld(ecs.Options{History: 16})
 	s := ecs.MustRegister[position](w)

@@ -10,12 +10,12 @@ import (
 )
 
 // In the worlds of this file, the rows of different storages are in different orders. The limit is
-// the hand-written loop over the entities of the smallest storage, which looks up each entity in
+// a hand-written loop over the entities of the smallest storage. The loop looks up each entity in
 // the other storages.
 
 type mass struct{ X, Y float64 }
 
-// A scatter is a world of three components. The rows of each are in a different order.
+// A scatter is a world of three components. The rows of each storage are in a different order.
 type scatter struct {
 	w *ecs.World
 	a *ecs.Storage[position]
@@ -26,8 +26,8 @@ type scatter struct {
 	next int
 }
 
-// newScatter returns a world in which n entities have each component. A share of them has all three
-// components.
+// newScatter returns a world in which each component belongs to n entities. The given share of
+// these entities has all three components.
 func newScatter(n int, share float64) *scatter {
 	s := &scatter{w: ecs.NewWorld(ecs.Options{})}
 	s.a = ecs.MustRegister[position](s.w)
@@ -55,7 +55,7 @@ func (s *scatter) query() *ecs.Query3[position, velocity, mass] {
 	return ecs.NewQuery3(ecs.Write(s.a), ecs.Read(s.b), ecs.Read(s.c))
 }
 
-// change removes a component of an entity that has all, and adds it again.
+// change removes a component of an entity that has all three, and adds it again.
 func (s *scatter) change() {
 	s.next = (s.next + 7919) % len(s.both)
 	e := s.both[s.next]
@@ -64,7 +64,7 @@ func (s *scatter) change() {
 	s.b.Set(e, v)
 }
 
-// churn replaces a share of the entities, the given number of times.
+// churn replaces the given share of the entities by new ones, the given number of times.
 func (s *scatter) churn(times int, share float64) {
 	for range times {
 		for range int(float64(len(s.both)) * share) {
@@ -114,7 +114,8 @@ func scatterByHand(s *scatter) {
 	}
 }
 
-// scattered compares both forms of a query with the hand-written loop. It calls change before each.
+// scattered compares the loops over All and over Runs with the hand-written loop. It calls change
+// before each loop.
 func scattered(b *testing.B, s *scatter, all, runs float64, change func()) {
 	q, n := s.query(), len(s.both)
 	times := max(1, 200_000/s.a.Len())
@@ -185,9 +186,9 @@ func BenchmarkBudgetScatterAlign(b *testing.B) {
 	})
 }
 
-// The first walk of a new query. The garbage collector is off during a measurement, so it runs
-// before each turn. Otherwise the query would only get memory that the operating system provides
-// for the first time.
+// The benchmark measures the first loop over a new query. The garbage collector is off during a
+// measurement, so it runs before each one. Otherwise the query would only get memory that the
+// operating system provides for the first time.
 func BenchmarkBudgetScatterFirst(b *testing.B) {
 	for _, n := range scatterSizes {
 		for percent, budget := range map[int]float64{100: 1.1, 10: 1.5, 1: 1.5} {
@@ -213,8 +214,8 @@ func everyByHand(a *ecs.Storage[position], b *ecs.Storage[velocity]) {
 	}
 }
 
-// Every second entity has the second component. Its rows are in the order of both storages, with
-// gaps between them.
+// Every second entity has the second component. The common rows are in the same order in both
+// storages, with gaps between them in the first storage.
 func BenchmarkBudgetScatterEvery2nd(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		p := moving(n)

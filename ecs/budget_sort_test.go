@@ -8,9 +8,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Sorting by value. The limit knows the key: it sorts pairs of key and row with slices.SortFunc,
-// and breaks ties by row. It then gathers entities and values into arrays of their own, and updates
-// the sparse array.
+// The benchmark measures a sort by value. The limit uses the key directly: it sorts pairs of key
+// and row with slices.SortFunc, and breaks ties by row. It then gathers entities and values into
+// separate arrays, and updates the sparse array.
 func BenchmarkBudgetSort(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		w := ecs.NewWorld(ecs.Options{})
@@ -32,7 +32,8 @@ func BenchmarkBudgetSort(b *testing.B) {
 				values[i].X = float64(keys[(i+round*7919)%n])
 			}
 		}
-		// Each repetition sorts other values, because the processor would learn the branches.
+		// Each repetition sorts new values. Otherwise the processor would learn to predict the
+		// branches.
 		ours := side{
 			prepare: func() { fill(s.MutValues()) },
 			work:    func() { s.SortFunc(func(x, y position) int { return cmp.Compare(x.X, y.X) }) },

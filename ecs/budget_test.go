@@ -9,13 +9,13 @@ import (
 )
 
 // The benchmarks of this file and of budget_*_test.go compare the package with a limit: the
-// hand-written loop or copy that does the same work. Both sides run in turns in one process, so
-// their ratio holds on a machine whose speed drifts. Every benchmark repeats its work itself, so
-// run each once:
+// hand-written loop or copy that does the same work. Both sides run alternately in one process, so
+// their ratio is valid on a machine whose speed varies. Every benchmark repeats its work itself, so
+// run each benchmark once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs
 //
-// They report
+// The benchmarks report
 //
 //	ns/op     time of the package, per row or call
 //	x/limit   that time divided by the limit's
@@ -26,14 +26,14 @@ import (
 //	allocs    allocations of one repetition, once warm
 
 const (
-	minRounds = 9                      // Each side gets at least this many turns.
-	enough    = 400 * time.Millisecond // Turns continue until both sides have run this long.
+	minRounds = 9                      // Each side runs at least this many times.
+	enough    = 400 * time.Millisecond // The sides run until both have run for at least this long.
 	maxRounds = 20000
 )
 
-// A side is one of the two things compared.
+// A side is one of the two implementations that a benchmark compares.
 type side struct {
-	prepare func() // Prepares the next repetition, untimed; may be nil.
+	prepare func() // Prepares the next repetition, untimed. May be nil.
 	work    func()
 }
 
@@ -69,8 +69,9 @@ func (s side) allocs() float64 {
 	return float64(after.Mallocs - before.Mallocs)
 }
 
-// inTurns returns the lower quartile of the times of each side. Disturbances make a run longer. The
-// shortest time can be too short, because the processor time of a thread sometimes stands still.
+// inTurns runs the two sides alternately and returns the lower quartile of the times of each side.
+// Disturbances make a run longer. The minimum would be too short, because the processor time of a
+// thread sometimes stops for a while.
 func inTurns(ours, limit side) (a, b time.Duration) {
 	for range 2 { // Warm up.
 		ours.time()
@@ -118,9 +119,9 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	b.ReportMetric(ours.allocs(), "allocs")
 }
 
-// compareMore reports how much slower first is than later, per operation, and the budget in
-// nanoseconds. If byHand has two sides, it also reports how much slower the first of these is than
-// the second.
+// compareMore reports how much longer first takes than later, per operation, and the budget in
+// nanoseconds. If byHand has two sides, it also reports how much longer the first of them takes
+// than the second.
 func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
 	var x, y, handX, handY time.Duration
 	quiet(b, func() {

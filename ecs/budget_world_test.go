@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A benchWorld is a world with two components, and the limit's world with the same entities in the
-// same order.
+// A benchWorld is a world with two components, and a limitWorld with the same entities in the same
+// order.
 type benchWorld struct {
 	w          *ecs.World
 	positions  *ecs.Storage[position]
@@ -64,10 +64,10 @@ func (p *benchWorld) setVelocity(i int) {
 	p.limit.velocities.set(p.handles[i].index, v)
 }
 
-// permutation returns a random order of 0 .. n-1, which depends only on the seed.
+// permutation returns a random order of 0 .. n-1 that depends only on the seed.
 func permutation(n int, seed uint64) []int {
 	return rand.New(rand.NewPCG(seed, 0)).Perm(n)
 }
 
-// sink keeps results alive.
+// sink stores results, so that the compiler does not remove their computation.
 var sink float64
