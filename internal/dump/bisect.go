@@ -52,7 +52,7 @@ type bisectDoc struct {
 	Held *heldDoc `json:"held,omitempty"`
 	// True with --last: all states from the result to the end were judged.
 	Last bool `json:"last"`
-	// The builds that wrote Before and the result, if they differ.
+	// The builds that wrote the state before and the result, if they differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
 	// The states that a binary search judged, in order; empty for a scan.
 	Probes []probeDoc `json:"probes"`
@@ -96,7 +96,7 @@ type flipDoc struct {
 	stateDoc
 	Holds  bool     `json:"holds"`
 	Before stateDoc `json:"before"` // The last judged state before this one.
-	// The builds that wrote Before and this state, if they differ.
+	// The builds that wrote the state before and this one, if they differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
 }
 

@@ -14,9 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file describes a record of the journal for all commands that list ticks. Log and tail
-// print these documents, and stats prints the busiest ones. The search for the death of an entity
-// reads only operations.
+// This file describes a record of the journal for all commands that list ticks. Log and tail print
+// these documents, and stats prints the busiest ones. deathOf reads only the operations.
 //
 //	inspect.Commit   rows by component: their number before and after, and the rows written
 //	inspect.Op       the recorded calls: create, destroy, add, remove, clear; not set
@@ -26,17 +25,17 @@ import (
 type recordDoc struct {
 	Tick   uint64    `json:"tick"`
 	Seq    uint64    `json:"record"`
-	Parent uint64    `json:"parent"` // The record that it continues; 0 if none.
+	Parent uint64    `json:"parent"` // The record before this one on its branch; 0 if none.
 	Time   time.Time `json:"time"`   // Clock of the writer.
 	Bytes  int       `json:"bytes"`
 	standingDoc
-	Created    int         `json:"created"` // Number of entities.
+	Created    int         `json:"created"` // Number of created entities.
 	Destroyed  int         `json:"destroyed"`
 	Cleared    int         `json:"cleared"`    // Number of clears of the whole world.
-	Components []changeDoc `json:"components"` // The components that changed.
+	Components []changeDoc `json:"components"` // Components with changes.
 	// With --verbose: the operations in call order.
 	Operations []operationDoc `json:"operations,omitempty"`
-	// With --patch: the values of the components and entities that the filters select.
+	// With --patch: the changed values of the components and entities that the filters select.
 	Values []rowDoc `json:"values,omitempty"`
 	// Marks that the program gave the tick.
 	Marks []string `json:"marks,omitempty"`
@@ -44,28 +43,28 @@ type recordDoc struct {
 	Inputs []inputDoc `json:"inputs,omitempty"`
 }
 
-// A standingDoc is the place of a record in the tree of the journal.
+// A standingDoc is the status of a record in the tree of the journal.
 type standingDoc struct {
 	Head bool `json:"head"` // True for the record of the newest state.
 	// True if the newest state does not descend from this record.
 	Rewound bool `json:"rewound"`
-	// True for a record after the newest state, because damage hides its own state.
+	// True for a record after the newest state: damage hides the state of the record.
 	Unreachable bool `json:"unreachable,omitempty"`
 }
 
-// A changeDoc describes what a tick did to a component or resource.
+// A changeDoc describes the changes of a tick to a component or resource.
 type changeDoc struct {
 	Name  string `json:"name"`
 	Added int    `json:"added"`
-	// Includes rows of destroyed entities and rows that a clear removed.
+	// Number of removed rows, including those of destroyed entities and of clears.
 	Removed    int `json:"removed"`
 	Cleared    int `json:"cleared"` // Number of clears.
 	RowsBefore int `json:"rows_before"`
 	RowsAfter  int `json:"rows_after"`
-	Written    int `json:"written"` // Rows that were added, set or moved.
+	Written    int `json:"written"` // Number of rows that were added, set or moved.
 }
 
-// An operationDoc is one call.
+// An operationDoc is one recorded call of the program.
 type operationDoc struct {
 	Op        string `json:"op"` // create, destroy, add, remove or clear.
 	Component string `json:"component,omitempty"`
@@ -83,18 +82,19 @@ type rowDoc struct {
 	New *layout.Value `json:"new,omitempty"`
 }
 
-// A standing says which records are rewound or unreachable.
+// A standing computes whether a record is rewound or unreachable.
 type standing struct {
 	newest uint64 // The record of the newest state.
-	// The first record for which it is known whether it was rewound.
+	// The first record for which the journal shows whether it was rewound.
 	known uint64
 }
 
-// standing returns the standing of the records of s, from the current journal.
+// standing returns the standing of records in the current journal of s.
 func (s *source) standing() standing { return standing{s.latest(), s.rewoundFrom()} }
 
-// of describes record seq. onHead is true if the record is an ancestor of the last record of the
-// journal, or is that record. A record counts as not rewound if its status is unknown.
+// of describes record seq. onHead is true if the record is the last record of the journal or one of
+// its ancestors. If the journal does not show whether the record was rewound, the record counts as
+// not rewound.
 func (s standing) of(seq uint64, onHead bool) standingDoc {
 	return standingDoc{seq == s.newest, !onHead && seq != s.newest && seq >= s.known, onHead && seq > s.newest}
 }
@@ -131,17 +131,17 @@ var opNames = map[raw.OpKind]string{
 	raw.OpCreate: "create", raw.OpDestroy: "destroy", raw.OpAdd: "add", raw.OpRemove: "remove", raw.OpClear: "clear",
 }
 
-// operations describes each of ops.
+// operations returns the documents of ops.
 func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 	return describe.Listed(ops, func(op inspect.Op) operationDoc {
 		return operationDoc{opNames[op.Kind], c.Component(op.Component), describe.Holder(op.Entity, op.Kind == raw.OpClear)}
 	})
 }
 
-// rewound is the note next to a record from which the newest state does not descend.
+// rewound is the note of a record from which the newest state does not descend.
 const rewound = "rewound"
 
-// note returns the standing of a record as a short note, or nothing for a normal record.
+// note returns the standing of a record as a short text, or nothing for a normal record.
 func (d standingDoc) note() term.Styled {
 	switch {
 	case d.Head:
@@ -154,7 +154,7 @@ func (d standingDoc) note() term.Styled {
 	return term.Styled{}
 }
 
-// parent returns the parent of d, or "" if it is the record before d.
+// parent returns the parent of d, or "" if the parent is the record before d.
 func (d recordDoc) parent() string {
 	if d.Parent+1 == d.Seq {
 		return ""
@@ -187,8 +187,7 @@ func (o operationDoc) String() string {
 	return joined(" ", o.Op, o.Component, o.Entity)
 }
 
-// setOp is the op of a row whose value changed in a tick. The journal has no operation for a
-// changed value.
+// setOp is the op of a row with a changed value. The journal has no operation for a changed value.
 const setOp = "set"
 
 // filterOps are the values of --op.
@@ -200,7 +199,7 @@ type inputDoc struct {
 	Data []byte `json:"data"` // Encoded as base64.
 }
 
-// String returns i on one line: as text if it is text, otherwise in hexadecimal.
+// String returns i on one line: as text if the data is text, otherwise in hexadecimal.
 func (i inputDoc) String() string {
 	const shown = 64
 	data, more := i.Data, ""

@@ -8,8 +8,9 @@ import (
 )
 
 // Compact writes a new store with one state as a full snapshot, and the requested part of the
-// history before it. Package inspect does the work; this file has the flags and the report. The
-// report lists what the new store lacks, so that users know it before they delete the old store.
+// history before this state. Package inspect does the work; this file has the flags and the report.
+// The report lists what the new store lacks, so that users know the losses before they delete the
+// old store.
 
 // compactDoc is what compact --json prints.
 type compactDoc struct {
@@ -18,10 +19,10 @@ type compactDoc struct {
 	Seq   uint64   `json:"record"` // Record of the last state in the new store.
 	From  uint64   `json:"from"`   // The oldest tick of the history.
 	Ticks int      `json:"ticks"`  // Number of ticks after From.
-	Names []string `json:"names"`  // Named snapshots that were kept.
+	Names []string `json:"names"`  // Named snapshots in the new store.
 
 	DroppedTicks int `json:"dropped_ticks"` // Number of ticks that were left out.
-	// Number of ticks on rewound branches among the ones left out.
+	// Number of left-out ticks on rewound branches.
 	DroppedRewound int      `json:"dropped_rewound"`
 	DroppedNames   []string `json:"dropped_names"` // Named snapshots that were left out.
 
@@ -54,7 +55,7 @@ compressed stays so; others are with --compress.`,
 			if out == "" {
 				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the name of what to write with -o")
 			}
-			// "A.." and "A" mean the same: the kept history always ends with the state.
+			// "A.." and "A" mean the same: the history in the new store always ends with the state.
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
 			return c.read(c.args[0], func(s *source) error {
 				if o.Compress && !s.IsSave() {
@@ -73,7 +74,7 @@ compressed stays so; others are with --compress.`,
 	},
 }
 
-// print prints what the result has and lacks.
+// print prints what the new store has, and what it lacks.
 func (d *compactDoc) print(a *app) {
 	a.Line("kept: tick %d, record %d", d.Tick, d.Seq)
 	a.kept(d.Ticks, d.From, d.Names)
@@ -84,7 +85,7 @@ func (d *compactDoc) print(a *app) {
 	a.Line("written: %s, %s instead of %s", d.Out, term.Size(d.After), term.Size(d.Before))
 }
 
-// kept prints the number of ticks and the named snapshots of a new store.
+// kept prints the number of ticks and the named snapshots in a new store.
 func (a *app) kept(ticks int, from uint64, names []string) {
 	if ticks > 0 {
 		a.Line("history: %s behind tick %d", term.Count(ticks, "tick", "ticks"), from)

@@ -22,17 +22,16 @@ import (
 //	ecsdump show D 12v3.Po<TAB> ──▶ ecsdump __complete show D 12v3.Po ──▶ 12v3.Position
 //
 // A command sets the completers of its arguments; flagCompleters has those of flags. After an
-// error nothing is offered and nothing is printed: the line is not finished, and the shell is
-// waiting.
+// error, completion prints nothing: the command line is not finished, and the shell is waiting.
 
 const (
 	completionTime = 2 * time.Second // Time limit; the shell waits for the answer.
-	maxOffers      = 100             // Largest number of entities, ticks or records.
+	maxOffers      = 100             // Largest number of offered entities, ticks or records.
 )
 
-// A completion is one question of a shell: the words that may follow the typed text. The shell
-// starts the program for each question, as "ecsdump __complete WORDS… TYPED", and waits. So only
-// the completion of entities loads a state; names and points need none.
+// A completion is one request of a shell: the words that may follow the typed text. The shell
+// starts the program for each request, as "ecsdump __complete WORDS… TYPED", and waits. So only the
+// completion of entities loads a state; names and points need no state.
 type completion struct {
 	*source
 	at    string // Value of --at.
@@ -41,11 +40,11 @@ type completion struct {
 	offers []cobra.Completion
 }
 
-// A completer offers words. After an error nothing is offered, even if words were found before.
+// A completer offers words. If it returns an error, even the words that it found are not offered.
 type completer func(*completion) error
 
 // flagCompleters has the completers of flags, by name: a flag means the same in every command.
-// Flags that take one of a few words list these themselves ([value]). Other flags, such as
+// Flags that accept one of a few words list the words themselves ([value]). Other flags, such as
 // expressions, have no completion.
 var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
@@ -58,21 +57,21 @@ var flagCompleters = map[string]completer{
 	"entity":    commas((*completion).entities),
 }
 
-// completeFlags sets the completion of the flags of root and its commands. Only -o is left to the
-// shell, which completes it with files. All other flags get an answer, even if it is empty.
+// completeFlags sets the completion of the flags of root and its commands. Shells complete -o with
+// files. For all other flags the program offers words, or none.
 func (a *app) completeFlags(root *cobra.Command) {
 	complete := func(c *cobra.Command, flags *pflag.FlagSet) {
 		flags.VisitAll(func(f *pflag.Flag) {
 			find := cobra.NoFileCompletions
 			switch v, _ := f.Value.(*value); {
 			case f.Name == "output":
-				return // Shells complete it with files by default.
+				return // Shells complete this flag with files by default.
 			case v != nil && v.words != nil:
 				find = cobra.FixedCompletions(v.words, cobra.ShellCompDirectiveNoFileComp)
 			case flagCompleters[f.Name] != nil:
 				find = a.completing(flagCompleters[f.Name])
 			}
-			// It fails if the flag already has a completion.
+			// RegisterFlagCompletionFunc fails if the flag already has a completion.
 			_ = c.RegisterFlagCompletionFunc(f.Name, find)
 		})
 	}
@@ -82,8 +81,8 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 }
 
-// completeArguments completes the arguments of c. The first is a file. The number of words before
-// the typed one selects the completer of another argument.
+// completeArguments completes the arguments of c. The first is a file. For later arguments, the
+// number of words before the typed one selects the completer.
 func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if _, most := c.arguments(); len(args) == 0 && most > 0 {
@@ -98,15 +97,14 @@ func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 		}
 		offers, directive := a.completing(c.complete[at])(cmd, args, typed)
 		if c.name() == "diff" && len(args) == 1 {
-			// The argument may also be a second store, which is a file.
+			// The argument may also be a second store, so shells offer files too.
 			directive = cobra.ShellCompDirectiveDefault
 		}
 		return offers, directive
 	}
 }
 
-// documented returns the commands of root, without the ones that cobra adds, which have their own
-// help.
+// documented returns the commands of root, without those that cobra adds, which have separate help.
 func documented(root *cobra.Command) (commands []*cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Runnable() && c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
@@ -116,12 +114,13 @@ func documented(root *cobra.Command) (commands []*cobra.Command) {
 	return commands
 }
 
-// completing answers a shell with the words that find offers. It reports no errors: the command
-// itself will.
+// completing answers a shell with the words that find offers. It reports no errors, because the
+// command itself reports them.
 func (a *app) completing(find completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) (offers []cobra.Completion, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		if len(args) == 0 || args[0] == standardInput { // Standard input is left for the command.
+		// Only the command may read standard input.
+		if len(args) == 0 || args[0] == standardInput {
 			return nil, directive
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
@@ -142,18 +141,18 @@ func (a *app) completing(find completer) cobra.CompletionFunc {
 	}
 }
 
-// offer offers a word if it begins with the typed text. Words with control characters are not
-// offered: a tab or a line end would end the answer early. Names come from files that anyone may
-// have written.
+// offer offers a word if it begins with the typed text. It does not offer words with control
+// characters, because a tab or a line end would end the answer early. Names come from files of any
+// origin.
 func (c *completion) offer(word, description string) {
 	if strings.HasPrefix(word, c.typed) && !strings.ContainsFunc(word, unicode.IsControl) {
 		c.offers = append(c.offers, cobra.CompletionWithDesc(word, description))
 	}
 }
 
-// behind completes the typed text after its first n bytes, and does not offer the words without.
-// It runs find on a copy of c that has only the rest as typed text. Then it puts the first n bytes
-// back in front of each offer.
+// behind completes the typed text after its first n bytes. It runs find on a copy of c that has
+// only the text after these bytes. Then it puts the first n bytes in front of each offer. It does
+// not offer the words in without.
 func (c *completion) behind(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil
@@ -175,7 +174,7 @@ func commas(find completer) completer {
 	}
 }
 
-// ranges offers points, and after ".." the end of a range.
+// ranges offers points and, after "..", the points that can end the range.
 func (c *completion) ranges() error {
 	if i := strings.Index(c.typed, ".."); i >= 0 {
 		return c.behind(i+len(".."), (*completion).points)
@@ -183,8 +182,8 @@ func (c *completion) ranges() error {
 	return c.points()
 }
 
-// points offers named points in time. Once a tick or record number is begun, it offers the newest
-// of these.
+// points offers named points in time. If the typed text begins a tick or record number, it offers
+// the newest ticks or records.
 func (c *completion) points() error {
 	c.offer("@latest", "the newest state")
 	c.offer("@first", "the oldest state")
@@ -209,9 +208,9 @@ func (c *completion) points() error {
 	return err
 }
 
-// newest offers the newest records or ticks once a number is begun, because a journal may have
-// millions. A number alone means a tick of the path to the newest state. They are offered newest
-// first, at most maxOffers.
+// newest offers ticks or records if the typed text begins a number. It offers the newest first, at
+// most maxOffers, because a journal may have millions. A number alone means a tick of the path to
+// the newest state.
 func (c *completion) newest() {
 	switch {
 	case strings.HasPrefix(c.typed, "record:"):
@@ -229,7 +228,7 @@ func (c *completion) newest() {
 	}
 }
 
-// peek returns what the state of --at has of e, without loading the state.
+// peek returns the components and the status of e in the state of --at, without loading the state.
 func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	seq, err := c.Resolve(c.at)
 	if err != nil {
@@ -238,10 +237,10 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	return c.source.peek(e, seq)
 }
 
-// components offers components, with or without resources.
+// components offers components, and resources if resources is set.
 func components(resources bool) completer {
 	return func(c *completion) error {
-		// Any entity, alive or not, lists all components.
+		// A peek at any entity, alive or not, lists all components.
 		state, err := c.peek(ecs.NewEntity(0, 1))
 		if err != nil {
 			return err
@@ -289,8 +288,8 @@ func (c *completion) holders() error {
 }
 
 // subjects offers entities; after a dot, their components and fields; and resources with their
-// fields. After a dot it looks up one entity, which loads no state. A word with a dot that is not
-// an entity may be a resource.
+// fields. After a dot it looks up one entity, which needs no loaded state. If the word before the
+// dot is no entity, it may be a resource.
 func (c *completion) subjects() error {
 	text, _, narrowed := strings.Cut(c.typed, ".")
 	if !narrowed {
@@ -326,13 +325,13 @@ func (c *completion) resources() error {
 	return nil
 }
 
-// named offers a component or resource under the given name, and its fields.
+// named offers a component or resource under this name, and its fields.
 func (c *completion) named(name string, of inspect.EntityComponent) {
 	c.offer(name, of.Layout.String())
 	c.fields(name, of.Layout)
 }
 
-// fields offers the fields below the typed path. It descends only where the typed text does, so a
+// fields offers the fields below the typed path. It descends only as deep as the typed text, so a
 // type that refers to many others is not listed in full.
 func (c *completion) fields(path string, t *layout.Type) {
 	if !strings.HasPrefix(c.typed, path+".") {

@@ -47,7 +47,7 @@ type editedDoc struct {
 	// The component, resource or field on the left of the assignment.
 	Target  string `json:"target"`
 	Changed int    `json:"changed"` // Number of values that changed.
-	Same    int    `json:"same"`    // Number of values that the assignment left equal.
+	Same    int    `json:"same"`    // Number of values that were already equal.
 	Lacking int    `json:"lacking"` // Number of entities without the component.
 }
 

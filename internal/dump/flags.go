@@ -27,16 +27,16 @@ type flags struct {
 	cmd *cobra.Command
 }
 
-// A value is the value of a flag that needs parsing or can be given several times. Help and
-// errors use its words, so every error says what is right.
+// A value is the value of a flag that needs parsing or can be repeated. Help texts and errors print
+// takes, so every error names the valid values.
 //
-// set is called each time that the flag is given. kind also tells other code what the flag is:
-// isList in tools.go lists the kinds that can be given several times.
+// set is called for each occurrence of the flag. Other code also uses kind: isList in tools.go
+// lists the kinds that can be repeated.
 type value struct {
 	kind  string   // Name of the kind in help.
-	takes string   // The valid values, as errors put it after "takes".
+	takes string   // The valid values, as in an error after "takes".
 	words []string // All valid words, if they are few.
-	begin string   // The default, as text.
+	begin string   // The default value, as text.
 	set   func(text string) error
 }
 
@@ -44,7 +44,7 @@ func (v *value) String() string        { return v.begin }
 func (v *value) Set(text string) error { return v.set(text) }
 func (v *value) Type() string          { return v.kind }
 
-// errTakes rejects a text; the error of the flag says which texts are valid.
+// errTakes rejects a text. The error of the flag then names the valid texts.
 var errTakes = fmt.Errorf("not what the flag takes")
 
 // pointForms lists the forms of points in help texts, without marks.
@@ -89,7 +89,7 @@ func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words .
 	})}, name, usage)
 }
 
-// among returns an error if word is not in words.
+// among returns an error if words lacks word.
 func among(word string, words []string) error {
 	if !slices.Contains(words, word) {
 		return errTakes
@@ -97,7 +97,7 @@ func among(word string, words []string) error {
 	return nil
 }
 
-// parsed returns a setter that stores the result of parse. If parse fails, the old value stays.
+// parsed returns a setter that stores the result of parse. If parse fails, *to is unchanged.
 func parsed[T any](to *T, parse func(text string) (T, error)) func(text string) error {
 	return func(text string) error {
 		v, err := parse(text)
@@ -115,8 +115,8 @@ func (f flags) someOf(to *[]string, name, usage string, words []string) {
 	})}, name, usage)
 }
 
-// entity declares the flag --entity of commands that take one entity. Giving it twice is refused,
-// because the first value would be lost silently.
+// entity declares the flag --entity of commands that take one entity. A second value is refused,
+// because the first one would be lost silently.
 func (f flags) entity(to *string, usage string) {
 	f.Var(&value{kind: "entity", takes: "one entity, INDEXvGENERATION as in 12v3, or the index of one that is alive", set: func(text string) error {
 		if !isEntity(text) || *to != "" {
@@ -127,9 +127,9 @@ func (f flags) entity(to *string, usage string) {
 	}}, "entity", usage)
 }
 
-// entities declares the flag --entity of commands that take several, comma-separated or repeated.
-// Values are stored in their printed form. An index alone is refused, because its generation may
-// differ between the printed states.
+// entities declares the flag --entity of commands that take several entities, comma-separated or
+// repeated. Values are stored in their printed form. An index alone is refused, because the printed
+// states may have different generations of the index.
 func (f flags) entities(to *[]string, usage string) {
 	f.Var(&value{kind: "entities", takes: "entities, INDEXvGENERATION, as in 12v3", set: commaSeparated(to, func(text string) (string, error) {
 		e, err := ecs.ParseEntity(text)
@@ -138,7 +138,7 @@ func (f flags) entities(to *[]string, usage string) {
 }
 
 // commaSeparated returns a setter that appends one(word) for each comma-separated word. It may
-// append words before a wrong one; the command does not run then.
+// append words before an invalid one, but the command then does not run.
 func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
 	return func(text string) error {
 		for word := range strings.SplitSeq(text, ",") {
@@ -157,13 +157,13 @@ func (f flags) expressions(to *[]string, name, usage string) {
 	f.texts(to, name, "exprs", usage, query.Split)
 }
 
-// condition declares a flag that takes an expression; if repeated, all must hold.
+// condition declares a flag that takes an expression. If the flag is repeated, all must hold.
 func (f flags) condition(to *[]string, name, usage string) {
 	f.texts(to, name, "expr", usage, func(text string) []string { return []string{text} })
 }
 
-// texts declares a flag that appends the parts of each text. An empty text adds nothing, because
-// a script may pass one for "no condition".
+// texts declares a flag that appends the parts of each text. An empty text adds nothing, so a
+// script can pass one for "no condition".
 func (f flags) texts(to *[]string, name, kind, usage string, parts func(text string) []string) {
 	f.Var(&value{kind: kind, takes: "an expression", set: func(text string) error {
 		if strings.TrimSpace(text) != "" {
@@ -177,7 +177,7 @@ func (f flags) texts(to *[]string, name, kind, usage string, parts func(text str
 type limit uint
 
 // shownLimit is the default limit of lists for people. Programs that read --json, --ndjson or CSV
-// get everything, because they would not notice what is missing.
+// get all elements, because a program would not notice missing ones.
 const shownLimit = 20
 
 // limit declares the flag --limit.
@@ -187,8 +187,8 @@ func (f flags) limit(l *limit, what string) {
 
 const limitFlag = "limit"
 
-// unlimited removes the default limit, unless the flag was given. It is called for --json,
-// --ndjson and CSV before the command runs.
+// unlimited removes the default limit, unless the command line sets a limit. It is called for
+// --json, --ndjson and CSV before the command runs.
 func (f flags) unlimited() error {
 	if l := f.Lookup(limitFlag); l != nil && !l.Changed {
 		return l.Value.Set("0")

@@ -2,23 +2,24 @@ package dump
 
 import "github.com/stet-ecs/stet/ecs/layout"
 
-// A Format writes tables for other programs; export --format selects it by name. Formats with
+// A Format writes tables for other programs; export --format selects a Format by name. Formats with
 // large libraries are in a separate program, see [Main].
 type Format struct {
 	Name string
 
-	// Create creates the output at path, which must not exist: otherwise its error wraps
-	// [fs.ErrExist]. After a later error the caller removes the output.
+	// Create creates the output at path. If path exists, the error wraps [fs.ErrExist]. After a
+	// later error the caller removes the output.
 	Create func(path string) (Tables, error)
 }
 
 // Tables is an open output of a format.
 type Tables interface {
 	Begin(name string, columns []Column) (Table, error)
-	Close() error // Ends all tables. After an error they may be incomplete.
+	Close() error // Completes all tables. After an error they may be incomplete.
 }
 
-// A Table takes rows and keeps none of them. Rows are valid until Write returns.
+// A Table receives batches of rows. Rows are valid only until Write returns, so a Table must copy
+// them.
 type Table interface{ Write(rows *Rows) error }
 
 // A Column is a column of a table.
@@ -44,13 +45,13 @@ type Cells struct {
 	Null  []bool
 }
 
-// A facet is the part of a value that a column has.
+// A facet is the part of a value that a column contains.
 type facet uint8
 
 const (
 	facetWhole facet = iota
 	facetName        // Name of a constant.
-	facetJSON        // JSON of a value that has parts but no columns for them.
+	facetJSON        // JSON of a value whose parts have no columns.
 	facetIndex       // Index of an entity.
 	facetGeneration
 )

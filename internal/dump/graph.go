@@ -7,30 +7,30 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// branches are the lines that --graph draws next to records, by seq. A record has one parent, so
-// branches only fork:
+// branches are the lines that --graph draws in front of records, by record number. A record has one
+// parent, so branches fork but never join:
 //
 //	3  *
 //	   |\
 //	4  | *
-//	6  * |    which is a child of 3, too
+//	6  * |    also a child of 3
 //
-// Columns are two cells wide. A record whose parent is not drawn begins a new tree in the first
-// free column.
+// Columns are two characters wide. If the parent of a record is not drawn, the record begins a new
+// tree in the first free column.
 type branches map[uint64]branchLines
 
 // branchLines are the lines of one record.
 type branchLines struct {
 	apart bool // True if the line fork comes before the record.
-	// The line with the fork where the branch begins; without a fork if a new tree begins.
+	// The line with the fork where a branch begins. If a new tree begins, the line has no fork.
 	fork   string
 	row    string // Drawn on the line of the record.
-	before string // Branches that lead to the record or pass it.
-	after  string // Branches that leave the record or pass it.
+	before string // Columns before the record: branches that lead to the record or pass it.
+	after  string // Columns after the record: branches that leave the record or pass it.
 }
 
-// branchesOf draws entries, which are in journal order. A record whose parent is not among them
-// is attached to its nearest ancestor in entries.
+// branchesOf draws entries, which are in journal order. If the parent of a record is not in
+// entries, the record is drawn below its nearest ancestor in entries.
 func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	d := &brancher{parents: parentsAmong(entries, log), children: map[uint64]int{}}
 	for _, parent := range d.parents {
@@ -43,10 +43,11 @@ func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	return lines
 }
 
-// parentsAmong returns for each entry its nearest ancestor in entries, or 0.
+// parentsAmong returns the nearest ancestor in entries for each entry, or 0 if entries has no
+// ancestor.
 func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
-	// The nearest entry of each visited record. Each record is visited once, however many entries
-	// descend from it.
+	// The nearest entry for each visited record. The map ensures that each record is visited once,
+	// even if many entries descend from it.
 	nearest := map[uint64]uint64{}
 	for _, e := range entries {
 		nearest[e.ID.Seq] = e.ID.Seq
@@ -74,9 +75,9 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 	return parents
 }
 
-// A brancher draws records one by one. A record takes over the column of its parent only if it is
-// the last child. So a column belongs to one branch from its fork to its end, and is free
-// afterwards.
+// A brancher draws records one by one. The last child of a record takes over the record's column,
+// and other children get new columns. So a column belongs to one branch from its fork to its end,
+// and is free afterwards.
 //
 //	draw(3)   columns [3]
 //	draw(4)   columns [3 4]      3 has another child: a new column, and a fork before it
@@ -100,7 +101,7 @@ func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 		column = d.free(from + 1)
 		lines.apart, lines.fork = true, d.fork(from, column)
 	}
-	// Draw the line before the record with the parent in this column.
+	// The line before the record shows the parent in this column.
 	if d.children[parent]--; parent != 0 {
 		d.columns[column] = parent
 		lines.before = d.state(column, "|")
@@ -128,7 +129,7 @@ func (d *brancher) free(least int) int {
 	return len(d.columns) - 1
 }
 
-// state draws the columns, with mark in one of them.
+// state draws the columns, with mark in the given column.
 func (d *brancher) state(column int, mark string) string {
 	var b strings.Builder
 	for i, seq := range d.columns {
@@ -145,8 +146,8 @@ func (d *brancher) state(column int, mark string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// fork draws a line from a column to a free one on its right. It is drawn with _ across free
-// columns and passes through the others.
+// fork draws a line from one column to a free column on its right. The line is drawn with _ across
+// free columns and passes through the others.
 func (d *brancher) fork(from, to int) string {
 	passing := d.state(-1, "")
 	line := []byte(passing + strings.Repeat(" ", 2*to))[:2*to]

@@ -24,7 +24,7 @@ import (
 
 // recoverDoc is what recover --json prints.
 type recoverDoc struct {
-	Complete bool `json:"complete"` // True if no record of the wanted state is lost.
+	Complete bool `json:"complete"` // True if OUT contains the whole wanted state.
 	// The path that was written; missing if nothing could be saved.
 	Out    string `json:"out,omitempty"`
 	Tick   uint64 `json:"tick"`   // Tick of the saved state.

@@ -84,8 +84,8 @@ type segmentUseDoc struct {
 	Name     string `json:"file"` // Path relative to STORE.
 	Size     int64  `json:"bytes"`
 	Records  int    `json:"records"`
-	Payloads int64  `json:"payloads"` // Bytes of records from which the newest state descends.
-	Rewound  int64  `json:"rewound"`  // Bytes of the other records' payloads.
+	Payloads int64  `json:"payloads"` // Payload bytes of records from which the newest state descends.
+	Rewound  int64  `json:"rewound"`  // Payload bytes of the other records.
 	Overhead int64  `json:"overhead"` // Bytes of headers, schemas and an unfinished end.
 	// True if the newest state does not need the file, because of a later snapshot.
 	Prunable bool `json:"prunable"`

@@ -314,8 +314,8 @@ func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
 }
 
 // hanging returns the field that text, the value of --by, names. A component with a single such
-// field can be named alone. Without a text, hanging returns the field of such a component if exactly
-// one component has a single field.
+// field can be named alone. Without a text, hanging returns the field if exactly one component has
+// a single such field.
 func (s *source) hanging(text string, components []inspect.EntityComponent) (found entityField, err error) {
 	all := hangingOn(components)
 	words := describe.Listed(all, entityField.short)
