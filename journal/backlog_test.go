@@ -60,7 +60,8 @@ func TestAppend_RefuseWhenFull(t *testing.T) {
 	})
 }
 
-// The queue is full when the writer reaches the end of a segment. No sync of the roll returns.
+// The writer begins a new segment while the queue is full. Append must accept records while the
+// syncs of this roll block.
 func TestAppend_DuringSlowRoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()

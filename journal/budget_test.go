@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// All journals of a budget are stuck. Each takes records up to its floor, or one record, and then
-// refuses.
+// All journals of a budget are stuck. Each journal accepts records up to its floor, or one record,
+// and then refuses.
 func TestAppend_BudgetUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory, record = 100_000, 1000
@@ -84,7 +84,7 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 	})
 }
 
-// Append accepts a reserved record even if another journal uses up the budget before.
+// Append accepts a reserved record even if another journal has used up the budget since Reserve.
 func TestReserve_BudgetUsedUpBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(4000)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Buffer returns an empty buffer for the next payload, a recycled one if possible. Append takes the
-// buffer back.
+// Buffer returns an empty buffer for the next payload, a recycled one if possible. After Append has
+// written the payload, the journal recycles the buffer.
 func (j *Journal) Buffer() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -22,7 +22,7 @@ func (j *Journal) Buffer() []byte {
 	return b[:0]
 }
 
-// maxIdleBuffer is the capacity up to which a mostly empty buffer is still kept.
+// maxIdleBuffer is the capacity above which keep drops a mostly unused buffer.
 const maxIdleBuffer = 1 << 20
 
 // keep puts a buffer on the free list if there is room. It drops a large buffer of which the
@@ -51,8 +51,8 @@ func (j *Journal) dropFree(buffers int, atMost int64) {
 	}
 }
 
-// trim releases queue memory that was unused for trimPeriod. It keeps enough for a few small
-// records.
+// trim releases queue memory that was unused for trimPeriod. It keeps up to trimBytes of buffers
+// and a queue of up to trimItems.
 const (
 	trimPeriod = time.Second
 	trimBytes  = 64 << 10
@@ -77,7 +77,7 @@ func (j *Journal) trim() bool {
 	return j.untrimmed()
 }
 
-// room returns the capacity of the larger half of the queue, in items.
+// room returns the larger capacity of queue and batch, in items.
 func (j *Journal) room() int { return max(cap(j.queue), cap(j.batch)) }
 
 // untrimmed reports whether trim may have memory to release. The caller holds j.mu.

@@ -236,8 +236,9 @@ func TestCrash_WhileClosing(t *testing.T) {
 	}
 }
 
-// The test crashes an opening. In the opening before, the new segment got its name, but the name
-// was not durable. No crash may keep the second name and lose the first one.
+// The first opening gives a new segment its name, but fails to make the name durable. The test
+// crashes the second opening. No crash may keep the name of the second opening's segment and lose
+// the first one's name.
 func TestCrash_SegmentNamesInOrder(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0
@@ -269,8 +270,8 @@ func TestCrash_SegmentNamesInOrder(t *testing.T) {
 	}
 }
 
-// TestFailure_EveryCall fails every call. The journal must return the error and stay failed. It
-// must lose no acknowledged record: not for an immediate reader, not after a crash, and not after
+// TestFailure_EveryCall fails every call. The journal must return the error and stay failed. No
+// acknowledged record may be lost: not for a reader now, not after a crash, and not after
 // reopening.
 func TestFailure_EveryCall(t *testing.T) {
 	counted := disktest.New()
@@ -306,7 +307,7 @@ func failCall(t *testing.T, n int, failure error, forEver bool) {
 	if call == "" {
 		return // The writer wrote fewer, larger batches than in the run that counted the calls.
 	}
-	// The file was only read, or already has its name.
+	// A failed close or unlock is harmless if the file was only read, or already has its name.
 	harmless := strings.HasPrefix(call, "close") || strings.HasPrefix(call, "unlock")
 	if !errors.Is(err, failure) && (!harmless || err != nil) {
 		t.Fatalf("%s: work = %v, want %v", call, err, failure)

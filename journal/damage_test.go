@@ -34,7 +34,8 @@ func TestScan_FlippedBitInClosedJournal(t *testing.T) {
 	}
 }
 
-// checkFlip scans fs. The named file is damaged at offset.
+// checkFlip scans fs, whose named file has a flipped bit at offset. The scan must report the bit as
+// corrupt.
 func checkFlip(t *testing.T, fs *disktest.Mem, name string, offset int64) {
 	t.Helper()
 	log := scan(t, fs)

@@ -46,7 +46,8 @@
 //
 // # Torn or corrupt
 //
-// Bad bytes are corrupt if the journal proves that they were durable once. One of these is a proof:
+// Bad bytes are corrupt if the journal proves that they were durable once. Each of these facts is a
+// proof:
 //
 //   - A later valid header has a watermark above the bytes.
 //   - The next segment states that this segment ends after the bytes.
@@ -80,7 +81,8 @@
 //  4. While closing: a prefix of the two seals. Both are in one sector, and everything before them
 //     was synced first. A second seal that is cut off or followed by zeros is torn; one with other
 //     bytes is corrupt.
-//  5. While pruning: the oldest segments are gone, in order. The ledger recorded this before.
+//  5. While pruning: the oldest segments are gone, in order. Before that, the ledger has recorded
+//     that these segments may be missing.
 //  6. While adding a segment to the ledger: the segment has its name and nothing after its
 //     preamble. The ledger has an unfinished end, or two ledgers exist and the older one was about
 //     to be removed.

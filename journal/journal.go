@@ -31,7 +31,7 @@ type Journal struct {
 
 	ledger *ledgerWriter // Nil if the journal has version 1.
 
-	wake chan struct{} // Holds one token while the writer has work to look at.
+	wake chan struct{} // Holds one token while the writer has work.
 	done chan struct{} // Closed when the writer has returned.
 
 	pruning sync.Mutex // Held during one Prune.
@@ -43,8 +43,9 @@ type Journal struct {
 	share  *budget.Share // Share of Options.Budget. Nil without a budget.
 	queue  []item
 	batch  []item // The other half of the double-buffered queue; the writer owns it.
-	queued int64  // Bytes in queue and with the writer, headers included.
-	// The next record enters a full queue: the last item is a preamble, or Reserve returned true.
+	queued int64  // Bytes in queue and batch, headers included.
+	// Set if the next record may enter a full queue: the last item is a preamble, or Reserve
+	// returned true.
 	opened bool
 	free   [][]byte // Recycled payload buffers.
 	freed  int64    // Bytes of the free buffers.
@@ -243,7 +244,7 @@ func (j *Journal) admit(length int64) error {
 			return nil
 		}
 		j.mu.Unlock()
-		preamble, err := j.preamble() // Calls the caller's code, so not under the lock.
+		preamble, err := j.preamble() // Unlocked, because preamble calls the caller's code.
 		j.mu.Lock()
 		if err != nil {
 			return err
@@ -483,7 +484,7 @@ func (j *Journal) local(seq, tick uint64) {
 
 // fail makes err the result of every later call.
 func (j *Journal) fail(err error) {
-	defer j.share.Close() // Without the lock: Close wakes other journals.
+	defer j.share.Close() // Runs after Unlock, because Close wakes other journals.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.err = err
@@ -511,7 +512,7 @@ func (j *Journal) recycle(batch []item) {
 				memory += batch[i].memory()
 			}
 		}
-		// Without the lock: Release wakes other journals.
+		// j.mu is not locked here, because Release wakes other journals.
 		atMost = min(atMost, j.share.Release(memory))
 	}
 	j.mu.Lock()

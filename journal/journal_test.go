@@ -233,7 +233,8 @@ func TestOpen_TemporaryFiles(t *testing.T) {
 		fs.Put(name, []byte("rubbish"))
 	}
 	closeJournal(t, open(t, fs, journal.Options{}), 8)
-	// Without file locks, the file may belong to another writer for an hour.
+	// Without file locks, Open keeps the temporary file for an hour: it may belong to another
+	// writer.
 	if locks := runtime.GOOS != "windows" && runtime.GOARCH != "wasm"; locks && fs.Bytes("00000009.seg.tmp") != nil {
 		t.Error("the temporary file is still there")
 	}
@@ -686,7 +687,7 @@ func TestOnLocal_BeforeOnDurable(t *testing.T) {
 		note("durable")(seq)
 		durable <- struct{}{}
 	}})
-	told = nil // The header of the segment.
+	told = nil // Drop the calls for the header of the segment.
 	add(t, j, 0, 10)
 	if err := j.Sync(context.Background()); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// scanSegment scans segment i, classifies its bad bytes, and adds the rest to the log.
+// scanSegment scans segment i, classifies its bad bytes, and adds its valid records to the log.
 func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 	s := &l.Segments[i]
 	last := i == len(l.Segments)-1
@@ -74,8 +74,8 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 //   - the end that a seal states
 //   - the end that the ledger of a closed journal states
 //
-// Bad bytes there are corrupt. The first bad byte after these offsets begins the torn tail, which
-// extends to the end of the segment.
+// Bad bytes below such an offset are corrupt. The first bad byte after all these offsets begins the
+// torn tail, which extends to the end of the segment.
 type judge struct {
 	log     *Log
 	index   int // Index of segment.
@@ -185,7 +185,7 @@ func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
 	return same < recordHeader && allZero(got[same:]), nil
 }
 
-// corrupt reports the bad bytes that were durable once.
+// corrupt adds the bad bytes that were durable once to the problems of the log.
 func (j *judge) corrupt() {
 	for _, b := range j.scanner.bad {
 		if b.start >= j.vouched {
@@ -243,7 +243,8 @@ func (j *judge) take() {
 		}
 	}
 	for _, seal := range j.scanner.seals {
-		if seal.offset < end { // A seal overrides all earlier records of its segment.
+		// The head in a seal overrides that of all earlier records of the segment.
+		if seal.offset < end {
 			l.Last = max(l.Last, seal.header.parent)
 			l.Head = seal.header.seq
 		}
@@ -278,13 +279,14 @@ func (l *Log) takeEntry(e Entry, i int) {
 	l.Last = max(l.Last, e.ID.Seq)
 }
 
-// setLost fills l.Lost with the records that are missing among the entries. Two cases are known:
+// setLost fills l.Lost with the records that are missing among the entries. It can describe a
+// missing record in two cases:
 //
-//	valid header, damaged payload      all that the header says
+//	valid header, damaged payload      all fields of the header
 //	as many seqs missing as ticks      each record continued the one before: after a rewind,
 //	                                   the ticks would lag behind the seqs
 //
-// found contains the records of the first case. All other missing records stay unknown.
+// found contains the records of the first case. In all other cases, missing records stay unknown.
 func (l *Log) setLost(found []Entry) {
 	if len(l.Problems) == 0 {
 		return
@@ -298,8 +300,8 @@ func (l *Log) setLost(found []Entry) {
 	l.loseBetween(before, nil, found)
 }
 
-// loseBetween adds the missing records between two consecutive entries. Nil stands for the
-// beginning or the end of the journal.
+// loseBetween adds the missing records between two consecutive entries to l.Lost. Nil stands for
+// the beginning or the end of the journal.
 func (l *Log) loseBetween(before, after *Entry, found []Entry) {
 	if before != nil && after != nil && after.ID.Seq == before.ID.Seq+1 {
 		return
@@ -318,8 +320,8 @@ func (l *Log) loseBetween(before, after *Entry, found []Entry) {
 	}
 }
 
-// infer adds the unreadable records between two entries. It adds them only if each record must have
-// continued the one before, and if they fit into the bytes between the two entries.
+// infer adds the unreadable records between two entries to l.Lost. It adds them only if each record
+// must have continued the one before, and if they fit into the bytes between the two entries.
 func (l *Log) infer(before, after *Entry) {
 	if before == nil {
 		return

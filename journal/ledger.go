@@ -67,7 +67,7 @@ const (
 // A feature is an extension beyond version 2 that the journal or its note uses.
 type feature struct {
 	name     string
-	required bool // A program that does not know the feature must not read on.
+	required bool // A program without support for the feature must refuse the journal.
 }
 
 // A listedSegment describes a segment as the ledger lists it.
@@ -285,7 +285,7 @@ func (l *Log) closedAt(s *Segment) int64 {
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
 	for _, file := range l.spare {
-		if l.Clean { // Otherwise a crash may have prevented the removal.
+		if l.Clean { // In an unclean journal, a crash may have prevented the removal.
 			_ = l.problem(file.name, 0, file.size, "there is a newer ledger")
 		}
 	}
@@ -408,8 +408,8 @@ func (l *Log) unlisted(led *ledger, s *Segment) {
 	led.told = true
 }
 
-// known reports whether the segments belong to this world. If no segment is readable, the log takes
-// over the world.
+// known reports whether the segments belong to this world. If no segment is readable, known sets
+// the world of the log and returns true.
 func (l *Log) known(world [16]byte) bool {
 	if !slices.ContainsFunc(l.Segments, func(s Segment) bool { return s.Err == nil }) {
 		l.World = world

@@ -117,7 +117,7 @@ func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	return err
 }
 
-// closed records that segment s is complete. No later record proves where this segment ends.
+// closed records where segment s ends. No later segment states this end.
 func (w *ledgerWriter) closed(s closedSegment) error {
 	return w.put(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end), nil)
 }

@@ -131,7 +131,7 @@ type Entry struct {
 	Flags   uint32 // The caller's flags, and FlagPreamble.
 	Length  uint32 // Length of the payload in bytes, all parts together.
 	Segment int    // Index in Log.Segments.
-	// Offset of the record header, or of the first one if the record has several parts.
+	// Offset of the record header, or of the first header if the record has several parts.
 	Offset int64
 }
 
@@ -195,7 +195,8 @@ func (l *Log) findLost(seq uint64) (Entry, bool) {
 }
 
 // damageAt returns the damage that contains the lost record e: the first damage after its offset.
-// For an inferred record, only the record before it is known. The damage may be in a later segment.
+// The offset of an inferred record is that of the record before it, so the damage may be in a later
+// segment.
 func (l *Log) damageAt(e Entry) *DamageError {
 	name := l.Segments[e.Segment].Name
 	for _, p := range l.Problems {

@@ -82,7 +82,7 @@ func TestLost_PlaceInTree(t *testing.T) {
 				if found, ok := log.Known(e.ID.Seq); len(at) == 1 && straight && (!ok || found.Parent != e.Parent) {
 					t.Errorf("seed %d: record %d, which continues the one before and is continued, is not known", seed, e.ID.Seq)
 				}
-				if len(at) == len(log.Lost) { // The whole tree is known.
+				if len(at) == len(log.Lost) { // The log describes all lost records.
 					want := slices.Collect(truth.Ancestors(truth.Head))
 					got := slices.Collect(log.Ancestors(truth.Head))
 					if !slices.EqualFunc(got, want, func(a, b journal.Entry) bool { return a.ID.Seq == b.ID.Seq && a.Tick == b.Tick }) {

@@ -40,7 +40,7 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 		}
 		return nil, err
 	}
-	// Otherwise the files may belong to the new owner.
+	// Do not change any file before this check: the files may belong to a new owner.
 	if err := retryBriefly(opt.Guard); err != nil {
 		return nil, fmt.Errorf("journal: open: %w", err)
 	}
@@ -105,15 +105,15 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 	return w
 }
 
-// ScanFrom makes l what [Scan] returns. It is for a program that owns the directory and continues
-// from the state after record base. The caller must close the log before anything but [Open]
-// writes. ScanFrom opens each segment at most once. The bytes of small segments stay in memory
-// until [Log.Close].
+// ScanFrom replaces the contents of l with the result of a scan. It is for a program that owns the
+// directory and continues from the state after record base. Before the program writes to the
+// directory other than by [Open], it must close l. ScanFrom opens each segment at most once. The
+// bytes of small segments stay in memory until [Log.Close].
 //
 // ScanFrom does not open a segment without records after base if its size matches the ledger. Each
-// call still reads the oldest segment and up to four of these unopened segments. The newest epoch
-// selects them, so they rotate. A journal that is opened repeatedly is thus read completely over
-// time. A later call, or [Scan], finds damage in an unopened segment.
+// call still reads the oldest segment and up to four of the segments that it could skip. The newest
+// epoch selects these four, so repeated openings read the whole journal over time. A later call, or
+// [Scan], finds damage in an unopened segment.
 //
 // Cost: the bytes of the segments after base, and about 12 bytes of the ledger for each older
 // record.
@@ -219,7 +219,7 @@ func (l *Log) settle(fs disk.FS) error {
 	return nil
 }
 
-// rewrite writes the bytes of s that may not be durable a second time, and syncs the file.
+// rewrite writes the bytes of s that may not be durable again, unchanged, and syncs the file.
 func rewrite(f disk.File, s *Segment) error {
 	buf := make([]byte, stageSize)
 	for offset := s.durable; offset < s.End; {
@@ -275,7 +275,7 @@ func (l *Log) successor(opt Options) segmentHeader {
 		h.version = l.Segments[n-1].header.version
 		h.number = max(l.Segments[n-1].Number, l.gone) + 1
 		h.previous = l.Segments[n-1].Number
-		// Missing bytes stay reported as damage.
+		// If the previous segment was cut short, the missing bytes stay reported as damage.
 		h.prevEnd = uint64(max(l.Segments[n-1].End, l.Segments[n-1].vouched))
 	}
 	return h

@@ -98,9 +98,9 @@ type Options struct {
 	// FirstSeq is the seq of the first record of an empty directory. 0: 1.
 	FirstSeq uint64
 
-	// Epoch is the lowest epoch of the appended records. A program that elects writers elsewhere
-	// gives each writer its own epoch. The journal always uses at least the highest epoch in the
-	// segments plus one. 0: exactly that.
+	// Epoch is the lowest epoch of the appended records. A program that elects its writers by other
+	// means passes a new epoch for each writer. The journal uses the highest epoch in the segments
+	// plus one, or Epoch if that is higher. 0: no lower bound.
 	Epoch uint64
 
 	// Preamble returns the payload of the first record of every segment, at most MaxPayload bytes.
@@ -117,9 +117,9 @@ type Options struct {
 	// it. It must not block, and must not call Close or Wait. Nil: no call.
 	OnDurable func(seq uint64)
 
-	// OnLocal is called like OnDurable, and before it, once seq survives a crash of this machine.
-	// The two differ only if a file's Sync promises more than that; see [disk.SyncLocal]. A durable
-	// record also survives a local crash.
+	// OnLocal is called by the writer goroutine before OnDurable, once seq survives a crash of this
+	// machine. The two calls differ only if a file's Sync promises more than this; see
+	// [disk.SyncLocal]. A durable record also survives a local crash.
 	OnLocal func(seq uint64)
 
 	// Guard checks that the directory still belongs to the caller. The writer goroutine calls it

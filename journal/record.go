@@ -21,7 +21,8 @@ func (id ID) IsZero() bool { return id == ID{} }
 // String returns id as epoch, seq and checksum: "2/88/1c0ffee5".
 func (id ID) String() string { return fmt.Sprintf("%d/%d/%08x", id.Epoch, id.Seq, id.CRC) }
 
-// A Record is one node of the tree: the change from its parent's state to its own.
+// A Record is one node of the tree. It contains the change from the state of its parent to the
+// state after the record.
 type Record struct {
 	ID      ID
 	Parent  uint64 // Seq of the record that this record continues, less than ID.Seq. 0: no parent.

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// A newest is where reading the newest segment can continue after it has grown. It contains the
-// state of the log before that segment, and the valid part of the segment.
+// newest describes how far the newest segment was read, so that reading can continue after the
+// segment has grown. It contains the state of the log before that segment, and the valid part of
+// the segment.
 type newest struct {
 	last   uint64
 	lastID ID
@@ -24,7 +25,8 @@ type sound struct {
 	seals           []sealAt
 }
 
-// soundUpTo returns the findings of s, all of which are before offset.
+// soundUpTo returns the findings of s for the sound prefix that ends at offset. s has no findings
+// after offset.
 func (s *scanner) soundUpTo(offset int64) sound {
 	return sound{offset, s.vouched, s.due, s.marks, s.seals}
 }
@@ -91,8 +93,8 @@ func (l *Log) upToDate(files listing) bool {
 		(l.ledger == nil || l.ledger.is(files.ledgers))
 }
 
-// refreshed returns the result of a new Scan, or nil if l does not help to compute it. The result
-// shares memory with l. The entries of l stay unchanged.
+// refreshed returns the result of a new Scan, computed from l and the new bytes. It returns nil if
+// l is no valid start. The result shares memory with l. The entries of l stay unchanged.
 func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, error) {
 	next := l.before(pruned)
 	at := len(next.Segments)

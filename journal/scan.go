@@ -19,9 +19,10 @@ import (
 // the file's contents. It also returns an error if ctx ends.
 //
 // If newest is greater than 0, Scan limits its reads. It reads the last segment, and earlier
-// segments as long as their total size is at most newest. Of older segments it reads only the
-// header, and takes their records from the ledger's summary. A later read of such a record detects
-// damage. A segment without a usable summary is read. [Log.ScanFrom] reads even less.
+// segments as long as their total size is at most newest. For older segments, Scan reads only the
+// header and uses the records in the ledger's summary. A later read of such a record detects
+// damage. If a segment has no usable summary, Scan reads the segment. [Log.ScanFrom] reads even
+// less.
 //
 // Scan may run while another process appends; then the tail can look torn. If segments are pruned
 // during the scan, it starts again.
@@ -121,8 +122,9 @@ type scanWindow struct {
 	first    int // Index of the first segment that is read despite its summary.
 
 	before int64 // Bytes of the completed segments.
-	told   int64 // Last value passed to progress. Some bytes are read twice.
-	total  int64
+	// Last value passed to progress. It never decreases, even if bytes are read twice.
+	told  int64
+	total int64
 }
 
 func newScanWindow(ctx context.Context, segments []Segment, progress func(done, total int64)) *scanWindow {
@@ -324,7 +326,7 @@ func (l *Log) checkLink(i int) {
 	l.startAt(s)
 }
 
-// startAt takes the head and last record before s from the header of s.
+// startAt sets the head and last record of l to those before s, from the header of s.
 func (l *Log) startAt(s *Segment) {
 	if s.Err != nil {
 		return

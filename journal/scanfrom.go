@@ -96,8 +96,8 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	before := &l.Segments[len(l.Segments)-1]
 	listedBefore, listed := l.ledger.find(number-1), l.ledger.find(number)
 	if before.Err != nil || before.header.salt != listedBefore.salt {
-		// The segment before is damaged, or another file. Its last record and head are unknown, and
-		// this header needs them.
+		// The previous segment is damaged or another file. Its last record and head are in the
+		// header of this segment, but unknown.
 		return false
 	}
 	ended, _ := l.summary(listedBefore)

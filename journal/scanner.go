@@ -340,8 +340,8 @@ func (s *scanner) bytes(offset int64, n int) ([]byte, error) {
 	return b[:min(n, len(b))], err
 }
 
-// atLeast returns the bytes of the window from offset on. It moves the window if that is less than
-// n bytes. At the limit it returns fewer.
+// atLeast returns at least n bytes from offset on. It moves the window if the window has fewer. At
+// the limit it returns fewer than n bytes.
 func (s *scanner) atLeast(offset int64, n int) ([]byte, error) {
 	left := s.limit - offset
 	if left <= 0 {

@@ -28,8 +28,8 @@ type Stats struct {
 	SyncTotal time.Duration // Total duration of all fsyncs.
 }
 
-// Stats returns the statistics of j, as of one moment. It allocates nothing and only takes a short
-// lock.
+// Stats returns the statistics of j, all from the same moment. It allocates nothing and holds a
+// lock only briefly.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -60,8 +60,8 @@ func (s *sums) ended(end int64, sealed bool, last, head uint64) []byte {
 	return append(append(b, s.preambles...), s.records...)
 }
 
-// believe returns what a scanner would find in s, as the ledger's summary states it. The segment
-// ends at end. believe returns nil if the ledger has no matching summary.
+// believe returns a scanner of s whose findings come from the ledger's summary. The segment ends at
+// end. believe returns nil if the ledger has no matching summary.
 func (l *Log) believe(s *Segment, end int64) *scanner {
 	if l.ledger == nil || s.Size < end {
 		return nil

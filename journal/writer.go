@@ -69,8 +69,8 @@ func (w *writer) run() {
 	w.timer.Stop()
 	w.idle.Stop()
 	if err != nil {
-		// Before the files are closed, so that a concurrent KeepNote returns the cause of the
-		// failure.
+		// Fail the journal before the files are closed, so that a concurrent KeepNote returns the
+		// cause of the failure.
 		w.j.fail(err)
 	}
 	if closeErr := w.file.Close(); err == nil && closeErr != nil {
@@ -135,7 +135,8 @@ func (w *writer) trim() {
 	}
 }
 
-// take empties the queue.
+// take removes all items from the queue and returns them as a batch. It also returns whether a
+// caller requested an fsync and whether the journal is closing.
 func (w *writer) take() (batch []item, sync, closing bool) {
 	j := w.j
 	j.mu.Lock()

@@ -28,8 +28,8 @@ import (
 	"sync"
 )
 
-// A Budget is a number of bytes that several shares divide among them. Its methods may be called
-// from several goroutines. A nil Budget has no limit.
+// A Budget limits the total bytes of several shares. Its methods may be called from several
+// goroutines. A nil Budget has no limit.
 type Budget struct {
 	bytes int64
 
@@ -54,9 +54,9 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
-// Open returns a new, empty share. After a [Share.Wait] that returned true, the budget calls wake
-// once the share may hold more. Release or Close of another share makes this call, without a lock
-// of the budget. If wake is nil, the share is never woken. A nil Budget returns a nil Share, whose
+// Open returns a new, empty share. After [Share.Wait] has returned true, the budget calls wake once
+// the share may hold more. The call comes from Release or Close of another share, while the budget
+// is unlocked. If wake is nil, the share is never woken. A nil Budget returns a nil Share, whose
 // methods do nothing.
 //
 // Cost: O(n) for n shares.
@@ -129,7 +129,7 @@ type Share struct {
 	closed bool
 }
 
-// full implements Full. The budget is locked.
+// full implements Full. The caller has locked the budget.
 func (s *Share) full() bool {
 	b := s.budget
 	return s.used > 0 && (b.used >= b.bytes || s.used >= b.floor && b.room() <= 0)
