@@ -25,9 +25,9 @@ type arena struct {
 	entities []ecs.Entity
 	store    *persist.Store
 
-	ended []time.Time     // When Commit returned, by tick.
-	spent []time.Duration // How long Commit took, by tick.
-	known chan time.Time  // When a tick was confirmed.
+	ended []time.Time     // The time at which Commit returned, by tick.
+	spent []time.Duration // The duration of Commit, by tick.
+	known chan time.Time  // Receives the time at which a tick was confirmed.
 }
 
 func newArena(b *testing.B, entities int) *arena {
@@ -58,7 +58,7 @@ func newArena(b *testing.B, entities int) *arena {
 	return a
 }
 
-// tick moves some entities, different ones in each tick.
+// tick moves some entities. Consecutive ticks move different entities.
 func (a *arena) tick(b *testing.B, i, rows int) {
 	begin := i * rows % len(a.entities)
 	for k, p := range a.places.MutEach(a.entities[begin : begin+rows]) {
@@ -75,8 +75,8 @@ func (a *arena) tick(b *testing.B, i, rows int) {
 	a.ended, a.spent = append(a.ended, now), append(a.spent, now.Sub(start))
 }
 
-// report waits until all ticks are confirmed. It reports the delay of the confirmations, and the
-// time of the commits.
+// report waits until all ticks are confirmed. It reports the delays of the confirmations, and the
+// durations of Commit.
 func (a *arena) report(b *testing.B, start time.Time) {
 	require.NoError(b, a.store.Sync(background))
 	took := time.Since(start)
@@ -94,9 +94,10 @@ func (a *arena) report(b *testing.B, start time.Time) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkTicks has two parts of five seconds each. The first makes 60 ticks a second, and
-// measures the time from Commit to the confirmation. The second makes ticks as fast as possible,
-// and measures how many are confirmed in a second. It repeats Commit while 64 MiB of ticks wait.
+// BenchmarkTicks runs two phases of five seconds each. The first phase makes 60 ticks a second, and
+// measures the time from Commit to the confirmation. The second phase makes ticks as fast as
+// possible, and measures how many are confirmed in a second. It repeats Commit while 64 MiB of
+// ticks wait.
 func BenchmarkTicks(b *testing.B) {
 	const long = 5 * time.Second
 	for _, size := range []struct{ rows, of int }{{100, 100}, {1000, 100_000}, {100_000, 100_000}} {

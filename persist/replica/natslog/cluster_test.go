@@ -71,10 +71,10 @@ func freePorts(t testing.TB, n int) []int {
 	return free
 }
 
-// logins are two accounts. The account of the worlds has a user with all rights, and one that may
-// follow WORLDS.one with the documented rights. The other is the system account. The servers read
-// this text as from a file. If a running server gives an account JetStream, it may miss existing
-// streams of the account. Its copy of such a stream then stays separate.
+// logins are two accounts. The account of the worlds has a user with all rights, and a user that
+// may follow WORLDS.one with the documented rights. The other account is the system account. The
+// servers parse this text like a file. An account that gets JetStream on a running server may miss
+// its existing streams. In that case, the server's copy of such a stream remains separate.
 const logins = `
 	accounts {
 		WORLDS { jetstream: enabled, users: [
@@ -140,7 +140,7 @@ func (c *cluster) until(f func() bool, text string) {
 	}
 }
 
-// connect connects as a user to all servers, or to one.
+// connect connects as a user to all servers, or to the given servers only.
 func (c *cluster) connect(user string, to ...int) *nats.Conn {
 	c.t.Helper()
 	list := ""
@@ -192,15 +192,15 @@ func (c *cluster) leader(stream string) (leader int) {
 	return leader
 }
 
-// A proxy forwards connections to a server, and can cut them.
+// A proxy forwards connections to a server, and can cut these connections.
 type proxy struct {
 	net.Listener
 	to string
 
 	mu    sync.Mutex
 	conns []net.Conn
-	mute  bool // Whether answers of the server are dropped.
-	shut  bool // Whether connections are closed at once.
+	mute  bool // Whether the proxy drops answers of the server.
+	shut  bool // Whether the proxy closes connections immediately.
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -252,7 +252,7 @@ func (p *proxy) copy(to, from net.Conn, answers bool) {
 	}
 }
 
-// cut closes all connections. New connections are possible.
+// cut closes all connections. New connections remain possible.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,7 +269,7 @@ func (p *proxy) silence() {
 	p.mute = true
 }
 
-// refuse closes all present and later connections.
+// refuse closes all current and later connections.
 func (p *proxy) refuse() {
 	p.mu.Lock()
 	p.shut = true

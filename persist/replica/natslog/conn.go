@@ -12,18 +12,18 @@ import (
 )
 
 // A connection is the state that all logs on one [nats.Conn] share. A server that is cut off from
-// the others keeps its clients. It sends heartbeats, but its copy of a stream does not grow. Only
-// an answer of a stream's leader shows that a server still reaches the others. So the connection
-// moves to another server when no leader answers.
+// the other servers still serves its clients. It sends heartbeats, but its copy of a stream does
+// not grow. Only an answer of a stream's leader shows that a server still reaches the others. So
+// the connection moves to another server when no leader answers.
 type connection struct {
 	mu       sync.Mutex
 	answered time.Time // When the leader of a stream last answered a request.
 	moved    time.Time // When leave last moved the connection.
-	denied   string    // Beginning of a subject that the login may not publish to.
+	denied   string    // The first part of a subject that the login may not publish to.
 }
 
-// connections maps each [nats.Conn] to its connection. The keys are weak pointers, so the map does
-// not keep a [nats.Conn] in memory.
+// connections maps each [nats.Conn] to its connection. The keys are weak pointers, so unused
+// connections can be garbage collected.
 var connections sync.Map
 
 // connectionOf returns the state that the logs on nc share.
@@ -46,8 +46,8 @@ func (c *connection) heard() {
 	c.answered = time.Now()
 }
 
-// mayRemove reports whether the login may remove consumers, as far as it is known. It returns false
-// once the servers denied a subject with this beginning.
+// mayRemove reports whether the login may remove consumers. It returns true until the servers have
+// denied a subject with this beginning.
 func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,9 +57,10 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave moves nc to another server if no leader answered for the time unheard. It waits for the
-// same time after the moment since, and after the last move, so that each new server gets its
-// chance. It reports whether it moved nc. One move is for all logs on nc.
+// leave moves nc to another server if no leader answered for the duration unheard. It measures this
+// duration from the last answer, from since, or from the last move, whichever is latest. So each
+// new server has time to answer. leave reports whether it moved nc. A move applies to all logs on
+// nc.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +68,7 @@ func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 		return false
 	}
 	c.moved = time.Now()
-	return nc.ForceReconnect() == nil // The connection takes the next server of its list.
+	return nc.ForceReconnect() == nil // nats.go connects to the next server of its list.
 }
 
 func latest(a time.Time, more ...time.Time) time.Time {

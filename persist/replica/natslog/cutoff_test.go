@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A partition is a cluster whose servers reach each other only through proxies, so that one can be
-// cut off.
+// A partition is a cluster whose servers reach each other only through proxies, so that a test can
+// cut a server off.
 type partition struct {
 	*cluster
 	routes map[[2]int]*proxy // By the connecting server and its target.
@@ -35,7 +35,7 @@ func newPartition(t testing.TB) *partition {
 	}
 	n := 0
 	p.cluster = newCluster(t, 3, func(o *server.Options) {
-		// Servers tell each other this address, where no server listens.
+		// Servers send each other this address, on which no server listens.
 		o.Cluster.Port, o.Cluster.Advertise = ports[n], fmt.Sprintf("127.0.0.1:%d", ports[3])
 		o.Routes = nil
 		for to := range 3 {
@@ -48,7 +48,7 @@ func newPartition(t testing.TB) *partition {
 	return p
 }
 
-// cutOff cuts a server off from the other servers, and not from its clients.
+// cutOff cuts a server off from the other servers, but not from its clients.
 func (p *partition) cutOff(i int) {
 	for pair, route := range p.routes {
 		if pair[0] == i || pair[1] == i {
@@ -57,7 +57,7 @@ func (p *partition) cutOff(i int) {
 	}
 }
 
-// follows returns a server that does not lead a stream.
+// follows returns the index of a server that does not lead a stream.
 func (p *partition) follows(stream string) int { return (p.leader(stream) + 1) % 3 }
 
 // connectFirst connects to a server, with the other servers in its list.
@@ -74,8 +74,8 @@ func (p *partition) connectFirst(i int) *nats.Conn {
 	return nc
 }
 
-// A server that is cut off sends heartbeats and no new entries to its clients. Clients on that
-// server move to another one.
+// A server that is cut off sends heartbeats but no new entries to its clients. Clients on that
+// server move to another server.
 func TestEntries_ServerCutOff(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t)
@@ -95,7 +95,8 @@ func TestEntries_ServerCutOff(t *testing.T) {
 			break
 		}
 		go func() {
-			time.Sleep(500 * time.Millisecond) // By then, the reader waits with a consumer.
+			// In this time, the reader creates a consumer and waits.
+			time.Sleep(500 * time.Millisecond)
 			cut.Store(time.Now().UnixNano())
 			p.cutOff(away)
 			add(t, stays, at, "b")
@@ -106,7 +107,8 @@ func TestEntries_ServerCutOff(t *testing.T) {
 	assert.EqualValues(t, 1, nc.Stats().Reconnects)
 }
 
-// An append through a server that is cut off is confirmed through another one, before its timeout.
+// An append through a server that is cut off is confirmed through another server, before its
+// timeout.
 func TestAppend_ServerCutOff(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t)
@@ -129,8 +131,8 @@ func TestAppend_ServerCutOff(t *testing.T) {
 	assert.EqualValues(t, 1, nc.Stats().Reconnects, "all logs of a connection go together")
 }
 
-// A connection on which leaders answer stays on its server, even if a world has no new entries for
-// long.
+// A connection on which leaders answer remains on its server, even if a world has no new entries
+// for a long time.
 func TestEntries_LeaderAnswers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// Time without a new entry, after which a reader creates a consumer to wait for more.
+	// Time without a new entry, after which a reader creates a consumer to wait for new entries.
 	quiet     = 75 * time.Millisecond
 	pollEvery = 250 * time.Millisecond // Interval between polls without a consumer.
 	// Time after which a reader without a consumer tries to create one again.
-	pollFor   = 10 * time.Second
-	batchSize = 10_000 // Entries of a batch. The const ahead limits their bytes.
+	pollFor = 10 * time.Second
+	// The maximum number of entries of a batch. The const ahead limits their bytes.
+	batchSize = 10_000
 )
 
 // errNoDirect reports that the servers do not answer direct requests.
@@ -33,9 +34,9 @@ type batchRequest struct {
 	MaxBytes int    `json:"max_bytes"`
 }
 
-// catchUp yields entries until the answering server has no more, and had none for a while. It needs
-// no consumer, so many worlds can recover at once. Entries that this server does not have yet, or
-// has lost, come by the consumer later.
+// catchUp yields entries until the answering server has no newer entries for a while. It needs no
+// consumer, so many worlds can recover at the same time. If this server lacks entries or has lost
+// entries, the consumer yields them later.
 func (r *reader) catchUp(ctx context.Context) error {
 	for ends := 0; ; {
 		more, err := r.batch(ctx)
@@ -131,7 +132,7 @@ func (r *reader) direct(ctx context.Context, answers *nats.Subscription, denied 
 
 // number returns the number in a header of an answer.
 func number(m *nats.Msg, key string) (uint64, error) {
-	values := m.Header.Values(key) // A server appends its values to those of the message.
+	values := m.Header.Values(key) // A server appends its headers after those of the message.
 	if len(values) == 0 {
 		return 0, fmt.Errorf("%w: an answer has no %s", errMissed, key)
 	}
@@ -142,8 +143,9 @@ func number(m *nats.Msg, key string) (uint64, error) {
 	return n, nil
 }
 
-// poll reads without a consumer for a time, when the stream has no consumer left. If no entry
-// comes, it also asks the leader, because servers that answer direct requests may lack entries.
+// poll reads without a consumer for the time pollFor, because the stream allows no more consumers.
+// If no entry arrives, poll also asks the leader, because servers that answer direct requests may
+// lack entries.
 func (r *reader) poll(ctx context.Context) error {
 	asked := time.Now()
 	for begun := time.Now(); time.Since(begun) < pollFor && ctx.Err() == nil; pause(ctx, pollEvery) {

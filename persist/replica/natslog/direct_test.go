@@ -29,7 +29,7 @@ func set(t testing.TB, js jetstream.JetStream, stream string, change func(*jetst
 	require.NoError(t, err)
 }
 
-// Many worlds recover and are claimed at once, on a stream with few consumers.
+// Many worlds recover and are claimed at the same time, on a stream that allows few consumers.
 func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 	t.Parallel()
 	worlds := deep.Or(150, 500)
@@ -54,7 +54,7 @@ func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 			require.NoError(t, err, "world %d", w)
 		}
 	}
-	all(func(w int) error { // Each world has several batches.
+	all(func(w int) error { // Each world has several batches of entries.
 		at := replica.Position(0)
 		for i := range 3 {
 			var err error
@@ -76,7 +76,7 @@ func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 			if want := fmt.Sprintf("%d of %d", n, w); string(e.Data) != want {
 				return fmt.Errorf("%q, want %q", e.Data, want)
 			}
-			if n++; n == 3 { // A later entry comes too, with a consumer or without.
+			if n++; n == 3 { // The reader also gets a later entry, with or without a consumer.
 				go func() { _, _ = logs[w].Append(background, e.Position, []byte(fmt.Sprintf("3 of %d", w))) }()
 			}
 			if n == 4 {
@@ -110,8 +110,8 @@ func TestEntries_Batches(t *testing.T) {
 	assert.LessOrEqual(t, info.State.Consumers, 1)
 }
 
-// Without direct requests, all entries come by a consumer. A stream of an older program does not
-// allow such requests, and a login may lack the right.
+// Without direct requests, a consumer yields all entries. A stream of an older program does not
+// allow direct requests, and a login may lack the right.
 func TestEntries_NoDirect(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)

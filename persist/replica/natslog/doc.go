@@ -1,5 +1,5 @@
-// Package natslog implements [replica.Log] on NATS JetStream. Three servers keep the log of a
-// replicated store, and one of them may fail.
+// Package natslog implements [replica.Log] on NATS JetStream. The log of a replicated store is on
+// three servers, and one of them may fail.
 //
 //	// The caller chooses servers, login and TLS of the connection nc.
 //	js, err := jetstream.New(nc)
@@ -11,10 +11,10 @@
 // entry is the sequence of the message in the stream. A stream has one world or thousands.
 // Positions have gaps where other worlds have entries.
 //
-// An entry is appended on condition that the last message of the subject is the expected one. Each
-// entry has an ID. If no answer comes, the message is sent again. A server that still knows the ID
-// answers with the first sequence. A server that has forgotten the ID refuses the message, because
-// the subject has a newer message. The ID of that message then shows whether it is the same entry.
+// A message is appended only if the last message of the subject is the expected one. Each entry has
+// an ID. If no answer arrives, the message is sent again. A server that still has the ID answers
+// with the first sequence. A server that no longer has the ID refuses the message, because the
+// subject has a newer message. The ID of that message then shows whether it is the same entry.
 //
 // # Settings of the servers
 //
@@ -34,7 +34,7 @@
 //
 // A follower first reads existing entries in batches, at most 2 MiB ahead. Any server of the stream
 // answers such direct requests. Then the follower creates a consumer, and waits for new entries. So
-// worlds that recover need no consumers, and each followed world has one.
+// worlds that recover need no consumers, and each followed world has one consumer.
 //
 // By default, servers allow 1,000 consumers for a stream; [Create] allows more. If a stream has no
 // consumer left, a follower polls four times a second instead. On a stream without --allow-direct,
@@ -58,26 +58,27 @@
 //
 // Without CONSUMER.DELETE, each reader that ends causes at most one error in the handler of its
 // connection. The servers then remove its consumer after 10 s. Servers do not answer a request that
-// is not permitted. The error of the call then names the missing right.
+// is not permitted, but the error of the call names the missing right.
 //
 // # When an operator must act
 //
-// Lasting errors wrap [replica.ErrOperator], and say what to do. The stream was removed, is full,
-// is sealed, or takes only small messages. JetStream is disabled for the account. The login lacks a
-// right. Its credentials or a certificate have expired. The connection is closed.
+// Permanent errors wrap [replica.ErrOperator], and say what to do: The stream was removed, is full,
+// is sealed, or accepts only small messages. JetStream is disabled for the account. The login lacks
+// a right. Its credentials or a certificate have expired. The connection is closed.
 //
-// An error that may pass becomes [replica.ErrOperator] only after 10 s. Refused credentials during
-// a reconnect are an example. Owners and followers continue by themselves after the repair. A
-// connection that nats.go closed is not repaired. By default, nats.go closes a connection whose
+// A temporary error becomes [replica.ErrOperator] after 10 s. Refused credentials during a
+// reconnect are an example. Owners and followers continue by themselves after the repair. They
+// cannot repair a connection that nats.go closed. By default, nats.go closes a connection whose
 // login is refused twice; nats.IgnoreAuthErrorAbort prevents that.
 //
 // # The connection
 //
-// Connect with nats.MaxReconnects(-1), because nothing reopens a connection that has given up. Use
-// a short nats.ReconnectWait: by default, two seconds pass before the next server is tried.
+// Connect with nats.MaxReconnects(-1), because a connection that nats.go closed after its last
+// attempt is never reopened. Use a short nats.ReconnectWait: by default, nats.go waits two seconds
+// before it tries the next server.
 //
-// Connect with the URLs of all servers. A server that is cut off from the others keeps its clients
-// and has nothing new for them. If a log needs a leader and gets no answer for 6 s, it moves its
-// connection to another server, with nats.Conn.ForceReconnect. All logs on a connection do so at
-// most once in 6 s. Other uses of the connection are interrupted as by any reconnect.
+// Connect with the URLs of all servers. A server that is cut off from the other servers still
+// serves its clients, but has no new entries. If a log needs a leader and gets no answer for 6 s,
+// it moves its connection to another server, with nats.Conn.ForceReconnect. A connection is moved
+// at most once in 6 s. A move interrupts other uses of the connection like any reconnect.
 package natslog

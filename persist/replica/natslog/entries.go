@@ -14,13 +14,13 @@ import (
 )
 
 // Entries implements [replica.Log]. While no server answers, it waits up to 10 seconds, and then
-// continues after the last entry. If a server stays behind the leader, Entries reads from another
-// one. A lasting error, such as [replica.ErrOperator], ends it at once. Entries reads some MiB
-// ahead.
+// continues after the last entry. If a server is behind the leader, Entries reads from another
+// server. A permanent error, such as [replica.ErrOperator], ends it immediately. Entries reads some
+// MiB ahead.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}
-		failing := time.Time{} // Since when.
+		failing := time.Time{} // The time since which calls fail.
 		for wait := shortest; ; wait = min(2*wait, longest) {
 			from, last, begun := r.after, r.js.Conn().LastError(), time.Now()
 			err := r.read(ctx)
@@ -56,7 +56,7 @@ var (
 // A reader reads the entries of a log for one loop over Entries.
 type reader struct {
 	*Log
-	after replica.Position // The last entry that was yielded.
+	after replica.Position // Position of the last entry that was yielded.
 	heard time.Time        // When that entry was yielded, or when the loop began.
 	yield func(replica.Entry, error) bool
 
@@ -89,7 +89,7 @@ func (r *reader) read(ctx context.Context) error {
 	case err != nil:
 		r.indirect = errors.Is(err, errNoDirect) || r.after == from
 		if !r.indirect {
-			return err // The next call continues after the last entry.
+			return err // The next call continues after the last yielded entry.
 		}
 	}
 	err = r.consume(ctx)
@@ -106,7 +106,7 @@ func (r *reader) consume(ctx context.Context) error {
 	c, err := r.js.CreateConsumer(once, r.stream, jetstream.ConsumerConfig{
 		FilterSubject: r.subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(r.after) + 1,
 		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
-		// For logins without the right to remove the consumer.
+		// Servers remove the consumer after this time if the login may not remove it.
 		InactiveThreshold: 10 * time.Second,
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *reader) consume(ctx context.Context) error {
 	}
 	r.conn.heard()
 	defer r.remove(c)
-	// With a limit of bytes alone, each reader would have a queue for a million messages.
+	// With only a limit of bytes, each reader would have a queue for a million messages.
 	messages, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(queued, ahead), jetstream.PullHeartbeat(silence/2))
 	if err != nil {
 		return err
@@ -138,8 +138,8 @@ func (r *reader) consume(ctx context.Context) error {
 	}
 }
 
-// remove asks the servers to remove a consumer, and does not wait for the answer. Without the right
-// to do so, it does nothing; the servers remove the consumer after a while.
+// remove asks the servers to remove a consumer, and does not wait for the answer. If the login may
+// not remove consumers, the call does nothing, and the servers remove the consumer after a while.
 func (r *reader) remove(c jetstream.Consumer) {
 	nc, subject := r.js.Conn(), r.api("CONSUMER.DELETE."+r.stream+".")
 	if r.conn.mayRemove(nc, subject) {
@@ -149,8 +149,9 @@ func (r *reader) remove(c jetstream.Consumer) {
 
 // next returns the next message of a consumer. A consumer may send heartbeats although its server's
 // copy of the stream no longer grows. So after a silence, next asks the leader for a newer message.
-// If the leader has one and the consumer does not send it, next returns an error. It also does so
-// if no leader answers through the connected server. Reading then continues through another server.
+// next returns an error if the leader has one that the consumer does not send. It also returns an
+// error if no leader answers through the connected server. Reading then continues through another
+// server.
 func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	begun := time.Now()
 	for wait, more := stillness, false; ; {
@@ -164,7 +165,7 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// The answer may come late, but must not keep leave from moving the connection.
+		// A late answer is still used, but this limit lets leave move the connection in time.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

@@ -52,7 +52,7 @@ func newExampleCluster(t testing.TB) *exampleCluster {
 	t.Helper()
 	c := &exampleCluster{t: t}
 	options, ports, dir := exampleOptions(t), freePorts(t, 6), t.TempDir()
-	free := map[string]int{} // The free port for each route port in the files.
+	free := map[string]int{} // The free port that replaces each route port of the files.
 	for i, o := range options {
 		free[fmt.Sprint(o.Cluster.Port)] = ports[i]
 	}
@@ -102,11 +102,11 @@ func (c *exampleCluster) log(nc *nats.Conn) *natslog.Log {
 	return log
 }
 
-// noneDenied checks that servers refused no request, optional ones included.
+// noneDenied checks that servers refused no request, including optional requests.
 func (c *exampleCluster) noneDenied(connections ...*nats.Conn) {
 	c.t.Helper()
 	for _, nc := range connections {
-		require.NoError(c.t, nc.Flush()) // The servers answer it after all errors.
+		require.NoError(c.t, nc.Flush()) // The servers answer the flush after all errors.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +131,7 @@ func TestExampleCluster(t *testing.T) {
 	g.play(t, store, 3)
 	early := follow(t, c.log(follower), replica.Options{Name: "early"})
 	standby := follow(t, c.log(owner), replica.Options{Name: "standby"})
-	for range 5 { // Both catch up and wait, and get the next tick from a consumer.
+	for range 5 { // Both followers catch up and wait, and get the next tick from a consumer.
 		require.NoError(t, early.Wait(ctx, o.Position()))
 		require.NoError(t, standby.Wait(ctx, o.Position()))
 		time.Sleep(100 * time.Millisecond)
@@ -162,8 +162,7 @@ func TestExampleCluster(t *testing.T) {
 	isOperator(t, c.log(follower).Trim(ctx, position), `"$JS.API.STREAM.PURGE.WORLDS"`)
 }
 
-// The logins of the example have the rights that the documentation of this package lists, and no
-// others.
+// The logins of the example have exactly the rights that the documentation of this package lists.
 func TestExampleCluster_Rights(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
@@ -208,7 +207,7 @@ func TestExampleCluster_Rights(t *testing.T) {
 	}
 }
 
-// The single server of the other example has the settings that a log needs, too.
+// The single server of the other example also has the settings that a log needs.
 func TestExampleServer_Settings(t *testing.T) {
 	one, err := server.ProcessConfigFile("examples/spectators/one.conf")
 	require.NoError(t, err)

@@ -15,20 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A kind is a kind of fault. Its function makes one fault, and later repairs it. The function
-// returns a description. Faults with equal descriptions are counted together.
+// A kind is a kind of fault. Its function makes one fault, later repairs it, and returns a
+// description. Results of faults with equal descriptions are counted together.
 type kind struct {
 	name  string
 	fault func(*scene) (what string)
 }
 
-// kinds are all kinds of faults. The comment of judge says what must hold after a fault.
+// kinds are all kinds of faults. The comment of judge lists what must hold after a fault.
 var kinds = []kind{
 	{"kill", (*scene).killOwner}, // The owner is killed.
 	// The owner is stopped, and continues when another machine owns the world.
 	{"stop", (*scene).stopOwner},
 	{"servers", (*scene).killServers}, // The owner and one or two servers are killed.
-	// The owner, servers or both are cut off from the others for some seconds.
+	// The owner, servers or both are cut off from the other processes for some seconds.
 	{"partition", (*scene).partition},
 	// Bits of one server's messages are flipped while it is down.
 	{"flip", (*scene).flipBitsOfServer},
@@ -36,7 +36,7 @@ var kinds = []kind{
 	// old leader.
 	{"stale", (*scene).deposeLeader},
 	{"forget", (*scene).forgetEntries}, // Two servers get older copies of their stores.
-	// The stream is at its limit of bytes. The owner must say so.
+	// The stream is at its limit of bytes. The owner must report that.
 	{"full", (*scene).fillStream},
 	// A machine claims the world while its owner makes ticks.
 	{"claim", (*scene).claimFromOwner},
@@ -203,10 +203,10 @@ func (s *scene) deposeLeader() string {
 	return what
 }
 
-// forgetEntries gives two of three servers older copies of their stores, or empty ones, while no
+// forgetEntries gives two of three servers older copies of their stores, or empty stores, while no
 // server runs. So these servers lose recently acknowledged entries. In half of the cases, the owner
-// is killed. In half of the cases, another machine is stopped meanwhile. It can then claim without
-// having the lost entries.
+// is killed. In half of the cases, another machine is stopped before the loss. After the loss, that
+// machine can claim although it never had the lost entries.
 func (s *scene) forgetEntries() string {
 	owner, _ := s.owner()
 	killed, wiped := s.chance(), s.chance()
@@ -233,7 +233,7 @@ func (s *scene) forgetEntries() string {
 	if killed {
 		s.kill(owner)
 	}
-	time.Sleep(200 * time.Millisecond) // By then, the judge has all earlier confirmations.
+	time.Sleep(200 * time.Millisecond) // In this time, the judge reads all earlier confirmations.
 	s.judge.forget()
 	for _, n := range order[:2] {
 		require.NoError(s.t, replaceDir(n.store(), n.copy()))
@@ -266,9 +266,9 @@ func (s *scene) forgetEntries() string {
 func (n *node) store() string { return filepath.Join(n.dir, "store") }
 func (n *node) copy() string  { return filepath.Join(n.dir, "copy") }
 
-// settle does what an operator of a log with lost entries does. If all machines report the loss,
-// one machine continues with the shorter log, and then the others. settle returns the number of
-// confirmed ticks that were lost.
+// settle acts like the operator of a log with lost entries. If all machines report the loss, settle
+// orders one machine to continue with the shorter log, and then the others. settle returns the
+// number of confirmed ticks that were lost.
 func (s *scene) settle() (forgotten int) {
 	begun := time.Now()
 	out := func(n *node) bool { return s.judge.reported(n.name) && !s.judge.follows(n.name) }
@@ -322,8 +322,8 @@ func (s *scene) repairServers() {
 	}
 }
 
-// fillStream makes the stream refuse entries until the owner reports that. It then allows the
-// stream to grow again.
+// fillStream makes the stream refuse entries until the owner reports the full stream. It then
+// allows the stream to grow again.
 func (s *scene) fillStream() string {
 	limit := func(of func(bytes int64) int64) {
 		s.until("a new limit", func() bool {
@@ -339,7 +339,7 @@ func (s *scene) fillStream() string {
 			return err == nil
 		})
 	}
-	extra := 1 + s.rng.Int64N(256) // Not enough room for a claim.
+	extra := 1 + s.rng.Int64N(256) // Less than a claim needs.
 	for try := 0; ; try++ {
 		limit(func(bytes int64) int64 { return max(bytes>>try+extra, 1) })
 		full := func() bool {
@@ -347,7 +347,7 @@ func (s *scene) fillStream() string {
 			return strings.HasPrefix(s.judge.stuckReason(owner), "operator ")
 		}
 		if within(20*time.Second, full) {
-			break // Otherwise entries were trimmed in time, again and again.
+			break // If the owner reports nothing, it could trim the stream in time.
 		}
 		if try == 3 {
 			s.fail("the owner does not say that the stream is full: %q", s.judge.reasons())
@@ -358,7 +358,7 @@ func (s *scene) fillStream() string {
 	return "the stream full until the owner says so"
 }
 
-// idleTime is how long the owner makes no ticks.
+// idleTime is the length of time in which the owner makes no ticks.
 const idleTime = 10 * time.Second
 
 func (s *scene) idleOwner() string {
@@ -389,8 +389,8 @@ func (s *scene) claimFromOwner() string {
 	return "the world claimed while its owner makes ticks"
 }
 
-// claimByOlderProgram restarts a standby with an older program, which cannot open the present
-// store, and makes it claim.
+// claimByOlderProgram restarts a standby with an older program, which cannot open the current
+// store, and orders it to claim.
 func (s *scene) claimByOlderProgram() string {
 	n := s.standby()
 	current := n.command
@@ -411,7 +411,7 @@ func (s *scene) claimByOlderProgram() string {
 	if after != term {
 		s.fail("the world changed its owner, now %s, while an older program claimed it", owner.name)
 	}
-	if s.chance() { // The older program must not claim when the owner dies, either.
+	if s.chance() { // Even after the owner's death, the older program must not claim.
 		s.kill(owner)
 		s.confirms(time.Now(), term)
 		if next, _ := s.owner(); next == n {

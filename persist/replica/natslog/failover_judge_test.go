@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A judge reads the lines that machines print, one after the other, and decides whether the log
-// kept its promises.
+// A judge reads the lines that machines print, and decides whether the log kept its promises.
 //
 // After each fault, a new follower reads the history from the log. The judge demands:
 //
@@ -24,9 +23,9 @@ import (
 // The test can make the engine lose entries, with older copies of the servers' stores. Then the
 // judge demands:
 //
-//	all ticks confirmed afterwards are in one history, as above
+//	all ticks confirmed after the loss are in one history, as above
 //	a running owner that confirmed a lost tick has lost the store or appended the tick again
-//	if a running machine knew a lost tick, at least one machine reports the loss
+//	if a running machine had a lost tick, at least one machine reports the loss
 //
 // The sum of a tick covers all ticks before it, so the newest sum identifies the whole history.
 type judge struct {
@@ -38,39 +37,39 @@ type judge struct {
 	shown    map[uint64]string
 	machines map[string]*testimony
 	owner    string // The machine that last became the owner.
-	term     int    // How often a machine became the owner.
+	term     int    // The number of times that a machine became the owner.
 	last     time.Time
 	lastTerm int           // The term in which a tick was last confirmed.
-	longest  time.Duration // The longest time without a confirmed tick since watch.
-	// The confirmed ticks when the engine was made to lose entries. nil after the verdict.
+	longest  time.Duration // The longest time without a confirmed tick since the call of watch.
+	// The confirmed ticks at the time of the loss. nil after the verdict.
 	before map[uint64]uint64
 
 	forks, lost int
-	again       int // How often an owner appended entries again.
-	losses      int // How often the engine lost confirmed ticks.
+	again       int // The number of times that an owner appended lost entries again.
+	losses      int // The number of times that the engine lost confirmed ticks.
 	forgotten   int // The number of confirmed ticks that were lost.
-	quiet       int // The number of followers that knew a lost tick and did not report it.
+	quiet       int // The number of followers that had a lost tick and did not report the loss.
 	violations  []string
 }
 
-// A commit is a tick that a machine made, and the sum of the tick before.
+// A commit is a tick that a machine made, and the sum of the tick before it.
 type commit struct{ tick, before uint64 }
 
-// A testimony is the state of one process of a machine, according to its lines.
+// A testimony is the state of one machine process, according to its lines.
 type testimony struct {
-	head  uint64 // Sum of the newest tick that it showed or confirmed.
-	owned bool   // Whether head is a tick that it confirmed as the owner.
+	head  uint64 // Sum of the newest tick that the process showed or confirmed.
+	owned bool   // Whether the process confirmed head as the owner.
 
 	knew      uint64 // The value of head at the call of forget.
 	ownedThen bool   // The value of owned at the call of forget.
-	reported  bool   // Whether it reported since then that the log lost entries.
-	lost      bool   // Whether it reported since then that it lost the store.
-	again     bool   // Whether it reported since then that it appended entries again.
+	reported  bool   // Whether the process reported after forget that the log lost entries.
+	lost      bool   // Whether the process reported after forget that it lost the store.
+	again     bool   // Whether the process reported after forget that it appended entries again.
 
-	refused bool   // Whether its claim was refused because its program is too old.
-	shown   uint64 // The newest tick that it showed since it began to follow.
-	stuck   string // The last reason why nothing is confirmed.
-	trouble string // The last reason why it does not follow.
+	refused bool   // Whether a claim of the process was refused because its program is too old.
+	shown   uint64 // The newest tick that the process showed.
+	stuck   string // The last reason why no tick is confirmed.
+	trouble string // The last reason why the process does not follow.
 }
 
 func newJudge() *judge {
@@ -79,8 +78,8 @@ func newJudge() *judge {
 	}
 }
 
-// began records that a process of a machine begins. The process has none of the knowledge of the
-// previous process.
+// began records that a process of a machine begins. The testimony of the machine's previous process
+// is dropped.
 func (j *judge) began(machine string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -191,7 +190,7 @@ func (j *judge) ownership() (owner string, term int) {
 	return j.owner, j.term
 }
 
-// confirmedSince reports whether a tick was confirmed after a moment, in a later term than the
+// confirmedSince reports whether a tick was confirmed after the time at, in a later term than the
 // given one.
 func (j *judge) confirmedSince(at time.Time, term int) bool {
 	j.mu.Lock()
@@ -206,7 +205,7 @@ func (j *judge) newestConfirmed() uint64 {
 	return j.newest
 }
 
-// reasons returns the reasons of machines why nothing is confirmed or followed.
+// reasons returns the reasons that machines reported for not confirming or not following.
 func (j *judge) reasons() (reasons []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,7 +220,7 @@ func (j *judge) reasons() (reasons []string) {
 	return reasons
 }
 
-// stuckReason returns the last reason of a machine why nothing is confirmed.
+// stuckReason returns the last reason that a machine reported for not confirming ticks.
 func (j *judge) stuckReason(machine string) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -231,8 +230,8 @@ func (j *judge) stuckReason(machine string) string {
 	return ""
 }
 
-// forget records that the engine loses entries now. No server runs, and the judge has read all
-// confirmations.
+// forget records that the engine is about to lose entries. No server runs, and the judge has read
+// all confirmations.
 func (j *judge) forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -243,7 +242,7 @@ func (j *judge) forget() {
 	}
 }
 
-// reported returns whether a machine reported since forget that the log lost entries.
+// reported returns whether a machine reported after forget that the log lost entries.
 func (j *judge) reported(machine string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -259,8 +258,8 @@ func (j *judge) refused(machine string) bool {
 	return m != nil && m.refused
 }
 
-// history returns the sums of all ticks up to the one with the sum head. ok is false if one of them
-// is unknown.
+// history returns the sums of all ticks up to the tick with the sum head. ok is false if one of
+// these ticks is unknown.
 func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	history = map[uint64]uint64{}
 	for sum := head; sum != 0; {
@@ -273,7 +272,7 @@ func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	return history, true
 }
 
-// knows reports whether all ticks up to the one with the sum head are known.
+// knows reports whether the judge has read all ticks up to the tick with the sum head.
 func (j *judge) knows(head uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -281,7 +280,7 @@ func (j *judge) knows(head uint64) bool {
 	return ok
 }
 
-// tickOf returns the tick of a sum.
+// tickOf returns the number of the tick with a sum.
 func (j *judge) tickOf(head uint64) uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -296,8 +295,8 @@ func (j *judge) follows(machine string) bool {
 	return machine == j.owner || m != nil && m.shown > 0 && m.shown+60 >= j.newest
 }
 
-// silent returns the machines that did not report a lost tick. They run since before forget, and
-// knew a tick that is not in the history of head.
+// silent returns the machines that had a lost tick and did not report the loss. A lost tick is not
+// in the history of head. Only machines that have run since before forget are returned.
 func (j *judge) silent(head uint64) (owners, followers []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -314,9 +313,9 @@ func (j *judge) silent(head uint64) (owners, followers []string) {
 	return owners, followers
 }
 
-// verdict compares the confirmed and the shown ticks with the history that ends at head. All
-// confirmed ticks up to upto must be in it. It returns how many confirmed ticks the engine lost.
-// That is 0 unless forget was called.
+// verdict compares the confirmed and the shown ticks with the history that ends at head. The
+// history must have all confirmed ticks up to upto. verdict returns how many confirmed ticks the
+// engine lost, which is 0 unless forget was called.
 func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	owners, followers := j.silent(head)
 	j.mu.Lock()
@@ -340,7 +339,8 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	for sum, machine := range j.shown {
 		made, known := j.commits[sum]
 		if !known || made.tick > uint64(len(history)) {
-			continue // The owner's line was not read yet, or the history ends before.
+			// The judge has not read the owner's line yet, or the history ends before this tick.
+			continue
 		}
 		if history[made.tick] != sum {
 			j.violate("%s showed tick %d with another sum than the history has", machine, made.tick)
@@ -350,8 +350,8 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	return forgotten
 }
 
-// pardon counts the ticks that were confirmed before forget and are not in the history. It no
-// longer demands them.
+// pardon counts the ticks that were confirmed before forget and are not in the history. After
+// pardon, the judge no longer demands these ticks.
 func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (forgotten int) {
 	for tick, sum := range j.before {
 		if history[tick] != sum {
@@ -390,7 +390,7 @@ func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (f
 	return forgotten
 }
 
-// takeViolations returns the violations since its last call.
+// takeViolations returns the violations since the last call of takeViolations.
 func (j *judge) takeViolations() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -29,13 +29,15 @@ import (
 )
 
 // Environment variables of the processes of TestFailover. A process begins when it can read a line
-// from standard input. Further lines are orders. The process ends when its standard input ends.
+// from standard input. Each further line is an order. The process ends when its standard input
+// ends.
 const (
 	asRole    = "NATSLOG_ROLE" // "machine" or "reader".
 	asName    = "NATSLOG_NAME"
 	asDir     = "NATSLOG_DIR"
 	asServers = "NATSLOG_SERVERS" // URLs, separated by commas.
-	asVersion = "NATSLOG_VERSION" // "older" for the older program. Otherwise the current one.
+	// "older" for the older program; any other value is the current program.
+	asVersion = "NATSLOG_VERSION"
 )
 
 // The orders that a machine accepts.
@@ -45,7 +47,7 @@ const (
 	// The machine follows a log that lost entries; see replica.Options.Forget.
 	orderForget = "forget"
 	orderRebase = "rebase" // The owner sends all files again.
-	orderClaim  = "claim"  // The machine claims, although the owner is not silent.
+	orderClaim  = "claim"  // The machine claims, although the owner still appends entries.
 )
 
 func TestMain(m *testing.M) {
@@ -103,8 +105,8 @@ func newChain() *chain {
 	return &chain{w, ecs.MustRegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"})}
 }
 
-// A machine follows, claims when the owner is silent, and makes ticks as long as it owns the world.
-// A reader is a machine that only follows.
+// A machine follows, claims when the owner is silent, and makes ticks while it owns the world. A
+// reader is a machine that only follows.
 type machine struct {
 	name   string
 	log    replica.Log
@@ -151,7 +153,7 @@ func (p *machine) obey(order string) {
 	}
 }
 
-// play follows, owns and loses the world, again and again.
+// play follows, owns and loses the world repeatedly.
 func (p *machine) play() {
 	for {
 		if err := p.turn(); err != nil {
@@ -224,7 +226,7 @@ func (c *chain) show(f *replica.Follower, shown **persist.Follower) (err error) 
 	return err
 }
 
-// standBy shows the world until its owner was silent for a while, and then claims the world.
+// standBy shows the world until the owner was silent for a while, and then claims the world.
 func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, shown *persist.Follower, err error) {
 	tried, trouble := time.Now(), ""
 	patience := 300*time.Millisecond + rand.N(200*time.Millisecond)
@@ -248,11 +250,12 @@ func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, show
 			continue
 		}
 		say("claims", "overdue", f.Overdue(), "last entry", time.Since(f.Fresh()), "position", f.Position())
-		// Longer than a claim retries if the log lost entries.
+		// This is longer than the time for which a claim retries after lost entries.
 		ctx, done := context.WithTimeout(background, 20*time.Second)
 		o, err := f.Claim(ctx)
 		done()
-		if ordered && !errors.Is(err, replica.ErrTaken) { // A live owner often appends first.
+		// A live owner often appends its entry before the claim.
+		if ordered && !errors.Is(err, replica.ErrTaken) {
 			p.claim.Store(false)
 		}
 		if err == nil {
@@ -310,8 +313,8 @@ func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error
 	return errors.Join(o.Err(), err)
 }
 
-// tend reports why nothing is confirmed, and calls Rebase when ordered to, until the owner has lost
-// the world. One owner in two also calls Rebase every two seconds.
+// tend reports why no tick is confirmed, and calls Rebase when ordered, until the owner has lost
+// the world. Every second owner also calls Rebase every two seconds.
 func (p *machine) tend(o *replica.Owner) {
 	often := rand.N(2) == 0
 	reason := ""
@@ -336,7 +339,7 @@ func (p *machine) tend(o *replica.Owner) {
 	}
 }
 
-// watch follows for one or two seconds at a time, and shows the ticks of the log.
+// watch follows repeatedly, for one or two seconds each time, and shows the ticks of the log.
 func (p *machine) watch() {
 	for {
 		f, err := p.follow()
@@ -364,7 +367,8 @@ func (p *machine) watch() {
 	}
 }
 
-// chained returns the sum of a tick, which covers all ticks before it and the owner of the tick.
+// chained returns the sum of a tick, which depends on all ticks before it and on the owner of the
+// tick.
 func chained(before, tick uint64, name string, term uint64) uint64 {
 	b := binary.LittleEndian.AppendUint64([]byte(name), before)
 	b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, tick), term)

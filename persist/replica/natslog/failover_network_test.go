@@ -13,9 +13,9 @@ import (
 )
 
 // A network connects processes, each of which has its own network namespace. The process that
-// creates the network has one too, so nothing is left when it ends. A network needs root, and the
-// commands ip and nsenter. Without them, the processes use the loopback address, and there are no
-// partitions.
+// creates the network also has its own namespace, so all links disappear when it ends. A network
+// needs root, and the commands ip and nsenter. Without these, the processes use the loopback
+// address, and there are no partitions.
 type network struct {
 	t     testing.TB
 	none  bool
@@ -51,7 +51,7 @@ func (n *network) addr(i int) string {
 	return fmt.Sprintf("10.77.0.%d", i)
 }
 
-// join gives an address to a process.
+// join connects a process to the network, with the given address.
 func (n *network) join(pid int, addr string) {
 	n.t.Helper()
 	if n.none {
@@ -69,8 +69,8 @@ func (n *network) join(pid int, addr string) {
 	n.links[addr] = here
 }
 
-// part cuts some processes off from the others. They still reach each other. heal ends the
-// partition.
+// part cuts some processes off from the other processes. The parted processes still reach each
+// other. heal ends the partition.
 func (n *network) part(nodes ...*node) { n.move(apart, nodes) }
 func (n *network) heal(nodes ...*node) { n.move(together, nodes) }
 
@@ -97,7 +97,7 @@ func (n *network) process() *syscall.SysProcAttr {
 	return a
 }
 
-// namespaces reports whether networks can be created here.
+// namespaces reports whether this process can create a network.
 func namespaces() bool {
 	for _, name := range []string{"ip", "nsenter", "true"} {
 		if _, err := exec.LookPath(name); err != nil {

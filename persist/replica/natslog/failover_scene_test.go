@@ -50,8 +50,8 @@ type scene struct {
 	client   int // The client port of all servers.
 	js       jetstream.JetStream
 	table    map[string]*tally
-	fresh    []time.Duration // How long new followers took until they were ready.
-	// The number of servers that got an empty store because they did not recover by themselves.
+	fresh    []time.Duration // The time that each new follower needed until it was ready.
+	// The number of servers that got an empty store because they did not catch up by themselves.
 	renewed int
 	excused int // The number of late followers for which a machine reported a reason.
 	bits    int // The number of flipped bits.
@@ -67,7 +67,7 @@ type tally struct {
 func newScene(t *testing.T, net *network, rng *rand.Rand) *scene {
 	s := &scene{t: t, rng: rng, net: net, judge: newJudge(), table: map[string]*tally{}, begun: time.Now()}
 	dir := t.TempDir()
-	// Keeps the files, to search for a fault by hand.
+	// NATSLOG_KEEP names a directory in which the files remain after the test.
 	if keep := os.Getenv("NATSLOG_KEEP"); keep != "" {
 		var err error
 		dir, err = os.MkdirTemp(keep, "failover")
@@ -182,7 +182,7 @@ func (s *scene) kill(n *node) {
 	s.judge.killed(n.name)
 }
 
-// stop suspends processes, which keep their connections. resume continues them.
+// stop suspends processes. Their connections remain open. resume continues the processes.
 func (s *scene) stop(nodes ...*node) {
 	for _, n := range nodes {
 		require.NoError(s.t, n.cmd.Process.Signal(syscall.SIGSTOP))
@@ -251,7 +251,7 @@ func (s *scene) leader() *node {
 	return s.named(info.Cluster.Leader)
 }
 
-// named returns the process with a name, or nil if there is none.
+// named returns the process with a name, or nil if no process has it.
 func (s *scene) named(name string) *node {
 	for _, n := range slices.Concat(s.servers, s.machines) {
 		if n.name == name {
@@ -276,13 +276,14 @@ func (s *scene) lead(n *node) {
 	})
 }
 
-// owner returns the machine that owns the world, and its term.
+// owner returns the machine that owns the world, and the number of its term.
 func (s *scene) owner() (*node, int) {
 	name, term := s.judge.ownership()
 	return s.named(name), term
 }
 
-// confirms waits until a tick is confirmed after a moment, in a later term than the given one.
+// confirms waits until a tick is confirmed after a point in time, in a later term than the given
+// one.
 func (s *scene) confirms(after time.Time, term int) {
 	s.t.Helper()
 	s.until("a tick that is confirmed", func() bool { return s.judge.confirmedSince(after, term) })
@@ -296,8 +297,8 @@ func (s *scene) whole() {
 
 func (s *scene) isWhole() bool { return s.leader() != nil && s.behind() == nil }
 
-// behind returns a server that does not have all messages of the stream. It returns nil if there is
-// none, or if the stream has no leader.
+// behind returns a server that does not have all messages of the stream. It returns nil if every
+// server has them, or if the stream has no leader.
 func (s *scene) behind() *node {
 	info := s.stream()
 	if info == nil || s.named(info.Cluster.Leader) == nil {
@@ -314,7 +315,7 @@ func (s *scene) behind() *node {
 	return nil
 }
 
-// round makes a fault, and lets the judge compare the lines with the log.
+// round makes a fault, and the judge then compares the lines of the machines with the log.
 func (s *scene) round(i int, k kind) {
 	s.whole()
 	time.Sleep(s.between(300*time.Millisecond, 800*time.Millisecond))
@@ -352,8 +353,8 @@ func (s *scene) demand() {
 	}
 }
 
-// freshLimit is how long a new follower may take, unless a machine reports why nothing is
-// confirmed.
+// freshLimit is the time limit for a new follower to be ready. A longer time is accepted if a
+// machine reports why no tick is confirmed.
 const freshLimit = 10 * time.Second
 
 // examineBy reads the log through one server with a new follower. If the follower is late, a

@@ -30,7 +30,7 @@ func buildServer(t testing.TB) string {
 	return path
 }
 
-// serverConfig is the configuration of one server. The lines before the accounts are those of
+// serverConfig is the configuration of one server. The lines before the accounts are also in
 // docs/REPLICATION.md.
 const serverConfig = `
 	server_name: %s
@@ -53,7 +53,8 @@ func writeConfig(t testing.TB, n *node, client, route int, addrs []string) strin
 	return path
 }
 
-// serverCommand returns the command of a server that starts once it can read a line.
+// serverCommand returns the command of a server. The process waits for a line on standard input and
+// then starts the server.
 func serverCommand(config string) *exec.Cmd {
 	return exec.Command("sh", "-c", `read go && exec "$0" -c "$1"`, os.Getenv(withServer), config)
 }
@@ -68,7 +69,7 @@ func checkServers(t testing.TB, servers string) {
 	require.NoError(t, natslog.CheckServers(ctx, system))
 }
 
-// messageBlocks returns the files of a server with the messages of the stream.
+// messageBlocks returns the files of a server that have the messages of the stream.
 func messageBlocks(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, "store", "jetstream", "*", "streams", "WORLDS", "msgs", "*.blk"))
 }
@@ -117,8 +118,8 @@ func flipBit(path string, at int64, bit int) error {
 	return err
 }
 
-// replaceDir replaces a directory by a copy of another one. If the other one does not exist, it
-// removes the directory.
+// replaceDir replaces a directory by a copy of the directory from. If from does not exist,
+// replaceDir only removes the directory.
 func replaceDir(dir, from string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

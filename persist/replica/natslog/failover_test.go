@@ -27,7 +27,8 @@ const (
 )
 
 // TestFailover runs three servers and three machines as processes, and makes faults. After each
-// fault, it judges the lines of the machines. See kinds for the faults, and judge for the demands.
+// fault, a judge checks the lines of the machines. See kinds for the faults, and judge for the
+// demands.
 func TestFailover(t *testing.T) {
 	if *faults == 0 {
 		t.Skip("no faults: see make failover")

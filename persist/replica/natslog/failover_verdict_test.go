@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 		name   string
 		said   func(*judge)
 		head   uint64
-		broken string // A part of the text of the violation. Empty if there must be none.
+		broken string // A substring of the violation. Empty if no violation is expected.
 	}{
 		{"all confirmed ticks are in the history", func(j *judge) { ticks(j, "a", "confirmed", 1, 5) }, 105, ""},
 		{"a lost tick", func(j *judge) { ticks(j, "a", "confirmed", 1, 5) }, 104, "tick 5 was confirmed and is not in the history"},

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// A post is a machine that owns the world of the benchmark, or an up-to-date standby.
+// A post is a machine of the benchmark. It owns the world, or is an up-to-date standby.
 type post struct {
 	name  string
 	log   replica.Log
@@ -27,7 +27,7 @@ type post struct {
 	shown    *persist.Follower
 	owner    *replica.Owner
 	store    *persist.Store
-	known    chan time.Time // When a tick was confirmed.
+	known    chan time.Time // Receives the time at which a tick was confirmed.
 }
 
 func newPost(b *testing.B, name string, log replica.Log) *post {
@@ -48,7 +48,7 @@ func (p *post) fresh() {
 	p.places = ecs.MustRegister(p.world, ecs.Component[place]{Name: "place"})
 }
 
-// found creates the world.
+// found creates the world and its first tick.
 func (p *post) found(b *testing.B, entities int) {
 	var err error
 	p.fresh()
@@ -64,7 +64,7 @@ func (p *post) found(b *testing.B, entities int) {
 	require.NoError(b, p.store.Sync(background))
 }
 
-// standBy follows the world.
+// standBy makes the machine follow the world.
 func (p *post) standBy(b *testing.B) {
 	var err error
 	p.fresh()
@@ -87,8 +87,8 @@ func (p *post) move(b *testing.B, i int) {
 
 // BenchmarkBudgetHandover measures how long a world has no tick during a handover to a warm
 // standby. The world has 100,000 rows, of which 1,000 are written in each of 60 ticks a second. The
-// time runs from the last Commit of the old owner to the first confirmed tick of the new one. The
-// new owner claims when it is offered the world.
+// measured time is from the last Commit of the old owner to the first confirmed tick of the new
+// owner. The new owner claims when the old owner offers the world.
 func BenchmarkBudgetHandover(b *testing.B) {
 	logs := map[string]func(b *testing.B) func(name string) replica.Log{
 		"memory": func(*testing.B) func(string) replica.Log {

@@ -24,18 +24,19 @@ type engine struct {
 	js      jetstream.JetStream
 	conn    *connection
 	stream  string
-	subject string // The subject of the world. Empty if the engine is for the whole stream.
+	subject string // The subject of the world. Empty if the engine represents the whole stream.
 }
 
 func engineOf(js jetstream.JetStream, stream string) engine {
 	return engine{js: js, conn: connectionOf(js.Conn()), stream: stream}
 }
 
-// Open returns the log of a world, which need not have entries yet. It checks the settings of the
+// Open returns the log of a world, which need not have entries yet. Open checks the settings of the
 // stream.
 //
-// Errors: [ErrSettings] if the stream may lose acknowledged entries; [jetstream.ErrStreamNotFound];
-// an error if the name of the world has other characters than letters, digits, - and _.
+// Open returns [ErrSettings] if the stream may lose acknowledged entries, and
+// [jetstream.ErrStreamNotFound] if it does not exist. The name of a world may have letters, digits,
+// - and _ only.
 func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o Options) (*Log, error) {
 	if !plain(world) {
 		return nil, fmt.Errorf("natslog: a world has a name of letters, digits, - and _, not %q", world)
@@ -45,8 +46,8 @@ func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o O
 	return l, l.check(ctx, o)
 }
 
-// Append implements [replica.Log]. It costs a message of the size of the entry, and a sync on more
-// than half of the servers.
+// Append implements [replica.Log]. The cost is a message with the entry, and a sync on more than
+// half of the servers.
 func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) (at replica.Position, err error) {
 	if len(entry) > replica.MaxEntry {
 		return 0, fmt.Errorf("natslog: an entry of %d bytes, more than %d", len(entry), replica.MaxEntry)
@@ -61,7 +62,7 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		switch {
-		case err == nil: // Also if the server already had the message.
+		case err == nil: // This case includes a server that already had the message.
 			at = replica.Position(ack.Sequence)
 			return nil
 		case hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence):
@@ -86,8 +87,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	return at, err
 }
 
-// mine returns the position of the first entry after a position, if it is the message with the ID.
-// Otherwise it returns [replica.ErrTaken].
+// mine returns the position of the first entry after a position, if that entry is the message with
+// the ID. Otherwise it returns [replica.ErrTaken].
 func (l *Log) mine(ctx context.Context, after replica.Position, id string) (replica.Position, error) {
 	m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 	switch {
@@ -115,15 +116,17 @@ func header(m *message, key string) string {
 	return h.Get(key)
 }
 
-// A request asks for the last message of a subject, or for its first message from a sequence on.
+// A request asks for the last message of a subject, or for the subject's first message from a
+// sequence on.
 type request struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	NextFor string `json:"next_by_subj,omitempty"`
 	LastFor string `json:"last_by_subj,omitempty"`
 }
 
-// get requests a message from the leader of the stream. It returns nil if there is no such message.
-// Other servers, which answer direct requests, may not have the newest messages yet.
+// get requests a message from the leader of the stream. It returns nil if the stream has no such
+// message. get avoids the servers that answer direct requests, because these may not have the
+// newest messages yet.
 func (l *Log) get(ctx context.Context, r request) (*message, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -160,7 +163,7 @@ func (e *engine) api(name string) string {
 	return jetstream.DefaultAPIPrefix + name
 }
 
-// Next implements [replica.Log]. It costs a request to the leader of the stream.
+// Next implements [replica.Log]. The cost is one request to the leader of the stream.
 func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry, err error) {
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
@@ -172,8 +175,8 @@ func (l *Log) Next(ctx context.Context, after replica.Position) (e replica.Entry
 	return e, err
 }
 
-// Bounds implements [replica.Log]. It costs two requests to the leader of the stream, which sends
-// two entries.
+// Bounds implements [replica.Log]. The cost is two requests to the leader of the stream, which
+// sends two entries.
 func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err error) {
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		m, err := l.get(ctx, request{LastFor: l.subject})
@@ -190,7 +193,8 @@ func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err err
 	return first, last, err
 }
 
-// Trim implements [replica.Log]. The last entry always stays, because it marks the end of the log.
+// Trim implements [replica.Log]. The last entry always remains, because it marks the end of the
+// log.
 func (l *Log) Trim(ctx context.Context, before replica.Position) error {
 	_, last, err := l.Bounds(ctx)
 	if before = min(before, last); err != nil || before <= 1 {

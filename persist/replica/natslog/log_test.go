@@ -33,7 +33,7 @@ func TestLog_Run(t *testing.T) {
 	}
 }
 
-// add appends an entry to a log that has no other writer. Servers may need longer to elect a leader
+// add appends an entry to a log that has no other writer. An election of a leader may take longer
 // than Append waits. So add sends the entry again, like an owner, until the log has it.
 func add(t testing.TB, log replica.Log, after replica.Position, text string) replica.Position {
 	t.Helper()
@@ -68,7 +68,8 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 
 func TestAppend_LostAnswer(t *testing.T) {
 	t.Parallel()
-	// A single server sees that the subject has a newer message. Three servers still know the ID.
+	// A single server refuses the second message, because the subject has a newer one. Three
+	// servers still have the ID.
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)
@@ -97,14 +98,14 @@ func TestAppend_LostAnswer(t *testing.T) {
 			require.Equal(t, last, <-got)
 			require.NoError(t, <-errs)
 
-			// Append must not take the entry of another writer for its own.
+			// Append must not return the position of another writer's entry.
 			p.silence()
 			go func() {
 				next, err := log.Append(background, at, []byte("c"))
 				got <- next
 				errs <- err
 			}()
-			// Whether the entry arrives or not, the position is taken.
+			// Even if the entry does not arrive, its position is taken.
 			time.Sleep(50 * time.Millisecond)
 			p.cut()
 			assert.Zero(t, <-got)
@@ -160,8 +161,8 @@ func TestLog_ServersRestart(t *testing.T) {
 	assert.Equal(t, want, texts(t, reader, 0, at))
 }
 
-// A reader on a server whose copy of the stream no longer grows moves to another server, and not
-// before.
+// A reader on a server whose copy of the stream no longer grows moves to another server. While the
+// copy is complete, the reader stays.
 func TestEntries_ServerStandsStill(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -183,7 +184,7 @@ func TestEntries_ServerStandsStill(t *testing.T) {
 		if all = append(all, string(e.Data)); len(all) == 2 {
 			break
 		}
-		// For this time, the leader has no newer entry, so the reader must stay.
+		// During this time, the leader has no newer entry, so the reader must not move.
 		time.AfterFunc(7*time.Second, func() {
 			assert.EqualValues(t, 1, still.consumers.Load())
 			add(t, owner, at, "b")
@@ -215,7 +216,7 @@ func (c stillConsumer) Messages(o ...jetstream.PullMessagesOpt) (jetstream.Messa
 
 type stillMessages struct{ jetstream.MessagesContext }
 
-// Next drops all messages, and returns errors only.
+// Next drops all messages, and returns only errors.
 func (m stillMessages) Next(o ...jetstream.NextOpt) (jetstream.Msg, error) {
 	for {
 		if _, err := m.MessagesContext.Next(o...); err != nil {
@@ -252,7 +253,7 @@ func TestLog_WorldsAreSeparate(t *testing.T) {
 		for i := begin - 1; i < entries; i++ {
 			want = append(want, fmt.Sprintf("%d of %d", i, w))
 		}
-		// The server that answers may lag behind the one that trimmed.
+		// The server that answers may be behind the server that trimmed.
 		c.until(func() bool { return slices.Equal(want, texts(t, log, 0, last)) }, "what is read is not what is kept")
 	}
 

@@ -25,8 +25,8 @@ func (e *operatorError) Error() string { return fmt.Sprintf("natslog: %s: %v", e
 // Unwrap returns [replica.ErrOperator] and the cause.
 func (e *operatorError) Unwrap() []error { return []error{replica.ErrOperator, e.cause} }
 
-// Error codes of servers that stay until an operator acts. nats.go has no names for these codes of
-// nats-server.
+// Error codes of servers that persist until an operator acts. nats.go has no names for these codes
+// of nats-server.
 const (
 	codeAccountFull  = 10002
 	codeServersFull  = 10023
@@ -40,8 +40,8 @@ const (
 	codeOfflineSince = 10194
 )
 
-// A remedy says what helps against an error code. If mayPass is set, the error is final only after
-// the time patience.
+// A remedy says how an operator can resolve an error code. If mayPass is set, the error is final
+// only after the time patience.
 type remedy struct {
 	text    string
 	mayPass bool
@@ -84,9 +84,9 @@ func remedyOf(err error) (r remedy, ok bool) {
 	return r, false
 }
 
-// explain returns err, and whether it is lasting. If only an operator can help, it returns an
-// [operatorError]. last is the error of the connection before the attempt. A newer error of the
-// connection may tell why no server answered.
+// explain returns err, and whether err is permanent. If only an operator can resolve it, explain
+// returns an [operatorError]. last is the connection's error from before the attempt. A newer error
+// of the connection may explain why no server answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
 		return err, true
@@ -117,18 +117,18 @@ func (e *engine) explain(err, last error) (explained error, stays bool) {
 // join joins two errors in one line of text.
 func join(err, more error) error { return fmt.Errorf("%w: %w", err, more) }
 
-// closed reports whether an error is that of a closed connection.
+// closed reports whether an error reports a closed connection.
 func closed(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrConnectionClosed)
 }
 
-// refusal returns what to do against the error of a failed connection. For other errors it returns
-// otherwise.
+// refusal returns advice on how to resolve the error of a failed connection. For other errors it
+// returns otherwise.
 func refusal(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
 	}
-	text := strings.ToLower(err.Error()) // The errors of nats.go for this are of several types.
+	text := strings.ToLower(err.Error()) // nats.go reports these errors in several types.
 	for _, refused := range []string{"authorization violation", "authentication expired", "authentication revoked"} {
 		if strings.Contains(text, refused) {
 			return "renew the credentials of the login"
@@ -144,8 +144,7 @@ func refusal(err error, otherwise string) string {
 	return otherwise
 }
 
-// concerns reports whether the text of a permission violation names a request that the log
-// requires.
+// concerns reports whether the text of a permission violation names a request that the log needs.
 func (e *engine) concerns(violation string) bool {
 	_, subject, _ := strings.Cut(violation, `"`)
 	subject, _, _ = strings.Cut(subject, `"`)

@@ -32,7 +32,7 @@ func logsOf(t testing.TB, c *cluster, nc *nats.Conn) *natslog.Log {
 	return openOne(t, js, "WORLDS")
 }
 
-// becomesOperator appends and reads until both errors are of the class Operator.
+// becomesOperator appends and reads until both calls return errors of the class Operator.
 func becomesOperator(t testing.TB, c *cluster, log *natslog.Log, at replica.Position, words ...string) {
 	t.Helper()
 	var err error
@@ -118,7 +118,7 @@ func TestErrOperator_CredentialsExpired(t *testing.T) {
 	}
 }
 
-// At a reconnect, the certificate of the server has expired.
+// When the client reconnects, the certificate of the server has expired.
 func TestErrOperator_CertificateExpired(t *testing.T) {
 	t.Parallel()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -22,7 +22,7 @@ func openOne(t testing.TB, js jetstream.JetStream, stream string) *natslog.Log {
 	return log
 }
 
-// firstError reads a log until an error.
+// firstError reads a log until the first error.
 func firstError(ctx context.Context, log replica.Log, after replica.Position) (err error) {
 	for _, err = range log.Entries(ctx, after) {
 		if err != nil {
@@ -32,7 +32,7 @@ func firstError(ctx context.Context, log replica.Log, after replica.Position) (e
 	return err
 }
 
-// isOperator checks the class of an error, and that its text contains some words.
+// isOperator checks that an error has the class Operator, and that its text contains some words.
 func isOperator(t testing.TB, err error, words ...string) {
 	t.Helper()
 	require.ErrorIs(t, err, replica.ErrOperator)
@@ -96,7 +96,7 @@ func TestErrOperator_Streams(t *testing.T) {
 	}
 }
 
-// Servers do not answer a request that a login may not make. The error names the missing right.
+// Servers do not answer a request that a login may not make, but the error names the missing right.
 func TestErrOperator_NoPermission(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -135,7 +135,7 @@ func TestFollower_PermissionReturns(t *testing.T) {
 		require.NoError(t, c.servers[0].ReloadOptions(o))
 	}
 	reload(strings.Replace(logins, `"$JS.API.CONSUMER.MSG.NEXT.WORLDS.*"`, `"none"`, 1))
-	// Requests from before the reload are still answered.
+	// The connection still gets answers to requests from before the reload, so end it.
 	require.NoError(t, nc.ForceReconnect())
 	c.until(func() bool { _, err := reader.Stuck(); return replica.ClassOf(err) == replica.Operator }, "the follower does not say what it lacks")
 	g.play(t, store, 1)
@@ -150,7 +150,7 @@ func TestFollower_PermissionReturns(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// The owner of a full stream confirms the waiting ticks as soon as the stream has room again.
+// The owner of a full stream confirms the waiting ticks when the stream has room again.
 func TestOwner_StreamFull(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)

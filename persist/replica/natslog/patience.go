@@ -18,22 +18,24 @@ const (
 	answer   = 2 * time.Second        // How long a call waits for one answer.
 	shortest = 10 * time.Millisecond  // The shortest pause between two tries.
 	longest  = 250 * time.Millisecond // The longest pause between two tries.
-	silence  = time.Second            // Silence after which a reader asks another server.
-	// Silence after which a reader asks whether there are newer entries.
+	// Length of a silence after which a reader retries or asks another server.
+	silence = time.Second
+	// Length of a silence after which a reader asks the leader for newer entries.
 	stillness = 3 * time.Second
-	// Time without an answer of a leader, after which the connection moves to another server.
+	// Time without a leader's answer after which the connection moves to another server.
 	unheard = 2 * stillness
 	ahead   = 2 << 20 // Bytes of entries that are read ahead.
 	queued  = 64      // Messages of a consumer that are read ahead.
 )
 
-// patiently repeats try until it succeeds, until it fails with a lasting error, or for the time
-// patience. If the connected server passes on no answers, the connection moves to another server.
+// patiently repeats try until it succeeds, or fails with a permanent error, or the time patience
+// has passed. If no answer arrives through the connected server, the connection moves to another
+// server.
 func (e *engine) patiently(ctx context.Context, try func(context.Context) error) error {
 	long, done := context.WithTimeout(ctx, patience)
 	defer done()
 	begun := time.Now()
-	var known error // The last error of an attempt that needs an operator.
+	var known error // The last error that an operator must resolve.
 	for wait := shortest; ; wait = min(2*wait, longest) {
 		last := e.js.Conn().LastError()
 		once, answered := context.WithTimeout(long, answer)
@@ -76,15 +78,15 @@ const (
 	codeUnderWay = jetstream.JSErrCodeStreamWrongLastSequenceConstant
 )
 
-// refused reports whether the message was certainly not stored: a server refused it, or no server
-// got it.
+// refused reports whether the message was certainly not stored, because a server refused it or no
+// server got it.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode != codeSameID || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
 }
 
-// decided reports whether err, which may be nil, is the answer of a leader.
+// decided reports whether err is the answer of a leader. err may be nil.
 func decided(err error) bool {
 	return err == nil || errors.Is(err, replica.ErrTaken) || errors.As(err, new(*jetstream.APIError)) && !passing(err)
 }

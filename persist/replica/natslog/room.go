@@ -5,8 +5,8 @@ import (
 )
 
 // Room implements [replica.BoundedLog]. It returns the room up to the limit of the stream
-// (--max-bytes). It ignores limits of the account and of the servers' disks. It costs a request for
-// the state of the stream.
+// (--max-bytes). It ignores limits of the account and of the servers' disks. The cost is a request
+// for the state of the stream.
 func (l *Log) Room(ctx context.Context) (bytes int64, err error) {
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, l.stream)

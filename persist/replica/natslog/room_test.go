@@ -24,8 +24,8 @@ func limit(t *testing.T, js jetstream.JetStream, bytes int64) {
 	require.NoError(t, err)
 }
 
-// An owner keeps a stream with a limit short. If it cannot, it reports that, and continues when the
-// limit is raised.
+// An owner trims a stream with a limit before it is full. If it cannot trim, it reports that, and
+// continues when the limit is raised.
 func TestRoom_StreamWithLimit(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
@@ -38,7 +38,7 @@ func TestRoom_StreamWithLimit(t *testing.T) {
 	limit(t, js, 24<<20)
 	g, o, store := own(t, follow(t, log, replica.Options{}))
 	g.play(t, store, 1)
-	for range 40 { // MiB, more than the stream has room for.
+	for range 40 { // 40 MiB, more than the stream has room for.
 		f, err := o.Files().Create("snapshots/big.tmp")
 		require.NoError(t, err)
 		_, err = f.WriteAt(make([]byte, 1<<20), 0)
@@ -54,7 +54,7 @@ func TestRoom_StreamWithLimit(t *testing.T) {
 	limit(t, js, 1<<20)
 	require.Eventually(t, func() bool {
 		g.score.Set(g.score.Get() + 1)
-		_ = store.Commit() // At some time, Commit fails.
+		_ = store.Commit() // After some calls, Commit fails.
 		_, err := o.Stuck()
 		return replica.ClassOf(err) == replica.Operator
 	}, time.Minute, 5*time.Millisecond)

@@ -15,14 +15,14 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// ErrSettings reports settings of a stream or of servers with which acknowledged entries may be
-// lost. Its text lists all wrong settings, and how to correct them.
+// ErrSettings reports settings of a stream or of servers because of which acknowledged entries may
+// be lost. Its text lists all wrong settings, and how to correct them.
 var ErrSettings = errors.New("natslog: the engine is not set to keep what it acknowledges")
 
 // Options are requirements on a stream. The zero Options are useful.
 type Options struct {
-	// Replicas is the least number of servers that keep each entry. Ticks are confirmed while more
-	// than half of them run. Default: 3.
+	// Replicas is the minimum number of servers that store each entry. Ticks are confirmed while
+	// more than half of these servers run. Default: 3.
 	Replicas int
 }
 
@@ -33,16 +33,16 @@ func (o Options) replicas() int {
 	return o.Replicas
 }
 
-// version is the oldest server version that is known to keep the promises of a log.
+// version is the oldest server version that has been tested to keep the promises of a log.
 const version = "2.15.0"
 
-// consumers is the number of consumers that Create allows, one for each follower. The default of
-// the servers is 1,000.
+// consumers is the maximum number of consumers, and so of followers, in streams that Create
+// creates. The default of the servers is 1,000.
 const consumers = 100_000
 
 // Create creates a stream for worlds, with the subjects NAME.>. It does nothing if the stream
 // exists with settings that [Open] accepts. It returns [jetstream.ErrStreamNameAlreadyInUse] if the
-// stream exists with other settings. Other errors are those of the servers.
+// stream exists with other settings. It also returns errors of the servers.
 func Create(ctx context.Context, js jetstream.JetStream, stream string, o Options) error {
 	e := engineOf(js, stream)
 	limit := consumers
@@ -53,12 +53,12 @@ func Create(ctx context.Context, js jetstream.JetStream, stream string, o Option
 		})
 		switch {
 		case hasCode(err, jetstream.JSErrCodeMaximumConsumersLimit) && limit == consumers:
-			limit = -1 // The account has a lower limit, which then holds.
-			// The error has only the text of err: wrapping err would end the retries.
+			limit = -1 // The account has a lower limit, so let the account limit the consumers.
+			// The error includes only the text of err, because wrapping err would end the retries.
 			return fmt.Errorf("%w: %s", nats.ErrTimeout, err.Error())
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 			if s, err := js.Stream(ctx, stream); err == nil && len(faults(&s.CachedInfo().Config, o.replicas(), stream+".>")) == 0 {
-				return nil // An older Create made the stream.
+				return nil // An older Create created the stream.
 			}
 		}
 		return err
@@ -88,7 +88,7 @@ func (l *Log) check(ctx context.Context, o Options) error {
 	return settings("stream "+l.stream, wrong)
 }
 
-// settings returns the faults as an error, or nil if there are none.
+// settings returns the faults as an error, or nil if the list is empty.
 func settings(what string, wrong []string) error {
 	if len(wrong) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func settings(what string, wrong []string) error {
 	return &operatorError{what + ": " + strings.Join(wrong, "; "), ErrSettings}
 }
 
-// faults returns the faults in the settings of a stream.
+// faults returns the wrong settings of a stream.
 func faults(c *jetstream.StreamConfig, replicas int, subjects string) (wrong []string) {
 	for _, fault := range []struct {
 		is   bool
@@ -128,7 +128,7 @@ func faults(c *jetstream.StreamConfig, replicas int, subjects string) (wrong []s
 // headers is an upper bound of the size of the headers of a message.
 const headers = 1 << 10
 
-// older reports whether a server version is too old, or missing.
+// older reports whether a server version is too old or empty.
 func older(v string) bool {
 	v, _, _ = strings.Cut(v, "-")
 	was, want := strings.Split(v, "."), strings.Split(version, ".")
@@ -151,9 +151,9 @@ func plain(name string) bool {
 }
 
 // CheckServers asks every server for its version, and whether it syncs each message before it
-// acknowledges it. Only a connection of the system account gets answers. It returns [ErrSettings]
-// for wrong settings, and the error of ctx if no server answers. A server that is down is not
-// noticed. The call waits half a second for the last answer.
+// acknowledges the message. Only a connection of the system account gets answers. It returns
+// [ErrSettings] for wrong settings, and the error of ctx if no server answers. It does not detect a
+// server that is down. It returns when no answer has arrived for half a second.
 func CheckServers(ctx context.Context, system *nats.Conn) error {
 	inbox := system.NewInbox()
 	answers, err := system.SubscribeSync(inbox)
@@ -186,7 +186,7 @@ func CheckServers(ctx context.Context, system *nats.Conn) error {
 	}
 }
 
-// serverFault returns the faults in the settings of a server, according to its answer.
+// serverFault returns the wrong settings of a server, according to its answer.
 func serverFault(b []byte) (wrong []string, err error) {
 	var said struct {
 		Server struct {

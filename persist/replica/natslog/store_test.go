@@ -117,7 +117,7 @@ func TestFollow_LoginMayOnlyRead(t *testing.T) {
 	assert.Equal(t, [2]replica.Position{at, at}, [2]replica.Position{first, last})
 }
 
-// A follower reports that no server answers, and continues when one does.
+// A follower reports that no server answers, and continues when a server answers.
 func TestFollower_ServersDown(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
@@ -169,8 +169,8 @@ func TestFollower_StreamMadeAgain(t *testing.T) {
 		return replica.ClassOf(err) == replica.Operator && replica.ClassOf(owners) == replica.Operator
 	}, time.Minute, 20*time.Millisecond)
 
-	// The first owner may find the new stream before the second claims it, and append its entries
-	// again: the stream is then the same log. In this case the stream is made once more.
+	// The first owner may find the new stream before the second owner claims it, and append its
+	// entries again. In that case, the stream is the same log, so the test creates it once more.
 	var p *replica.Owner
 	for p == nil {
 		c.create("WORLDS", 1)
@@ -189,7 +189,8 @@ func TestFollower_StreamMadeAgain(t *testing.T) {
 	for p.Position() < o.Position()+5 {
 		h.play(t, other, 1)
 	}
-	require.NoError(t, p.Rebase(background)) // Trims the entries at the positions that f knows.
+	// Rebase trims the entries at the positions that f has read.
+	require.NoError(t, p.Rebase(background))
 	require.Eventually(t, func() bool { return replica.ClassOf(f.Err()) == replica.Operator }, time.Minute, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return errors.Is(o.Err(), persist.ErrLost) }, time.Minute, 20*time.Millisecond)
 	assert.True(t, f.Ready(), "the files stay")
@@ -199,7 +200,7 @@ func TestFollower_StreamMadeAgain(t *testing.T) {
 	assert.EqualValues(t, 3, shown.score.Get())
 	require.NoError(t, w.Close())
 	require.NoError(t, f.Close())
-	_ = store.Close(background) // The log is lost.
+	_ = store.Close(background) // Close may fail, because the log is lost.
 	require.NoError(t, o.Close())
 	require.NoError(t, other.Close(background))
 	require.NoError(t, p.Close())

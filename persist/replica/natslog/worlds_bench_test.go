@@ -23,8 +23,8 @@ import (
 
 // BenchmarkWorlds measures a process that owns many worlds of one stream. Each world has 100
 // entities, makes 10 ticks a second for 10 seconds, and has a standby. Then all owners lose their
-// connection at once, and every standby takes over. All owners and standbys are in this process,
-// and so are three servers that sync every message.
+// connection at the same time, and every standby claims its world. All owners, standbys and the
+// three servers are in this process. The servers sync every message.
 func BenchmarkWorlds(b *testing.B) {
 	for _, worlds := range []int{10, 100, 500} {
 		b.Run(fmt.Sprint(worlds), func(b *testing.B) {
@@ -56,7 +56,7 @@ type fleetWorld struct {
 	places *ecs.Storage[place]
 
 	mu    sync.Mutex
-	ended map[uint64]time.Time // When Commit returned, by tick.
+	ended map[uint64]time.Time // The time at which Commit returned, by tick.
 }
 
 func newFleet(b *testing.B, worlds int) *fleet {
@@ -73,7 +73,7 @@ func newFleet(b *testing.B, worlds int) *fleet {
 	return f
 }
 
-// each calls a function for each number, 32 at a time.
+// each calls a function for each number below n, in 32 goroutines.
 func each(n int, f func(i int)) {
 	var all sync.WaitGroup
 	next := make(chan int)
@@ -127,7 +127,7 @@ func (f *fleet) own(r *replica.Follower) *fleetWorld {
 	return world
 }
 
-// tick makes a tick.
+// tick makes a tick of a world.
 func (f *fleet) tick(w *fleetWorld) {
 	for i := range w.places.MutValues() {
 		w.places.MutValues()[i].X++
@@ -139,7 +139,7 @@ func (f *fleet) tick(w *fleetWorld) {
 	require.NoError(f.b, w.store.Commit())
 }
 
-// run makes ticks, lets the standbys take over, and reports.
+// run makes ticks, lets the standbys claim the worlds, and reports the measurements.
 func (f *fleet) run() {
 	const length, every = 10 * time.Second, time.Second / 10
 	var all sync.WaitGroup

@@ -38,7 +38,8 @@ type issuer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// issue writes a certificate and its key to two files. The first certificate is the issuer's own.
+// issue writes a certificate and its key to two files. The first certificate is that of the issuer
+// itself.
 func (i *issuer) issue(name string) (cert, key string) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(i.t, err)
@@ -62,7 +63,7 @@ func (i *issuer) issue(name string) (cert, key string) {
 	return write(name+".pem", "CERTIFICATE", der), write(name+".key", "EC PRIVATE KEY", secret)
 }
 
-// followerMay has the documented rights of a login that follows WORLDS.one.
+// followerMay has the documented rights for a login that follows WORLDS.one.
 var followerMay = &server.Permissions{
 	Publish: &server.SubjectPermission{Allow: []string{
 		"$JS.API.STREAM.INFO.WORLDS", "$JS.API.STREAM.MSG.GET.WORLDS", "$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.one", "$JS.API.CONSUMER.MSG.NEXT.WORLDS.*",

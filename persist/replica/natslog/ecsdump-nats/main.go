@@ -3,10 +3,10 @@
 //	ecsdump-nats info nats://localhost:4222/WORLDS/europe
 //	ecsdump-nats serve nats://localhost:4222/WORLDS/europe     also shows new ticks
 //
-// The path of the URL is the stream and the world. The program reads the store in the log into
+// The path of the URL is the stream and the world. The program reads the store from the log into
 // memory. The login must have the rights of a follower. The URL may have a user name and a
-// password, which are never printed. The scheme tls:// asks for TLS. Other settings come from the
-// environment variables of the command nats:
+// password, which are never printed. The scheme tls:// requests TLS. The environment variables of
+// the command nats provide other settings:
 //
 //	NATS_CREDS     file with credentials
 //	NATS_NKEY      file with the seed of an NKey
@@ -75,7 +75,7 @@ func follow(ctx context.Context, nc *nats.Conn, stream, world string) (*replica.
 	return f, nil
 }
 
-// split returns the parts of a URL: the servers, the stream and the world.
+// split returns the servers, the stream and the world of a URL.
 func split(text string) (servers, stream, world string, err error) {
 	u, err := url.Parse(text)
 	if err != nil {

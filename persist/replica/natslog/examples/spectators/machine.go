@@ -33,7 +33,8 @@ func newGame() *game {
 	return &game{w, ecs.MustRegister(w, ecs.Component[ball]{Name: "Ball"}), ecs.MustRegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"})}
 }
 
-// step computes the next tick on the machine name. It returns the checksums before and after.
+// step computes the next tick on the machine called name. It returns the checksums before and after
+// the tick.
 func (g *game) step(name string) (before, after uint64) {
 	for i := g.Len(); i < 200; i++ {
 		g.balls.Set(g.Create(), ball{VX: float64(i%17) - 8, VY: float64(i%13) - 6})
@@ -55,7 +56,8 @@ func (g *game) step(name string) (before, after uint64) {
 	return before, after
 }
 
-// moved returns the position and the speed of a ball after a tick. At a wall the ball turns.
+// moved returns the position and the speed of a ball after a tick. At a wall, the ball changes
+// direction.
 func moved(at, speed float64) (float64, float64) {
 	if at += speed / 10; at < -100 || at > 100 {
 		speed = -speed
@@ -68,7 +70,7 @@ func moved(at, speed float64) (float64, float64) {
 //	own TERM TICK SUM PID       it owns the world, which is at TICK
 //	made TICK SUM BEFORE        it computed a tick, after the tick with checksum BEFORE
 //	confirmed TICK              the tick is confirmed
-//	aside BYTES DIR             its unconfirmed bytes were set aside in DIR
+//	aside BYTES DIR             its unconfirmed bytes were moved to quarantine in DIR
 //	sees TICK SUM               as a spectator, it shows TICK
 //	page URL                    it serves the page at URL
 //	lost REASON                 it no longer owns the world
@@ -85,7 +87,7 @@ func (m *machine) play(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := m.turn(ctx)
 		if replica.ClassOf(err) == replica.Operator {
-			return err // A retry does not help.
+			return err // The error would remain after a retry.
 		}
 		if err != nil && ctx.Err() == nil {
 			m.tell.say("lost", err)
@@ -95,7 +97,7 @@ func (m *machine) play(ctx context.Context) error {
 	return nil
 }
 
-// turn follows the world, owns it, and returns when it is lost.
+// turn follows the world, owns it, and returns when the machine has lost it.
 func (m *machine) turn(ctx context.Context) error {
 	f, err := replica.Follow(ctx, m.log, m.files, replica.Options{Name: m.name})
 	if err != nil {
@@ -112,8 +114,8 @@ func (m *machine) turn(ctx context.Context) error {
 	return errors.Join(m.own(ctx, o, shown, g), o.Close())
 }
 
-// standBy keeps a world up to date, and claims it when possible. It tries when the owner offers the
-// world, or when an entry of the owner is overdue.
+// standBy follows a world, and claims it when possible. It tries when the owner offers the world,
+// or when an entry of the owner is overdue.
 func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*replica.Owner, *persist.Follower, error) {
 	var shown *persist.Follower
 	tried, silence := time.Now(), 300*time.Millisecond+rand.N(200*time.Millisecond)
@@ -142,7 +144,7 @@ func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*r
 	}
 }
 
-// show updates the world to the newest tick in the files, if they have a store.
+// show advances the world to the newest tick in the files, if the files have a store.
 func (m *machine) show(ctx context.Context, f *replica.Follower, g *game, shown **persist.Follower) (err error) {
 	switch {
 	case !f.Ready():
@@ -157,7 +159,7 @@ func (m *machine) show(ctx context.Context, f *replica.Follower, g *game, shown 
 	return err
 }
 
-// own computes and commits ticks until the world is lost.
+// own computes and commits ticks until the machine has lost the world.
 func (m *machine) own(ctx context.Context, o *replica.Owner, shown *persist.Follower, g *game) (err error) {
 	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways(), OnDurable: func(tick uint64) { m.tell.often("confirmed", tick) }}
 	var store *persist.Store
@@ -180,7 +182,7 @@ func (m *machine) own(ctx context.Context, o *replica.Owner, shown *persist.Foll
 		m.tell.often("made", g.Tick()+1, sum, before)
 		<-clock.C
 		for err = store.Commit(); errors.Is(err, persist.ErrBacklog) && ctx.Err() == nil; err = store.Commit() {
-			pause(ctx, 100*time.Millisecond) // The log takes nothing at the moment.
+			pause(ctx, 100*time.Millisecond) // The log accepts no entries at the moment.
 		}
 	}
 	ending, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -188,7 +190,7 @@ func (m *machine) own(ctx context.Context, o *replica.Owner, shown *persist.Foll
 	return errors.Join(err, store.Close(ending))
 }
 
-// watch shows the world until ctx ends.
+// watch prints the ticks of the world until ctx ends.
 func (m *machine) watch(ctx context.Context) error {
 	f, err := replica.Follow(ctx, m.log, disk.Memory(), replica.Options{Name: m.name})
 	if err != nil {

@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	return 0
 }
 
-// inDirectory calls f with s.dir set to an existing directory. By default, that is a temporary one.
+// inDirectory calls f with s.dir set to an existing directory, by default a temporary one.
 func inDirectory(s *settings, f func() error) error {
 	if s.dir != "" {
 		return errors.Join(os.MkdirAll(s.dir, 0o755), f())
@@ -147,8 +147,8 @@ func one(ctx context.Context, s settings, stdout io.Writer) error {
 	return m.watch(ctx)
 }
 
-// A teller prints the lines of a machine. The parent process gets all lines. A terminal gets
-// frequent lines once a second.
+// A teller prints the lines of a machine. The parent process gets all lines. On a terminal,
+// frequent lines are printed once a second.
 type teller struct {
 	to    io.Writer
 	brief bool
@@ -163,7 +163,7 @@ func (t *teller) say(words ...any) {
 	fmt.Fprintln(t.to, words...)
 }
 
-// often prints a frequent line.
+// often prints a line that may be dropped on a terminal.
 func (t *teller) often(words ...any) {
 	if t.brief {
 		t.mu.Lock()

@@ -24,8 +24,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/natslog/internal/ports"
 )
 
-// asChild is set in the environment of the processes of a scene. They end when their standard input
-// ends.
+// asChild is set in the environment of the child processes of a scene. A child process ends when
+// its standard input ends.
 const asChild = "SPECTATORS_CHILD"
 
 // cluster starts three servers in this process. They listen on the loopback address only, and sync
@@ -65,8 +65,8 @@ type child struct {
 	cmd   *exec.Cmd
 	heard chan struct{} // Closed when the process prints no more lines.
 
-	tick uint64        // The tick that it shows as a spectator.
-	lag  time.Duration // How long after its computation the tick was shown.
+	tick uint64        // The tick that the process shows as a spectator.
+	lag  time.Duration // The time between computing and showing that tick.
 }
 
 type made struct {
@@ -74,7 +74,7 @@ type made struct {
 	at           time.Time
 }
 
-// A scene is all processes, and the lines that they printed.
+// A scene is a group of child processes, and the lines that they printed.
 type scene struct {
 	settings
 	out      io.Writer
@@ -89,7 +89,7 @@ type scene struct {
 	greatest  uint64            // The newest confirmed tick.
 	last      time.Time         // When a tick was last confirmed.
 	owner     *child
-	// When the owner was killed. Zero once another owner has confirmed a tick.
+	// When the owner was killed. Zero after another owner has confirmed a tick.
 	killed  time.Time
 	outages []time.Duration
 	wrong   []string
@@ -128,7 +128,7 @@ func all(ctx context.Context, s settings, out io.Writer) (err error) {
 	return c.judge()
 }
 
-// create creates the stream, as soon as the servers allow it.
+// create creates the stream, and retries until the servers allow it.
 func (c *scene) create(ctx context.Context) error {
 	nc, err := login.Connect(c.servers)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *scene) create(ctx context.Context) error {
 	}
 }
 
-// add starts a process. Machines are named a and b; the other processes are spectators.
+// add starts a process. Machines are named a and b; all other processes are spectators.
 func (c *scene) add(name string) error {
 	n := &child{name: name, args: []string{"-watch", name}}
 	switch name {
@@ -191,7 +191,7 @@ func (c *scene) run(n *child) error {
 	return nil
 }
 
-// kill ends a child at once, as kill -9 does.
+// kill ends a child immediately, like kill -9.
 func (c *scene) kill(n *child) {
 	_ = n.cmd.Process.Kill()
 	<-n.heard
@@ -323,7 +323,7 @@ func (c *scene) status() {
 	c.say("%s", line)
 }
 
-// until waits until f returns true.
+// until waits until f returns true, for a minute at most.
 func (c *scene) until(ctx context.Context, what string, f func() bool) error {
 	for end := time.Now().Add(time.Minute); ; pause(ctx, 5*time.Millisecond) {
 		done := false
@@ -345,7 +345,7 @@ func (c *scene) judge() error {
 	for sum := c.confirmed[c.greatest]; ; {
 		m, known := c.made[sum]
 		if !known {
-			break // The tick is older than this run.
+			break // A tick from before this run was reached.
 		}
 		history[m.tick], sum = sum, m.before
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 // Connect connects to one of the servers, whose URLs are separated by commas. A URL may have a user
-// name and a password, and ask for TLS by the scheme tls. Other settings come from the environment
-// variables of the command nats. The connection retries for ever. Errors contain no secrets.
+// name and a password. The scheme tls of a URL requests TLS. The environment variables of the
+// command nats provide other settings. The connection never stops retrying. Errors contain no
+// secrets.
 func Connect(servers string, more ...nats.Option) (*nats.Conn, error) {
 	for _, server := range strings.Split(servers, ",") {
 		if _, err := url.Parse(strings.TrimSpace(server)); err != nil {
@@ -34,7 +35,8 @@ func Connect(servers string, more ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// Plain returns the cause of an error about a URL, without the URL.
+// Plain returns the cause of an error about a URL. The result does not include the URL, which may
+// have a password.
 func Plain(err error) error {
 	if at, ok := errors.AsType[*url.Error](err); ok {
 		return at.Err

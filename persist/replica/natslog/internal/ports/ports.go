@@ -1,4 +1,4 @@
-// Package ports finds TCP ports for servers that must know each other's ports before they start.
+// Package ports finds TCP ports for servers that need each other's ports before they start.
 package ports
 
 import (
@@ -8,19 +8,19 @@ import (
 	"sync/atomic"
 )
 
-// The ports are below the ranges from which Linux, macOS and Windows take the ports of outgoing
-// connections. A port of such a range may be taken between the search and the start of its server.
+// The ports are below the ranges from which Linux, macOS and Windows choose the ports of outgoing
+// connections. Otherwise such a connection could use a port before its server starts.
 const (
 	first = 20_000
 	count = 12_000
 )
 
-// next counts the ports that this process has tried. A port is returned again only after all
-// others.
+// next counts the ports that this process has tried. A port is returned again only after all other
+// ports.
 var next atomic.Int64
 
-// Free returns n ports of the loopback address on which no program listens. Processes start at
-// different ports, so two of them seldom find the same port.
+// Free returns n ports of the loopback address on which no program listens. Each process starts at
+// a different port, so two processes seldom find the same port.
 func Free(n int) ([]int, error) {
 	free := make([]int, 0, n)
 	for range count {
