@@ -9,53 +9,52 @@ import (
 
 const (
 	maskLevels = 6 // 64 bits per word and level cover every uint32.
-	// Words of level 0 in a page. Their summary word follows them.
+	// Number of words of level 0 in a page. The summary word of the page follows these words.
 	maskPage   = 64
-	maskBlocks = 1 << 26 // Words of level 0 in a full mask.
+	maskBlocks = 1 << 26 // Number of words of level 0 in a full mask.
 )
 
-// upperRow is the first row of each level above the pages in upper. Each level has one spare word
-// that is always 0, so that a search may read past its end. Level 2 is last, because it grows.
+// upperRow is the row in upper of the first word of each level from 2 on. Each level has one spare
+// word that is always 0, so that a search may read past its end. Level 2 is last, because it grows.
 var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 
-// A Mask is a set of entity indices that the program fills. It is a bitset with summaries, so
-// that iteration skips empty regions. Its [Bits] combine with those of other masks 64 indices at
-// a time. [World.NewMask] makes a mask.
+// A Mask is a set of entity indices that the program fills. It is a bitset with summaries, so that
+// iteration skips empty regions. A combination of masks reads 64 indices at a time; see [Bits].
+// [World.NewMask] creates a mask.
 //
-// A mask is a tree of words. A bit of level 0 is an index. A bit of a higher level is set iff the
-// word that it stands for, one level below, is not 0:
+// A mask is a tree of words. A bit of level 0 stands for an index. A bit of a higher level stands
+// for a word of the level below, and is set if that word is not 0:
 //
-//	level 5                | 1 |                       1 word at most
+//	level 5                | 1 |                       at most 1 word
 //	  ...
-//	level 2         |    1     |    1   ...            one for 262144 indices
-//	level 1         | 1 0 .. 1 | 0 1 .. ...            one for 4096: a page
-//	level 0   | 64 | 64 | .. | 64 | ...                one for 64
+//	level 2         |    1     |    1   ...            a word for 262144 indices
+//	level 1         | 1 0 .. 1 | 0 1 .. ...            a word for 4096 indices, one page
+//	level 0   | 64 | 64 | .. | 64 | ...                a word for 64 indices
 //
-// Pages are allocated on first use. A mask costs some 17 bytes for 64 indices of the regions in
-// use, and 1 byte for 1000 indices up to the highest index.
+// Pages are allocated at the first write. A mask costs about 17 bytes for 64 indices of the pages
+// in use, and 1 byte for 1000 indices up to the highest index.
 //
 // A restore of the world restores its masks.
 type Mask struct {
 	Bits // The same set, for reading and combining.
 
 	w *World
-	// N is the number of rows of the longest column, and Extra is the epoch. Total is minus the
-	// number of indices, so that it protects no rows.
+	// N is the number of rows of the longest column, Extra is the epoch, and Total is minus the
+	// number of indices in the set. Total is never positive, so no row counts as protected by it.
 	rows track.Tracker
 
-	// The pages are not tracked. A page is allocated once, and every frame may have it, because
-	// its words are 0 until the first write.
-	// The first row in words of the page with index / 4096. A missing page has row 0, where an
-	// empty page is.
+	// The row in words of the first word of each page. A page that is not allocated has row 0,
+	// which is the row of an empty page. The slice is not tracked: a page is allocated once, and
+	// its words are 0 until the first write. So the page is empty in all earlier frames.
 	pages []uint32
 	words maskWords // Levels 0 and 1.
 	upper maskWords // Levels 2 to 5.
 
-	epochs int // The newest epoch ever; it never decreases.
+	epochs int // The newest epoch. It never decreases, not even by a restore.
 }
 
-// A maskWord counts only in the epoch in which it was written, so a new epoch clears a mask. A
-// restore can bring the old epoch back, so old words are saved like any other row.
+// A maskWord counts as 0 unless its epoch is the mask's epoch. So Clear only starts a new epoch. A
+// restore can make an old epoch current again, so words of old epochs are saved like any other row.
 type maskWord struct {
 	bits  uint64
 	epoch int
@@ -138,7 +137,7 @@ func (m *Mask) Remove(i uint32) bool {
 	return true
 }
 
-// raise sets the summary bits for word k, which is no longer 0.
+// raise sets the summary bits for word k, which has changed from 0.
 func (m *Mask) raise(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
@@ -151,7 +150,7 @@ func (m *Mask) raise(k uint32) {
 	}
 }
 
-// lower clears the summary bits for word k, which is now 0.
+// lower clears the summary bits for word k, which has changed to 0.
 func (m *Mask) lower(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
@@ -179,7 +178,7 @@ func (m *Mask) Clear() {
 	m.rows.Extra, m.rows.Total = m.epochs, 0
 }
 
-// fill adds the indices of entities.
+// fill adds the indices of entities to m.
 func (m *Mask) fill(entities []Entity) {
 	for _, e := range entities {
 		if e != Vacant {
@@ -188,7 +187,7 @@ func (m *Mask) fill(entities []Entity) {
 	}
 }
 
-// place returns the column and the row of word k of a level above 0. Its page must exist.
+// place returns the column of word k of a level above 0, and its row there. Its page must exist.
 func (m *Mask) place(level, k int) (*maskWords, int) {
 	if level == 1 {
 		return &m.words, int(m.pages[k]) + maskPage
@@ -196,7 +195,7 @@ func (m *Mask) place(level, k int) (*maskWords, int) {
 	return &m.upper, upperRow[level] + k
 }
 
-// grow allocates page p, and the words of level 2 up to that of the page.
+// grow allocates page p, and the words of level 2 up to the word for that page.
 //
 //go:noinline
 func (m *Mask) grow(p int) {
@@ -211,8 +210,8 @@ func (m *Mask) grow(p int) {
 	if need := upperRow[2] + p>>6 + 1 - len(m.upper.Live); need > 0 {
 		m.upper.Live = append(m.upper.Live, make([]maskWord, need)...)
 	}
-	// Every frame gets the new rows as well, as empty rows. Otherwise a restore would keep words
-	// written to them in an epoch that it restores.
+	// All frames get the new rows, as empty rows. Otherwise a restore of an older epoch could keep
+	// words that were written in that epoch.
 	m.rows.Lengthen(max(len(m.words.Live), len(m.upper.Live)))
 }
 
@@ -224,7 +223,8 @@ func (m *Mask) word(b int) uint64 {
 }
 
 func (m *Mask) nextWord(b int) int {
-	if rest := m.pageSummary(b>>6) >> (b & 63); rest != 0 { // The common case in a dense mask.
+	// In a dense mask, the next word is usually in the same page.
+	if rest := m.pageSummary(b>>6) >> (b & 63); rest != 0 {
 		return b + bits.TrailingZeros64(rest)
 	}
 	return search(m, b)
@@ -254,7 +254,7 @@ func (c *maskWords) init(w *World) {
 	c.Log.Follows = true // Recorders skip masks.
 }
 
-// bits returns the bits of a word, or 0 if they were written in another epoch.
+// bits returns the bits of the word in row, or 0 if the word was written in another epoch.
 func (c *maskWords) bits(row, epoch int) uint64 {
 	if x := &c.Live[row]; x.epoch == epoch {
 		return x.bits
@@ -269,29 +269,30 @@ func (c *maskWords) put(row int, x maskWord) {
 	c.Live[row] = x
 }
 
-// Bits is a set of entity indices. Its source is a [Mask], the members of a storage
-// ([Storage.Mask]), the entities alive ([World.AliveBits]), or a combination of Bits. Bits copies
-// nothing: every call reads the present content of its parts. Create a combination once and keep
-// it, so that iteration allocates nothing.
+// Bits is a set of entity indices. It shows a [Mask], the members of a storage ([Storage.Mask]),
+// the alive entities ([World.AliveBits]), or a combination of other Bits. Bits copies nothing:
+// every call reads the current content of its sources. Create a combination once and keep it, so
+// that iteration allocates nothing.
 type Bits struct{ tree }
 
-// A tree is the interface of Bits: which indices are in the set, 64 at a time, and which regions
-// are empty.
+// A tree has the methods of a set that Bits shows. It returns 64 indices at a time, and tells which
+// regions are empty.
 type tree interface {
-	// word returns which of the indices [64b, 64b+64) are in the set, for any b >= 0.
+	// word returns a bit for each of the indices [64b, 64b+64), for any b >= 0. A set bit means
+	// that the index is in the set.
 	word(b int) uint64
 
-	// nextWord returns the first block of 64 indices, from b on, that may have any indices. It
-	// returns -1 if no such block exists.
+	// nextWord returns the number of the first block of 64 indices, from b on, that may have an
+	// index in the set. It returns -1 if no later block can have one.
 	nextWord(b int) int
 
-	// summary returns word k of a level above 0, as in a Mask. If a bit is 0, the word that it
-	// stands for, one level below, is 0. If a bit is 1, that word may still be 0.
+	// summary returns word k of a level above 0, as in a Mask. A bit that is 0 means that its word
+	// of the level below is 0. A bit that is 1 means that the word may be 0 or not.
 	summary(level, k int) uint64
 }
 
-// And returns the intersection of b and the others. Iteration skips regions where one of them is
-// empty.
+// And returns the intersection of b and the others. Iteration skips a region if any of the sets is
+// empty there.
 func (b Bits) And(others ...Bits) Bits {
 	a := new(andBits)
 	for _, t := range b.with(others) {
@@ -307,8 +308,8 @@ func (b Bits) And(others ...Bits) Bits {
 // Or returns the union of b and the others.
 func (b Bits) Or(others ...Bits) Bits { return Bits{&orBits{b.with(others)}} }
 
-// AndNot returns the indices of b that are in none of the others. With [World.AliveBits] as b,
-// the result is the entities that are in none of the others.
+// AndNot returns the set of the indices in b that are in none of the others. With [World.AliveBits]
+// as b, the result has the entities that are in none of the others.
 func (b Bits) AndNot(others ...Bits) Bits { return Bits{&notBits{b.tree, b.with(others)[1:]}} }
 
 func (b Bits) with(others []Bits) []tree {
@@ -321,8 +322,8 @@ func (b Bits) with(others []Bits) []tree {
 
 // Indices iterates over the indices in b in ascending order, and skips empty regions.
 //
-// The loop may change the set. The loop reads the set in aligned blocks of 64 indices, each at
-// the time when the loop reaches it.
+// The loop may change the set. Iteration reads the set in aligned blocks of 64 indices, and reads a
+// block when it reaches the block.
 func (b Bits) Indices() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for block, word := scan(b.tree, 0); block >= 0; block, word = scan(b.tree, block+1) {
@@ -338,8 +339,8 @@ func (b Bits) Indices() iter.Seq[uint32] {
 // Has reports whether i is in the set.
 func (b Bits) Has(i uint32) bool { return b.word(int(i>>6))>>(i&63)&1 != 0 }
 
-// Len returns the number of indices in b. It costs O(1) for a single [Mask], and a look at every
-// word that is not empty for a combination.
+// Len returns the number of indices in b. The cost is O(1) for a single [Mask]. A combination reads
+// every word that is not empty.
 func (b Bits) Len() (n int) {
 	if m, ok := b.tree.(*Mask); ok {
 		return m.Len()
@@ -356,8 +357,8 @@ func (b Bits) Any() bool {
 	return block >= 0
 }
 
-// scan returns the first block from b on that has any indices, and its word. It returns -1 if no
-// such block exists.
+// scan returns the first block of 64 indices, from b on, that has an index in the set, and its
+// word. It returns -1 if there is none.
 func scan(set tree, b int) (block int, word uint64) {
 	if a, ok := set.(*andBits); ok {
 		return a.scan(b)
@@ -370,14 +371,14 @@ func scan(set tree, b int) (block int, word uint64) {
 	return -1, 0
 }
 
-// search finds the next word that may not be empty. It goes up from the summary of block b until
-// a later bit is set, then down along the first set bits. If a set bit leads to an empty word, it
-// goes up again.
+// search returns the next block, from b on, whose word may not be 0, or -1. It goes up from the
+// summary of block b until a later bit is set, then down along the first set bits. If a set bit
+// leads to an empty word, it goes up again.
 func search(t tree, b int) int {
 	if b >= maskBlocks {
 		return -1
 	}
-	for level := 1; level < maskLevels; { // b is the number of a bit in level.
+	for level := 1; level < maskLevels; { // b is the number of a bit of this level.
 		rest := t.summary(level, b>>6) >> (b & 63)
 		switch {
 		case rest == 0:
@@ -393,7 +394,8 @@ func search(t tree, b int) int {
 	return -1
 }
 
-// andBits is an intersection. It reads masks first, without interface calls.
+// andBits is an intersection. It reads masks before other sets, because that needs no interface
+// calls.
 type andBits struct {
 	masks []*Mask
 	sets  []tree
@@ -429,8 +431,8 @@ func (a *andBits) summary(level, k int) uint64 {
 
 func (a *andBits) nextWord(b int) int { return search(a, b) }
 
-// scan reads the blocks of a page one by one. Where sets have many blocks in common but few
-// indices, this is faster than a search for each block.
+// scan reads the blocks of a page one by one. If sets share many blocks but few indices, this is
+// faster than a search for each block.
 func (a *andBits) scan(b int) (block int, word uint64) {
 	for b >= 0 {
 		rest := a.summary(1, b>>6) >> (b & 63) << (b & 63)
@@ -463,8 +465,8 @@ func (o *orBits) summary(level, k int) (word uint64) {
 
 func (o *orBits) nextWord(b int) int { return search(o, b) }
 
-// notBits is a set without the indices of others. Empty regions of the others prove nothing about
-// the result, so its upper levels are those of the set.
+// notBits is the set of the indices in tree that are in none of others. Its summaries are those of
+// tree, because a region without indices of others may still have indices of tree.
 type notBits struct {
 	tree
 	others []tree

@@ -7,30 +7,29 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// Membership is one test. An entity e is a member of a sparse set iff
+// An entity e is a member of a sparse set if
 //
 //	sparse[e] < n  and  dense[sparse[e]] == e
 //
-// Stale entries in sparse are therefore harmless, and lowering n removes members. The test is
-// written out in each place where a call would be too slow. A change of one form must be made in
-// all of them:
+// So stale entries in sparse are harmless, and lowering n removes members. The test is repeated in
+// each place where a call would be too slow. A change of one place must be made in all of them:
 //
 //	set.row        with sparse in pages; returns the row
 //	Storage.Get    the same, small enough to be inlined with the value
-//	Storage.Set    uses the page again, to write a missing entry
-//	set.claim      uses the page of the entity before, for a batch
-//	set.lookUp     for 64 entities of a join; keeps their rows
-//	Storage.find   for 64 entities to be written; keeps those that are members
+//	Storage.Set    uses the page again, to write the entry of a new member
+//	set.claim      reuses the page of the previous entity, for a batch
+//	set.lookUp     for 64 entities of a join; returns their rows
+//	Storage.find   for 64 entities to be written; returns the members
 //	World.discard  with known pages, to remove the rows of e
 //	registry.row   with sparse in one slice: whether e is alive
-//	registry.at    without the generation: which entity is alive at an index
+//	registry.at    without the generation: the entity alive at an index
 //
-// Rows below n exist in dense and data. So set.row and Storage.Get, which the compiler inlines
-// into programs, read them without bounds checks. The fewer words a look-up loads, the more
-// look-ups overlap while they wait for memory. A loop over many entities therefore loads the
-// fields of the set once, before the loop.
+// Rows below n exist in dense and data. So set.row and Storage.Get, which the compiler inlines into
+// programs, read them without bounds checks. A look-up that loads fewer words leaves room for more
+// look-ups that wait for memory at the same time. So a loop over many entities loads the fields of
+// the set once, before the loop.
 //
-// The functions that add and remove members follow the look-ups.
+// After the look-ups, this file has the functions that add and remove members.
 
 // row returns the row of e, or -1.
 func (s *set) row(e Entity) int {
@@ -46,7 +45,7 @@ func (s *set) row(e Entity) int {
 	return -1
 }
 
-// Has reports whether e has the component. e may be any value: stale, invented or zero.
+// Has reports whether e has the component. e may be any value, even a stale or zero entity.
 func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 
 // Row returns the position of e in [Storage.Entities] and [Storage.Values]. The result ok is
@@ -77,12 +76,12 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	return v, false
 }
 
-// Set gives e the component v, and replaces the present one. It returns false and changes nothing
-// if e is not alive. Set does not copy the slices, maps and pointers in v. They belong to the
-// world from then on.
+// Set gives e the component v, which replaces the current one. It returns false and changes nothing
+// if e is not alive. Set does not copy the slices, maps and pointers in v. From then on, they
+// belong to the world.
 func (s *Storage[T]) Set(e Entity, v T) bool {
-	// The common case calls only setSlow, as the last statement. So the compiler needs no stack
-	// for saved values.
+	// In the usual case, the only call is setSlow, as the last statement. So the compiler does not
+	// save values on the stack.
 	if debug {
 		s.mustBeWritable("Set", e)
 		if s.row(e) < 0 && s.w.entities.alive(e) {
@@ -115,7 +114,7 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 }
 
 // GetAny is [Storage.Get], but returns a copy that shares no memory with the world. It returns
-// false for a component that the program has not registered; GetJSON can read those.
+// false for a component that the program has not registered; GetJSON can read such components.
 func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
 	row := s.row(e)
 	if row < 0 || s.unknown {
@@ -124,7 +123,7 @@ func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
 	return s.adapter.copy(s.data.Live[row]), true
 }
 
-// SetAny is [Storage.Set] for a copy of v, which must be a T or a pointer to one. An error says
+// SetAny is [Storage.Set] for a copy of v, which must be a T or a pointer to a T. An error says
 // what is wrong with v, and leaves the world unchanged.
 func (s *Storage[T]) SetAny(e Entity, v any) error {
 	row, err := s.adapter.ofAny(&s.spec, v)
@@ -151,7 +150,7 @@ func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
 	return s.setChecked(e, row, err)
 }
 
-// setChecked gives e the component v, unless err, from the making of v, is an error.
+// setChecked gives e the component v if err is nil. err is the error of the conversion to v.
 func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
 	switch {
 	case !s.w.entities.alive(e):
@@ -162,9 +161,9 @@ func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
 	return valueFault(s.name, s.layout, e, false, err)
 }
 
-// claim writes the sparse entries of entities, for consecutive rows from N on. It stops at the
-// first entity that is dead, is already a member, or occurs twice. It returns the number of
-// entities before that.
+// claim writes sparse entries for entities, which point to consecutive rows from N on. It stops
+// before the first entity that is dead, is already a member, or occurs twice. It returns the number
+// of written entries.
 func (s *set) claim(entities []Entity) int {
 	var page *track.Page
 	at := track.NoRow
@@ -189,7 +188,7 @@ func (s *set) claim(entities []Entity) int {
 	return len(entities)
 }
 
-// row returns the row of e if it is alive, or -1.
+// row returns the row of e if e is alive, or -1.
 func (r *registry) row(e Entity) int {
 	if debug {
 		mustBeCurrent(e)
@@ -202,10 +201,10 @@ func (r *registry) row(e Entity) int {
 	return -1
 }
 
-// alive reports whether e is in [0, n).
+// alive reports whether e is alive, which means that its row is less than n.
 func (r *registry) alive(e Entity) bool { return r.row(e) >= 0 }
 
-// at returns the entity alive at index i. The second result is false if no entity is.
+// at returns the entity that is alive at index i. It returns false if there is none.
 func (r *registry) at(i uint32) (Entity, bool) {
 	if int64(i) >= int64(r.rows.Total) || int(r.sparse[i]) >= r.rows.N {
 		return 0, false
@@ -246,10 +245,10 @@ func (s *Storage[T]) Mut(e Entity) *T {
 //		p.X += push[i]
 //	}
 //
-// It is a loop of [Storage.Mut] that looks up and saves 64 rows at a time, before it visits the
-// first of them. Where rows are scattered, their memory accesses overlap. If the loop ends early,
-// up to 63 more rows count as written. The loop may change the world: the entities that follow in
-// the slice are then looked up again. A pointer is valid as long as that of Mut.
+// MutEach is a loop of [Storage.Mut] that looks up and saves 64 rows at a time, before it visits
+// the first of these rows. If the rows are scattered, their memory accesses overlap. If the loop
+// ends early, up to 63 more rows count as written. The loop may change the world: MutEach then
+// looks up the later entities again. A pointer is valid as long as a pointer of Mut.
 func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
 		var f found
@@ -261,7 +260,7 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
 					return
 				}
-				if s.w.changes != changes { // Also after the start or the end of a frame.
+				if s.w.changes != changes { // A new frame also changes the count.
 					f.next = int(f.at[k]) + 1
 					break
 				}
@@ -272,13 +271,13 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 
 // A found has the rows of up to 64 entities in a storage.
 type found struct {
-	next int        // The number of entities that were looked up.
-	n    int        // The number of them that are members.
-	at   [64]uint8  // The positions of the members.
+	next int        // The number of entities that find has looked up.
+	n    int        // The number of looked-up entities that are members.
+	at   [64]uint8  // The positions of the members in the slice of entities.
 	rows [64]uint32 // The rows of the members.
 }
 
-// find finds the rows of the first entities, at most 64, and saves them for writing.
+// find finds the rows of up to 64 entities from the start of the slice, and saves them for writing.
 //
 //go:noinline
 func (s *Storage[T]) find(entities []Entity, f *found) {
@@ -311,7 +310,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 	s.data.TouchEach(&rows, f.n)
 }
 
-// setSlow is Set for all cases.
+// setSlow is Set without the fast path.
 //
 //go:noinline
 func (s *Storage[T]) setSlow(e Entity, v T) bool {
@@ -337,7 +336,7 @@ func (s *Storage[T]) setSlow(e Entity, v T) bool {
 	return true
 }
 
-// add gives the component v to e, which must be alive and no member.
+// add gives the component v to e. e must be alive and must not have the component.
 func (s *Storage[T]) add(e Entity, v T) {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -352,7 +351,8 @@ func (s *Storage[T]) add(e Entity, v T) {
 	}
 }
 
-// append gives e the row after the last one. It returns true, so that Set can end with the call.
+// append adds e in a new row after the last one. It returns true, so that Set can return its
+// result.
 func (s *Storage[T]) append(e Entity, v T) bool {
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.special {
@@ -364,8 +364,8 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	return s.appendFirst(e, v, p)
 }
 
-// appendFirst gives e the row after the last one, and saves what that overwrites. p has the entry
-// of e, and the columns must have room.
+// appendFirst adds e in a new row after the last one. It first saves the row and the sparse entry
+// that it overwrites. p has the entry of e. The columns must have room.
 //
 //go:noinline
 func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
@@ -382,7 +382,7 @@ func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
 	return true
 }
 
-// saveMember saves row r, and the entry of e in p, before e gets that row. It is for heavy
+// saveMember saves row r, and the entry of e in p, before e gets that row. It is used for heavy
 // storages; others use [track.SaveMember].
 func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	if s.dense.Unsaved(r) {
@@ -393,20 +393,20 @@ func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	}
 }
 
-// saveRow saves row r of dense and data. Every write to dense goes with a write to data, so a
-// test of dense covers both.
+// saveRow saves row r of dense and data. Every write to a row of dense also writes data, so the
+// caller tests only dense.
 //
 //go:noinline
 func (s *Storage[T]) saveRow(r int) {
-	// data comes first, because Clone may panic. A saved row of dense must imply a saved row of
-	// data.
+	// Save data first, because Clone may panic. If a row of dense is saved, the same row of data
+	// must be saved too.
 	if s.data.Unsaved(r) {
 		s.data.Save(r)
 	}
 	s.dense.Save(r)
 }
 
-// newPage returns the page for the entry of e, which is not a member.
+// newPage returns the page for the sparse entry of e. e must not be a member.
 //
 //go:noinline
 func (s *set) newPage(e Entity) *track.Page {
@@ -435,13 +435,13 @@ func (s *Storage[T]) Remove(e Entity) bool {
 	return true
 }
 
-// discard removes row r, which belongs to e. The last row moves into it, or it becomes a gap.
-// discard updates the mask, but calls no hooks and informs no group or recorder.
+// discard removes row r, which belongs to e. The last row moves into row r. In an Indexed storage,
+// row r becomes a gap. discard updates the mask, but does not notify hooks, group or recorder.
 func (s *Storage[T]) discard(e Entity, r int) {
 	if debug {
 		s.displace()
 	}
-	last := s.rows.N - 1 // As in Set, the common case makes no calls.
+	last := s.rows.N - 1 // As in Set, the usual case makes no calls.
 	if s.rows.Span != s.w.clock.Span || s.heavy {
 		s.discardSlow(e, r)
 		return
@@ -461,7 +461,8 @@ func (s *Storage[T]) discard(e Entity, r int) {
 	}
 }
 
-// discardFirst is discard for a row that is not the last, where some part is not saved yet.
+// discardFirst is discard for a row that is not the last one, if a row or entry must be saved
+// first.
 //
 //go:noinline
 func (s *Storage[T]) discardFirst(e Entity, r int) {
@@ -476,7 +477,7 @@ func (s *Storage[T]) discardFirst(e Entity, r int) {
 	}
 }
 
-// discardSlow is discard for all cases.
+// discardSlow is discard for the cases that discard does not handle inline.
 //
 //go:noinline
 func (s *Storage[T]) discardSlow(e Entity, r int) {

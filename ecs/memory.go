@@ -7,13 +7,12 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// Memory is the memory that a world holds, in bytes. It counts the capacity of slices, not only
-// the part in use.
+// Memory is the memory that a world uses, in bytes. It includes the unused capacity of slices.
 //
-// It does not count what components point to (strings, slices, maps), the runs that queries
-// cache, or the masks of [World.NewMask]. It also leaves out the description of a component's
-// type, and headers of some dozens of bytes for each log. The allocator rounds sizes up, which
-// is not counted either: 1 KiB for a sparse page of 17 KiB.
+// It does not include the memory that components point to (strings, slices, maps), the matches
+// that queries cache, and the masks of [World.NewMask]. It also leaves out the description of a
+// component's type, and headers of some dozens of bytes for each log. The allocator rounds sizes
+// up, which Memory does not include either: 1 KiB for a sparse page of 17 KiB.
 type Memory struct {
 	Registry StorageMemory
 	Storages []StorageMemory // In the order of [World.Storages]: resources last.
@@ -23,7 +22,7 @@ type Memory struct {
 	Ops      int64           // Operations recorded for a recorder.
 	Scratch  int64           // Scratch buffers.
 
-	// Checkpoints is the part of Undo that was saved for checkpoints. [World.Checkpoints] lists
+	// Checkpoints is the memory in Undo that was saved for checkpoints. [World.Checkpoints] lists
 	// the checkpoints.
 	Checkpoints int64
 }
@@ -36,13 +35,13 @@ type StorageMemory struct {
 	Data   int64  // Row to component.
 	Mask   int64  // The mask of a Masked or Ordered storage.
 	Stamps int64  // Marks of saved rows, and the notes of moved entities for queries.
-	Undo   int64  // Saved rows: the storage's part of [History.Bytes].
-	Spare  int64  // Recycled memory for rows to be saved.
+	Undo   int64  // Saved rows. [History.Bytes] includes them.
+	Spare  int64  // Memory that is reused for rows to be saved.
 
 	Indexes int64 // Each [Index] of the storage: rows, lists and an estimate for the map of keys.
 }
 
-// Total returns the sum of all parts.
+// Total returns the sum of all fields except Checkpoints.
 func (m *Memory) Total() int64 {
 	sum := m.Registry.Total() + m.Headers + m.Shared + m.Frames + m.Ops + m.Scratch
 	for i := range m.Storages {
@@ -56,9 +55,9 @@ func (m *StorageMemory) Total() int64 {
 	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare + m.Indexes
 }
 
-// Checkpoints iterates over the checkpoints that are not released, oldest first. If the memory of
-// a program grows without end, it may have missed a Release. Names given by [World.CheckpointAs]
-// help to find the place. The loop must not change the world.
+// Checkpoints iterates over the checkpoints that are not released, oldest first. If the memory of a
+// program grows without limit, the cause may be a checkpoint that is never released. Names given by
+// [World.CheckpointAs] help to find it. The loop must not change the world.
 func (w *World) Checkpoints() iter.Seq[Checkpoint] {
 	return func(yield func(Checkpoint) bool) {
 		for i := range w.frames {
@@ -95,7 +94,7 @@ func (cp Checkpoint) Tick() uint64 {
 }
 
 // Bytes returns the number of bytes saved between cp and the next retained checkpoint or end of a
-// tick. They are a part of [History.Bytes]. It costs O(storages written since).
+// tick. [History.Bytes] includes them. It costs O(storages written in this time).
 func (cp Checkpoint) Bytes() (n int64) {
 	if f := cp.frame(); f != nil {
 		n = f.saved()
@@ -104,8 +103,9 @@ func (cp Checkpoint) Bytes() (n int64) {
 }
 
 // TickBytes returns the number of bytes saved between the end of tick and the end of the next
-// retained tick. They are the cost of retaining tick, and a part of [History.Bytes]. It returns 0
-// for a tick that is not retained. It costs O(ticks retained, storages written).
+// retained tick. They are the memory that retaining tick costs, and [History.Bytes] includes them.
+// TickBytes returns 0 for a tick that is not retained. It costs O(ticks retained, storages
+// written).
 func (h History) TickBytes(tick uint64) (n int64) {
 	w := h.w
 	if k := w.lastBoundary(tick); k >= 0 && w.frames[k].held() {
@@ -123,7 +123,7 @@ func (h History) TickBytes(tick uint64) (n int64) {
 	return n
 }
 
-// saved returns the number of bytes saved in f.
+// saved returns the number of bytes that frame f saved.
 func (f *frame) saved() (n int64) {
 	for _, t := range f.Touched {
 		n += t.SavedIn(f.ID)
@@ -131,10 +131,10 @@ func (f *frame) saved() (n int64) {
 	return n
 }
 
-// room returns the memory of k.
+// room returns the size of the memory of k in bytes.
 func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
 
-// memory returns the memory of l, which may be nil.
+// memory returns the size of the memory of l in bytes. l may be nil.
 func (l *listBuffer) memory() (n int64) {
 	if l == nil {
 		return 0
@@ -145,8 +145,8 @@ func (l *listBuffer) memory() (n int64) {
 	return n + int64(unsafe.Sizeof(*l))
 }
 
-// MemoryUsage returns the memory that w holds. It costs O(storages, sparse pages, chunks of saved
-// rows), independent of the number of rows.
+// MemoryUsage returns the memory that w uses. It costs O(storages, sparse pages, chunks of saved
+// rows), for any number of rows.
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
@@ -196,14 +196,14 @@ func (r *registry) memory() (m StorageMemory) {
 	return m
 }
 
-// memory returns the memory of s, and the size of the struct itself.
+// memory returns the memory that s refers to, and the size of its struct.
 func (s *Storage[T]) memory() (m StorageMemory, header uintptr) {
 	m, header = StorageMemory{Name: s.name, Stamps: room(s.ring)}, unsafe.Sizeof(*s)
 	for _, x := range s.indexes {
 		m.Indexes += x.bytes()
 	}
 	switch s.set.kind {
-	case Indexed: // Its sparse array belongs to the world.
+	case Indexed: // The sparse array is shared by all Indexed storages of the world.
 	case Hashed:
 		m.Sparse = room(s.sparse.Pages) + room(s.shared) + pageMemory(s.shared)
 	default:
@@ -226,7 +226,7 @@ func (r *Resource[T]) memory() (m StorageMemory, header uintptr) {
 	return m, unsafe.Sizeof(*r)
 }
 
-// addColumn adds the memory of c to m, and the memory of c's rows to live.
+// addColumn adds the memory of the log of c to m, and the memory of the rows of c to live.
 func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
 	*live += c.Bytes()
 	m.add(c.Log.Memory())
@@ -238,12 +238,12 @@ func (m *StorageMemory) add(column track.Memory) {
 	m.Spare += column.Spare
 }
 
-// pageMemory returns the memory of pages without their undo data.
+// pageMemory returns the size of the pages in bytes, without their undo logs.
 func pageMemory(pages []*track.Page) int64 {
 	return int64(len(pages)) * int64(unsafe.Sizeof(track.Page{}))
 }
 
-// memory returns the memory of c without the frames.
+// memory returns the size of the buffers of c in bytes.
 func (c *change) memory() int64 {
 	return room(c.Entities.Rows) + room(c.Storages) + room(c.entities) + room(c.values) + room(c.ops)
 }
@@ -254,14 +254,13 @@ func (m *Mask) addTo(sum *StorageMemory) {
 	addColumn(sum, &m.upper.Column, &sum.Mask)
 }
 
-// Shrink frees memory that w does not need at present: unused capacity, and buffers that are
-// recycled from tick to tick. [World.MemoryUsage] shows the difference. Checkpoints, the history
-// and pins keep the memory that they need, so Shrink frees less while they exist.
+// Shrink frees memory that w does not need now: unused capacity, and buffers that it reuses from
+// tick to tick. [World.MemoryUsage] shows the difference. Checkpoints, the history and pins keep
+// the memory that they need, so Shrink frees less while they exist.
 //
 // Shrink has no other visible effect. It costs O(rows) for each storage with unused capacity. The
-// ticks that follow allocate again what they need, so call Shrink at the end of a level rather
-// than in each tick. Pointers and slices that were handed out before are no longer valid, as
-// after a Checkpoint.
+// next ticks allocate the memory that they need again. So call Shrink at the end of a level rather
+// than in each tick. Earlier pointers and slices are no longer valid, as after a Checkpoint.
 func (w *World) Shrink() {
 	w.verify()
 	w.entities.shrink()
@@ -294,10 +293,10 @@ func (r *registry) shrink() {
 	r.sparse = track.Fitting(r.sparse[:len(r.dense.Live)])
 }
 
-// shrunkTo lowers top to the number of remaining rows.
+// shrunkTo lowers top to the current number of rows.
 func (s *Storage[T]) shrunkTo() { s.top = min(s.top, len(s.data.Live)) }
 
-// dropPages frees the sparse pages that have no member. No frame may need them.
+// dropPages frees the sparse pages without members. No frame may need these pages.
 func (s *set) dropPages() {
 	needed := make([]bool, len(s.sparse.Pages))
 	for _, e := range s.dense.Live[:s.rows.N] {

@@ -7,41 +7,40 @@ import (
 	"time"
 )
 
-// parallel distributes the runs of a query over several goroutines. The caller's goroutine does
-// everything that changes the world before it starts the others. It finds the rows and saves
-// those that the body may write, so only the caller touches marks and logs. The others work on
+// A parallel distributes the runs of a query over several goroutines. The caller's goroutine makes
+// all changes of the world before it starts the other goroutines. It finds the rows and saves those
+// that the body may write. So only the caller changes marks and logs. The other goroutines use
 // slices that do not overlap.
 //
 //	runs    | a b n | a b n | a b n | a b n | a b n |     cut at multiples of the part size
-//	parts   0               2               4             taken in this order
+//	parts   0               2               4             visited in this order
 type parallel[R any] struct {
 	run  func(entities []Entity, rows []uint32) R
-	body func(R) // nil while no loop is running.
-	work func()  // The function of the other goroutines: runParts.
+	body func(R) // Body of the running loop, or nil.
+	work func()  // The function that the other goroutines run: runParts.
 
-	w      *World // nil if the loop is nested in another parallel loop.
+	w      *World // Nil if the loop is nested in another parallel loop.
 	driver *set
-	// The number of values in a run: its rows in the columns, its row in the driver, and its
-	// length.
+	// The number of values in runs for each run: its row in each column, its row in the driver, and
+	// its length.
 	stride int
 	runs   []uint32
-	parts  []int // The starts of parts in runs; the last entry is the end.
+	parts  []int // The position in runs at which each part starts, then the length of runs.
 
-	taken  atomic.Int64 // The number of parts taken.
+	taken  atomic.Int64 // The number of parts that a goroutine has started.
 	group  sync.WaitGroup
 	failed sync.Mutex // Guards first and reason.
 	first  int        // The first part that panicked.
-	reason any        // The panic value of that part; nil if no part panicked.
+	reason any        // The panic value of that part, or nil if no part panicked.
 }
 
-// partRows returns the number of rows of a part, for a driver with the given number of rows. It
-// is small enough that some sixty goroutines can share the work. It is a multiple of 64, so that
+// partRows returns the number of rows of a part, if the driver has the given number of rows. It is
+// small enough that about sixty goroutines can share the work. It is a multiple of 64, so that
 // parts of long runs begin with a block of the driver. It is the same on every machine.
 func partRows(rows int) int { return min(max(rows/64&^63, 64), 1024) }
 
-// minSharedWork is the least remaining work for which other goroutines are started. Waking a
-// goroutine takes the caller some microseconds, and it takes as long again until the goroutine
-// runs.
+// minSharedWork is the minimum remaining time for which it is useful to start other goroutines. A
+// start takes the caller some microseconds, and the new goroutine begins some microseconds later.
 const minSharedWork = 20 * time.Microsecond
 
 func (p *parallel[R]) runAll(j *join, workers int, body func(R)) {
@@ -68,7 +67,7 @@ func (p *parallel[R]) runAll(j *join, workers int, body func(R)) {
 	}
 }
 
-// end is deferred, so it also runs after a Goexit in the caller's share of the work.
+// end runs as a deferred function, so it also runs after a Goexit in a body on this goroutine.
 func (p *parallel[R]) end() {
 	p.group.Wait()
 	if p.w != nil {
@@ -77,7 +76,7 @@ func (p *parallel[R]) end() {
 	p.body, p.driver, p.reason = nil, nil, nil
 }
 
-// gather finds the runs and cuts them into parts.
+// gather finds the runs and divides them into parts.
 func (p *parallel[R]) gather(j *join) {
 	c := j.walk(j.columns)
 	p.driver, p.stride = c.set, len(j.columns)+2
@@ -100,7 +99,7 @@ func (p *parallel[R]) gather(j *join) {
 	}
 }
 
-// trimLast limits the last run to its rows [lo, hi).
+// trimLast reduces the last run to its rows [lo, hi).
 func (p *parallel[R]) trimLast(lo, hi int) {
 	run := p.runs[len(p.runs)-p.stride:]
 	for i, row := range run[:p.stride-1] {
@@ -111,22 +110,22 @@ func (p *parallel[R]) trimLast(lo, hi int) {
 	run[p.stride-1] = uint32(hi - lo)
 }
 
-// start works on the parts, on this goroutine and up to workers-1 others.
+// start visits all parts, on this goroutine and up to workers-1 others.
 func (p *parallel[R]) start(workers int) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	p.taken.Store(0)
 	if p.work == nil {
-		p.work = func() { p.runParts(0) } // Stored, because every closure is an allocation.
+		p.work = func() { p.runParts(0) } // Stored in p, because each new closure allocates.
 	}
 	p.group.Add(1)
 	p.runParts(min(workers, len(p.parts)-1) - 1)
 }
 
-// runParts works on parts until none is left. It starts the given number of other goroutines as
-// soon as the remaining work is worth it. Parts are taken in order. When a part panics, all parts
-// before it have been started, so the first part that panics is always the same.
+// runParts visits parts until none is left. It starts the given number of other goroutines when the
+// remaining work is long enough. Goroutines start the parts in order. When a part panics, all
+// earlier parts have been started, so the first part that panics is always the same.
 func (p *parallel[R]) runParts(others int) {
 	part := 0
 	defer p.group.Done()
@@ -143,9 +142,9 @@ func (p *parallel[R]) runParts(others int) {
 	}
 }
 
-// worthSharing reports whether other goroutines should share the remaining parts after done parts.
-// It reads the clock only after 1, 2, 4, … parts, because a part may take less time than reading
-// the clock.
+// worthSharing reports whether other goroutines should help with the remaining parts. done is the
+// number of finished parts. The function reads the clock only after 1, 2, 4, … parts, because
+// reading the clock may take longer than a part.
 func (p *parallel[R]) worthSharing(done int, began time.Time) bool {
 	if done&(done-1) != 0 {
 		return false
@@ -163,8 +162,8 @@ func (p *parallel[R]) visit(runs []uint32) {
 	}
 }
 
-// recordPanic records why runParts ended with part, and makes the other goroutines end too. It
-// does nothing if no part is left.
+// recordPanic records the panic of part, and makes the other goroutines stop after their current
+// part. reason is nil after a Goexit. recordPanic does nothing if runParts ended normally.
 func (p *parallel[R]) recordPanic(part int, reason any) {
 	if part >= len(p.parts)-1 {
 		return

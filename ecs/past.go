@@ -8,9 +8,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A Past reads the world as it was at the end of a tick in its history, while the world itself
-// stays at the present. It has the entities that were alive. [Storage.At] and [Resource.At]
-// return the components and resources of that tick.
+// A Past reads the world as it was at the end of an earlier tick. The world itself stays at the
+// current tick. A Past has the entities that were alive at that tick. [Storage.At] and
+// [Resource.At] return the components and resources of that tick.
 //
 //	past, err := world.History().At(shot.Tick)
 //	…
@@ -20,38 +20,38 @@ import (
 //	}
 //
 // A Past shows the state that [History.Seek] to that tick would restore. It reads that state from
-// the rows that the history saved, so nothing is copied at the end of a tick, and nothing is
-// undone.
+// the rows that the history saved. So the world copies nothing at the end of a tick and undoes
+// nothing for a Past.
 //
-// The first look-up in a storage costs O(rows written since the tick). It is very cheap where
-// these rows are consecutive, and free if no row was written. Each later look-up takes two to
-// three times as long as one in the present. The first look-up of an entity in a storage that was
-// cleared since costs O(rows it had).
+// The first look-up in a storage costs O(rows written since the tick). The cost is low if these
+// rows are consecutive, and zero if no row was written. Each later look-up takes two to three times
+// as long as a look-up in the world. If a storage was cleared since the tick, the first look-up of
+// an entity also costs O(rows before Clear).
 //
-// The world may change meanwhile, in any way. The first look-up after a change costs O(rows
-// written by the change). If the change freed saved rows, it costs as much as the very first
-// look-up; a restore or a thinned-out tick does so. A Past is valid as long as its tick is
+// The world may change while a Past is used. The first look-up after a change costs O(rows written
+// by the change). A restore frees saved rows, and so does a thinned history when it removes a tick.
+// The next look-up then costs as much as the first one. A Past is valid as long as its tick is
 // retained. After a rewind past its tick, the tick belongs to the forward branch, which the next
-// change drops. A look-up in an invalid Past panics; [Past.Valid] tells whether it is valid.
+// change drops. A look-up in an invalid Past panics; use [Past.Valid] to check.
 //
-// NoRewind components and resources are in no tick. A Past has their present values, for entities
-// that were alive. A component that was registered after the tick has no members in it.
+// The history has no values of NoRewind components and resources. A Past returns their current
+// values, for entities that were alive. A component that was registered after the tick has no
+// members in the Past.
 //
-// A Past reuses its memory. Create one for each purpose, and move it to other ticks with
-// [Past.At]. In [Query1.ParallelRuns], a Past panics if it has changes to catch up with. So do
-// one look-up in each storage before the loop, and in the loop read no storage that the query
-// writes.
+// A Past reuses its memory. Create one for each purpose, and move it to other ticks with [Past.At].
+// In [Query1.ParallelRuns], a Past panics if it must first process changes of the world. So make a
+// look-up in each storage before the loop. In the loop, do not read storages that the query writes.
 type Past struct {
 	w         *World
 	tick      uint64
-	state     uint64 // The state of the frame that begins at the end of tick.
-	checkedAt uint64 // World.turn at the last search for that frame.
-	// The ID of that frame. On the forward branch, it is the ID of the frame that ends at the end
-	// of tick.
+	state     uint64 // Identifies the boundary at the end of tick: frame.state.
+	checkedAt uint64 // World.turn when find last found the frame.
+	// The id of the frame that begins at the boundary. On the forward branch, it is the id of the
+	// frame that ends there.
 	frame uint64
-	ahead bool // True if the frame is on the forward branch.
+	ahead bool // The frame is on the forward branch.
 	alive pastSet
-	parts []interface{ reset() } // The readers of storages and resources in use.
+	parts []interface{ reset() } // The readers of the storages and resources that were used.
 }
 
 // At returns a reader of the world at the end of tick. After a rewind, tick may be on the forward
@@ -67,8 +67,8 @@ func (h History) At(tick uint64) (*Past, error) {
 	return p, nil
 }
 
-// At moves p to the end of another tick, together with the results of [Storage.At] for p. Errors
-// are those of [History.At], and leave p unchanged.
+// At moves p to the end of another tick. The results of [Storage.At] for p move too. Errors are
+// those of [History.At], and leave p unchanged.
 func (p *Past) At(tick uint64) error {
 	state, ok := p.w.stateOf(tick)
 	if !ok {
@@ -85,21 +85,21 @@ func (p *Past) At(tick uint64) error {
 // Tick returns the tick that p reads.
 func (p *Past) Tick() uint64 { return p.tick }
 
-// Valid reports whether p can be read, that is, whether its tick is still retained.
+// Valid reports whether p can be read, which means that its tick is still retained.
 func (p *Past) Valid() bool { return p.checkedAt == p.w.turn || p.find() }
 
-// Alive reports whether e was alive at the tick. e may be any value. If its index belongs to
-// another entity now, the result is that of the entity at the tick.
+// Alive reports whether e was alive at the tick. e may be any value. Alive is correct even if the
+// index of e belongs to another entity now.
 func (p *Past) Alive(e Entity) bool { return p.alive.row(e) >= 0 }
 
-// Len returns the number of entities that were alive.
+// Len returns the number of entities that were alive at the tick.
 func (p *Past) Len() int {
 	p.alive.refresh()
 	return p.alive.then.N
 }
 
-// Entities iterates over the entities that were alive, in the order of [World.Entities] at the
-// tick. The loop may change the world.
+// Entities iterates over the entities that were alive at the tick, in the order that
+// [World.Entities] had then. The loop may change the world.
 func (p *Past) Entities() iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		for row := 0; row < p.Len(); row++ {
@@ -110,8 +110,8 @@ func (p *Past) Entities() iter.Seq[Entity] {
 	}
 }
 
-// stateOf returns the state of the boundary at the end of tick. The result ok is false if the
-// tick is not retained.
+// stateOf returns the state number of the boundary at the end of tick. ok is false if the tick is
+// not retained.
 func (w *World) stateOf(tick uint64) (state uint64, ok bool) {
 	if k := w.forwardTo(tick); k >= 0 {
 		return w.forward[k].state, true
@@ -122,7 +122,7 @@ func (w *World) stateOf(tick uint64) (state uint64, ok bool) {
 	return 0, false
 }
 
-// find finds the frame of p's boundary. It returns false if the frame no longer exists.
+// find looks up the frame of p and stores its id. It returns false if the frame no longer exists.
 func (p *Past) find() bool {
 	w := p.w
 	if k := w.forwardTo(p.tick); k >= 0 && w.forward[k].state == p.state {
@@ -144,21 +144,21 @@ func (p *Past) mustFind() {
 	}
 }
 
-// A pastReader reads one tracker, and follows its changes.
+// A pastReader reads the rows of a tracker at a past tick.
 type pastReader struct {
 	p         *Past
 	w         *World
 	then      track.Then
-	updatedAt uint64 // World.turn at the last update; 0 before the first.
+	updatedAt uint64 // World.turn at the last update, or 0 before the first one.
 }
 
-// reset invalidates x after p has moved to another tick.
+// reset makes x read the new tick of its Past at the next refresh.
 func (x *pastReader) reset() {
 	x.then.Aim()
 	x.updatedAt = 0
 }
 
-// current reports whether the world is unchanged since the last update of x.
+// current reports whether the world has not changed since the last update of x.
 func (x *pastReader) current() bool { return x.updatedAt == x.w.turn && x.then.Current() }
 
 // refresh updates x if necessary.
@@ -178,20 +178,20 @@ func (x *pastReader) update() {
 	x.updatedAt = x.w.turn
 }
 
-// A pastSet finds the rows that entities had.
+// A pastSet finds the rows that entities had at a tick.
 //
-// If the old row of an entity was not written since, and the sparse entry still names that row,
-// the present look-up finds it. Entities that were moved since are in oldRows. oldRows has the
-// entities of all rows that were written since. It gets the entities of rows past the present
-// length when a look-up first needs them.
+// An entity may still be in its old row. If that row was not written since the tick, the look-up in
+// the present finds the entity. oldRows has the rows of the other entities: it records the entities
+// of all rows that were written since. It records the entities of rows past the current length only
+// when a look-up needs them.
 type pastSet struct {
 	pastReader
 	dense     *track.Column[Entity]
-	set       *set // nil for the registry.
-	noRewind  bool // A NoRewind component: only the present state exists.
-	notedFrom int  // Rows from notedFrom on are in oldRows.
-	// The row at the tick, by entity index. Entries may be stale, because each look-up checks
-	// dense.
+	set       *set // Nil for the registry.
+	noRewind  bool // The component is NoRewind, so only its current state exists.
+	notedFrom int  // Entities of old rows from notedFrom on are recorded in oldRows.
+	// The row at the tick of each entity index. An entry may be stale, because each look-up
+	// compares the entity of the row.
 	oldRows []uint32
 }
 
@@ -200,10 +200,10 @@ const (
 	pastData         // Index of the column of values.
 )
 
-// follow makes x record the entities of rows that were written.
+// follow makes x record the entities that were in rows before each write.
 func (x *pastSet) follow() {
 	if x.set != nil && x.set.kind == Indexed {
-		return // The row is the entity index.
+		return // The row equals the entity index, so oldRows is not needed.
 	}
 	track.OnOld(x.dense, x.old(pastDense), func(row int, entities []Entity) {
 		for i, e := range entities {
@@ -222,16 +222,16 @@ func (x *pastSet) note(e Entity, row int) {
 	x.oldRows[i] = uint32(row)
 }
 
-// reset is pastReader.reset. It also empties the range of recorded rows.
+// reset is pastReader.reset, and forgets the rows recorded past the current length.
 func (x *pastSet) reset() {
 	x.pastReader.reset()
 	x.notedFrom = math.MaxInt
 }
 
-// entity returns the entity at row, which must have existed.
+// entity returns the entity that row had. The row must have existed at the tick.
 func (x *pastSet) entity(row int) Entity { return *track.RowThen(x.dense, x.old(pastDense), row) }
 
-// row returns the row that e had, or -1.
+// row returns the row that e had at the tick, or -1.
 func (x *pastSet) row(e Entity) int {
 	if debug {
 		mustBeCurrent(e)
@@ -239,7 +239,7 @@ func (x *pastSet) row(e Entity) int {
 	if x.noRewind {
 		return x.noRewindRow(e)
 	}
-	if !x.current() { // refresh written out, because the compiler does not inline it.
+	if !x.current() { // This is refresh inlined by hand, because the compiler does not inline it.
 		x.update()
 	}
 	r := x.presentRow(e)
@@ -257,7 +257,7 @@ func (x *pastSet) noRewindRow(e Entity) int {
 	return x.set.row(e)
 }
 
-// presentRow returns the row in the sparse entry of e.
+// presentRow returns the row in the current sparse entry of e, which may be stale.
 func (x *pastSet) presentRow(e Entity) int {
 	i := e.Index()
 	if x.set == nil {
@@ -270,7 +270,7 @@ func (x *pastSet) presentRow(e Entity) int {
 	return math.MaxInt
 }
 
-// movedRow is row for an entity that is no longer in its old row.
+// movedRow is row for an entity whose row was written since the tick.
 //
 //go:noinline
 func (x *pastSet) movedRow(e Entity) int {
@@ -290,7 +290,7 @@ func (x *pastSet) movedRow(e Entity) int {
 	return x.notedRow(e)
 }
 
-// notedRow is row for an entity with an entry in oldRows.
+// notedRow is row for an entity recorded in oldRows.
 func (x *pastSet) notedRow(e Entity) int {
 	if i := int64(e.Index()); i < int64(len(x.oldRows)) {
 		if r := int(x.oldRows[i]); r < x.then.N && x.entity(r) == e {
@@ -300,8 +300,8 @@ func (x *pastSet) notedRow(e Entity) int {
 	return -1
 }
 
-// notePastEnd records the entities of rows from the present length, lo, on. These rows still have
-// their old content.
+// notePastEnd records the entities of rows from lo on, the current number of rows. Unless such a
+// row was written since the tick, it still has its old content.
 func (x *pastSet) notePastEnd(lo int) {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if !x.old(pastDense).Has(row) {
@@ -311,7 +311,7 @@ func (x *pastSet) notePastEnd(lo int) {
 	x.notedFrom = lo
 }
 
-// search is row for an entity that notePastEnd would record.
+// search is row for an entity that notePastEnd has not recorded yet.
 func (x *pastSet) search(e Entity, lo int) int {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if x.dense.Live[row] == e && !x.old(pastDense).Has(row) {
@@ -321,7 +321,7 @@ func (x *pastSet) search(e Entity, lo int) int {
 	return x.notedRow(e)
 }
 
-// rowsNow returns the present number of rows.
+// rowsNow returns the current number of rows.
 func (x *pastSet) rowsNow() int {
 	if x.set == nil {
 		return x.w.entities.rows.N
@@ -329,8 +329,8 @@ func (x *pastSet) rowsNow() int {
 	return x.set.rows.N
 }
 
-// A PastStorage reads a storage as it was at the tick of a [Past]. See there how long it is valid
-// and what it costs. [Storage.At] makes one.
+// A PastStorage reads a storage as it was at the tick of a [Past]. It is valid as long as the Past
+// and has the same costs. [Storage.At] creates a PastStorage.
 type PastStorage[T any] struct {
 	pastSet
 	s       *Storage[T]
@@ -359,10 +359,10 @@ func (p *Past) mustBeOf(w *World, name string) {
 	}
 }
 
-// Has reports whether e had the component. e may be any value.
+// Has reports whether e had the component at the tick. e may be any value.
 func (x *PastStorage[T]) Has(e Entity) bool { return x.row(e) >= 0 }
 
-// Get returns the component that e had. The result ok is false if e did not have the component.
+// Get returns the component that e had at the tick. ok is false if e did not have the component.
 //
 // Slices, maps and pointers in the component belong to the history or to the world. They are
 // read-only, and valid until the next change of the world.
@@ -371,13 +371,13 @@ func (x *PastStorage[T]) Get(e Entity) (v T, ok bool) {
 	if row < 0 {
 		return v, false
 	}
-	if track.Lives(&x.s.data, x.old(pastData), row) { // The common case.
+	if track.Lives(&x.s.data, x.old(pastData), row) { // The row was usually not written since.
 		return x.s.data.Live[row], true
 	}
 	return *track.RowThen(&x.s.data, x.old(pastData), row), true
 }
 
-// Len returns the number of entities that had the component.
+// Len returns the number of entities that had the component at the tick.
 func (x *PastStorage[T]) Len() (n int) {
 	if x.noRewind {
 		for range x.All() {
@@ -389,9 +389,9 @@ func (x *PastStorage[T]) Len() (n int) {
 	return x.then.N - x.then.Extra
 }
 
-// All iterates over the entities that had the component, and its values, in the dense order of
-// that tick. This holds for an [Ordered] storage too. The loop may change the world. Components
-// are copies in the same way as those of Get.
+// All iterates over the entities that had the component at the tick, with their values. The order
+// is the dense order of that tick, also for an [Ordered] storage. The loop may change the world.
+// The values share memory in the same way as those of Get.
 func (x *PastStorage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for row := 0; row < x.rows(); row++ {
@@ -427,10 +427,10 @@ func (x *PastStorage[T]) rows() int {
 //		}
 //	}
 //
-// If entities have consecutive rows in the storage, as those of a run do, the call copies only
-// the rows written since. If no row was written, it copies nothing. The value for [Vacant] is
-// undefined. The slice is read-only. It is valid until the next call or the next change of the
-// world.
+// If entities have consecutive rows in the storage, like the entities of a run, the call copies
+// only the rows written since the tick. If no row was written, it copies nothing. The value for
+// [Vacant] is undefined. The slice is read-only. It is valid until the next call or the next change
+// of the world.
 func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	if len(entities) == 0 {
 		return nil
@@ -444,7 +444,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	return x.gather(entities)
 }
 
-// gather returns these values for entities whose rows are scattered.
+// gather returns the same values as its caller, for entities whose rows are scattered.
 func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {
@@ -463,8 +463,8 @@ func (x *PastStorage[T]) gather(entities []Entity) []T {
 	return dst
 }
 
-// runOf returns the present row of the first of entities. n is the number of entities with
-// consecutive rows from there on, now and at the tick.
+// runOf returns the current row of entities[0]. n is the number of entities, from the first one on,
+// that have consecutive rows both now and at the tick.
 func (x *PastStorage[T]) runOf(entities []Entity) (row, n int) {
 	if row = x.set.row(entities[0]); row < 0 {
 		return 0, 0
@@ -488,15 +488,16 @@ func (x *PastStorage[T]) runOf(entities []Entity) (row, n int) {
 	return row, n
 }
 
-// A pastResource reads a resource as it was.
+// A pastResource reads a resource as it was at the tick of a Past.
 type pastResource[T any] struct {
 	pastReader
 	r *Resource[T]
 }
 
-// At returns the value at the tick of past, which must belong to the same world. What the value
-// points to is read-only: see [PastStorage.Get]. If the resource was registered after the tick,
-// At returns the value of its registration. If it is NoRewind, At returns the present value.
+// At returns the value at the tick of past, which must belong to the same world. Memory that the
+// value points to is read-only: see [PastStorage.Get]. If the resource was registered after the
+// tick, At returns the value from its registration. If it is NoRewind, At returns the current
+// value.
 func (r *Resource[T]) At(past *Past) T {
 	x := r.in(past)
 	if r.noRewind {

@@ -12,35 +12,35 @@ import (
 //
 //	tick 7 (pinned)   tick 8 saves rows   tick 9 saves rows   now
 //	                       |                   |
-//	pin   group 0  | old rows, the oldest value of each |  laid over the live rows
+//	pin   group 0  | old rows, the oldest value of each |  replace the live rows in a read
 //	      group 1  | ...                                |
 //
-// A pin keeps no frame alive. At the end of each tick, it takes over those rows saved by the tick
-// that it still needs, in groups of 4096 rows. It takes no more rows of a part that has been read
-// to its end.
+// A pin does not keep frames in memory. At the end of each tick, it copies the saved rows of the
+// tick that it still needs, in groups of 4096 rows. It copies no more rows of a storage that has
+// been read completely.
 type rawPin struct {
 	w *World
-	// The ID of the frame that began at the pinned boundary, as of the time of the pin. An undo
-	// renames the frame.
+	// The id of the frame that began at the pinned boundary, when the pin was created. An undo
+	// changes the id of the frame, but not this field.
 	id      uint64
-	invalid bool // The world was restored to a state before the frame.
+	invalid bool // The world was restored to a state before the pinned boundary.
 
 	parts  map[*track.Tracker]*pinPart
 	staged *pinPart
 }
 
-// A pinPart is the registry, a storage or a resource at the boundary.
+// A pinPart has the registry, a storage or a resource at the pinned boundary.
 type pinPart struct {
 	track.Lengths
-	dense   rowWriter // nil for a resource.
-	data    rowWriter // nil for the registry.
+	dense   rowWriter // Nil for a resource.
+	data    rowWriter // Nil for the registry.
 	columns []pastColumn
 }
 
 // A rowWriter appends the canonical bytes of staged rows.
 type rowWriter func(dst []byte, lo, hi int) []byte
 
-// A pastColumn is a column as it was; see [track.Past].
+// A pastColumn is a column at the pinned boundary; see [track.Past].
 type pastColumn interface {
 	Absorb(log int)
 	Done(lo, hi int)
@@ -49,7 +49,7 @@ type pastColumn interface {
 	Release()
 }
 
-// Pin pins the present state. It costs O(storages).
+// Pin pins the current state. It costs O(storages).
 func (w rawWorld) Pin() (raw.Pin, error) {
 	k := w.newestBoundary()
 	if k < 0 || w.Dirty() {
@@ -69,7 +69,7 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 	return p, nil
 }
 
-// add makes part the part of t. Rows below its height are protected until it is finished.
+// add makes part the reader of the rows of t. From now on t saves the rows that the part needs.
 func (p *rawPin) add(t *track.Tracker, part *pinPart) {
 	part.Lengths = t.Lengths
 	p.parts[t] = part
@@ -83,19 +83,19 @@ func (part *pinPart) protect(t *track.Tracker) {
 	}
 }
 
-// finished reports whether part has been read to its end.
+// finished reports whether part has been read completely.
 func (part *pinPart) finished() bool { return part.columns[0].Finished() }
 
-// Valid reports whether the state can still be read.
+// Valid reports whether the pinned state can still be read.
 func (p *rawPin) Valid() bool { return !p.invalid && slices.Contains(p.w.pins, p) }
 
-// Release frees p and the rows that it has taken over.
+// Release frees p and the rows that it has copied.
 func (p *rawPin) Release() {
 	p.w.pins = slices.DeleteFunc(p.w.pins, func(o *rawPin) bool { return o == p })
 	p.unprotect()
 }
 
-// unprotect drops the rows that p has taken over, and ends their protection.
+// unprotect frees the rows that p has copied. Trackers no longer save rows for p.
 func (p *rawPin) unprotect() {
 	parts := p.parts
 	p.parts, p.staged = nil, nil
@@ -107,7 +107,7 @@ func (p *rawPin) unprotect() {
 	}
 }
 
-// protect makes t save exactly the rows that the pins still need.
+// protect makes t save the rows that the remaining pins need, and no others.
 func (w *World) protect(t *track.Tracker) {
 	t.Unprotect()
 	for _, p := range w.pins {
@@ -117,7 +117,7 @@ func (w *World) protect(t *track.Tracker) {
 	}
 }
 
-// absorb makes the pins take over the rows that the frames from k on saved.
+// absorb makes the pins copy the rows that they need from the logs of frames[k] and later frames.
 func (w *World) absorb(k int) {
 	for _, p := range w.pins {
 		if p.invalid {
@@ -133,8 +133,8 @@ func (w *World) absorb(k int) {
 	}
 }
 
-// absorb takes over what t saved since frame from. It does nothing if the call for an older frame
-// than id already did that.
+// absorb copies the rows that t has saved since the frame with id from. It does nothing if an
+// earlier call, for an older frame than id, already copied them.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {
@@ -144,9 +144,9 @@ func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	}
 }
 
-// invalidatePins invalidates the pins that are newer than the beginning of frame from, which the
-// world is restored to. IDs of frames before a pin's frame stay below the ID of the pin, even if
-// an undo renames them. So a restore to such a frame always invalidates the pin.
+// invalidatePins invalidates the pins of boundaries after the start of frame from, to which the
+// world is restored. Frames before a pin's frame have lower ids than the pin, even if an undo
+// changes them. So a restore to such a frame always invalidates the pin.
 func (w *World) invalidatePins(from uint64) {
 	for _, p := range w.pins {
 		if p.id > from {
@@ -156,8 +156,8 @@ func (w *World) invalidatePins(from uint64) {
 	}
 }
 
-// part returns the part of s, or of the registry for nil. It returns nil if s was registered
-// after the pin.
+// part returns the part of s, or of the registry if s is nil. It returns nil if s was registered
+// after the pin was created.
 func (p *rawPin) part(s raw.Storage) *pinPart { return p.parts[p.tracker(s)] }
 
 func (p *rawPin) tracker(s raw.Storage) *track.Tracker {
@@ -167,13 +167,13 @@ func (p *rawPin) tracker(s raw.Storage) *track.Tracker {
 	return s.(trackedStorage).tracked()
 }
 
-// Registry returns the lengths of the registry.
+// Registry returns the lengths of the registry at the pinned boundary.
 func (p *rawPin) Registry() (alive, free, total int) {
 	l := p.part(nil)
 	return l.N, l.Extra, l.Total
 }
 
-// Len returns the number of rows that s had, including gaps.
+// Len returns the number of rows that s had at the pinned boundary, including gaps.
 func (p *rawPin) Len(s raw.Storage) int {
 	if part := p.part(s); part != nil {
 		return part.N
@@ -190,7 +190,7 @@ func (p *rawPin) Stage(s raw.Storage, lo, hi int) {
 	}
 }
 
-// absorbOpenFrame takes over the rows that were saved since the last commit.
+// absorbOpenFrame makes the pins copy the rows that were saved since the last commit.
 func (p *rawPin) absorbOpenFrame() {
 	if !p.w.recording && p.w.Raw().Dirty() {
 		p.w.absorb(p.w.newestBoundary())
@@ -208,7 +208,7 @@ func (p *rawPin) AppendEntities(dst []byte, lo, hi int) []byte {
 // AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
 func (p *rawPin) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.data(dst, lo, hi) }
 
-// Done declares that rows [lo, hi) of s will not be staged again.
+// Done declares that rows [lo, hi) of s will not be staged again, so the pin can free them.
 func (p *rawPin) Done(s raw.Storage, lo, hi int) {
 	t := p.tracker(s)
 	part := p.parts[t]
@@ -223,7 +223,7 @@ func (p *rawPin) Done(s raw.Storage, lo, hi int) {
 	}
 }
 
-// pastEntities returns a part with a dense array only.
+// pastEntities returns a part that has only entities.
 func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
 	past := track.NewPast(dense, rows)
 	return &pinPart{columns: []pastColumn{past}, dense: func(dst []byte, lo, hi int) []byte {
@@ -232,7 +232,7 @@ func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
 	}}
 }
 
-// addValues adds the values of the first rows rows of c to part.
+// addValues adds the column c to part. The column has the given number of rows.
 func addValues[T any](part *pinPart, c *track.Column[T], rows int, codec rowCodec[T]) *pinPart {
 	past := track.NewPast(c, rows)
 	part.columns = append(part.columns, past)

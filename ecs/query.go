@@ -4,7 +4,7 @@ import "unsafe"
 
 //go:generate go run ../internal/querygen
 
-// Access is the way in which a query uses a component: [Write] or [Read], optionally wrapped in
+// An Access tells a query how it uses a component: [Write] or [Read], optionally wrapped in
 // [Optional].
 type Access[T any] struct {
 	s        *Storage[T]
@@ -12,13 +12,13 @@ type Access[T any] struct {
 	optional bool
 }
 
-// Write makes a query hand out components of s for writing. Every row that it hands out counts as
-// written.
+// Write makes a query return components of s for writing. Every row that the query returns counts
+// as written.
 func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s), write: true} }
 
-// Read makes a query hand out components of s for reading. The components, and what their slices,
-// maps and pointers lead to, are read-only. A write through a read access is neither restored nor
-// journaled. Only a debug build finds it.
+// Read makes a query return components of s for reading. The components are read-only, and so is
+// the memory of their slices, maps and pointers. A write to them is neither restored nor journaled.
+// Only a debug build finds such a write.
 func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s)} }
 
 // Optional makes a query include entities with and without the component:
@@ -28,13 +28,13 @@ func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s)} }
 // The pointer, or the slice of a run, is nil if the component is missing. An optional component
 // never drives a query and never excludes an entity. The loop may remove it from any entity. Use
 // AllOptional instead of All for such a query. All does not test for missing components, because
-// that would double the cost of its loop.
+// the test would double the cost of its loop.
 func Optional[T any](a Access[T]) Access[T] {
 	a.optional = true
 	return a
 }
 
-// rowAfter returns a pointer to the row n rows after p. That row must exist.
+// rowAfter returns a pointer to the element n elements after p. That element must exist.
 func rowAfter[T any](p *T, n int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(p), uintptr(n)*unsafe.Sizeof(*p)))
 }
@@ -62,16 +62,16 @@ func rowsFrom[T any](live []T, base int, row uint32, n int) []T {
 
 // An AnyQuery is a query of any number of components: [Query1], [Query2] and so on.
 type AnyQuery interface {
-	// AppendEntities appends the entities found to dst, in the order of iteration.
+	// AppendEntities appends the entities that the query finds to dst, in the order of iteration.
 	AppendEntities(dst []Entity) []Entity
 
-	// Count returns the number of entities found.
+	// Count returns the number of entities that the query finds.
 	Count() int
 
 	base() *join
 }
 
-// DestroyFound destroys the entities that q finds. It returns the number of them that are dead
+// DestroyFound destroys the entities that q finds. It returns how many of these entities are dead
 // afterwards. It is DestroyAll for the result of [Query1.AppendEntities].
 func (w *World) DestroyFound(q AnyQuery) int {
 	if q.base().w != w {
@@ -121,8 +121,8 @@ func (j *join) either(filters []AnyStorage) {
 	j.invalidate()
 }
 
-// passes reports whether e, a member of all sets of j, is in no excluded set and in at least one
-// set of each Or.
+// passes reports whether e is in no excluded set and in at least one set of each Or. e must be a
+// member of all sets of j.
 func (j *join) passes(e Entity) bool {
 	for _, s := range j.without {
 		if s.row(e) >= 0 {

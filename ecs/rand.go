@@ -5,24 +5,24 @@ import (
 	"math/bits"
 )
 
-// Rand is a source of random numbers whose state belongs to the world. The state is a resource,
-// so it is restored, journaled, saved and part of the digest. After a restore, Rand draws the
-// same numbers again. [RegisterRand] makes a Rand. A world may have several of them with
-// different names.
+// Rand is a source of random numbers whose state belongs to the world. The state is a resource, so
+// it is restored, journaled, saved and part of the digest. After a restore, Rand draws the same
+// numbers again. [RegisterRand] creates a Rand. A world may have several of them with different
+// names.
 //
 // The generator is PCG with 128 bits of state and the output function DXSM. Uint64 returns the
 // same numbers as the PCG of math/rand/v2 for the same two seeds, on every machine and in every
 // version. The results of the other methods never change either.
 //
-// A Rand is a Source of math/rand/v2. rand.New(r) offers further methods and can be kept, because
-// it has no state of its own. The results of these methods may depend on the Go version. The
+// A Rand is a Source of math/rand/v2. rand.New(r) has more methods. The program can keep its
+// result, because it has no state. The results of these methods may depend on the Go version. The
 // results of NormFloat64 and ExpFloat64 may also depend on the processor.
 //
-// Each number counts as a write of the resource. If several goroutines draw numbers, or a loop
-// over a Go map does, the results differ each time.
+// Each number counts as a write of the resource. The results differ from run to run if several
+// goroutines draw numbers, or if a loop over a Go map does.
 type Rand struct{ state *Resource[randState] }
 
-// A randState is one number of 128 bits.
+// A randState is a number of 128 bits.
 type randState struct{ Hi, Lo uint64 }
 
 // RegisterRand adds a source of random numbers with two seeds to w. It is a resource named Rand,
@@ -63,9 +63,9 @@ func (r *Rand) Uint64N(n uint64) uint64 {
 	if n == 0 {
 		panic("ecs: Rand.Uint64N(0): there is no number below 0")
 	}
-	// The upper half of x·n is the result: x is one of 2⁶⁴ points, which are cut into n parts.
-	// The first 2⁶⁴ mod n points of each part are drawn again, so that all parts have the same
-	// size (Lemire 2019).
+	// The result is the upper half of x·n. x is one of 2⁶⁴ numbers, which form n groups by result.
+	// A number among the first 2⁶⁴ mod n of its group is drawn again, so that all groups have the
+	// same size (Lemire 2019).
 	hi, lo := bits.Mul64(r.Uint64(), n)
 	if lo < n {
 		for uneven := -n % n; lo < uneven; {
@@ -86,14 +86,14 @@ func (r *Rand) IntN(n int) int {
 // Float64 returns a number in [0, 1), a multiple of 2⁻⁵³.
 func (r *Rand) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
 
-// Shuffle puts n elements into a random order. swap exchanges two of them.
+// Shuffle puts n elements into a random order. swap exchanges elements i and j.
 func (r *Rand) Shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, r.IntN(i+1))
 	}
 }
 
-// The step of the generator: state · mul + inc, modulo 2¹²⁸.
+// The generator steps to state · mul + inc, modulo 2¹²⁸.
 const (
 	pcgMulHi, pcgMulLo = 2549297995355413924, 4865540595714422341
 	pcgIncHi, pcgIncLo = 6364136223846793005, 1442695040888963407

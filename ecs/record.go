@@ -8,12 +8,13 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// note adds an operation to those of the open frame. s is nil if it concerns no storage.
+// note adds an operation to the operations of the open frame. s is nil for operations on no
+// storage.
 func (w *World) note(kind raw.OpKind, s raw.Storage, e Entity) {
 	*w.ops = append(*w.ops, raw.Op{Kind: kind, Entity: uint64(e), Storage: s})
 }
 
-// Attach makes r a recorder of w. seq is the sequence number of the present state.
+// Attach makes r a recorder of w. seq is the sequence number of the current state.
 func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	k, n := w.recorderAt(r), w.numbers()
 	switch {
@@ -31,7 +32,7 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	return nil
 }
 
-// Detach ends what Attach began.
+// Detach removes the recorder r from w.
 func (w rawWorld) Detach(r raw.Recorder) error {
 	k := w.recorderAt(r)
 	switch {
@@ -56,14 +57,14 @@ func (w rawWorld) Detach(r raw.Recorder) error {
 // recorderAt returns the position of r among the recorders, or -1.
 func (w *World) recorderAt(r raw.Recorder) int { return slices.Index(w.recorders, r) }
 
-// A seqs has the sequence numbers that the recorders returned for a tick, in the order of the
-// recorders. It is immutable.
+// A seqs has the sequence numbers of a tick, one for each recorder, in the order of recorders. It
+// is immutable.
 type seqs struct {
 	first  uint64
 	others []uint64
 }
 
-// of returns the number of the recorder at k, or 0 if k is -1.
+// of returns the sequence number of recorder k, or 0 if k is -1.
 func (n seqs) of(k int) uint64 {
 	switch {
 	case k == 0:
@@ -74,7 +75,7 @@ func (n seqs) of(k int) uint64 {
 	return 0
 }
 
-// with returns a copy of n with the number of the recorder at k set to seq.
+// with returns a copy of n in which recorder k has the number seq.
 func (n seqs) with(k int, seq uint64) seqs {
 	if k == 0 {
 		n.first = seq
@@ -89,10 +90,10 @@ func (n seqs) with(k int, seq uint64) seqs {
 	return n
 }
 
-// without returns a copy of n without the number of the recorder at k.
+// without returns a copy of n without the number of recorder k.
 func (n seqs) without(k int) seqs {
 	switch {
-	case k > len(n.others): // No recorder at k has numbered this tick.
+	case k > len(n.others): // Recorder k has not numbered this tick.
 		return n
 	case k == 0 && len(n.others) == 0:
 		return seqs{}
@@ -122,7 +123,8 @@ func (w rawWorld) Dirty() bool {
 	return false
 }
 
-// Held returns the sequence numbers that r gave the oldest and the newest retained tick boundary.
+// Held returns the sequence numbers that r gave to the oldest and the newest retained tick
+// boundary.
 func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
 	k := w.recorderAt(r)
 	for i := range w.frames {
@@ -133,10 +135,10 @@ func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
 	return 0, 0
 }
 
-// Seq returns the first recorder's number of the newest tick boundary.
+// Seq returns the sequence number that the first recorder gave to the newest tick boundary.
 func (w rawWorld) Seq() uint64 { return w.numbers().first }
 
-// numbers returns the sequence numbers of the newest tick boundary.
+// numbers returns the sequence numbers of the newest tick boundary, of all recorders.
 func (w *World) numbers() (n seqs) {
 	if k := w.newestBoundary(); k >= 0 {
 		n = w.frames[k].seq
@@ -153,20 +155,20 @@ func (w *World) newestBoundary() int {
 	return -1
 }
 
-// A change is the [raw.Change] for the recorders, with its buffers. It reads what the frames of
-// the tick saved.
+// A change is the [raw.Change] that the recorders receive, with its buffers. It reads the rows that
+// the frames of the tick saved.
 type change struct {
 	raw.Change
-	from             uint64      // The ID of the tick's first frame.
-	entities, values []raw.Range // Buffers of storageChange, valid for one storage.
-	ops              []raw.Op    // The operations of several frames.
+	from             uint64      // The id of the tick's first frame.
+	entities, values []raw.Range // Buffers of storageChange, valid until its next call.
+	ops              []raw.Op    // Buffer for the operations of a tick with several frames.
 	old              oldRows
 }
 
-// init connects c with w.
+// init sets the functions of c to those of w.
 func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
-// record passes the tick that ends now to the recorders.
+// record passes the ending tick to the recorders. It returns their sequence numbers for the tick.
 func (w *World) record() (n seqs) {
 	frames, c := w.frames[w.newestBoundary():], &w.change
 	c.World, c.Tick, c.from = w.Raw(), w.tick+1, frames[0].ID
@@ -191,13 +193,13 @@ func (w *World) record() (n seqs) {
 		c.Parent = frames[0].seq.of(k)
 		n = n.with(k, r.Record(&c.Change))
 	}
-	// A restore to a checkpoint needs only the operations before the checkpoint.
+	// These operations are no longer needed: a restore keeps only operations before a checkpoint.
 	last := &w.frames[len(w.frames)-1]
 	last.ops = last.ops[:0]
 	return n
 }
 
-// registryChange returns the changes of the registry. It uses the memory of ranges.
+// registryChange returns the changes of the registry in the tick. It reuses the memory of ranges.
 func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
 	r := &w.entities
 	change := raw.EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
@@ -209,7 +211,7 @@ func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
 	return change
 }
 
-// changed reports whether the tick being recorded changed t.
+// changed reports whether the tick that is recorded changed t.
 func (w *World) changed(t *track.Tracker) bool {
 	if t.Exempt {
 		return t.Changed
@@ -218,12 +220,12 @@ func (w *World) changed(t *track.Tracker) bool {
 	return changed
 }
 
-// storageChange returns the changes of told.
+// storageChange returns the changes of the storage told in the tick.
 func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	c, s := &w.change, told.(trackedStorage)
 	t := s.tracked()
 	k, before, limit := 0, track.Lengths{}, 0
-	if t.Exempt { // All rows are passed on.
+	if t.Exempt { // The recorder receives all rows.
 		t.Changed = false
 	} else {
 		k, before, _ = t.Since(c.from)
@@ -241,15 +243,15 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	return change
 }
 
-// trackedStorage has further methods that every [raw.Storage] of this package has.
+// trackedStorage has methods that every [raw.Storage] of this package has in addition.
 type trackedStorage interface {
 	tracked() *track.Tracker
 	sparseSet() *set
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
 }
 
-// collect completes the ranges of written to the rows that differ between the former length
-// before and the present length n. The result is ascending and disjoint.
+// collect adds the rows between the former length before and the current length n to ranges. If
+// sorted is false, it sorts ranges first. The result is ascending and disjoint.
 func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Range {
 	if !sorted {
 		ranges = w.sortRanges(ranges)
@@ -260,8 +262,8 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written appends the rows below limit that the logs of l from k on hold to ranges, which must be
-// empty. It reports whether they are ascending and disjoint.
+// written appends to ranges the rows below limit in the logs of l from k on. ranges must be empty.
+// The result sorted reports whether the ranges are ascending and disjoint.
 func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0
@@ -278,7 +280,8 @@ func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sor
 	return ranges, sorted
 }
 
-// appendRange appends rows [lo, hi), and merges them with the last range if they follow it.
+// appendRange appends rows [lo, hi) to ranges. It extends the last range if they follow it
+// directly.
 func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
 	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == lo {
 		ranges[k].N += hi - lo
@@ -287,8 +290,8 @@ func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
 	return append(ranges, raw.Range{First: lo, N: hi - lo})
 }
 
-// sortRanges makes ranges ascending and disjoint. It sorts a few ranges; for many, it uses a set
-// of rows, which takes linear time.
+// sortRanges makes ranges ascending and disjoint. It sorts a short list. For a long list it uses a
+// set of rows, which takes linear time.
 func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	if len(ranges) <= 64 {
 		slices.SortFunc(ranges, func(a, b raw.Range) int { return a.First - b.First })
@@ -310,22 +313,23 @@ func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	return out
 }
 
-// Large rows of fixed size are passed on with their old values. So a recorder can write only the
-// changed part of a row, and need not keep copies. The old values are in the logs of the tick.
-// Logs of bare frames have no values, except for such rows.
+// A recorder also receives the old values of large rows of fixed size. So it can write only the
+// changed bytes of a row, and needs no copies of rows. The old values are in the logs of the tick.
+// Bare frames save values only for such rows.
 
-// oldRows reads the old values of rows.
+// oldRows reads the values that rows had before the tick.
 type oldRows struct {
 	spans     track.Spans
 	then, now []byte // Buffers for rows whose encoding differs from their memory.
 }
 
-// keepsOld reports whether every frame, even a bare one, keeps the old values of rows.
+// keepsOld reports whether every frame saves the old values of rows, even a bare frame.
 func (s *spec) keepsOld() bool {
 	return s.layout != nil && s.layout.Width() > raw.LargeRow && !s.noPersist
 }
 
-// eachBefore calls f for the rows of told that existed before the tick and that the tick wrote.
+// eachBefore calls f for the rows of told that existed before the tick and were written in the
+// tick.
 func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) {
 	s := told.(*rawAdapter)
 	t := s.tracked()
@@ -336,8 +340,8 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
 }
 
-// eachBefore calls tell for the rows below limit in the logs from k on, once each and in
-// ascending order.
+// eachBefore calls tell for each row below limit in the logs from k on, once and in ascending
+// order. then and now are the encoded row before the tick and now.
 func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()
@@ -351,8 +355,8 @@ func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, 
 	}
 }
 
-// encode returns the encoding of rows. It uses scratch, unless the encoding equals the memory of
-// the rows.
+// encode returns the encoding of rows. It uses scratch unless the encoding equals the rows in
+// memory.
 func (f *rowAdapter[T]) encode(scratch *[]byte, rows []T) []byte {
 	if c, ok := f.codec.(typedRows[T]); ok {
 		if view, ok := layout.View(c.codec, rows); ok {

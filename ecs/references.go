@@ -22,23 +22,22 @@ func holdsEntity(t *layout.Type) bool {
 	return t.Kind == layout.Entity || holdsEntity(t.Elem) || holdsEntity(t.Key)
 }
 
-// references has the places where values of a type hold entities. It is computed once per type.
-// Values are then read and written in place.
+// references has the places at which values of a type have entities. It is computed once per type.
 type references struct {
 	places []place
-	unseen string // The reason why entities in other places are possible, or "".
+	unseen string // The reason why other places may have entities too, or "".
 }
 
-// A place is an entity inside a value, or a container that holds entities.
+// A place is an entity inside a value, or a container with entities, such as a slice or map.
 type place struct {
 	offset uintptr
-	kind   reflect.Kind // Array, Slice, Map or Pointer; 0 for an entity.
-	typ    reflect.Type // nil for an entity.
+	kind   reflect.Kind // Array, Slice, Map or Pointer, or 0 for an entity.
+	typ    reflect.Type // Type of the container, or nil for an entity.
 	elem   *references
-	key    *references // Of a map: the places in its keys.
+	key    *references // For a map: the places in its keys.
 
-	number int    // Number of an entity, in the order of the type.
-	path   string // The path as in [Reference].
+	number int    // Number of the entity, in the order of the type.
+	path   string // Path to the entity, as in Reference.Field.
 }
 
 var entityType = reflect.TypeFor[Entity]()
@@ -48,16 +47,16 @@ func referencesOf(t reflect.Type) *references {
 	return &references{places: f.find(nil, t, 0, t.String()), unseen: f.unseen}
 }
 
-// A finder finds the places of a type.
+// A finder finds the places of entities in a type.
 type finder struct {
 	root   string
 	found  int                   // The number of entities found.
-	open   map[reflect.Type]bool // Types that are being traversed.
-	again  map[reflect.Type]bool // Types that were found inside themselves.
+	open   map[reflect.Type]bool // Types that contain the type being inspected.
+	again  map[reflect.Type]bool // Types that contain themselves.
 	unseen string
 }
 
-// find appends the places of a value of type t at offset.
+// find appends the places in a type t, at offset in the whole value.
 func (f *finder) find(places []place, t reflect.Type, offset uintptr, path string) []place {
 	switch t.Kind() {
 	case reflect.Uint64:
@@ -77,7 +76,7 @@ func (f *finder) find(places []place, t reflect.Type, offset uintptr, path strin
 	return places
 }
 
-// inside is find for arrays, slices, pointers and maps.
+// inside is find for types of arrays, slices, pointers and maps.
 func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path string) []place {
 	if f.open[t] {
 		f.again[t] = true
@@ -104,15 +103,15 @@ func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path str
 	return append(places, p)
 }
 
-// at returns the container p in the value at base.
+// at returns the container p of the value at base.
 func (p *place) at(base unsafe.Pointer) reflect.Value {
 	return reflect.NewAt(p.typ, unsafe.Add(base, p.offset)).Elem()
 }
 
-// hold reports whether the value at base refers to e.
+// hold reports whether the value at base contains e.
 func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	for i := range r.places {
-		if p := &r.places[i]; p.kind == 0 { // The common case makes no calls.
+		if p := &r.places[i]; p.kind == 0 { // The usual case makes no calls.
 			if *(*Entity)(unsafe.Add(base, p.offset)) == e {
 				return true
 			}
@@ -123,8 +122,8 @@ func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	return false
 }
 
-// find reports whether is returns true for one of the entities in the value at base. It calls is
-// with the place of each entity, zero entities included. The order of map entries is undefined.
+// find reports whether is returns true for any entity in the value at base. It calls is with the
+// place of each entity, including zero entities. The order of map entries is undefined.
 func (r *references) find(base unsafe.Pointer, is func(*place, Entity) bool) bool {
 	for i := range r.places {
 		if p := &r.places[i]; p.kind == 0 {
@@ -167,14 +166,14 @@ func addressable(v reflect.Value) unsafe.Pointer {
 
 // A renaming replaces entities inside values.
 type renaming struct {
-	name func(*place, Entity) Entity // Returns the new entity for one that is not zero.
+	name func(*place, Entity) Entity // Returns the replacement for an entity that is not zero.
 
-	cleared  bool // An entity became zero.
+	cleared  bool // An entity was replaced by zero.
 	collided bool // Two keys of a map became equal.
 }
 
-// rename replaces the entities in the value at base. It copies slices, maps and pointed-to values
-// first, because others may share them.
+// rename replaces the entities in the value at base. It first copies slices, maps and pointed-to
+// values, because other values may share them.
 func (r *references) rename(base unsafe.Pointer, n *renaming) {
 	for i := range r.places {
 		p := &r.places[i]
@@ -213,11 +212,12 @@ func (p *place) rename(v reflect.Value, n *renaming) {
 	}
 }
 
-// renameMap replaces the entities in a map. It omits entries if an entity in the key became zero.
+// renameMap replaces the entities in a map. It omits entries in whose key an entity became zero.
 func (p *place) renameMap(v reflect.Value, n *renaming) {
 	m := reflect.MakeMapWithSize(p.typ, v.Len())
 	kept, cleared := 0, n.cleared
-	for i := v.MapRange(); i.Next(); { // Any order: equal keys are an error.
+	// The order does not matter, because equal keys are an error.
+	for i := v.MapRange(); i.Next(); {
 		key, value := addressable(i.Key()), addressable(i.Value())
 		n.cleared = false
 		p.key.rename(key, n)
