@@ -1,11 +1,11 @@
 // Requests to the server. The data of a record never changes, so the browser caches the answers.
 //
 //  ask          sends a request and waits for the answer
-//  early        sends the next likely request in advance; ask then uses its answer
-//  fetchPinned  requests the data at A, and caches it here
+//  early        sends a request in advance that is likely to follow; ask then uses its answer
+//  fetchPinned  requests the data at A, and caches the answer
 //  listen       reports changes of the store
 
-// A Trouble is an error from the server: message, kind, try, which, at.
+// A Trouble is an error from the server. Its fields are message, kind, try, which and at.
 
 export class Trouble extends Error {
   constructor(body) {
@@ -45,9 +45,9 @@ async function send(question, signal) {
 }
 
 // lastValid returns a function that repeats a request with several expressions. get returns the
-// expression of a field. If an expression is invalid, its last valid text is used, or none, so the
-// result is always of the current point. The function returns the document, the expressions it
-// used, and errors by field.
+// expression of a field. If it is invalid, the request uses the field's last valid text, or none.
+// So the answer is always about the current point. The function returns the document, the
+// expressions in the request, and the errors by field.
 export function lastValid(fields, get) {
   const right = {};
   return async (question) => {
@@ -61,7 +61,7 @@ export function lastValid(fields, get) {
       } catch (err) {
         const f = err.which;
         if (!fields.includes(f) || wrong[f] && !asked[f]) throw wrong[f] ?? err;
-        // The expression is invalid at this point.
+        // The last valid text is invalid at this point, so do not try it again.
         if (asked[f] === right[f]) right[f] = "";
         wrong[f] ??= err;
       }
@@ -69,37 +69,37 @@ export function lastValid(fields, get) {
   };
 }
 
-// Requests that are repeated at each point.
+// The requests that a screen repeats at each point.
 const repeated = ["entities", "entity", "map", "tick", "arrays"];
-// The last parameters by request name. Requests for counts (limit 0) and for data at A are not
-// included.
+// The last parameters by request name, except requests for counts (limit 0) and for data at A.
 const recent = new Map();
 // Answers of early requests, by request.
 const ahead = new Map();
 
-// early sends a request that will probably be needed soon. The first ask for it gets the answer.
-// Few answers are kept, because they may never be needed. A failed one is removed, so that it is
-// sent again.
+// early sends a request that will probably be needed soon. The first matching ask gets its
+// answer. Few answers are stored, because they may never be needed. A failed answer is removed,
+// so ask sends the request again.
 export function early(name, params) {
   const question = questionOf(name, params);
   if (ahead.has(question)) return ahead.get(question);
   if (ahead.size >= 8) ahead.clear();
   const answer = send(question);
-  // The caller of ask gets the error.
+  // ask reports the error to its caller.
   answer.catch(() => ahead.delete(question));
   ahead.set(question, answer);
   return answer;
 }
 
-// prefetch repeats for one record the last requests about another record.
+// prefetch sends early requests for one record: the last requests about record from.
 export function prefetch(record, from) {
   for (const [name, params] of recent) if (params.record === from) early(name, { ...params, record });
 }
 
-// forget discards early answers. The store has grown, so the newest point is another one.
+// forget discards early answers, because the store has grown and a point may have a next state
+// now.
 export const forget = () => ahead.clear();
 
-// By request name: the last request about A, and a promise of the answer.
+// By request name: parameters of the last request about A, and a promise of its answer.
 const kept = new Map();
 
 // fetchPinned requests the data at A for comparison with the shown point. It caches the last answer
@@ -115,10 +115,10 @@ export async function fetchPinned(name, params) {
   }
 }
 
-// listen calls heard with the state of the store, at first and after each change. It calls broken
-// when the connection to the server fails. The browser reconnects automatically unless the server
-// rejects it. A hidden page does not listen. Browsers allow six connections to a server, and each
-// listener takes one.
+// listen calls heard with the newest state of the store: at the start and after each change. It
+// calls broken when the connection to the server fails. The browser reconnects automatically
+// unless the server rejects it. A hidden page does not listen, because browsers allow only six
+// connections to a server.
 export function listen(heard, broken) {
   let source;
   const hear = (on) => {

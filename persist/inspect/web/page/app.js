@@ -1,11 +1,11 @@
-// The page: its point in time, its screen, and the keys. The URL holds its state.
+// The page with its point in time, its screen, and the keys. The URL stores its state.
 //
 //  keys, bar, buttons ──▶ travel ──resolve──▶ setPoint: set the point ──▶ the screen updates itself
 //  tabs, back         ──▶ render: mount the screen
 //  events             ──▶ onStoreChange: follow the newest point, or update the next point
 //
-// A screen has the methods mount, update(why) and focus. It may have unmount, and press for keys.
-// why is time, pin, screen, schema or news. A timeless screen needs no point.
+// A screen has the methods mount, update(why) and focus. It may also have unmount, and press for
+// keys. The argument why is time, pin, screen, schema or news. A timeless screen needs no point.
 import { h, fill, latest, advice, plain } from "./dom.js";
 import { ask, early, prefetch, forget, listen, Trouble } from "./api.js";
 import { Bar, clock } from "./bar.js";
@@ -25,22 +25,22 @@ const $ = (id) => document.getElementById(id);
 
 // app is the interface of the page to its screens.
 export const app = {
-  // The state: at, view, a, follow, and parameters of screens.
+  // The state in the URL: at, view, a, follow, and parameters of screens.
   params: new URLSearchParams(location.search),
   point: null, // The shown state: tick, record, time, head, rewound, parent, next, way.
   info: null,
-  // The schema of the shown point. It may be from an earlier point with the same types, as far as
-  // known.
+  // The schema of the shown point. While a newer schema is loading, it is that of an earlier
+  // point.
   schema: null,
   bar: null,
   news: null, // The newest state of the store.
-  changes: [], // Known ticks on the way at which the chosen entity changed.
+  changes: [], // Known ticks at which the chosen entity changed, on the way to the shown point.
 
   get: (name) => app.params.get(name) ?? "",
   all: (name) => app.params.getAll(name),
 
-  // set changes parts of the state: {where: "…", expr: ["…", "…"], entity: ""}. With push, the
-  // browser's back button reverts the change.
+  // set changes parameters of the state: {where: "…", expr: ["…", "…"], entity: ""}. If push is
+  // set, the browser's back button reverts the change.
   set(changes, push) {
     const before = String(app.params);
     for (const [name, value] of Object.entries(changes)) {
@@ -52,27 +52,28 @@ export const app = {
     if (another) typing = null;
   },
 
-  // typed takes the text of a field. All changes until the field loses focus are one history entry.
+  // typed stores the text of a field in the state. Until the field loses focus, all of its
+  // changes are one history entry.
   typed(name, field) {
     const text = field.value.trim(), begins = typing !== field && text !== app.get(name);
     app.set({ [name]: text }, begins);
     if (begins) typing = field;
   },
 
-  // show switches to a screen, optionally with other changes to the state.
+  // show switches to a screen. It may also change other parameters of the state.
   show(view, changes = {}) {
     app.set({ ...changes, view }, true);
     render();
   },
 
-  // openEntity shows an entity.
+  // openEntity shows an entity on its screen.
   openEntity(e) {
     app.changes = app.get("entity") === e ? app.changes : [];
     app.show("entity", { entity: e });
   },
 
-  // goTo moves to a point in time, plus some ticks. jump moves to a record that was chosen by a
-  // link, and the browser's back button returns from there.
+  // goTo moves to a point in time, plus some ticks. jump moves to a record that the user chose by
+  // a link. The browser's back button reverts a jump.
   goTo: (at, step) => travel(at, step ?? 0),
   jump(record) {
     app.stay();
@@ -81,7 +82,7 @@ export const app = {
 
   change: (to) => change(to),
 
-  // stay ends following and playing, because the user moves to another point.
+  // stay stops following and playing, because the user moves to another point.
   stay() {
     if (app.get("follow")) app.set({ follow: "", at: app.point ? "record:" + app.point.record : "" });
     playing(false);
@@ -97,7 +98,7 @@ export const app = {
     return names;
   },
 
-  // comparedWith returns the point for comparison: A, unless A is shown.
+  // comparedWith returns the point to compare with: A, unless A is the shown point.
   comparedWith: () => app.pin && app.pin.record !== app.point?.record ? app.pin : null,
 
   trouble(err) {
@@ -106,13 +107,14 @@ export const app = {
     fill($("trouble"), err && [err.message, advice(err) && ["\n", advice(err)]]);
   },
 };
-/** @type {any} */ (window).stet = app; // For access from outside, as in tests.
+/** @type {any} */ (window).stet = app; // Tests use this.
 
 let current = null; // The mounted screen.
 let typing = null; // The field whose text is part of the newest history entry.
-let last = 0; // The last move if it was a step, or 0.
+let last = 0; // The size of the last move if it was a single step, or 0.
 
-// prefetchStep requests the next state in advance, in case the user steps on in the same direction.
+// prefetchStep requests the next state in advance, since the user may step in the same direction
+// again.
 function prefetchStep(point, step) {
   const to = step > 0 ? point.next : point.parent;
   if (!to) return;
@@ -120,14 +122,14 @@ function prefetchStep(point, step) {
   prefetch(to.record, point.record);
 }
 
-// travel moves to a point in time, plus step ticks. For a single step, the current point contains
-// the target. So the request of the screen is sent together with the request for the point. After a
-// second step in the same direction, the third step is requested in advance.
+// travel moves to a point in time, plus step ticks. The current point contains the target of a
+// single step. So the page requests the screen's data and the point at the same time. After a
+// second step in the same direction, it requests the third step in advance.
 const travel = latest(async (at, step, /** @type {{ found?: () => void, push?: boolean }} */ { found, push } = {}) => {
   try {
     const from = app.point, single = Math.abs(step) === 1 && at === "record:" + from?.record, same = single && step === last;
     const to = single && (step > 0 ? from.next : from.parent);
-    // The server answers both at the same time.
+    // The server answers the requests for the point and for the screen at the same time.
     if (to) prefetch(to.record, from.record);
     const point = await ask("resolve", { at, step: step || undefined });
     found?.();
@@ -143,13 +145,13 @@ const travel = latest(async (at, step, /** @type {{ found?: () => void, push?: b
   }
 });
 
-// accept clears the error of the point field.
+// accept removes the error of the point field.
 function accept() {
   $("point").setAttribute("aria-invalid", "false");
   app.trouble(null);
 }
 
-// setPoint makes a point the shown one.
+// setPoint shows another point on the page.
 async function setPoint(point, push) {
   const from = app.point, moved = point.record !== from?.record;
   point.way = wayOf(point, from);
@@ -164,10 +166,9 @@ async function setPoint(point, push) {
   loadSchema();
 }
 
-// loadSchema loads the schema of the shown point, because components may change over time. It
-// updates the screen if the schema changed. It loads the schema when the point stays the same for a
-// while, and every two seconds during movement. At a distant point the answer takes as long as the
-// move.
+// loadSchema loads the schema of the shown point, because components may change over time. If the
+// schema has changed, it updates the screen. It waits until the point stays the same for a while,
+// but at most two seconds. At a distant point, the schema takes as long to load as the move.
 const loadSchema = latest(async () => {
   const first = !app.schema;
   for (let waits = first ? 0 : 10, at; waits > 0 && at !== app.point.record; waits--) {
@@ -185,19 +186,20 @@ const loadSchema = latest(async () => {
     if (first) throw err;
   }
 });
-// The record of the schema. 0 is valid, for a save and for the first state of a store.
+// The record of the loaded schema. 0 is a valid record, for a save and for the first state of a
+// store.
 let knownAt = null;
 
-// wayOf returns an id of the way of a point. 0 is the way to the newest state. Other ways are only
-// recognized as the same from one step to the next.
+// wayOf returns an id of the sequence of records that leads to a point. 0 is the way to the
+// newest state. Points on another way get the same id only if they are one step apart.
 function wayOf(point, from) {
   if (!point.rewound) return 0;
   const adjacent = from?.record === point.record || from?.parent?.record === point.record || point.parent?.record === from?.record;
   return adjacent && from?.rewound ? from.way : point.record;
 }
 
-// renderStatus shows the description of the current point. In a narrow window the right part stays
-// visible.
+// renderStatus shows the status line of the current point. In a narrow window, the end of the
+// line stays visible.
 function renderStatus() {
   const p = app.point;
   if (!p) return;
@@ -235,7 +237,7 @@ async function pin(on) {
   await current?.update("pin");
 }
 
-// render mounts the screen that the state names.
+// render shows the screen that the URL names.
 function render() {
   const screen = screens.find((s) => s.id === app.get("view")) ?? screens[0];
   fill($("tabs"), screens.map((s, i) => h("a", {
@@ -254,8 +256,8 @@ function render() {
   app.bar.draw();
 }
 
-// playing steps automatically until there is no next tick. If a step takes longer than the
-// interval, travel drops the steps in between.
+// playing starts or stops automatic steps. They end at the last tick. If a step takes longer than
+// the interval, travel skips the steps in between.
 let timer = 0;
 function playing(on) {
   clearInterval(timer);
@@ -342,13 +344,14 @@ document.addEventListener("keydown", (e) => {
   e.preventDefault();
 });
 
-// pointOf returns a typed point in the server's syntax: ticks may have separators, as on the page.
+// pointOf converts a typed point to the server's syntax: a tick may have separators, as on the
+// page.
 const pointOf = (text) => /^\d{1,3}(,\d{3})+$/.test(text) ? text.replaceAll(",", "") : text;
 
 $("goto").addEventListener("submit", (e) => {
   e.preventDefault();
   app.stay();
-  // The text may have changed before the answer arrives.
+  // The user may change the text before the answer arrives.
   const text = $("point").value;
   travel(pointOf(text.trim()), 0, { push: true, found: () => { if ($("point").value === text) $("screen").focus(); } });
 });
@@ -367,7 +370,7 @@ window.addEventListener("popstate", () => {
   restore();
 });
 
-// restore shows the state of the URL.
+// restore shows the state in the URL.
 async function restore() {
   app.pin = null;
   if (pinned()) ask("resolve", { at: app.get("a") }).then((p) => {
@@ -380,8 +383,8 @@ async function restore() {
   await travel(app.get("at") || "@latest");
 }
 
-// lookAgain updates the current point, which may have a next point now. It does not use travel,
-// which would cancel a move of the user.
+// lookAgain requests the current point again, which may have a next point now. It does not use
+// travel, which would cancel a move of the user.
 async function lookAgain() {
   const at = app.point;
   if (!at) return;
@@ -393,8 +396,8 @@ async function lookAgain() {
   }
 }
 
-// unheard reports a broken connection to the server at once, with the error of a failed request.
-// After a short interruption the request succeeds, and nothing is shown.
+// unheard is called when the connection is broken. It sends a request and reports its error at
+// once. After a short interruption the request succeeds, and the page shows no error.
 const unheard = latest(async () => {
   try {
     await ask("info");
@@ -405,16 +408,16 @@ const unheard = latest(async () => {
     playing(false);
   }
 });
-// The page shows that the server does not answer.
+// deaf says that the page shows that the server does not answer.
 let deaf = false;
 
-// heard clears that error.
+// heard removes the error that unheard has shown.
 function heard() {
   if (deaf) app.trouble(null);
   deaf = false;
 }
 
-// onStoreChange shows the changes of a growing store, several times per second.
+// onStoreChange updates the page after a change of the store, several times per second.
 const onStoreChange = latest(async (news) => {
   const first = !app.news;
   app.news = news;
@@ -428,17 +431,17 @@ const onStoreChange = latest(async (news) => {
   await new Promise((done) => setTimeout(done, 30));
 });
 
-// refreshBar updates the time bar. It runs less often, and onStoreChange does not wait for it.
+// refreshBar updates the time bar. It runs less often than onStoreChange, which does not wait for
+// it.
 const refreshBar = latest(async () => {
   await app.bar.load();
   if (current?.timeless) current.update("news");
   await new Promise((done) => setTimeout(done, 150));
 });
 
-// tellWriter shows once that the writing program has ended, or that another one has opened the
-// store. The first message stays until it is hidden or replaced by the second one. The second one
-// is shown for ten seconds.
-// The last shown message.
+// tellWriter shows once that the writing program has ended, or that another program has opened
+// the store. The first message stays until the user hides it or the second message replaces it.
+// The second message is shown for ten seconds. writerTold is the last shown message.
 let writerTold;
 function tellWriter({ now, writer, since }) {
   if (!now || writerTold === now + since) return;

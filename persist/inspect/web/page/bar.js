@@ -1,10 +1,12 @@
-// The time bar: rows written by ticks, inputs, rewound branches, marks, snapshots and damage.
+// The time bar shows rows written by ticks, inputs, rewound branches, marks, snapshots and
+// damage.
 //
 //  range ──load──▶ doc, from the server ──draw──▶ canvas
 //                                       └─tell──▶ legend, for keyboard users
 //
-// doc.from and doc.to are the drawn ticks. range is the requested range, with fractions during a
-// zoom. If range is null, the bar shows all ticks and grows with the store.
+// doc.from and doc.to are the ticks that are drawn. range is the range that was requested last;
+// during a zoom it has fractions. If range is null, the bar shows all ticks and grows with the
+// store.
 import { h, fill, plain, latest, surface, color, count } from "./dom.js";
 import { ask } from "./api.js";
 
@@ -19,7 +21,7 @@ export class Bar {
     this.legend = legend;
     this.tip = document.getElementById("there");
     this.doc = null; // The document from the server.
-    this.range = null; // The shown range of ticks, or null for all.
+    this.range = null; // The requested range of ticks, or null for all.
     this.fetch = latest(async () => {
       const params = { width: Math.min(4000, Math.max(50, canvas.clientWidth)) };
       if (this.range) [params.from, params.to] = this.range.map((v) => Math.max(0, Math.round(v)));
@@ -31,7 +33,7 @@ export class Bar {
       this.tell();
       this.draw();
       const { measure, counted } = this.doc, now = performance.now(), last = this.counting;
-      // Rows are being counted: load again when all should be counted.
+      // The server is still counting rows, so load again when it has probably finished.
       if (measure === "bytes" && counted < 1) {
         const rest = last && (1 - counted) / (counted - last.counted) * (now - last.at);
         this.counting = { counted, at: now };
@@ -61,7 +63,7 @@ export class Bar {
 
   load() { return this.fetch(); }
 
-  // span returns the number of shown ticks.
+  // span returns the number of ticks that the bar shows.
   span() { return this.doc ? this.doc.to - this.doc.from + 1 : 1; }
 
   tickAt(x) { return this.doc.from + x / Math.max(1, this.canvas.clientWidth) * this.span(); }
@@ -81,7 +83,7 @@ export class Bar {
     this.to(from + by, to + by);
   }
 
-  // to shows a range of ticks, moved into the range of the store.
+  // to shows a range of ticks. It moves the range if part of it is outside of the store.
   to(from, to) {
     const { first, last } = this.doc, width = to - from;
     from = Math.max(first, Math.min(from, last - width));
@@ -99,8 +101,8 @@ export class Bar {
     if (this.doc) this.app.goTo(this.under(e).at);
   }
 
-  // under returns the tick under the pointer and the text of the point. The point is on the branch
-  // under the pointer, or else on the way to the newest state.
+  // under returns the tick under the pointer, and the point as text. If a branch is under the
+  // pointer, the point is on the branch, otherwise on the way to the newest state.
   under(e) {
     const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX)))), b = this.branchAt(e.offsetY, tick);
     if (b) return { tick, branch: b, at: `record:${b.tip}~${b.to - tick}` };
@@ -117,8 +119,8 @@ export class Bar {
     return this.doc.branches.find((b) => b.lane === lane && b.from <= tick && tick <= b.to);
   }
 
-  // hover shows a tooltip for the tick under the pointer. It requests the time of the tick when the
-  // pointer rests.
+  // hover shows a tooltip for the tick under the pointer. When the pointer rests, it also
+  // requests the time of the tick.
   hover(e) {
     if (!this.doc) return;
     const { tick, branch, at } = this.under(e), texts = branch ? [`rewound: ticks ${branch.from} to ${branch.to}`] : this.told(tick, e.offsetX);
@@ -142,8 +144,8 @@ export class Bar {
     this.tip.hidden = true;
   }
 
-  // told describes a tick on the way to the newest state: rows written, and the marks, snapshots
-  // and damage at the tick or near x.
+  // told describes a tick on the way to the newest state: rows written, marks, snapshots and
+  // damage. If x is given, marks, snapshots and damage near x count too.
   told(tick, x) {
     if (!this.doc) return [];
     const { doc } = this, texts = [], near = (t) => x === undefined ? t === tick : Math.abs(this.xOf(t) - x) < 5;
@@ -165,8 +167,8 @@ export class Bar {
   draw() {
     const doc = this.doc, point = this.app.point;
     if (!doc) return;
-    // A point outside the shown range is moved to the middle. This happens once per load, because
-    // the new range may be limited and still not contain the point.
+    // If the point is outside of the shown range, center the range at the point. Do so once per
+    // load: near an end of the store, the new range may still not contain the point.
     if (point && this.range && (point.tick < doc.from || point.tick > doc.to)) {
       const half = this.span() / 2;
       if (!this.moving) this.to(point.tick - half, point.tick + half);
@@ -189,8 +191,8 @@ export class Bar {
     this.canvas.setAttribute("aria-valuemax", doc.last);
   }
 
-  // bars draws the peak of each bucket, and the mean in front of it. Heights are square roots. So a
-  // tick that writes a hundredth of another one is a tenth as high and stays visible.
+  // bars draws the peak of each bucket, and the mean in front of it. Heights are square roots, so
+  // small ticks stay visible: a tick with a hundredth of the rows is a tenth as high.
   bars(c, width, base) {
     const { sums, peaks, per } = this.doc, n = sums.length, step = width * per / this.span(), room = base - top;
     const high = this.high(peaks), most = Math.max(1, per);
@@ -207,15 +209,15 @@ export class Bar {
     c.fillRect(0, base, width, 1);
   }
 
-  // inputs draws marks above the bar for ticks with inputs.
+  // inputs draws a strip above the bar for each tick with inputs.
   inputs(c, width) {
     const step = width * this.doc.per / this.span();
     c.fillStyle = color("input");
     this.doc.inputs.forEach((n, i) => { if (n) c.fillRect(i * step, top - 4, Math.max(1.5, step > 4 ? step - 1 : step), 3); });
   }
 
-  // high returns the value of full height. A few ticks with far more rows than the others, like the
-  // first one, do not make the others invisible.
+  // high returns the value that is drawn at full height. It ignores a few ticks with far more
+  // rows than the others, such as the first tick. So the other ticks stay visible.
   high(peaks) {
     const sorted = peaks.filter((v) => v > 0).sort((a, b) => a - b);
     return Math.max(1, Math.min(sorted.at(-1) ?? 1, 1.3 * (sorted[Math.floor(0.98 * (sorted.length - 1))] ?? 1)));
@@ -229,8 +231,8 @@ export class Bar {
     }
   }
 
-  // scale labels ticks below the bar, about 90 pixels apart, at round numbers: 1, 2 or 5 with
-  // zeros.
+  // scale labels ticks below the bar, about 90 pixels apart. Labels are multiples of 1, 2 or 5
+  // times a power of ten.
   scale(c, width, height) {
     const wanted = this.span() / Math.max(2, width / 90), power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
     const step = Math.max(1, power * [1, 2, 5, 10].find((k) => k * power >= wanted));
@@ -258,8 +260,8 @@ export class Bar {
     for (const d of this.doc.damage) c.fillRect(this.xOf(d.tick) - 1, top - 4, 3, base - top + 4);
   }
 
-  // marks draws a flag for each mark, with its name as far as there is space. A name extends to the
-  // next flag, or to the left to the end of the previous name.
+  // marks draws a flag for each mark, with as much of its name as fits. A name is to the right of
+  // its flag, before the next flag, or to the left, after the previous name.
   marks(c, width, base) {
     const seen = this.doc.marks.map((m) => ({ ...m, x: this.xOf(m.tick) })).filter((m) => m.x >= 0 && m.x <= width).sort((a, b) => a.x - b.x);
     let free = 0;
@@ -284,13 +286,13 @@ export class Bar {
     c.fillStyle = paint;
     c.fillRect(x - 0.75, 0, 1.5, height - axis);
     c.beginPath();
-    // Above the labels.
+    // The triangle is above the labels of ticks.
     c.moveTo(x - 5, height - axis + 5), c.lineTo(x, height - axis - 1), c.lineTo(x + 5, height - axis + 5);
     c.fill();
   }
 
-  // label draws the name of a cursor on its own background. A and B use separate lines, because
-  // they may be at the same tick.
+  // label draws the name of a cursor on an opaque background. A and B are on separate lines,
+  // because both cursors may be at the same tick.
   label(c, tick, width, y, paint, text) {
     const wide = c.measureText(text).width + 4, x = this.xOf(tick), left = x + 2 + wide > width ? x - 2 - wide : x + 2;
     c.fillStyle = color("panel");
@@ -300,7 +302,7 @@ export class Bar {
     c.fillText(text, left + 2, y + 10);
   }
 
-  // tell writes the legend below the bar, with links for keyboard users.
+  // tell writes the legend below the bar. Its links can be used by keyboard.
   tell() {
     const d = this.doc, parts = [];
     parts.push(`ticks ${d.from.toLocaleString("en")} to ${d.to.toLocaleString("en")}`);
@@ -324,7 +326,7 @@ export class Bar {
 // clock formats a time.
 export const clock = (time) => time.replace("T", " ").replace(/(\.\d{3})\d*Z$/, "$1Z");
 
-// cut shortens a name with dots to the available width. It returns "" if too little fits.
+// cut shortens a name with dots to the width room. It returns "" if less than three letters fit.
 function cut(c, name, room) {
   const fits = (text) => c.measureText(text).width <= room;
   let text = name.length > 18 ? name.slice(0, 17) + "…" : name;

@@ -1,9 +1,9 @@
-// An input for expressions that offers the names of components and fields.
+// An input for expressions. It offers the names of components and fields.
 import { app } from "./app.js";
 import { h, fill } from "./dom.js";
 
-// field creates an input in a label, for an expression that is a part of the state. take is called
-// when the expression changes; during typing, after a pause.
+// field creates a labelled input for an expression that the state in the URL stores. It calls
+// take when the expression changes; while the user types, only after a pause.
 export function field(text, name, take, props) {
   let timer;
   const now = () => {
@@ -18,7 +18,7 @@ export function field(text, name, take, props) {
   return [label, input];
 }
 
-// The name before the cursor, which may contain dots.
+// before matches the name before the cursor, which may contain dots.
 const before = /[\p{L}_][\p{L}\p{N}_.]*$/u;
 
 // complete makes input offer the words that a function returns.
@@ -45,7 +45,8 @@ export function complete(input, words) {
     const at = input.selectionStart, typed = word();
     input.setRangeText(offered[i], at - typed.length, at, "end");
     close();
-    // For other listeners. It would show offers again.
+    // Notify other listeners. The listener of this input would show the offers again, so close
+    // them.
     input.dispatchEvent(new Event("input"));
     close();
   };
@@ -55,7 +56,7 @@ export function complete(input, words) {
     offered.sort((a, b) => a.toLowerCase().indexOf(typed) - b.toLowerCase().indexOf(typed));
     offered = offered.slice(0, 8);
     if (!offered.length) return close();
-    // On mousedown, before the input loses focus and the list disappears.
+    // Use mousedown: at a click, the input has already lost focus and the list is hidden.
     fill(list, offered.map((w, i) => h("li", { role: "option", id: id + i, onmousedown: (e) => { e.preventDefault(); take(i); } }, w)));
     list.style.left = input.offsetLeft + "px";
     list.style.maxWidth = Math.max(120, innerWidth - input.getBoundingClientRect().left - 12) + "px";
@@ -81,6 +82,6 @@ export function complete(input, words) {
       return;
     } else return;
     e.preventDefault();
-    e.stopImmediatePropagation(); // The key is not for the field.
+    e.stopImmediatePropagation(); // The field must not handle the key too.
   });
 }

@@ -1,5 +1,5 @@
-// Helpers for building screens. Text only becomes text nodes, so names and values are shown
-// literally.
+// Functions that build screens. Text is inserted only as text nodes, so names and values never
+// become HTML.
 
 import { ends, share } from "./spread.js";
 
@@ -25,10 +25,11 @@ export function fill(e, ...children) {
   e.replaceChildren(...children.flat(3).filter((c) => c !== undefined && c !== null && c !== false));
 }
 
-// plain creates a button that looks like a link, to a point in time or an entity.
+// plain creates a button that looks like a link. It leads to a point in time or to an entity.
 export const plain = (text, onclick, title) => h("button", { class: "plain", type: "button", onclick, title }, text);
 
-// errorBox shows an error, with a mark at its position in an expression, and a note.
+// errorBox shows an error and a note. If the error has a position in an expression, it marks the
+// position.
 export function errorBox(err, text, note = advice(err)) {
   const box = h("p", { class: "error", role: "alert" }, err.message);
   if (text && err.at !== undefined) box.append("\n" + excerpt(text, err.at));
@@ -36,7 +37,7 @@ export function errorBox(err, text, note = advice(err)) {
   return box;
 }
 
-// excerpt returns the part of a text around a position that fits on a line, and a mark below the
+// excerpt returns the text around a position, cut to fit on a line, and a mark below the
 // position.
 function excerpt(text, at) {
   const runes = [...text.replace(/\s/g, " ")], room = Math.min(100, Math.floor((innerWidth - 80) / 8));
@@ -44,8 +45,8 @@ function excerpt(text, at) {
   return runes.slice(from, from + room).join("") + "\n" + " ".repeat(at - from) + "^";
 }
 
-// advice returns what a user of the page can do about an error, or "". The command that the server
-// suggests is for users of a terminal.
+// advice returns what the user can do on the page about an error, or "". The command that the
+// server suggests is for a terminal.
 export function advice(err) {
   if (err.kind === "gone") return "The page keeps its contents. Start ecsdump serve again, and open the address that it prints.";
   if (err.kind === "corrupt") return "Health, screen 7, shows the damage and commands that may help.";
@@ -53,10 +54,10 @@ export function advice(err) {
   return "";
 }
 
-// count formats a number of things: 1 entity, 1,234 entities.
+// count formats a number with its unit: 1 entity, 1,234 entities.
 export const count = (n, one, many) => n.toLocaleString("en") + " " + (n === 1 ? one : many);
 
-// brief formats a number in little space.
+// brief formats a number with few characters.
 export function brief(v) {
   const text = String(+v.toPrecision(6));
   return text.length > 9 ? v.toExponential(2).replace(/\.?0+e/, "e") : text;
@@ -69,8 +70,8 @@ export function size(bytes) {
   return (i ? bytes.toFixed(1) : bytes) + " " + units[i];
 }
 
-// latest returns a function that runs one call of run at a time. Of the calls that arrive
-// meanwhile, only the last one runs. So fast scrubbing does not build up a queue.
+// latest returns a function that runs one call of run at a time. If more calls arrive meanwhile,
+// it runs only the last of them. So fast scrubbing does not build up a queue.
 export function latest(run) {
   let busy = false, next;
   return async function call(...args) {
@@ -92,7 +93,8 @@ export function latest(run) {
   };
 }
 
-// surface sets a canvas to the screen's resolution and returns its context in CSS pixels.
+// surface sets a canvas to the resolution of the screen. It returns the drawing context, in CSS
+// pixels, and the size.
 export function surface(canvas) {
   const scale = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
@@ -108,7 +110,7 @@ export function surface(canvas) {
 // color returns a color that style.css defines.
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
-// spark draws a number over time as steps.
+// spark draws the changes of a number over time as a line with steps.
 export function spark(course, first, last) {
   const canvas = h("canvas", { class: "spark", "aria-hidden": "true" });
   requestAnimationFrame(() => {

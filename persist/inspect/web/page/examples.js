@@ -1,27 +1,27 @@
-// Examples of expressions that are valid for the shown store: they use its names.
+// Examples of expressions. They use names of the shown store, so they are valid for it.
 import { app } from "./app.js";
 
-// They take precedence over components with these names.
+// Variables of expressions. They take precedence over components of the same name.
 const variables = ["entity", "index", "generation", "tick", "alive"];
 
-// refer returns a component or its field in the syntax of expressions.
+// refer returns a component or one of its fields in the syntax of expressions.
 export function refer(component, path = "") {
   const plain = /^[\p{L}_][\p{L}\p{N}_.]*$/u.test(component) && !variables.includes(component);
   const name = plain ? component : `component(${JSON.stringify(component)})`;
   return path ? name + (path.startsWith("[") ? "" : ".") + path : name;
 }
 
-// first sorts long names to the end.
+// first moves long names to the end.
 const first = (names) => names.sort((a, b) => Number(a.length > 30) - Number(b.length > 30));
 
-// fields returns the fields of one kind in all components.
+// fields returns the fields of all components that have the given kind.
 function fields(kind) {
   const components = (app.schema?.components ?? []).filter((c) => c.kind === "component");
   return first(components.flatMap((c) => c.fields.filter((f) => f.kind === kind).map((f) => refer(c.name, f.path))));
 }
 
-// examples returns examples for each field of the page, with explanations. There are fewer if the
-// store has few names.
+// examples returns examples for each field of the page, with explanations. A store with few names
+// has fewer examples.
 export function examples() {
   const [number, other] = fields("number"), [text] = fields("text"), [entity] = fields("entity");
   const named = first((app.schema?.components ?? []).filter((c) => c.kind !== "resource").map((c) => refer(c.name)));

@@ -1,4 +1,4 @@
-// The help dialog: the signs of the bar, the syntax of points and expressions, and the keys.
+// The help dialog. It explains the signs of the bar, points in time, expressions, and the keys.
 import { app } from "./app.js";
 import { h, fill, plain } from "./dom.js";
 import { examples } from "./examples.js";
@@ -31,7 +31,7 @@ const keys = [
   ["?", "this dialog"],
 ];
 
-// points returns existing points in time, with explanations.
+// points returns points in time that exist in the store, with explanations.
 function points() {
   const { tick, record, time } = app.point ?? { tick: 0, record: 0 }, mark = app.bar.doc?.marks.findLast((m) => m.name.length < 40);
   return [

@@ -1,12 +1,12 @@
-// The arrays of a component: dense and data by row, sparse by index.
+// The Arrays screen shows the arrays of a component: dense and data by row, sparse by index.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count, plain } from "../dom.js";
 import { ask, fetchPinned } from "../api.js";
 
 const page = 100;
-// rows and indices are the pagers of the two arrays.
+// rows and indices are the pagers of dense and sparse.
 let select, status, dense, sparse, head, rows, indices;
-// The component, and the start of the shown parts.
+// The shown component, its first shown row, and its first shown index.
 let of = "", row = 0, index = 0;
 
 const load = latest(async () => {
@@ -40,13 +40,13 @@ const load = latest(async () => {
 
 const cell = (row) => row < 0 ? "—" : String(row);
 
-// missing returns the data at A for a component that did not exist there.
+// missing returns empty data at A if the component did not exist at A.
 function missing(err) {
   if (err.kind !== "not_found") throw err;
   return { dense: [], sparse: [] };
 }
 
-// versus returns the content for a row, with the difference from A.
+// versus returns the contents of a row, with the difference from A.
 function versus(now, old) {
   if (!old) return h("span", { class: "added", title: "A has no such row" }, now.value);
   const other = old.entity !== now.entity && [h("span", { class: "soft" }, (old.entity || "gap") + " "), " "];
@@ -54,8 +54,8 @@ function versus(now, old) {
   return [other, h("span", { class: "removed" }, old.value), " → ", h("span", { class: "added" }, now.value)];
 }
 
-// newPager creates the controls of an array. Its method tell sets the start and the total. A number
-// that is being typed is not overwritten.
+// newPager creates the controls for scrolling an array. Its method tell sets the first shown
+// position and the total. It does not overwrite a number that the user is typing.
 function newPager(to) {
   let from = 0, total = 0;
   const field = h("input", { type: "number", min: 0, "aria-label": "From", onchange: () => to(Math.max(0, Math.min(total - 1, Number(field.value) || 0))) });

@@ -1,7 +1,8 @@
-// The living entities that match a condition, with columns. Only visible rows are loaded and drawn.
+// The Entities screen lists the living entities that match a condition. It loads and draws only
+// the visible rows.
 //
 //  load    loads the pages of visible rows; take stores the total number
-//  recall  loads the values of their entities at A
+//  recall  loads the values at A of the entities in visible rows
 //  draw    puts the visible rows into a body with the height of all rows
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count } from "../dom.js";
@@ -9,24 +10,25 @@ import { ask, lastValid } from "../api.js";
 import { field } from "../complete.js";
 import { examples } from "../examples.js";
 
-// The number of rows that a browser can scroll.
+// The height of a row in pixels, the rows per request, and the number of rows that a browser can
+// scroll.
 const rowHeight = 26, page = 50, most = 800_000;
 
 let root, list, body, head, status, where, columns, trouble;
-// put sends the request with the fields, or their last valid texts. asked holds what was sent, and
-// wrong the errors, by field.
+// put sends a request with the texts of the fields, or with their last valid texts. asked has the
+// texts that were sent, and wrong has the errors, by field.
 let put, asked, wrong;
-// pages holds the rows by page for the request query.
+// pages has the loaded rows by page number. They belong to the request in query.
 let pages, query, total, done, names, sorts, chosen = 0, counting;
-// Enter was pressed in a field: the list gets the focus if the field is valid.
+// leaving says that Enter was pressed in a field. The list gets the focus if the field is valid.
 let leaving = false;
-// The cells at A by entity. null means that the entity is not alive there.
+// olds has the cells at A by entity. null means that the entity is not alive at A.
 let olds = new Map(), oldsOf = "";
 
 const fields = ["where", "columns", "sort"];
 const wanted = () => JSON.stringify([app.point.record, fields.map(app.get), app.get("desc")]);
 
-// load loads the visible rows that are missing.
+// load loads the visible rows that are not loaded yet.
 const load = latest(async () => {
   if (!list?.isConnected || !app.point) return;
   const first = Math.floor(list.scrollTop / rowHeight / page), last = Math.floor((list.scrollTop + list.clientHeight) / rowHeight / page);
@@ -35,7 +37,7 @@ const load = latest(async () => {
     if (!fresh && pages.has(p)) continue;
     try {
       const got = await put((asked) => ask("entities", { record, ...asked, desc, offset: p * page, limit: page }));
-      // The user moved on, so another call follows.
+      // The user has changed the request, so another call of load follows.
       if (key !== wanted()) return;
       if (key !== query) [pages, query] = [new Map(), key];
       ({ asked, wrong } = got);
@@ -52,7 +54,8 @@ const load = latest(async () => {
   recall(first, last);
 });
 
-// recall loads the values at A of the entities on some pages, unless they are known.
+// recall loads the values at A of the entities on some pages, except values that are already
+// loaded.
 const recall = latest(async (first, last) => {
   const a = app.comparedWith();
   if (!a || !list?.isConnected) return;
@@ -79,8 +82,8 @@ function versus(text, old) {
   return [h("span", { class: "removed" }, old), " → ", h("span", { class: "added" }, text)];
 }
 
-// joined returns the components of an entity on one line. Titles of components show the difference
-// from A.
+// joined returns the components of an entity on one line. Tooltips of components show the
+// difference from A.
 function joined(cells, old) {
   if (!old) return [cells.join("  ")];
   const name = (text) => text.match(/^[^{=]*/)[0], was = new Map(old.map((text) => [name(text), text]));
@@ -99,13 +102,14 @@ function failed(err) {
   fill(trouble, errorBox(err, err.which ? app.get(err.which) : ""));
 }
 
-// tell shows which fields are invalid, and what is listed instead.
+// tell shows which fields are invalid, and which text is used instead.
 function tell() {
   for (const [name, input] of [["where", where], ["columns", columns]]) input.setAttribute("aria-invalid", name in wrong);
   fill(trouble, fields.filter((f) => wrong[f]).map((f) => errorBox(wrong[f], app.get(f), asked[f] ? "Listed by the last valid text: " + asked[f] : "Listed without it.")));
 }
 
-// take stores the number of entities. If the count is incomplete, it requests more.
+// take stores the number of entities in a response. If the count is incomplete, it requests the
+// rest.
 function take(doc) {
   total = doc.found;
   done = doc.done;
@@ -123,7 +127,7 @@ function take(doc) {
         const more = await ask("entities", { record: doc.record, ...asked, desc: app.get("desc"), limit: 0 });
         if (of !== query) return;
         take(more);
-        // Only a complete search has an order: load the rows again.
+        // The rows of an incomplete search are not in order, so load them again.
         if (more.done && asked.sort) [pages, query] = [new Map(), ""];
         load();
       } catch (err) {
@@ -133,7 +137,7 @@ function take(doc) {
   }
 }
 
-// shape returns the column widths, based on their contents, and which columns hold numbers.
+// shape returns the column widths, which fit the contents, and which columns have only numbers.
 function shape() {
   if (!names.length) return ["90px minmax(max-content, 1fr)", []];
   const rows = [...pages.values()].flat(), number = /^(-|-?[\d.]+(e[+-]?\d+)?|NaN|[+-]Inf)$/;
@@ -176,7 +180,7 @@ function draw() {
   fill(body, rows);
   list.setAttribute("aria-rowcount", total);
   if (document.getElementById("row" + chosen)) list.setAttribute("aria-activedescendant", "row" + chosen);
-  // The chosen row is not visible.
+  // Without the chosen row on the screen, no row is active.
   else list.removeAttribute("aria-activedescendant");
 }
 
@@ -201,7 +205,7 @@ function open() {
   if (row) app.openEntity(row.entity);
 }
 
-// press handles a key in the list, and reports whether it did something.
+// press handles a key in the list. It returns false if the key has no function.
 function press(e) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
   if (step) choose(chosen + step);
@@ -211,7 +215,7 @@ function press(e) {
   return true;
 }
 
-// change lists the entities for the current fields.
+// change lists the entities for the current texts of the fields.
 function change() {
   if (wanted() !== query) list.scrollTop = chosen = 0;
   load();

@@ -1,16 +1,19 @@
-// One entity: its fields with their last changes, its life, and its referrers.
+// The Entity screen shows the fields of an entity with their last changes, its events, and its
+// referrers.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, plain, spark, count } from "../dom.js";
 import { ask } from "../api.js";
 
-// The text that the page or a form put into the field. Any other text is being typed.
+// The last text that the page or a form put into the field. If the field has another text, the
+// user is typing.
 let written = "";
 let input, title, fields, life, referrers, resources, shown;
-// Slow data: the history at a point, which may be older than the shown one, and the referrers.
+// known has the slow data: the events and the referrers. Their point may be older than the shown
+// one.
 let known = null;
 
-// load shows the components of the entity at the point at once. rest loads the history and the
-// referrers, which may arrive later and be from an older point.
+// load shows the components of the entity at the shown point at once. Then rest loads the events
+// and the referrers, which may arrive later and belong to an older point.
 const load = latest(async () => {
   if (!title?.isConnected || !app.point) return;
   const e = app.get("entity"), record = app.point.record;
@@ -34,7 +37,7 @@ const load = latest(async () => {
     return;
   }
   if (!title.isConnected || e !== app.get("entity")) return;
-  // An index was typed.
+  // The user typed an index without a generation.
   if (now.entity !== e) {
     app.set({ entity: now.entity });
     return void load();
@@ -49,8 +52,8 @@ const load = latest(async () => {
   showResources(record);
 });
 
-// rest loads the slow data: soon if the point stays the same, and some times per second while time
-// moves. The answer may be from an older point and is labelled with its tick.
+// rest loads the slow data. It loads them soon if the point stays the same, and about twice per
+// second while time moves. Data of an older point are labelled with its tick.
 const rest = latest(async (e) => {
   await new Promise((done) => setTimeout(done, Math.max(60, known ? answered + 500 - performance.now() : 0)));
   const point = app.point, wanted = () => title?.isConnected && e === app.get("entity") && point.way === app.point.way;
@@ -73,7 +76,7 @@ const rest = latest(async (e) => {
 });
 let answered = 0;
 
-// age labels data from a point that differs from the shown one.
+// age returns a label for data of a point that differs from the shown one.
 const age = (text, point) => Object.assign(h("span", { class: "soft age" }), { tell: () => point.record === shown.now.record ? "" : `${text}as of tick ${point.tick.toLocaleString("en")}` });
 
 function tellAges() {
@@ -111,15 +114,15 @@ function death() {
 // past reports whether an event is at or before the shown point.
 const past = (v) => v.record <= shown.now.record;
 
-// inside reports whether a path is a field or leads into it: Bag.Items is inside Bag, but Bagpipe
-// is not.
+// inside reports whether path is the field itself or a part of it. Bag.Items is inside Bag, but
+// Bagpipe is not.
 const inside = (path, field) => path.startsWith(field) && (!field || path === field || ".[".includes(path[field.length]));
 
 // rows returns the rows for a value and its parts. A row has four cells: name, value, last change
-// before the point, and a sparkline. old is the same value at A.
+// before the point, and a sparkline. old is the value of the same part at A.
 function rows(component, node, old, depth) {
   const field = node.path ? component + (node.path.startsWith("[") ? "" : ".") + node.path : component;
-  // A tag has no parts, and its name is the heading.
+  // A tag has no parts, and the heading already shows its name.
   const tag = !depth && !node.parts && node.kind === "struct";
   const name = h("span", { class: "name" }, depth ? node.name : node.parts || tag ? "" : "value");
   name.style.paddingLeft = Math.max(0, depth - 1) * 14 + "px";
@@ -137,7 +140,7 @@ function rows(component, node, old, depth) {
     last && go(last), course && spark(course, known.since.tick, known.point.tick));
 }
 
-// row returns the cells of a row. In a narrow window the last cell is hidden.
+// row returns the cells of a row. A narrow window hides the last cell.
 const row = (name, value, when, course) => [name, value, h("span", { class: "when" }, when), h("span", { class: "spark" }, course)];
 
 function showLife() {

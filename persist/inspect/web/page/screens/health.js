@@ -1,4 +1,4 @@
-// Whether the store opens, why not, and which commands help.
+// The Health screen shows whether the store opens, why not, and which commands may help.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count, size, plain } from "../dom.js";
 import { ask } from "../api.js";

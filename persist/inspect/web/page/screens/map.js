@@ -1,4 +1,5 @@
-// Entities as points at two numbers of each, colored by a third.
+// The Map screen shows entities as points. Two numbers of an entity are its position, a third is
+// its color.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, surface, color, count, brief, plain } from "../dom.js";
 import { ask, fetchPinned, lastValid } from "../api.js";
@@ -6,15 +7,15 @@ import { field } from "../complete.js";
 import { examples, refer } from "../examples.js";
 import { ends, near, share } from "../spread.js";
 
-// then is the map at A.
+// then is the map at A, or null.
 let canvas, tip, key, inputs, put, status, trouble, doc, then, box, view, drag, drawn;
-let touched = false; // The user chose the visible part.
-let whole = false; // Distant points are shown too.
+let touched = false; // The user has moved or zoomed the view.
+let whole = false; // The view includes distant points.
 
 const scheme = ["#4f8fc0", "#d98c3f", "#5aa469", "#c45b62", "#8c72b8", "#a88a5c", "#c77fb0", "#7f8c8d", "#b5b23f", "#3fb0b5"];
 
-// guess finds two numbers that may be a position: X and Y of a component, or else the first
-// component with two numbers.
+// guess finds two numbers that may be a position: X and Y of a component. If no component has both,
+// it returns two numbers of the first component that has two.
 function guess() {
   let two;
   for (const c of app.schema?.components ?? []) {
@@ -28,7 +29,7 @@ function guess() {
   return two ?? ["index", "generation"];
 }
 
-// hint returns an expression for coloring points.
+// hint returns an expression that could color the points.
 function hint() {
   for (const c of app.schema?.components ?? []) {
     const f = c.kind === "component" && c.fields.find((f) => f.kind !== "other" && !/^[xy]$/i.test(f.path));
@@ -37,11 +38,11 @@ function hint() {
   return "";
 }
 
-// names maps parameters of the request to parts of the state.
+// names maps parameters of the request to parameters of the state in the URL.
 const names = { x: "x", y: "y", color: "color", where: "mapwhere" };
 const given = (f) => app.get(names[f]);
 
-// full fills in two numbers that may be a position where the fields are empty.
+// full replaces an empty x or y by a number that may be a position.
 function full(fields) {
   const [x, y] = guess();
   return { ...fields, x: fields.x || x, y: fields.y || y };
@@ -74,7 +75,7 @@ const load = latest(async () => {
   if (of !== box?.of) [box, view] = [{ of, x: [Infinity, -Infinity], y: [Infinity, -Infinity] }, null], touched = whole = false;
   const olds = then ? [...then.values()] : [], xs = [...doc.x, ...olds.map(([x]) => x)], ys = [...doc.y, ...olds.map(([, y]) => y)];
   const close = near(xs, ys), grown = ([low, high], [least, most]) => [Math.min(low, least), Math.max(high, most)];
-  // The box only grows, so that the view stays stable while time moves.
+  // The box only grows, so the view does not jump while time moves.
   box.x = grown(box.x, ends(xs.filter((_, i) => close(i))));
   box.y = grown(box.y, ends(ys.filter((_, i) => close(i))));
   box.all = [grown(box.x, ends(xs)), grown(box.y, ends(ys))];
@@ -85,7 +86,7 @@ const load = latest(async () => {
   draw();
 });
 
-// summarize shows the number of points, and of those that are not visible.
+// summarize shows the number of points, and how many of them are omitted or far away.
 function summarize() {
   const within = (v, [low, high]) => v >= low && v <= high;
   const far = doc.x.filter((x, i) => !within(x, box.x) || !within(doc.y[i], box.y)).length;
@@ -98,7 +99,7 @@ function summarize() {
   fill(status, parts.map((p, i) => [i ? ", " : "", p]), then ? since() : "");
 }
 
-// fit shows all points. Distant points are included only if the user asked for them.
+// fit shows all points. It includes distant points only if the user has asked for them.
 function fit() {
   view = null;
   touched = false;
@@ -112,7 +113,7 @@ function tell(wrong) {
   fill(trouble, Object.entries(wrong).map(([name, err]) => errorBox(err, name in names ? given(name) : "")));
 }
 
-// since describes the difference of the points from those at A.
+// since says how many points have moved, were added or are gone since A.
 function since() {
   let moved = 0, added = 0;
   doc.entities.forEach((e, i) => {
@@ -123,7 +124,8 @@ function since() {
   return `; since A${doc.more ? ", of the sample," : ""} ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} added, ${(then.size - (doc.x.length - added)).toLocaleString("en")} gone`;
 }
 
-// trails draws lines from the positions at A, and the points that exist only at A.
+// trails draws a line from the position at A to each point that moved. It also draws the points
+// that exist only at A.
 function trails(c, px, py, half) {
   const here = new Set(doc.entities);
   c.lineWidth = 1;
@@ -140,12 +142,13 @@ function trails(c, px, py, half) {
   for (const [e, [x, y]] of then) if (!here.has(e)) c.strokeRect(px(x) - half, py(y) - half, 2 * half, 2 * half);
 }
 
-// project returns functions from positions to pixels. view is the position in the middle and the
-// number of pixels per unit. Until the user moves the view, it shows the whole box.
+// project returns the functions that convert positions to pixels. view is the position in the
+// center and the number of pixels per unit. Until the user moves the view, it shows the whole
+// box.
 function project(width, height) {
   if (!view) {
     const [[left, right], [low, high]] = whole ? box.all : [box.x, box.y];
-    // Halves do not overflow.
+    // The differences of two float64 could overflow, so use halves.
     const scale = Math.min((width - 60) / 2 / (right / 2 - left / 2), (height - 60) / 2 / (high / 2 - low / 2));
     view = { x: left / 2 + right / 2, y: low / 2 + high / 2, scale: Number.isFinite(scale) ? scale : 60 };
     if (!Number.isFinite(view.x)) view = { x: 0, y: 0, scale: 1 };
@@ -163,7 +166,7 @@ function draw() {
     return doc.classes ? scheme[v % scheme.length] : ramp(share(v, low, high));
   };
   grid(c, width, height);
-  // Only few points are larger.
+  // The fewer points there are, the larger is each point.
   const room = Math.sqrt(width * height / Math.max(1, doc.x.length)), least = Math.max(2, Math.min(room / 6, 5));
   const size = Math.max(least, Math.min(view.scale * 0.86, 14)), half = size / 2, chosen = app.get("entity");
   if (then) trails(c, px, py, half);
@@ -201,7 +204,7 @@ function grid(c, width, height) {
   for (const [, at] of ys) c.fillRect(0, at, width, 1);
   c.fillStyle = color("soft");
   for (const [x, at] of xs) c.fillText(brief(x), at + 3, height - 5);
-  // Labels of x are below.
+  // Leave out labels of y at the bottom, where the labels of x are.
   for (const [y, at] of ys) if (at > 12 && at < height - 16) c.fillText(brief(y), 4, at - 3);
 }
 
@@ -219,7 +222,7 @@ function legend(low, high, [least, most]) {
   fill(key, h("div", { class: "soft", title: doc.title }, doc.title), lines.map((line) => h("div", { title: line[1] }, line)));
 }
 
-// under returns the point under the pointer.
+// under returns the number of the point under the pointer, or -1.
 function under(e) {
   let best = 100, found = -1;
   for (const [x, y, i] of drawn ?? []) {

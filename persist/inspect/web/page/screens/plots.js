@@ -1,4 +1,4 @@
-// Up to eight expressions over the ticks of the time bar.
+// The Plots screen shows up to eight expressions over the ticks of the time bar.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, surface, color, brief, count } from "../dom.js";
 import { ask } from "../api.js";
@@ -12,8 +12,8 @@ let box, input, form, wrong, first, answer, doc, range, ofEntity;
 const guess = () => ["alive"];
 const exprs = () => app.all("expr").length ? app.all("expr") : guess();
 
-// end returns the last state of the shown way. Plots cover the whole way and not only the part up
-// to the point. So a step in time only moves a line and sends no request.
+// end returns the last state of the plots. Plots extend beyond the shown point, to the newest
+// state. So a step in time only moves a line and sends no request.
 const end = () => app.point.rewound ? app.point : app.news ?? app.info.newest ?? app.point;
 
 const load = latest(async (again) => {
@@ -53,7 +53,7 @@ function build() {
   }));
 }
 
-// The plots share the axis of the bar.
+// Plots have the same time axis as the bar.
 const xOf = (tick) => app.bar.xOf(tick);
 
 function nearest(part) {
@@ -98,7 +98,7 @@ function draw() {
   });
 }
 
-// sample returns the value nearest to a tick, or null.
+// sample returns the value at the tick nearest to the given one, or null.
 function sample(s, tick) {
   const at = nearest((tick - app.bar.doc.from + 0.5) / app.bar.span());
   return at >= 0 && s.values[at] !== null ? { value: s.values[at], text: `${+s.values[at].toPrecision(8)} at tick ${doc.ticks[at]}` } : null;
@@ -111,16 +111,16 @@ function change(list) {
   load(true);
 }
 
-// tell shows the error of the text that was sent from one of the two fields, if there is one. The
-// field may contain another text by now.
+// tell shows the error of a text that the page sent from one of the two fields. If err is
+// missing, it removes the error. The field may contain another text by now.
 function tell(field, text, err) {
   for (const f of [input, first]) f.setAttribute("aria-invalid", f === field && Boolean(err) && f.value.trim() === text);
   fill(wrong, err && errorBox(err, text));
 }
 
-// add plots the typed expression if it is valid at the newest tick. The field is cleared at once
-// for the next expression. An invalid expression is restored, unless the field contains another
-// text by then.
+// add plots the typed expression if it is valid at the newest tick. It clears the field at once,
+// for the next expression. It restores an invalid expression, unless the user has typed another
+// text.
 async function add(e) {
   e.preventDefault();
   const text = input.value.trim();

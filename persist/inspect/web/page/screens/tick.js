@@ -1,9 +1,10 @@
-// The changes of a tick by component, or the differences of A and B if a point is pinned.
+// The Tick screen shows the changes of a tick by component. If a point is pinned, it shows the
+// differences of A and B.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, plain, count, size } from "../dom.js";
 import { ask } from "../api.js";
 
-// open is the component whose rows are shown. It stays open from tick to tick.
+// open is the component whose rows are shown. It stays open when the tick changes.
 let box, open;
 
 const load = latest(async () => {
@@ -46,7 +47,7 @@ async function compare(a, b) {
       doc.components.map((c) => part(c.name, [signs(c), c.changed ? h("span", { class: "changed" }, c.changed.toLocaleString("en") + " changed") : "", c.moved ? h("span", { class: "soft" }, ` ${c.moved} moved`) : ""], a.record, b.record))));
 }
 
-// part shows a component. It loads the rows when it is opened.
+// part shows a component. It loads the rows when the user opens the component.
 function part(name, summary, from, to) {
   const rows = h("div");
   const d = h("details", { "data-component": name, open: open === name, ontoggle: () => {
