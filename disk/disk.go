@@ -122,9 +122,9 @@ func SyncDir(fsys FS, dir string) error {
 	return nil
 }
 
-// Replicated reports whether a Sync of a file of fsys waits for other machines. why is the reason
-// why the current Sync still waits, or nil if that is unknown. An FS opts in with a method
-// Replicated() (bool, error).
+// Replicated reports whether a Sync of a file of fsys waits for other machines. why says what the
+// current Sync waits for, or is nil if that is unknown. An FS opts in with a method Replicated()
+// (bool, error).
 func Replicated(fsys FS) (replicated bool, why error) {
 	if fsys, ok := fsys.(interface{ Replicated() (bool, error) }); ok {
 		return fsys.Replicated()
@@ -142,7 +142,7 @@ func Reopen(f File) (*os.File, error) {
 	return nil, nil
 }
 
-// A Lock is a lock that is held.
+// A Lock is a held lock on a file.
 type Lock interface {
 	// Held reports whether the lock still excludes others. It is false after Close, and after the
 	// name refers to another file than the locked one.

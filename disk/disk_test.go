@@ -304,7 +304,7 @@ func TestMemory_Strict(t *testing.T) {
 	}
 }
 
-// A memory gives the same answers as the operating system, for random sequences of calls.
+// Memory returns the same results as the operating system, for random sequences of calls.
 func TestMemory_EqualsDir(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")

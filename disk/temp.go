@@ -29,8 +29,8 @@ const (
 )
 
 // A Temp is a new file under a unique temporary name, NAME.RANDOM.tmp. [Temp.Rename] or
-// [Temp.Publish] renames it to NAME atomically. The file is locked until then. The lock tells
-// [RemoveTemps] that its writer is still running.
+// [Temp.Publish] renames it to NAME atomically. The file is locked until then. [RemoveTemps] keeps
+// a locked file, because its writer is still running.
 type Temp struct {
 	File File // The caller closes File. Only Unix can rename an open file.
 
@@ -40,7 +40,8 @@ type Temp struct {
 	done       bool // The file was renamed or removed.
 }
 
-// CreateTemp creates a temporary file in the directory of name. The file is to be renamed to name.
+// CreateTemp creates a temporary file in the directory of name. [Temp.Rename] and [Temp.Publish]
+// rename the file to name.
 func CreateTemp(fsys FS, name string) (*Temp, error) {
 	for try := 1; ; try++ {
 		t, err := createTemp(fsys, name)

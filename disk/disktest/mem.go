@@ -40,7 +40,7 @@ type Mem struct {
 	names   map[string]*inode // Names that programs see.
 	durable map[string]*inode // Names that survive a crash.
 	pending []nameChange      // Changes that no SyncDir covered.
-	changes int               // Number of changes that can affect a crash.
+	changes int               // Number of changes that can affect the result of a crash.
 	calls   int
 	fail    map[int]error
 	failAll int // All calls from this number on fail. 0: none.
@@ -174,7 +174,7 @@ func (m *Mem) put(name string, data []byte) {
 	m.changes++
 }
 
-// Changes returns the number of changes that can affect a crash.
+// Changes returns the number of changes that can affect the result of a crash.
 func (m *Mem) Changes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

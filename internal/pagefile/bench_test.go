@@ -20,7 +20,8 @@ func noise(n int) []byte {
 	return b
 }
 
-// writePlain writes and syncs the same bytes in one plain file. Its speed is the limit.
+// writePlain writes and syncs the same bytes in one plain file. Its speed is the upper limit for a
+// page file.
 func writePlain(b *testing.B, root *os.Root, data []byte, size int) {
 	f, err := root.Create("plain")
 	if err != nil {

@@ -51,7 +51,7 @@ func (b *blocks) readAt(buf []byte, off int64) error {
 		var n int64
 		var err error
 		if off == start && int64(len(buf)) >= size {
-			// All whole blocks. The last block of a file is shorter.
+			// Read all whole blocks at once. The last block of a file is shorter.
 			n = max(size, int64(len(buf))/blockSize*blockSize)
 			err = b.readWhole(buf[:n], off)
 		} else {

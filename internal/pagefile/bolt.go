@@ -79,7 +79,7 @@ func newBoltTree(temp *disk.Temp, name string) (tree, error) {
 	err = t.guard(func() (err error) {
 		t.db, err = bbolt.Open(file.Name(), 0, &bbolt.Options{
 			OpenFile: func(string, int, os.FileMode) (*os.File, error) { return file, nil },
-			// Only disk.RemoveTemps also locks the file, for a moment.
+			// In addition to bbolt, only disk.RemoveTemps locks the file, for a moment.
 			Timeout:         time.Second,
 			PageSize:        pageSize,
 			InitialMmapSize: initialMapSize(),
@@ -87,7 +87,7 @@ func newBoltTree(temp *disk.Temp, name string) (tree, error) {
 			NoSync:       true,
 			NoGrowSync:   true,
 			NoStatistics: true,
-			// The other type depends on the order of maps.
+			// With the map type, page numbers would depend on the iteration order of maps.
 			FreelistType: bbolt.FreelistArrayType,
 		})
 		return err
@@ -126,8 +126,8 @@ func (t *boltTree) guard(f func() error) (err error) {
 }
 
 func (t *boltTree) put(k Key, size int, value [][]byte) error {
-	// bbolt puts two large values into a leaf. It rewrites the last leaf of a transaction in the
-	// next transaction. If that leaf has two values, a new leaf fits into the pages that it frees.
+	// bbolt puts two large values into a leaf, and the next transaction rewrites the last leaf. If
+	// that leaf has two values, rewriting frees pages into which a new leaf fits.
 	if t.memory > 0 && t.memory+size > maxTransaction && t.sum.pages%2 == 0 {
 		if err := t.commit(); err != nil {
 			return err
@@ -145,7 +145,8 @@ func (t *boltTree) put(k Key, size int, value [][]byte) error {
 // copy returns the joined parts of a value. The result is valid until the transaction ends.
 func (t *boltTree) copy(size int, value [][]byte) []byte {
 	if size > cap(t.values)-len(t.values) {
-		t.values = make([]byte, 0, max(size, maxTransaction)) // Earlier values keep their memory.
+		// Earlier values stay in the old slice.
+		t.values = make([]byte, 0, max(size, maxTransaction))
 	}
 	start := len(t.values)
 	for _, part := range value {
@@ -163,7 +164,7 @@ func (t *boltTree) begin() error {
 		if t.tx, err = t.db.Begin(true); err != nil {
 			return err
 		}
-		written := t.tx.Size() // By the previous transactions.
+		written := t.tx.Size() // Size of the file after the previous transactions.
 		startWriteBack(t.file, t.begun, written-t.begun)
 		t.begun = written
 		if t.bucket, err = t.tx.CreateBucketIfNotExists(bucketName); err != nil {
@@ -187,7 +188,7 @@ func (t *boltTree) commit() error {
 }
 
 func (t *boltTree) finish(pages uint64) (*trailer, error) {
-	if err := t.begin(); err != nil { // Even a file without pages has the bucket.
+	if err := t.begin(); err != nil { // Create the bucket even in a file without pages.
 		return nil, err
 	}
 	t.db.NoFreelistSync = true // A page file has no free list, and bbolt works without one.
@@ -318,7 +319,7 @@ func (t *boltTree) close() {
 		})
 	}
 	if t.broken {
-		_ = t.bolt.Truncate(0) // The mapping keeps the file and its disk space.
+		_ = t.bolt.Truncate(0) // The mapping keeps the file, so free its disk space.
 		_ = t.bolt.Close()
 	}
 }

@@ -56,14 +56,14 @@ func TestBolt_MappedPageLost(t *testing.T) {
 	}
 }
 
-// A file with a value that changed on its way to the device is not published.
+// CreateWith does not publish a file if a value changed on its way to the device.
 func TestBolt_ReadBack(t *testing.T) {
 	root := testRoot(t)
 	_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
 		if i != 99 {
 			return
 		}
-		// In a value of the first transaction.
+		// Change a byte in a value of the first transaction.
 		if _, err := tree.bolt.WriteAt([]byte{1}, 1<<20); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,8 @@ func TestBolt_WriteRefused(t *testing.T) {
 }
 
 // If the disk becomes full at any moment, the error is ENOSPC, the old file stays, and no other
-// file is left. Reading a mapped page for which tmpfs has no memory faults, too.
+// file is left. Reading a mapped page faults if tmpfs has no memory for the page. The test covers
+// this fault, too.
 func TestBolt_DiskFull(t *testing.T) {
 	dir := t.TempDir()
 	for size := 64 << 10; ; size += 96 << 10 {

@@ -54,7 +54,8 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 		}
 		return Info{}, fmt.Errorf("create %s: %w", name, err)
 	}
-	defer temp.Discard() // Also if fill or BeforePublish panics. A published file stays.
+	// Removes the file even if fill or BeforePublish panics. A published file stays.
+	defer temp.Discard()
 	if !opts.NoReplace {
 		_ = temp.RemoveOthers() // Leftover files only waste space, so the error is ignored.
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// A file is written, read, and damaged. The damage is found exactly where it is.
+// A file is written, read, and damaged. The error names the damaged block.
 func Example() {
 	dir, err := os.MkdirTemp("", "pagefile")
 	if err != nil {

@@ -96,7 +96,7 @@ func TestFile_FailedRead(t *testing.T) {
 	}
 }
 
-// A file with a bit that flipped on the way to the disk is not published.
+// Create does not publish a file if a bit flipped on the way to the disk.
 func TestCreate_ReadsBack(t *testing.T) {
 	root := testRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
@@ -105,7 +105,7 @@ func TestCreate_ReadsBack(t *testing.T) {
 				return err
 			}
 		}
-		// In a value of the first transaction.
+		// Change a byte that the writer has already written.
 		_, err := w.tree.(*sequentialTree).file.WriteAt([]byte{1}, 6<<20)
 		return err
 	})

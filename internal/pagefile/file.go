@@ -44,7 +44,7 @@ func Open(dir disk.FS, name string) (*File, error) {
 	return f, nil
 }
 
-// open performs the steps of Open up to the trailer.
+// open opens the file and reads its trailer. These are the first steps of Open.
 func open(dir disk.FS, name string) (*File, error) {
 	file, err := dir.Open(name)
 	switch {
@@ -71,8 +71,8 @@ func inspect(file disk.File, name string) (*trailer, int64, error) {
 	return t, size, err
 }
 
-// newFile returns a File whose bucket is not read yet. Check first verifies all blocks, because a
-// damaged block may hide the bucket.
+// newFile returns a File whose bucket is not read yet. Check needs such a File: it verifies all
+// blocks first, because a damaged block may hide the bucket.
 func newFile(file disk.File, name string, t *trailer, size int64) *File {
 	return &File{
 		blocks:  blocks{r: file, name: name, length: t.length, table: t.table},

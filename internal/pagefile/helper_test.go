@@ -152,7 +152,7 @@ func known(err error) bool {
 		errors.Is(err, pagefile.ErrForeign) || errors.Is(err, pagefile.ErrNewer)
 }
 
-// The format, written a second time from its description.
+// Constants of the format, copied from docs/FORMAT.md instead of the package.
 const (
 	pageSize   = 4096
 	blockSize  = 65536

@@ -96,11 +96,11 @@ func sumMeta(m []byte) uint64 {
 	return sum.Sum64()
 }
 
-// A bucket says where the tree of pages begins: at a page of the file. A small tree is one leaf
-// that follows the bucket header directly ("inline").
+// A bucket is the position of the tree of pages. The root node is at a page of the file. A small
+// tree is one leaf that follows the bucket header directly ("inline").
 type bucket struct {
 	root     uint64 // Page of the root node. 0 if inline.
-	inline   node   // A checked leaf, or one without entries.
+	inline   node   // A checked leaf. Without entries if the tree is not inline.
 	inlineAt int64  // File offset of inline.
 }
 

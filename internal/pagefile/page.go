@@ -16,7 +16,7 @@ import (
 //   - Keys have keySize bytes.
 
 const (
-	// Fixed, independent of the machine, so that the bytes are the same everywhere.
+	// pageSize does not depend on the machine, so that the bytes of a file are the same everywhere.
 	pageSize    = 4096
 	headerSize  = 16
 	elementSize = 16

@@ -233,7 +233,7 @@ func TestPut_KeysMustAscend(t *testing.T) {
 			if err := w.Put(tt[1], nil); !errors.Is(err, pagefile.ErrOrder) {
 				t.Errorf("Put(%v) after %v = %v, want %v", tt[1], tt[0], err, pagefile.ErrOrder)
 			}
-			w.Put(k(1<<31, 0), nil) // In order, but after an error.
+			w.Put(k(1<<31, 0), nil) // The key ascends, but an earlier Put has failed.
 			return nil
 		})
 		if !errors.Is(err, pagefile.ErrOrder) {
@@ -357,7 +357,7 @@ func TestBeforePublish_BothFilesExist(t *testing.T) {
 	checkNames(t, root, "f")
 }
 
-// Only files that ended writers left behind are removed.
+// Create removes only unfinished files whose writers have ended.
 func TestCreate_Leftovers(t *testing.T) {
 	root := openRoot(t)
 	dir := disk.Dir(root)
@@ -370,7 +370,7 @@ func TestCreate_Leftovers(t *testing.T) {
 		if !locked {
 			temp.Unlock()
 		}
-		old := time.Now().Add(-2 * time.Hour) // For systems that use the age of files.
+		old := time.Now().Add(-2 * time.Hour) // Systems without file locks use the age of a file.
 		if err := root.Chtimes(temp.Name(), old, old); err != nil && !locked {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// stripeSize is the number of bytes that one goroutine takes at once. If a value crosses the
+	// stripeSize is the number of bytes that one goroutine reads at a time. If a value crosses the
 	// end of a stripe, the last blocks of the value are read twice.
 	stripeSize = 32 * blockSize
 
@@ -41,7 +41,7 @@ const (
 func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) error) error {
 	places, malformed := f.places(anyKey)
 	if malformed != nil {
-		places = nil // Damaged blocks may be the cause, so they are reported first.
+		places = nil // A damaged block may be the cause, so report damaged blocks first.
 	}
 	if err := f.readBlocks(ctx, places, visit); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
 	var damaged []*DamageError
-	var changed *DamageError // Not damage of a block: a key changed between two reads.
+	var changed *DamageError // Set if a key changed between two reads and no block is damaged.
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}
 		return func(start, end int64) error {
@@ -167,7 +167,7 @@ type window struct {
 	*blocks
 	all   bool   // Read all blocks, not only those with places.
 	start int64  // File offset of buf.
-	buf   []byte // Whole blocks, or the rest of a block after earlier values were dropped.
+	buf   []byte // Whole blocks. Bytes before the current page may be dropped.
 }
 
 func (w *window) end() int64 { return w.start + int64(len(w.buf)) }

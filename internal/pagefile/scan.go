@@ -90,7 +90,8 @@ func (w *walk) node(id uint64, depth int, first, next *Key) error {
 	buf := nodeBuffers.Get().(*[]byte)
 	defer nodeBuffers.Put(buf)
 	n, read := node(*buf), w.read
-	// All leaves have the depth of the first leaf, otherwise the file is damaged.
+	// A node at the depth of the first leaf is a leaf, unless the file is damaged. A sparing walk
+	// does not verify such nodes.
 	if w.sparing && depth == w.leafDepth {
 		read = w.file.raw
 	}

@@ -46,7 +46,7 @@ type sequentialTree struct {
 	file disk.File
 	name string // The final name of the file.
 
-	first []byte   // Block 0, or the complete part of it.
+	first []byte   // Bytes of block 0, which is written last.
 	sums  []uint32 // Checksums of the blocks before at.
 	at    int64    // File offset of buf.
 	buf   []byte   // Whole nodes that are not written yet, followed by the open leaf.
@@ -71,7 +71,7 @@ func newSequentialTree(file disk.File, name string) *sequentialTree {
 
 func (t *sequentialTree) put(k Key, size int, value [][]byte) error {
 	if !t.takes(size) {
-		t.endLeaf() // endLeaf may also end branches: buf then holds only whole nodes.
+		t.endLeaf() // endLeaf may also end branches. After it, buf has only whole nodes.
 		if len(t.buf) >= chunkSize {
 			if err := t.write(len(t.buf) / blockSize * blockSize); err != nil {
 				return err
@@ -96,10 +96,9 @@ func (t *sequentialTree) leafSize() int {
 	return headerSize + len(t.sizes)*elementSize + len(t.buf) - t.leaf - leafRoom
 }
 
-// takes reports whether a value of size bytes belongs into the open leaf. A leaf contains either
-// values that fit into one page, or a few large ones that share the rest of the last page. An empty
-// leaf takes any value. A value that would make a leaf of small values longer than a page begins a
-// new leaf.
+// takes reports whether the open leaf accepts a value of size bytes. A leaf contains either values
+// that fit into one page together, or a few large values. An empty leaf accepts any value. A value
+// that would make a leaf of small values longer than a page begins a new leaf.
 func (t *sequentialTree) takes(size int) bool {
 	if len(t.sizes) == 0 {
 		return true
@@ -126,7 +125,7 @@ func (t *sequentialTree) endLeaf() {
 // encodeLeaf writes the header and elements of the open leaf.
 func (t *sequentialTree) encodeLeaf(id uint64) {
 	place := headerSize + len(t.sizes)*elementSize // Offset of the next key in the leaf.
-	// The data moves forward, or back if the leaf has fewer elements than maxLarge.
+	// Keys and values move forward, or back if the leaf has fewer elements than maxLarge.
 	data := t.buf[t.leaf+leafRoom:]
 	t.buf = slices.Grow(t.buf, max(0, place-leafRoom))[:t.leaf+place+len(data)]
 	copy(t.buf[t.leaf+place:], data)
@@ -216,8 +215,8 @@ func (t *sequentialTree) pad(start int) {
 	binary.LittleEndian.PutUint32(t.buf[start+12:], uint32(overflow))
 }
 
-// write writes the first n bytes of buf, except block 0. The bytes are whole blocks, or the rest of
-// the tree.
+// write writes the first n bytes of buf, except block 0. The bytes are whole blocks, or reach to
+// the end of the tree.
 func (t *sequentialTree) write(n int) error {
 	rest := t.buf[:n]
 	if t.at == 0 { // finish writes the metas into block 0 and then computes its checksum.
@@ -244,7 +243,7 @@ func (t *sequentialTree) write(n int) error {
 	return nil
 }
 
-// finish writes the rest of the tree, the trailer and then block 0.
+// finish writes the remaining bytes of the tree, the trailer and then block 0.
 func (t *sequentialTree) finish(pages uint64) (*trailer, error) {
 	root := t.endBucket()
 	if err := t.write(len(t.buf)); err != nil {

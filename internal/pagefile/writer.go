@@ -24,7 +24,7 @@ func LimitValues(n int) (restore func()) {
 	return func() { valueLimit = former }
 }
 
-// A Writer takes the pages of a file that [Create] writes. It is valid until the fill function
+// A Writer receives the pages of a file that [Create] writes. It is valid until the fill function
 // returns, and is not safe for concurrent use.
 type Writer struct {
 	tree  tree

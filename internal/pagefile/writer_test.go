@@ -172,7 +172,7 @@ func TestPut_ValueInParts(t *testing.T) {
 	})
 }
 
-// A valid file with other pages than the put ones is not published.
+// CreateWith does not publish a valid file whose pages differ from those that were put.
 func TestCreate_FileReplacedMeanwhile(t *testing.T) {
 	m, other := disktest.New(), disktest.New()
 	for fs, n := range map[disk.FS]int{m: 3, other: 4} {
