@@ -28,15 +28,15 @@ func everyBundle() (*World, []any) {
 	}
 }
 
-// A bundleCaller calls the methods of a bundle of n components by name. Component k of the value v
-// is 1000k+v.
+// A bundleCaller calls the methods of a bundle of n components by name. For the value v, component
+// k is 1000k+v.
 type bundleCaller struct {
 	w      *World
 	bundle any
 	n      int
 }
 
-// call passes args, followed by the components of v.
+// call calls a method of the bundle with args, followed by the components of v.
 func (b bundleCaller) call(method string, v int, args ...any) any {
 	m := reflect.ValueOf(b.bundle).MethodByName(method)
 	var in []reflect.Value
@@ -51,7 +51,7 @@ func (b bundleCaller) call(method string, v int, args ...any) any {
 	return m.Call(in)[0].Interface()
 }
 
-// set gives e the components of v one by one.
+// set adds the components of v to e, one by one.
 func (b bundleCaller) set(e Entity, v int) bool {
 	for k, s := range b.w.Storages()[:b.n] {
 		m := reflect.ValueOf(s).MethodByName("Set")
@@ -62,7 +62,7 @@ func (b bundleCaller) set(e Entity, v int) bool {
 	return b.w.Alive(e)
 }
 
-// remove removes the components one by one, and reports whether e had any.
+// remove removes the components of e one by one, and reports whether e had any of them.
 func (b bundleCaller) remove(e Entity) (some bool) {
 	for _, s := range b.w.Storages()[:b.n] {
 		some = reflect.ValueOf(s).MethodByName("Remove").Call([]reflect.Value{reflect.ValueOf(e)})[0].Bool() || some
@@ -70,8 +70,8 @@ func (b bundleCaller) remove(e Entity) (some bool) {
 	return some
 }
 
-// For every arity, a bundle has the same effect as calls for each of its components. This holds for
-// existing rows, new rows, new pages of entities, with and without hooks, and across ticks.
+// For every arity, a bundle has the same effect as calls for each of its components. The cases are
+// existing rows, new rows, new pages of entities, hooks, and several ticks.
 func TestBundle_EveryArity(t *testing.T) {
 	_, bundles := everyBundle()
 	for i := range bundles {
@@ -114,7 +114,7 @@ func TestBundle_EveryArity(t *testing.T) {
 			create(2)
 			check("a new tick")
 			for _, b := range both {
-				b.w.CreateN(nil, 4000) // Later entities have another page.
+				b.w.CreateN(nil, 4000) // Entities created later are in another page.
 			}
 			create(200)
 			check("a new page")

@@ -37,7 +37,7 @@ func (b *bundleWorld) bundle() *Bundle8[plain, padded, list, label, indexed, has
 	return NewBundle8(b.plain, b.padded, b.list, b.label, b.index, b.hashed, b.order, b.word)
 }
 
-// one does the work of the bundle, component by component.
+// one adds the components of the bundle to e, one by one.
 func (b *bundleWorld) one(e Entity, v int) {
 	b.plain.Set(e, plain{int32(v), 1})
 	b.padded.Set(e, padded{B: int64(v)})
@@ -86,7 +86,7 @@ func TestBundle_SameAsSingleCalls(t *testing.T) {
 		want.one(e, 7)
 	}
 	same("created many")
-	got.list.Mut(many[0]).Items[0] = 8 // Each entity has its own copy.
+	got.list.Mut(many[0]).Items[0] = 8 // Each entity has a separate copy.
 	want.list.Mut(many[0]).Items[0] = 8
 	same("written")
 	if !all.Remove(many[1]) || all.Remove(many[1]) || all.Remove(entities[0]) {
@@ -146,8 +146,8 @@ func TestBundle_HookDestroysEntity(t *testing.T) {
 	}
 }
 
-// The row after the last one can be unprotected while the sparse entry of an index is not. Here the
-// entity was destroyed in the frame, and another entity took its row.
+// The row after the last one can be unprotected although the sparse entry of an index is protected.
+// In this test, the frame destroyed the entity of the index, and another entity got its row.
 func TestBundle_ReusedIndexRestored(t *testing.T) {
 	w := NewWorld(Options{})
 	as, bs := MustRegister[plain](w), MustRegister[padded](w)

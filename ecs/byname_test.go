@@ -91,7 +91,7 @@ func TestByName_JSON(t *testing.T) {
 		again, _ = s.GetJSON(b)
 		require.Equal(t, fullBagJSON, string(again))
 
-		// b shares no memory with a.
+		// Changing b must not change a.
 		x, _ := bags.Get(b)
 		x.List[0].X, x.Raw[0], x.By["a"], x.Next.Y = 9, 9, 9, 9
 		again, _ = s.GetJSON(a)
@@ -177,7 +177,7 @@ func TestByName_Errors(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		e    ecs.Entity
-		v    any // JSON if it is a []byte.
+		v    any // JSON if v is a []byte.
 	}{
 		{"Bag", dead, []byte("{}")},
 		{"Bag", dead, namedBag{}},
@@ -239,7 +239,8 @@ ecs: Score: -2147483649 does not fit into int32
 ecs: Score: a value of type int, where ecs_test.namedScore is wanted
 `
 
-// For random bags, writing the JSON of a row restores the row, and the world has the same digest.
+// For random bags, SetJSON with the JSON of a row restores the row, and the world has the same
+// digest as before.
 func TestByName_RandomJSON(t *testing.T) {
 	parts := rapid.Custom(func(t *rapid.T) any {
 		return complex(rapid.Float32().Draw(t, "re"), rapid.Float32().Draw(t, "im"))

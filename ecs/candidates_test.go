@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// wide returns a world with n empty storages of one type.
+// wide returns a world with n empty storages. Their components have the same Go type.
 func wide(tb testing.TB, n int) *World {
 	tb.Helper()
 	w := NewWorld(Options{})
@@ -17,10 +17,10 @@ func wide(tb testing.TB, n int) *World {
 	return w
 }
 
-// Destroy looks for components only in storages whose sparse array has a page for the entity.
+// Destroy searches only the storages whose sparse array has a page for the entity's index.
 func TestDestroy_CandidateStorages(t *testing.T) {
 	w := wide(t, 300)
-	for range pageMask + 1 { // One page of entities.
+	for range pageMask + 1 { // Create as many entities as one page of indices has.
 		w.Create()
 	}
 	e := w.Create()
@@ -38,7 +38,7 @@ func TestDestroy_CandidateStorages(t *testing.T) {
 	assert.Equal(t, 1, w.storages[3].Len())
 }
 
-// BenchmarkDestroyBare creates and destroys an entity without components. The name of the case is
+// BenchmarkDestroyBare creates and destroys an entity without components. The name of each case is
 // the number of registered types.
 func BenchmarkDestroyBare(b *testing.B) {
 	for _, n := range []int{8, 8000} {
@@ -51,7 +51,7 @@ func BenchmarkDestroyBare(b *testing.B) {
 	}
 }
 
-// A storage becomes a candidate with its first page, however the page is allocated.
+// A storage becomes a candidate of Destroy with its first page, however the page is allocated.
 func TestDestroy_CandidateAfterFirstPage(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
@@ -60,7 +60,7 @@ func TestDestroy_CandidateAfterFirstPage(t *testing.T) {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
 			w := NewWorld(Options{})
 			s := MustRegister(w, Component[int32]{Name: "c", Kind: kind})
-			// Three pages. Destroy asks for each page before the storage has it.
+			// Destroy entities in three pages of indices, before the storage has these pages.
 			for range 3 {
 				w.Destroy(w.Create())
 				e := w.Create()

@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// Before reports to a recorder the large rows as they were before the tick that wrote them. Each
-// row comes once, in ascending order, and only if it still exists.
+// A recorder calls Before to get the large rows of the state before the tick. It gets each row
+// once, in ascending order, and only if the row still exists.
 func TestChangeBefore_LargeRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	regions := MustRegister[region](w)
@@ -40,7 +40,7 @@ func TestChangeBefore_LargeRow(t *testing.T) {
 	}
 	for _, tick := range []struct {
 		write   []int
-		destroy bool // Destroys the last entity.
+		destroy bool // Set if the case destroys the last entity.
 		want    []seen
 	}{
 		{write: []int{4, 1, 2, 1, 5}, destroy: true, want: []seen{{1, 11, 91}, {2, 12, 92}, {4, 14, 94}}},

@@ -30,12 +30,12 @@ func TestChangeFilter_SinceCommit(t *testing.T) {
 	for _, i := range []int{3, 64, 199} {
 		a.Mut(entities[i]).X += 7
 	}
-	a.Mut(entities[5]).X += 0 // Written, with the same value.
-	b.Remove(entities[7])     // Now b drives, and its last row has moved here.
+	a.Mut(entities[5]).X += 0 // The row counts as written, although its value is the same.
+	b.Remove(entities[7])     // Now b is the driver, and its last row has moved to row 7.
 	look("in a tick", []Entity{young}, []Entity{entities[3], entities[199], entities[64]}, []Entity{entities[7]})
 	for e, row := range changed.All() {
 		row.B.B = int64(e.Index())
-		a.Mut(entities[9]).X++ // Too late for this loop.
+		a.Mut(entities[9]).X++ // A change in the body does not affect the current loop.
 	}
 	look("behind a loop", []Entity{young}, []Entity{entities[3], entities[199], entities[9], entities[64]}, []Entity{entities[7]})
 	if changed.Has(entities[5]) || !changed.Has(entities[64]) {
@@ -87,13 +87,13 @@ func TestChangeFilter_SinceTick(t *testing.T) {
 	found()
 }
 
-// A query with a change filter finds the entities of the delta, in the order of the query. This
-// holds for any order of rows, any driver, and few or many changes.
+// A query with a change filter finds the entities of the delta, in the order of the query. The
+// cases have different orders of rows, different drivers, and few or many changes.
 func TestChangeFilter_SameAsDelta(t *testing.T) {
 	t.Parallel()
 	sizes := []int{70, 5_000, 20_000}
 	if debug {
-		// A debug build checks all rows at each change.
+		// A debug build checks all rows at each change, so it is too slow for the larger sizes.
 		sizes = sizes[:1]
 	}
 	for _, n := range sizes {
@@ -165,7 +165,8 @@ func TestChangeFilter_SameAsDelta(t *testing.T) {
 							var got []Entity
 							for run := range q.Runs() {
 								got = append(got, run.Entities...)
-								w.Release(w.Checkpoint()) // The loop continues after this run.
+								// The boundary makes the loop continue at the next run.
+								w.Release(w.Checkpoint())
 							}
 							if !slices.Equal(got, want) {
 								t.Fatalf("%d rows, seed %d, tick %d: runs of %s with filter %d are %v, want %v", n, seed, tick, name, k, got, want)
@@ -199,7 +200,7 @@ func ExampleStorage_Changed() {
 	// Output: 1v1 {9}
 }
 
-// Get and Has evaluate the predicates of a query as well.
+// Get and Has also evaluate the predicates of the query.
 func TestQuery_HasWithPredicates(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)

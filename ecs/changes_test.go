@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// An oracleDelta is a Delta of ints.
+// An oracleDelta is the expected content of a Delta, with components as ints.
 type oracleDelta struct{ added, changed, removed []oracleEdit }
 
 type oracleEdit struct {
@@ -18,7 +18,7 @@ type oracleEdit struct {
 	old, new int
 }
 
-// An intDelta reads the changes of a storage as ints.
+// An intDelta reads the changes of a storage, with components as ints.
 type intDelta struct {
 	since       func(tick uint64) (oracleDelta, error)
 	sinceCommit func() (oracleDelta, error)
@@ -26,7 +26,7 @@ type intDelta struct {
 	hook        func(added, removed func(Entity, int), set, changed func(Entity, int, int))
 }
 
-// newIntDelta returns the changes of s. All its reads share one Delta.
+// newIntDelta returns the changes of s. All of its reads reuse one Delta.
 func newIntDelta[T any](s *Storage[T], to func(T) int) intDelta {
 	var d *Delta[T]
 	read := func(err error) (oracleDelta, error) {
@@ -74,7 +74,7 @@ func newIntDelta[T any](s *Storage[T], to func(T) int) intDelta {
 	}
 }
 
-// difference returns the changes of a store between two states.
+// difference returns the changes of a store between the states then and now.
 func difference(then, now *oracleStore) (d oracleDelta) {
 	for k, e := range now.entities {
 		switch was := slices.Index(then.entities, e); {
@@ -93,7 +93,7 @@ func difference(then, now *oracleStore) (d oracleDelta) {
 	return d
 }
 
-// without returns the entities that are not in other.
+// without returns the elements of entities that are not in other.
 func without(entities, other []Entity) (rest []Entity) {
 	for _, e := range entities {
 		if !slices.Contains(other, e) {
@@ -116,7 +116,8 @@ func (w *oracle) boundary(tick uint64) *oracleState {
 	return nil
 }
 
-// checkChanges compares the changes since every possible tick.
+// checkChanges compares the changes since every retained tick, and since ticks that are not
+// retained.
 func (p *model) checkChanges() {
 	for tick := range p.oracle.newest() + 2 {
 		p.checkSince(tick)
@@ -223,8 +224,8 @@ func TestDeltaModel_ResourcesAndNoRewind(t *testing.T) {
 	exploreChanges(t, s, operations(all, writes(0, 1), adds(0, 2), ticks(), checkpoints(1)), max(3, *depth-1))
 }
 
-// A world without history keeps the values of its last commit if a filter needs them, with a
-// recorder and without.
+// A world without history keeps the values of its last commit if a filter needs them. The cases are
+// worlds with and without a recorder.
 func TestDeltaModel_OneTickKept(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
@@ -233,7 +234,7 @@ func TestDeltaModel_OneTickKept(t *testing.T) {
 	}
 }
 
-// Worlds that keep no frames, or only bare ones, answer with errors.
+// Deltas return errors in worlds without frames and in worlds that have only bare frames.
 func TestDeltaModel_NoHistory(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
@@ -257,8 +258,8 @@ func TestChangeFilterModel(t *testing.T) {
 		p.checkFilters(filters)
 		return true
 	}}
-	// The filters are used before and after further changes, so they start with the results of an
-	// earlier use.
+	// The filters are used both before and after further changes. So a later use must update the
+	// results of the earlier use.
 	look := operation{"look", func(p *model) bool { return x.last(p) }}
 	x.operations = operations(create, destroys(3), adds(0, 3), removes(0, 2), writes(0, 1), ticks(), look)
 	x.extend(max(3, *depth-1))
@@ -300,7 +301,7 @@ func TestChangeFilter_UsedInLoop(t *testing.T) {
 	}
 }
 
-// Which values count as equal.
+// The next tests are about which values count as equal.
 
 type odd struct {
 	A int8
@@ -364,7 +365,7 @@ func expectChanges[T any](t *testing.T, what string, s *Storage[T], want int) {
 	}
 }
 
-// spoilPadding changes a padding byte of p between A and B.
+// spoilPadding changes a byte of padding between the fields A and B of p.
 func spoilPadding(p *padded) {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p))
 	b[unsafe.Offsetof(p.A)+1]++
@@ -465,7 +466,7 @@ func TestDelta_ScatteredRows(t *testing.T) {
 	}
 }
 
-// Rows that move, as in sorting, are no change of an entity.
+// Rows that move, for example in a sort, are not changes of an entity.
 func TestDelta_MovedRows(t *testing.T) {
 	w, a, _, entities := members(300, Options{History: 1})
 	checkAtEnd(t, w)
@@ -480,8 +481,8 @@ func TestDelta_MovedRows(t *testing.T) {
 	}
 }
 
-// Rows that only older frames protect were removed before the tick. They do not count as removed in
-// the tick.
+// A row that was removed before the tick can still be protected for older frames. Such a row does
+// not count as removed in the tick.
 func TestDelta_RowsRemovedEarlier(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 3})
 	checkAtEnd(t, w)
@@ -490,7 +491,7 @@ func TestDelta_RowsRemovedEarlier(t *testing.T) {
 	a.Remove(entities[1])
 	w.Commit()
 	a.Remove(entities[0])
-	for range 2 { // Rows 0 and 1 are saved in one run.
+	for range 2 { // Saves rows 0 and 1 in one run.
 		a.Set(w.Create(), plain{})
 	}
 	d, err := a.SinceCommit()
@@ -499,7 +500,7 @@ func TestDelta_RowsRemovedEarlier(t *testing.T) {
 	}
 }
 
-// The body of a loop over a Delta may change the storage that the Delta was read from.
+// The body of a loop over a Delta may change the storage whose changes the Delta has.
 func TestDelta_WorldChangedInLoop(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 1})
 	checkAtEnd(t, w)
@@ -587,7 +588,7 @@ func TestDelta_TickNotHeld(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// A Delta that was used before is empty after an error.
+// If a Delta is reused and the call fails, the Delta is empty.
 func TestDelta_EmptyAfterError(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 1})
 	w.Commit()
@@ -607,7 +608,7 @@ func TestDelta_EmptyAfterError(t *testing.T) {
 	}
 }
 
-// A Delta keeps the memory of earlier results alive only until its next use.
+// A Delta refers to the values of earlier results only until its next use.
 func TestDelta_ReusedMemory(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
@@ -684,7 +685,7 @@ func TestDelta_Allocations(t *testing.T) {
 	}
 }
 
-// After an error, no change is reported.
+// After an error, the resource is not reported as changed.
 func TestResourceSince_NotHeld(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	r := MustRegisterResource(w, plain{X: 1})

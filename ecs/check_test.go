@@ -113,15 +113,15 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// recorded reports whether t changed in frame id, that is, whether it has another record for this
-// frame than for later frames.
+// recorded reports whether t changed in frame id. If so, t has a record of this frame that is not a
+// record of a later frame.
 func recorded(t *track.Tracker, id uint64) bool {
 	k, _, changed := t.Since(id)
 	behind, _, _ := t.Since(id + 1)
 	return changed && k != behind
 }
 
-// checkTracker checks the records and logs of t, and returns the bytes that they hold.
+// checkTracker checks the records and logs of t, and returns the memory size of the logs.
 func (w *World) checkTracker(t *track.Tracker, name string) (bytes int64, err error) {
 	undone := 0
 	for i := range w.forward {
@@ -198,8 +198,7 @@ func (s *Storage[T]) checkRows() error {
 	return nil
 }
 
-// allocations is testing.AllocsPerRun. It skips the test in debug builds, which allocate on
-// purpose.
+// allocations calls testing.AllocsPerRun. It skips the test in debug builds, whose checks allocate.
 func allocations(t *testing.T, runs int, f func()) float64 {
 	t.Helper()
 	if debug {

@@ -6,17 +6,19 @@ import (
 	"testing"
 )
 
-// A list chunk that is amended has the same rows as a map.
+// A chunk in list form that is updated many times has the same rows as a map that is updated in the
+// same way.
 func TestChunk_ListAmended(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		rows, c := map[int]uint32{}, chunk{list: true, n: rng.IntN(chunkRows)}
 		c.order = make([]uint32, listRoom(0))
 		c.rows[1] = make([]uint32, listRoom(0))
-		span := 1 + rng.IntN(chunkRows) // Positions that change.
+		span := 1 + rng.IntN(chunkRows) // Number of positions that the test changes.
 		for step := range 300 {
 			i, found := rng.IntN(span), rng.IntN(3) > 0
-			if found && rng.IntN(2) == 0 && len(rows) > 0 { // One in the list.
+			// Choose a position that is already in the list.
+			if found && rng.IntN(2) == 0 && len(rows) > 0 {
 				i = int(c.order[rng.IntN(c.many)])
 			}
 			at := []uint32{1: rng.Uint32()}
@@ -44,7 +46,7 @@ func TestChunk_ListAmended(t *testing.T) {
 	}
 }
 
-// checkList fails the test unless c holds rows, in order.
+// checkList fails the test unless c has exactly these rows, in ascending order of positions.
 func checkList(t *testing.T, c *chunk, rows map[int]uint32, seed uint64) {
 	t.Helper()
 	if c.many != len(rows) || !slices.IsSorted(c.order[:c.many]) {

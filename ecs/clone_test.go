@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bag has slices, maps and pointers at several depths, and no Clone.
+// A bag has slices, maps and pointers at several depths. Components of this type are registered
+// without a Clone.
 type bag struct {
 	Name  string
 	Items [][]int
@@ -81,7 +82,8 @@ func TestClone_Derived(t *testing.T) {
 	}
 }
 
-// If a Clone panics, the panic is passed on and no row counts as saved.
+// If a Clone panics while a row is saved, the world passes the panic on, and the row does not count
+// as saved.
 func TestClone_PanicWhileSaving(t *testing.T) {
 	fail := false
 	w := NewWorld(Options{History: 2})
@@ -133,7 +135,7 @@ func TestClone_PanicWhileSaving(t *testing.T) {
 	}
 }
 
-// caughtIn returns the value that f panics with.
+// caughtIn calls f and returns the value that f panics with, or nil.
 func caughtIn(f func()) (caught any) {
 	defer func() { caught = recover() }()
 	f()
@@ -166,5 +168,5 @@ func TestClone_PanicWithPin(t *testing.T) {
 	p.check(1)
 }
 
-// A branching type contains itself, so no copy is derived.
+// A branching type contains itself, so the world cannot derive a copy.
 type branching struct{ Branches []branching }

@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// A producer records commands, and keeps the direct calls that have the same effect.
+// A producer records commands. It also stores the direct calls that have the same effect.
 type producer struct {
 	commands Commands
-	// The calls report whether the entity was alive.
+	// Each call returns whether its entity was alive. nil stands for a Create.
 	direct  []func(w *referenceWorld, name func(Entity) Entity) bool
-	created []Entity // Placeholders.
+	created []Entity // The placeholders of created entities.
 }
 
-// record records n random commands for entities. It must not look at the world.
+// record records n random commands for entities. It must not read the world, because it runs in a
+// goroutine.
 func (p *producer) record(random *rand.Rand, f *referenceWorld, n int, entities []Entity) {
 	p.direct, p.created = nil, nil
 	do := func(d func(f *referenceWorld, name func(Entity) Entity) bool) { p.direct = append(p.direct, d) }
@@ -57,7 +58,7 @@ func (p *producer) record(random *rand.Rand, f *referenceWorld, n int, entities 
 	}
 }
 
-// replay makes the direct calls, and returns how many of them found no entity.
+// replay makes the direct calls, and returns the number of calls whose entity was not alive.
 func (p *producer) replay(f *referenceWorld) (skipped int) {
 	var made []Entity
 	name := func(e Entity) Entity {
@@ -96,7 +97,8 @@ func TestCommands_SeveralGoroutines(t *testing.T) {
 					producers[i].record(rand.New(rand.NewPCG(seed, uint64(i*10+tick))), fs[0], 15, entities)
 				})
 			}
-			for range fs[0].plains.All() { // Other goroutines may read the world meanwhile.
+			// Other goroutines may record commands while the world is read.
+			for range fs[0].plains.All() {
 			}
 			wait.Wait()
 			cp := fs[0].w.Checkpoint()
@@ -144,7 +146,7 @@ func TestCommands_Placeholders(t *testing.T) {
 	links.Later(&c).Set(x, y)
 	links.Later(&c).Set(entities[0], x)
 	a.Later(&c).Set(y, plain{X: 5})
-	a.Later(&other).Set(x, plain{X: 6}) // A placeholder of c, not of other.
+	a.Later(&other).Set(x, plain{X: 6}) // x is a placeholder of c, and unknown to other.
 	if n := w.Apply(&c, &other); n != 1 {
 		t.Errorf("Apply = %d, want 1", n)
 	}
@@ -156,7 +158,7 @@ func TestCommands_Placeholders(t *testing.T) {
 	if c.Resolve(x) != first || c.Resolve(z) != 0 {
 		t.Error("placeholders of the last Apply are forgotten while commands are recorded")
 	}
-	c.Destroy(x) // A placeholder of an earlier round.
+	c.Destroy(x) // x is a placeholder from before the last Apply.
 	if n := w.Apply(&c); n != 1 || !w.Alive(first) || c.Resolve(x) != 0 || c.Resolve(z) == 0 {
 		t.Errorf("Apply = %d: a placeholder of an earlier round stands for an entity", n)
 	}

@@ -16,8 +16,8 @@ type party struct {
 	Roles   map[string]map[Entity]int
 }
 
-// Copy calls Outside once for each component, field and entity, also if it makes many copies. The
-// order does not depend on maps. The copies get the results.
+// Copy calls Outside once for each component, field and entity, even if it makes several copies.
+// The order of the calls does not depend on the order of maps. All copies get the results.
 func TestCopyOutside_CalledOncePerField(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	MustRegisterResource(to.w, party{})
@@ -75,7 +75,7 @@ func TestCopyOutside_CalledOncePerField(t *testing.T) {
 	}
 }
 
-// The result of Outside may differ by component and field.
+// Outside may return different results for different components and fields.
 func TestCopyOutside_PerField(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	e := from.w.CreateN(nil, 3)
@@ -102,7 +102,8 @@ func TestCopyOutside_PerField(t *testing.T) {
 	_, _ = to.w.Copy(from.w, e[:1], CopyOptions{Outside: func(Reference) (Entity, error) { return to.w.Create(), nil }})
 }
 
-// Resources are copied by name, also between different types with the same layout.
+// Copy finds resources by name, and copies them even between different Go types with the same
+// layout.
 func TestCopy_Resources(t *testing.T) {
 	type pair struct{ Of, To Entity }
 	type other struct{ Of, To Entity }
@@ -141,7 +142,7 @@ func TestCopy_Resources(t *testing.T) {
 	}
 }
 
-// A blank world has the types of another one, and none of its content.
+// A blank world has the types of the original world, but no entities.
 func TestBlank_TypesWithoutEntities(t *testing.T) {
 	f := newReferenceWorld(Options{History: 3})
 	parties := MustRegisterResource(f.w, party{Leader: 1})

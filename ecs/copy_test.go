@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// kin refers to entities through every kind of field. Its Clone shares all memory, so a write to
-// the clone also changes the original.
+// kin has every kind of field that can refer to entities. Its Clone shares all memory, so a write
+// to a clone would also change the original.
 type kin struct {
 	Name    string
 	Parent  Entity
@@ -24,11 +24,11 @@ type kin struct {
 		Next *[1]Entity
 		N    int
 	}
-	number  uint64 // Not an Entity.
+	number  uint64 // A number that looks like an entity but is not an Entity.
 	private Entity
 }
 
-// mapped returns the expected copy of k.
+// mapped returns the expected copy of k. The function to maps each entity to its copy.
 func (k kin) mapped(to func(Entity) Entity) kin {
 	c := k
 	c.Parent, c.private = to(k.Parent), to(k.private)
@@ -66,14 +66,14 @@ func (k kin) mapped(to func(Entity) Entity) kin {
 	return c
 }
 
-// names returns every entity in k.
+// names returns every entity that k refers to.
 func (k kin) names() (list []Entity) {
 	k.mapped(func(e Entity) Entity { list = append(list, e); return e })
 	return list
 }
 
-// randomKin returns a kin that refers to some of entities, possibly to itself, to dead entities,
-// and to entities that never existed.
+// randomKin returns a kin that refers to random entities. They can be alive, dead, or never
+// created, and one can be the owner of the kin.
 func randomKin(random *rand.Rand, entities []Entity) kin {
 	pick := func() Entity {
 		if k := random.IntN(len(entities) + 3); k < len(entities) {
@@ -141,7 +141,8 @@ func (f *referenceWorld) grow(random *rand.Rand, n int) {
 	}
 }
 
-// differs reports how the copy of e differs from the expected one, or "".
+// differs describes the difference between c, the copy of e, and the expected copy. It returns ""
+// if they are equal.
 func (f *referenceWorld) differs(from *referenceWorld, e, c Entity, to func(Entity) Entity) string {
 	k, ok := from.kins.Get(e)
 	if got, there := f.kins.Get(c); there != ok || !reflect.DeepEqual(got, k.mapped(to)) {
@@ -186,7 +187,8 @@ func TestCopy_References(t *testing.T) {
 			o.Outside = Reference.Keep
 		}
 		times := max(1, o.Times)
-		originals := newReferenceWorld(Options{}) // from may be to.
+		// A clone of from, because from and to can be the same world.
+		originals := newReferenceWorld(Options{})
 		*originals = *from
 		originals.w = from.w.Clone()
 		originals.kins, originals.links = from.kins.In(originals.w), from.links.In(originals.w)
@@ -239,14 +241,15 @@ func TestCopy_References(t *testing.T) {
 	}
 }
 
-// A Copy that fails leaves the target as it was, including the forward branch.
+// A Copy that fails does not change the target world. Undone ticks of the target can still be
+// redone.
 func TestCopy_Errors(t *testing.T) {
 	type hidden struct{ Any any }
 	type tree struct {
 		Owner    Entity
 		Children []*tree
 	}
-	type node struct { // Recursive, but without entities.
+	type node struct { // The type is recursive, but contains no entities.
 		N    int
 		Next *node
 	}
@@ -297,7 +300,8 @@ func TestCopy_Errors(t *testing.T) {
 	from.w.names["padded"].(*Storage[padded]).Set(e[4], padded{})
 	from.w.names["other"].(*Storage[plain]).Set(e[5], plain{})
 	from.w.names["singleton"].(*Storage[extra]).Set(e[6], extra{})
-	// The first copy of 4 entities will be 0v1. So is e[0], which is kept.
+	// The first copy of 4 entities will be 0v1. e[0] is 0v1 too, and Outside keeps the reference to
+	// it.
 	from.kins.Set(e[7], kin{Debts: map[Entity]int{e[7]: 1, NewEntity(0, 2): 2}})
 	from.w.Destroy(e[8])
 
@@ -314,7 +318,7 @@ func TestCopy_Errors(t *testing.T) {
 	_ = to.w.History().Rewind(1)
 	before := to.w.Digest()
 	refuse := CopyOptions{Outside: Reference.Refuse}
-	for range 20 { // The order of a map must not show.
+	for range 20 { // The result must not depend on the random order of a map.
 		if _, err := to.w.Copy(from.w, e[:1], refuse); err == nil || !strings.Contains(err.Error(), "refers to 1v1") {
 			t.Fatalf("Copy(%v) = %v, want the smallest entity that is not copied", e[0], err)
 		}
@@ -367,8 +371,8 @@ func TestCopy_Errors(t *testing.T) {
 	}
 }
 
-// Components are matched by layout if the Go types differ, or if the program does not register
-// them.
+// If the Go types differ, or the program does not register them, components are matched by their
+// layout.
 func TestCopy_SameLayoutOtherType(t *testing.T) {
 	type one struct{ Of, To Entity }
 	type two struct{ Of, To Entity }
@@ -382,7 +386,7 @@ func TestCopy_SameLayoutOtherType(t *testing.T) {
 	words.Set(e[1], word{"w"})
 	to.Create()
 
-	loaded := NewWorld(Options{}) // It registers nothing.
+	loaded := NewWorld(Options{}) // This world registers no types.
 	if err := loaded.Raw().Load(stateOf(from)); err != nil {
 		t.Fatal(err)
 	}
@@ -469,7 +473,7 @@ func TestMove_Errors(t *testing.T) {
 	}
 }
 
-// Hooks of either world may change the other world while entities move.
+// Hooks of the source and of the target world may change the other world while entities move.
 func TestMove_Hooks(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	held := NewRelation(from.links, func(e Entity) Entity { return e }, RelationOptions{Policy: Refuse})
@@ -533,7 +537,8 @@ func TestCopy_UnregisteredComponents(t *testing.T) {
 	}
 }
 
-// A map entry is left out if its key refers to an entity that is cleared, at any depth in the key.
+// If a key of a map refers to an entity that becomes zero, at any depth in the key, the copy omits
+// the map entry.
 func TestCopy_ClearedMapKeys(t *testing.T) {
 	type inner struct{ M map[Entity]int }
 	for range 20 {
@@ -551,8 +556,8 @@ func TestCopy_ClearedMapKeys(t *testing.T) {
 	}
 }
 
-// A copy between different versions of a type is refused, because the same fields may have another
-// meaning. A copy to another Go type of the same version is made.
+// Copy refuses to copy between different versions of a type, because the same fields may have
+// another meaning. It copies to another Go type of the same version.
 func TestCopy_OtherVersion(t *testing.T) {
 	type metres struct{ V int64 }
 	type feet struct{ V int64 }

@@ -18,7 +18,7 @@ func permutations(entities []Entity, k int, f func()) {
 	}
 }
 
-// DestroyAll and DestroyFound count the destroyed entities correctly, in any order of their
+// DestroyAll and DestroyFound return the number of destroyed entities, whatever the order of their
 // argument.
 func TestDestroyAll_CountsInAnyOrder(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
@@ -48,8 +48,8 @@ func TestDestroyAll_CountsInAnyOrder(t *testing.T) {
 	}
 }
 
-// DestroyAll counts neither entities that a relation keeps alive, nor entities that are destroyed
-// only because of a relation.
+// DestroyAll does not count entities that a relation keeps alive. It does not count entities that
+// are destroyed only because of a relation.
 func TestDestroyAll_CountsRefused(t *testing.T) {
 	w := newLateWorld(t, Refuse, Options{})
 	all := w.CreateN(nil, 4)
@@ -57,7 +57,7 @@ func TestDestroyAll_CountsRefused(t *testing.T) {
 	cp := w.Checkpoint()
 	for i, want := range []int{1, 2} {
 		some := []Entity{all[0], all[1]}
-		if i == 0 { // The target comes first.
+		if i == 0 { // The target of the relation comes first.
 			slices.Reverse(some)
 		}
 		if n := w.DestroyAll(some); n != want || w.Len() != 4-want {
@@ -73,8 +73,8 @@ func TestDestroyAll_CountsRefused(t *testing.T) {
 	}
 }
 
-// Hooks may destroy entities or remove components before the batch reaches them. The counts stay
-// the same.
+// Hooks may destroy entities or remove components before the batch reaches them. The batch returns
+// the same counts as without hooks.
 func TestBatch_CountsWithHooks(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	var all []Entity
@@ -114,8 +114,8 @@ func TestBatch_CountsWithHooks(t *testing.T) {
 	}
 }
 
-// A hook of an entity may destroy the entity itself. Destroy still returns true, and Apply counts
-// no skipped command.
+// A hook of an entity may destroy that entity during Destroy. Destroy still returns true, and Apply
+// counts no skipped command.
 func TestDestroy_HookDestroysFirst(t *testing.T) {
 	for how, destroy := range map[string]func(w *lateWorld, e Entity) bool{
 		"Destroy": func(w *lateWorld, e Entity) bool { return w.Destroy(e) },

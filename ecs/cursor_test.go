@@ -8,7 +8,7 @@ import (
 )
 
 // interrupted returns a world with 200 positions. All entities except number 10 have velocities. So
-// the first block has two runs, and the second run continues into later blocks.
+// the first block of rows has two runs, and the second run continues into later blocks.
 func interrupted() (*ecs.World, *ecs.Storage[position], *ecs.Query2[position, velocity]) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, velocities := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
@@ -64,8 +64,8 @@ func TestLoop_CheckpointBetweenRuns(t *testing.T) {
 	}
 }
 
-// A walk that found a single run takes a fast path on the next walk. It must not do so if the
-// result may have changed.
+// If a loop over a query found a single run, the next loop takes a fast path. It must not take the
+// fast path if the result may have changed.
 func TestQuery_SecondWalkAfterChange(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
@@ -109,8 +109,9 @@ func TestQuery_SecondWalkAfterChange(t *testing.T) {
 	})
 }
 
-// A walk that found a single run takes a fast path on the next walk. It must not do so after
-// another walk found nothing, with another driver of the same number of rows.
+// If a loop over a query found a single run, the next loop takes a fast path. It must not take the
+// fast path if a loop in between found nothing. In that loop, another storage with the same number
+// of rows was the driver.
 func TestQuery_SecondWalkFindsNothing(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
@@ -121,7 +122,7 @@ func TestQuery_SecondWalkFindsNothing(t *testing.T) {
 	assert.Equal(t, 64, q.Count())
 	b.RemoveAll(both)
 	b.SetAll(w.CreateN(nil, 64), velocity{})
-	a.Set(w.Create(), position{X: 2}) // So b drives.
+	a.Set(w.Create(), position{X: 2}) // Makes b the driver.
 	for range 3 {
 		n := 0
 		for range q.Runs() {

@@ -4,7 +4,8 @@ package ecs
 
 import "testing"
 
-// Commit panics if a pointer was written after entities were added, removed or moved.
+// In a debug build, Commit panics if a component was written through a stale pointer. A pointer is
+// stale after entities were added, removed or moved.
 func TestDebugLend_StalePointer(t *testing.T) {
 	for name, change := range map[string]func(w *World, a *Storage[plain], e Entity){
 		"grow":    func(w *World, a *Storage[plain], _ Entity) { a.Reserve(1000) },
@@ -31,7 +32,8 @@ func TestDebugLend_StalePointer(t *testing.T) {
 			"Get": func(a *Storage[plain], e Entity) *plain { p, _ := NewQuery1(Write(a)).Get(e); return p },
 			"All": func(a *Storage[plain], e Entity) *plain {
 				q := NewQuery1(Write(a))
-				for range q.All() { // The second loop saves nothing.
+				// The first loop saves the rows, so the second loop saves nothing.
+				for range q.All() {
 				}
 				for other, p := range q.All() {
 					if other == e {
@@ -43,7 +45,8 @@ func TestDebugLend_StalePointer(t *testing.T) {
 		} {
 			for _, options := range []Options{{}, {History: 2}} {
 				w, a, _, entities := members(10, options)
-				a.Reserve(20) // With capacity, an append moves no rows in other builds.
+				// With spare capacity, an append does not move rows in builds without stetdebug.
+				a.Reserve(20)
 				w.Commit()
 				p := point(a, entities[3])
 				p.X = 7
@@ -53,13 +56,13 @@ func TestDebugLend_StalePointer(t *testing.T) {
 				if t.Failed() {
 					t.Fatalf("%s, %s, %+v", name, how, options)
 				}
-				w.Commit() // It is reported once.
+				w.Commit() // The write is reported only once.
 			}
 		}
 	}
 }
 
-// A write through a pointer of an older tick is found as well.
+// A debug build also detects a write through a pointer from an earlier tick.
 func TestDebugLend_OlderTick(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	p := a.Mut(entities[3])
@@ -73,9 +76,9 @@ func TestDebugLend_OlderTick(t *testing.T) {
 func TestDebugLend_Allowed(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	p := a.Mut(entities[3])
-	b.Remove(entities[3]) // Another storage.
+	b.Remove(entities[3]) // This removal changes another storage.
 	p.X = 7
-	a.Set(entities[4], plain{}) // No entity is added.
+	a.Set(entities[4], plain{}) // This Set adds no entity.
 	p.X = 8
 	w.Create()
 	p.X = 9
@@ -94,14 +97,14 @@ func TestDebugLend_Allowed(t *testing.T) {
 	}
 }
 
-// A world without history saves no rows. A lookup ends the validity of pointers all the same.
+// A world without history saves no rows. A look-up still makes pointers stale in a debug build.
 func TestDebugLookup_NoHistory(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	x := NewIndex(a, func(p plain) int32 { return p.X })
 	x.Len(0)
 	p, q := a.Mut(entities[3]), a.Mut(entities[4])
 	x.Len(0)
-	// The last pointer may be written, and so may the rows of its span.
+	// Writing through the newest pointer is allowed, and so is writing any row of its span.
 	q.X = 70
 	x.Len(0)
 	p.X = 71
@@ -112,7 +115,7 @@ func TestDebugLookup_NoHistory(t *testing.T) {
 	w.Commit()
 	p = a.Mut(entities[3])
 	w.Commit()
-	p.X = 5 // No lookup came between.
+	p.X = 5 // No look-up happens between Mut and this write.
 	if x.Len(5) == 0 {
 		t.Error("the index does not have what was written")
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every kind of boundary finds a stray write.
+// In a debug build, every kind of boundary detects a stray write.
 func TestDebug_StrayWrites(t *testing.T) {
 	boundaries := map[string]func(w *World, cp Checkpoint){
 		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
@@ -16,7 +16,7 @@ func TestDebug_StrayWrites(t *testing.T) {
 		"Commit":     func(w *World, _ Checkpoint) { w.Commit() },
 		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
 		"Attach": func(w *World, cp Checkpoint) {
-			// Attach needs a world without checkpoints.
+			// Turn the checkpoint into a tick, because Attach needs a world without checkpoints.
 			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1
 			_ = w.Raw().Attach(recorderFunc(nil), 0)
 		},
@@ -30,7 +30,8 @@ func TestDebug_StrayWrites(t *testing.T) {
 			w, a, _, entities := members(100, Options{History: 2})
 			w.Commit()
 			cp := w.Checkpoint()
-			a.Mut(entities[70]).X = 1 // In the same block.
+			// This row is in the same block as the row of the stray write.
+			a.Mut(entities[70]).X = 1
 			for e, p := range NewQuery1(Read(a)).All() {
 				if e == entities[71] {
 					p.X = 99
@@ -87,8 +88,8 @@ func TestDebug_TrackedData(t *testing.T) {
 	}
 }
 
-// A row that no frame protects may be written freely. With a recorder, such a write would be lost,
-// and is reported.
+// A row that no frame protects may be written without saving it. With a recorder, such a write
+// would be lost, so the debug build reports it.
 func TestDebug_UnprotectedRows(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	a.Values()[3].X = 7
@@ -100,7 +101,7 @@ func TestDebug_UnprotectedRows(t *testing.T) {
 	a.Set(e, plain{})
 	cp := w.Checkpoint()
 	w.Release(cp)
-	// Appended in this tick, so the recorder gets the whole row.
+	// The row was appended in this tick, so the recorder gets all of it.
 	a.Values()[10].X = 5
 	w.Commit()
 	p := a.Mut(entities[3])
@@ -109,8 +110,8 @@ func TestDebug_UnprotectedRows(t *testing.T) {
 	mustPanic(t, "plain of 3v1", w.Commit)
 }
 
-// A slice of the component is changed before Set. The world would then save the changed value as
-// the old one.
+// The test changes a slice of the component before Set. Without the check, the world would save the
+// changed value as the old value.
 func TestDebug_WriteBeforeSave(t *testing.T) {
 	for name, write := range map[string]func(s *Storage[list], e Entity){
 		"Get, Set": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Set(e, v) },
@@ -147,8 +148,8 @@ func TestDebug_WriteBeforeSave(t *testing.T) {
 	}
 }
 
-// A row that was written in the frame may be written again in any way. A private copy of the slice
-// is fine too.
+// A row that was already written in the frame may be written again in any way. A write to a private
+// copy of the slice is allowed too.
 func TestDebug_WriteTwiceInFrame(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	s := MustRegister[list](w)
@@ -179,7 +180,7 @@ func TestDebug_ShallowClone(t *testing.T) {
 	}
 }
 
-// A loop panics when it reaches the first position that holds another entity by now.
+// A loop panics when it reaches the first position that now holds another entity.
 func TestDebug_LoopOverMovedEntities(t *testing.T) {
 	const text = "ecs: a slice of Entities was read at a position"
 	newWorld := func() (w *World, a *Storage[plain], g *Group) {
@@ -251,7 +252,7 @@ func TestDebug_LoopAllowed(t *testing.T) {
 		}
 	}
 	for _, e := range w.Entities() {
-		w.Create() // No entity moves.
+		w.Create() // Create moves no entity.
 		a.Set(e, plain{X: 7})
 		w.Release(w.Checkpoint())
 	}
@@ -302,8 +303,8 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 			t.Errorf("%s: something was written", name)
 		}
 		cp := w.Checkpoint()
-		stepper.Step(w, struct{}{}) // A step of its own world.
-		run()                       // Outside of any step.
+		stepper.Step(w, struct{}{}) // The step is given the world that the system writes.
+		run()                       // This write is outside of any step.
 		w.Restore(cp)
 	}
 	if stepsByGoroutine.n.Load() != 0 || len(stepsByGoroutine.by) != 0 {
@@ -311,8 +312,8 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 	}
 }
 
-// A system may read other worlds, and write the worlds that it made. The world of the outer step
-// waits during that time.
+// A system may read other worlds, and may write worlds that it created. While a system steps such a
+// world, no system may write the world of the outer step.
 func TestDebug_SystemStepsClone(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})
@@ -331,7 +332,7 @@ func TestDebug_SystemStepsClone(t *testing.T) {
 		}
 	})
 	done := make(chan bool)
-	// Another goroutine may use its own world freely.
+	// Another goroutine may write a world of its own at the same time.
 	go func() {
 		defer close(done)
 		other, b, _, mine := members(10, Options{})
@@ -349,7 +350,7 @@ func TestDebug_SystemStepsClone(t *testing.T) {
 	var wrong Stepper[int]
 	wrong.Add("think", func(w *World, n int) {
 		var inner Stepper[int]
-		// Of w, whose step waits.
+		// The system writes w, the world of the outer step.
 		inner.Add("astray", func(*World, int) { a.Mut(entities[0]).X++ })
 		inner.Step(w.Clone(), 1)
 	})

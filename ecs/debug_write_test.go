@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// In ParallelRuns, every write that bypasses the run panics. The panic names the write.
+// In ParallelRuns of a debug build, every write that bypasses the run panics. The panic names the
+// write.
 func TestDebugWrite_ParallelRuns(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	score := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
@@ -59,7 +60,7 @@ func TestDebugWrite_ParallelRuns(t *testing.T) {
 	}
 }
 
-// Reads in the body stay allowed, and so do all writes after the loop.
+// Reads in the body of ParallelRuns are allowed, and so are all writes after the loop.
 func TestDebugWrite_ParallelRunsAllowed(t *testing.T) {
 	w, a, b, entities := members(300, Options{History: 2})
 	byX := NewIndex(b, func(p padded) int64 { return p.B })
@@ -93,14 +94,14 @@ func TestDebugWrite_KeyFunction(t *testing.T) {
 	} {
 		x := NewIndex(a, func(p plain) int32 { write(); return p.X })
 		mustPanic(t, "ecs: the key function of an index of plain writes the world (by "+op+"); "+repair, func() { x.Len(1) })
-		b.Set(entities[1], padded{}) // The panic leaves the world writable.
+		b.Set(entities[1], padded{}) // After the panic, the world can still be written.
 		a.indexes = nil
 	}
 	var x *Index[plain, int32]
 	x = NewIndex(a, func(p plain) int32 { return int32(x.Len(p.X)) })
 	mustPanic(t, "ecs: the key function of an index of plain looks up an index of plain; "+repair, func() { x.Len(1) })
 	other := NewIndex(b, func(p padded) int64 { return p.B })
-	// The index is up to date, so the next lookup has no work.
+	// Brings the index of b up to date, so that its next look-up has no work to do.
 	other.Len(1)
 	y := NewIndex(a, func(p plain) int32 { return int32(other.Len(int64(p.X))) })
 	mustPanic(t, "ecs: the key function of an index of plain looks up an index of padded; "+repair, func() { y.Len(1) })

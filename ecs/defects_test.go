@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// The tests below cover defects that other systems have had.
+// The tests below are about defects that other systems have had.
 
 func TestEntity_ReuseOrderAfterLoad(t *testing.T) {
 	w := NewWorld(Options{})
@@ -98,7 +98,7 @@ func TestEntity_SpentGenerations(t *testing.T) {
 	}
 }
 
-// rangesRecorder keeps the ranges of the last tick.
+// rangesRecorder stores the ranges of rows that changed in the last tick.
 type rangesRecorder struct {
 	entities raw.EntityChange
 	storages map[string]raw.StorageChange
@@ -116,8 +116,8 @@ func (r *rangesRecorder) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-// A restore also reverts the record of changed rows. Only rows that were written outside of it are
-// in the ranges.
+// A restore also reverts which rows count as changed. The recorder gets only the ranges of rows
+// that were written before the checkpoint or after the restore.
 func TestRecorder_RestoredRows(t *testing.T) {
 	for _, history := range []int{0, 3} {
 		w, a, b, entities := members(1000, Options{History: history})
@@ -192,7 +192,7 @@ func TestRecorder_AppendedRows(t *testing.T) {
 	if err := w.Raw().Attach(&r, 0); err != nil {
 		t.Fatal(err)
 	}
-	for i := 199; i >= 0; i -= 2 { // More than 64 ranges, in descending order.
+	for i := 199; i >= 0; i -= 2 { // Write more than 64 ranges, in descending order.
 		a.Mut(entities[i]).X++
 	}
 	young := w.Create()
@@ -291,8 +291,8 @@ func TestDigest_Differences(t *testing.T) {
 	}
 }
 
-// The digest must not depend on state that a restore leaves alone: rows past the end, capacities,
-// padding, and the order of registration.
+// The digest must not depend on state that a restore does not change: rows past the end,
+// capacities, padding, and the order of registration.
 func TestDigest_EqualWorlds(t *testing.T) {
 	w, a, b, entities := members(50, Options{History: 3})
 	v, _, _, _ := members(50, Options{})

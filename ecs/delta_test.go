@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A heldTick is the content of a storage at the end of a tick.
+// A heldTick is the content of a storage at the end of a retained tick.
 type heldTick[T any] struct {
 	tick     uint64
 	entities []Entity
@@ -20,7 +20,7 @@ func (s *Storage[T]) heldTick() heldTick[T] {
 	return heldTick[T]{s.w.Tick(), slices.Clone(s.Entities()), slices.Clone(s.Values())}
 }
 
-// expectDelta compares d with the difference between then and the present content of s.
+// expectDelta compares d with the difference between the state then and the present content of s.
 func expectDelta[T comparable](t *testing.T, s *Storage[T], d *Delta[T], then heldTick[T]) {
 	t.Helper()
 	now := s.heldTick()
@@ -65,8 +65,8 @@ func rowsOf(entities []Entity) map[Entity]int {
 	return rows
 }
 
-// The ticks write rows in any order, repeatedly, in long spans and one by one. Few entities, many,
-// or none are added, removed and moved.
+// Each tick is of a different kind. Rows are written in any order, repeatedly, in long ranges and
+// one by one. A few entities, many or none are added, removed and moved.
 func TestDelta_ManyKindsOfTicks(t *testing.T) {
 	t.Parallel()
 	type pair struct{ A, B int64 }
@@ -145,7 +145,7 @@ func deltasOfTicks[T comparable](t *testing.T, c Component[T], value func(n int)
 			w.Restore(cp)
 			w.Release(cp)
 		},
-		// Rows are saved in two frames, which are merged.
+		// Save rows in two frames, and merge the frames.
 		"merged": func() {
 			some(2, func(i int, e Entity) { rewrite(s, e, value(random.IntN(9))) })
 			cp := w.Checkpoint()
@@ -184,14 +184,14 @@ func deltasOfTicks[T comparable](t *testing.T, c Component[T], value func(n int)
 	}
 }
 
-// rewrite writes the component of e, if it has one.
+// rewrite sets the component of e to v, if e has the component.
 func rewrite[T any](s *Storage[T], e Entity, v T) {
 	if p := s.Mut(e); p != nil {
 		*p = v
 	}
 }
 
-// writeAscending writes every step-th row, one by one.
+// writeAscending writes every step-th row, in ascending order.
 func writeAscending[T any](s *Storage[T], step int, v T) {
 	for row := 0; row < s.rows.N; row += step {
 		if e := s.Entities()[row]; e != Vacant {
@@ -200,5 +200,5 @@ func writeAscending[T any](s *Storage[T], step int, v T) {
 	}
 }
 
-// writeAll writes all rows at once.
+// writeAll sets all rows to v by one call.
 func writeAll[T any](s *Storage[T], v T) { fill(s.MutValues(), v) }

@@ -7,10 +7,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Digests hash the bits of floats, and a restore restores the bits. See docs/MACHINES.md.
+// Digests hash the bits of floats, and a restore restores the same bits. See docs/MACHINES.md.
 func TestDigest_NaNPayload(t *testing.T) {
 	type value struct{ F float64 }
-	type text struct { // Encoded as msgpack, as it has no fixed size.
+	type text struct { // The type is encoded as msgpack, because a string has no fixed size.
 		F float32
 		S string
 	}
@@ -22,7 +22,7 @@ func TestDigest_NaNPayload(t *testing.T) {
 		texts.Set(e, text{g, ""})
 		return w, values, e
 	}
-	// The bits of 0/0 on both architectures.
+	// The results of 0/0 on amd64 and arm64 have different bits.
 	amd64, arm64 := math.Float64frombits(0xfff8<<48), math.Float64frombits(0x7ff8<<48)
 	quiet, payload := math.Float32frombits(0x7fc00000), math.Float32frombits(0x7fc00123)
 	w, values, e := world(amd64, quiet)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// queueWorld is a world with a queue of five jobs, and a checkpoint.
+// queueWorld is a world with a storage of five jobs, and a checkpoint.
 type queueWorld struct {
 	*World
 	jobs *Storage[plain]
@@ -24,7 +24,8 @@ func newQueueWorld(t *testing.T, kind Kind) *queueWorld {
 	return w
 }
 
-// drain takes jobs until f returns false, and returns their number. It stops after 1,000.
+// drain runs a loop over Drain until f returns false, and returns the number of removed jobs. It
+// stops after 1,000 jobs.
 func (w *queueWorld) drain(f func(n int) bool) (n int) {
 	for range w.jobs.Drain() {
 		if n++; n == 1000 || !f(n) {
@@ -36,8 +37,8 @@ func (w *queueWorld) drain(f func(n int) bool) (n int) {
 
 const drainRestored = "ecs: a loop over Drain of plain goes on after the world was put back to before "
 
-// A loop over Drain panics if its body restores the rows that the loop took. It would never end
-// otherwise.
+// A loop over Drain panics if its body restores the rows that the loop removed. Without the panic,
+// the loop would never end.
 func TestDrain_BodyRestores(t *testing.T) {
 	for how, back := range map[string]func(w *queueWorld){
 		"Restore": func(w *queueWorld) { w.Restore(w.cp) },
@@ -82,7 +83,7 @@ func TestDrain_BodyRestores(t *testing.T) {
 	}
 }
 
-// A loop that stops right after a restore leaves the restored rows in the storage.
+// A loop that breaks right after a restore leaves the restored rows in the storage.
 func TestDrain_EndsAfterRestore(t *testing.T) {
 	w := newQueueWorld(t, Sparse)
 	before := w.Digest()
@@ -99,7 +100,7 @@ func TestDrain_EndsAfterRestore(t *testing.T) {
 	}
 }
 
-// The body may restore a state that it made after the row was taken.
+// The body may restore a checkpoint that it set after the loop removed the current row.
 func TestDrain_BodyRestoresOwnCheckpoint(t *testing.T) {
 	for how, body := range map[string]func(w *queueWorld){
 		"Restore": func(w *queueWorld) {
@@ -139,7 +140,7 @@ func TestDrain_BodyRestoresOwnCheckpoint(t *testing.T) {
 	}
 }
 
-// A restore does not bring back rows of a NoRewind component.
+// A restore does not bring back rows of a NoRewind component, so the loop continues.
 func TestDrain_NoRewind(t *testing.T) {
 	w := NewWorld(Options{})
 	jobs := MustRegister(w, Component[plain]{NoRewind: true})
@@ -155,7 +156,7 @@ func TestDrain_NoRewind(t *testing.T) {
 	}
 }
 
-// A hook that is called for the removal may restore the world as well.
+// If an OnRemove hook restores the world, the loop panics as well.
 func TestDrain_HookRestores(t *testing.T) {
 	w := newQueueWorld(t, Sparse)
 	calls := 0
@@ -170,7 +171,7 @@ func TestDrain_HookRestores(t *testing.T) {
 	}
 }
 
-// Loops over Drain may be nested, and may continue in turns.
+// Loops over Drain may be nested, and may run alternately.
 func TestDrain_SeveralLoops(t *testing.T) {
 	w := newQueueWorld(t, Sparse)
 	other := MustRegister[extra](w.World)
@@ -179,7 +180,8 @@ func TestDrain_SeveralLoops(t *testing.T) {
 	mustPanic(t, "Drain of extra", func() {
 		w.drain(func(int) bool {
 			between := w.Checkpoint()
-			// The restore brings back the row of the inner loop, but not that of the outer loop.
+			// The restore brings back the row that the inner loop removed, but not the row of the
+			// outer loop. So the inner loop panics.
 			for range other.Drain() {
 				w.Restore(between)
 			}
@@ -189,7 +191,7 @@ func TestDrain_SeveralLoops(t *testing.T) {
 	mustPanic(t, "Drain of plain", func() {
 		w.Restore(inner)
 		w.drain(func(int) bool {
-			// The inner loop stops in time, and the outer loop continues.
+			// The inner loop breaks after the restore. The outer loop continues and panics.
 			for range other.Drain() {
 				w.Restore(inner)
 				break

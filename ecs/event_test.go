@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// addEvents adds events and a reader to the world of p.
+// addEvents registers events and a reader in the world of p.
 func (p *model) addEvents() {
 	p.events = MustRegisterEvent(p.w, Component[list]{Name: "events", Clone: cloneList})
 	reader, err := p.events.Reader("reader")
@@ -29,7 +29,7 @@ func (p *model) send(n int) {
 	}
 }
 
-// read reads at most n events.
+// read reads at most n events by the reader.
 func (p *model) read(n int) {
 	unread, missed := p.oracle.events.unread()
 	want := unread[:min(n, len(unread))]
@@ -105,8 +105,8 @@ func TestEvents_Lifetime(t *testing.T) {
 	}
 }
 
-// A loop visits the events that exist when it starts. Later events are left to the next loop, and
-// the body may do anything.
+// A loop visits the events that exist when it starts. Events sent by the body are visited by the
+// next loop. The body may even commit.
 func TestEvents_ChangedInLoop(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	hits := MustRegisterEvent[plain](w)
@@ -119,7 +119,7 @@ func TestEvents_ChangedInLoop(t *testing.T) {
 		note(v)
 		hits.Send(plain{v.X + 10, 0})
 	}
-	// The second Commit removes the events of the previous tick.
+	// The second Commit in the body removes the events of the loop from the world.
 	for v := range hits.All() {
 		if note(v); v.X == 1 || v.X == 2 {
 			w.Commit()
@@ -130,7 +130,8 @@ func TestEvents_ChangedInLoop(t *testing.T) {
 	}
 }
 
-// A reader continues after the events that were removed before it reached them.
+// If events are removed before a reader reaches them, the reader continues after the removed
+// events.
 func TestEventsReader_CommitInLoop(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
@@ -213,14 +214,15 @@ func xOf(events iter.Seq[plain]) (xs []int32) {
 	return xs
 }
 
-// A new reader begins with the oldest event that still exists, and has missed none.
+// A new reader begins with the oldest event that still exists. Removed events do not count as
+// missed.
 func TestEventsReader_EventsBefore(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
 	send := func(x int32) { hits.Send(plain{X: x}) }
 	send(1)
 	w.Commit()
-	w.Commit() // Event 1 is removed.
+	w.Commit() // Removes event 1.
 	send(2)
 	w.Commit()
 	send(3)
@@ -239,7 +241,7 @@ func TestEventsReader_EventsBefore(t *testing.T) {
 	}
 }
 
-// Last visits each event once, in the tick after the one that sent it.
+// Last visits each event once, in the tick after the event was sent.
 func TestEvents_Last(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)

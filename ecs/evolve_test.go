@@ -127,7 +127,8 @@ func TestLoad_OtherDefault(t *testing.T) {
 	}
 }
 
-// Rows in pages are converted across all pages. A migration of stored rows skips gaps.
+// The rows of a state can be split into pages. Conversions handle all pages, and migrations skip
+// gaps.
 func TestMigrate_Pages(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed})

@@ -41,8 +41,8 @@ func ExampleQuery1_AppendEntities() {
 	// [0v1 3v1]
 }
 
-// RemoveAll goes from the last entity to the first, so rows at the end need not move. Its argument
-// may be a slice that Entities of the same storage returned.
+// RemoveAll works from the last entity to the first, so rows at the end need not move. The argument
+// may be the slice that Entities of the same storage returned.
 func ExampleStorage_RemoveAll() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -54,7 +54,8 @@ func ExampleStorage_RemoveAll() {
 	// 3 [0v1]
 }
 
-// The indices of a batch are reused in the same order.
+// If the entities of a batch are destroyed together, new entities reuse their indices in the same
+// order.
 func ExampleWorld_DestroyAll() {
 	world := ecs.NewWorld(ecs.Options{})
 	wave := world.CreateN(nil, 3)
@@ -62,7 +63,7 @@ func ExampleWorld_DestroyAll() {
 	// Output: 3 [0v2 1v2 2v2]
 }
 
-// An explosion hits entities whose rows are scattered.
+// An explosion hits entities whose rows are scattered over the storage.
 func ExampleStorage_MutEach() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

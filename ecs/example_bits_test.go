@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Sets are combined 64 indices at a time, without building a new set.
+// Masks are combined 64 indices at a time, without building a new mask.
 func ExampleBits_And() {
 	world := ecs.NewWorld(ecs.Options{})
 	seen, near := world.NewMask(), world.NewMask()
@@ -39,7 +39,7 @@ func ExampleBits_Or() {
 	// Output: 1 3 4
 }
 
-// The alive entities that are not in a mask.
+// AndNot finds the alive entities that are not in a mask.
 func ExampleBits_AndNot() {
 	world := ecs.NewWorld(ecs.Options{})
 	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})

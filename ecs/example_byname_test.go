@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A console reads and writes components by name. A wrong input changes nothing, and a write can be
-// restored like any other.
+// A console reads and writes components by name. An invalid input changes nothing. A restore
+// reverts these writes like any others.
 func ExampleWorld_Storage() {
 	type Health struct{ Now, Max int8 }
 	w := ecs.NewWorld(ecs.Options{})

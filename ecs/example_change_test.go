@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The query finds entities whose value differs from that at the last commit.
+// The query finds entities whose value differs from the value at the last commit.
 func ExampleStorage_Changed() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -16,7 +16,7 @@ func ExampleStorage_Changed() {
 	world.Commit()
 
 	positions.Mut(all[0]).X = 5
-	positions.Mut(all[1]).X = 0 // Written, with the same value.
+	positions.Mut(all[1]).X = 0 // The entity counts as written, but its value is the same.
 	positions.Mut(all[2]).X = 9
 	for e, p := range changed.All() {
 		fmt.Println(e, *p)
@@ -29,7 +29,7 @@ func ExampleStorage_Changed() {
 	// 0
 }
 
-// The query finds entities that have got the component since the last commit.
+// The query finds entities that got the component after the last commit.
 func ExampleStorage_Added() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -43,7 +43,7 @@ func ExampleStorage_Added() {
 	// Output: 1v1 {1 0}
 }
 
-// The query finds entities that have lost the component since the last commit and are still alive.
+// The query finds entities that lost the component after the last commit and are still alive.
 func ExampleStorage_Removed() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -61,7 +61,7 @@ func ExampleStorage_Removed() {
 	// Output: 1v1
 }
 
-// The delta of a tick that has not ended. Its memory is reused by the next call.
+// A Delta lists the changes in a tick that has not ended yet. The next call reuses its memory.
 func ExampleDelta() {
 	world := ecs.NewWorld(ecs.Options{History: 1})
 	positions := ecs.MustRegister[Position](world)
@@ -89,7 +89,7 @@ func ExampleResource_Since() {
 	// {10 15} true <nil>
 }
 
-// A component that is derived from another one can follow it by a hook.
+// A hook keeps a component up to date that is derived from another component.
 func ExampleStorage_OnAdd() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -102,7 +102,7 @@ func ExampleStorage_OnAdd() {
 	// Output: {1 0} true
 }
 
-// An entity that loses a component, or is destroyed, still has all of its components in the hook.
+// In an OnRemove hook, the entity still has all of its components, even if it is being destroyed.
 func ExampleStorage_OnRemove() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A Delta lists the changes of the components of a storage.
+// A Delta lists the changes of a storage since a tick.
 func ExampleStorage_Since() {
 	world := ecs.NewWorld(ecs.Options{History: 10})
 	positions := ecs.MustRegister[Position](world)
@@ -19,7 +19,7 @@ func ExampleStorage_Since() {
 
 	positions.Mut(a).X = 10
 	world.Commit()
-	positions.Set(b, Position{X: 2}) // The same value.
+	positions.Set(b, Position{X: 2}) // The new value equals the old one.
 	world.Destroy(c)
 	positions.Set(world.Create(), Position{X: 4})
 
@@ -49,7 +49,7 @@ func ExampleWorld_Since() {
 	world.Commit()
 	world.Destroy(a)
 	b := world.Create()
-	world.Destroy(world.Create()) // Created and destroyed since tick 1.
+	world.Destroy(world.Create()) // This entity was created and destroyed after tick 1.
 
 	lives, err := world.Since(1)
 	fmt.Println(lives.Created(), lives.Destroyed(), b, err)

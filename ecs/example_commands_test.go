@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Producers record commands in their own goroutines. The goroutine of the world applies them in a
-// fixed order.
+// Producers record commands in their goroutines. The goroutine that owns the world applies the
+// commands in a fixed order.
 func ExampleCommands() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -58,7 +58,7 @@ func ExampleWorld_Apply() {
 	// 1 skipped, [0v1] left
 }
 
-// A placeholder stands for an entity that is created later.
+// A placeholder stands for an entity that Apply creates later.
 func ExampleCommands_Create() {
 	type Rider struct{ Horse ecs.Entity }
 	world := ecs.NewWorld(ecs.Options{})

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// References between copied entities refer to the copies.
+// In the copies, references between the copied entities refer to the copies.
 func ExampleWorld_Copy() {
 	type Rider struct{ Horse ecs.Entity }
 	prefabs, level := ecs.NewWorld(ecs.Options{}), ecs.NewWorld(ecs.Options{})
@@ -40,8 +40,8 @@ func ExampleWorld_CloneEntity() {
 	// Output: 1v1 [{1 0} {2 0}]
 }
 
-// References are not updated automatically. Before an entity is destroyed, References finds the
-// components that refer to it.
+// Destroying an entity does not update references to it. Before the entity is destroyed, References
+// finds the components that refer to it.
 func ExampleWorld_References() {
 	type Rider struct{ Horse ecs.Entity }
 	type Herd struct{ Members [3]ecs.Entity }

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Events connect systems that do not know each other. They rewind with the world.
+// Systems send and receive events without a reference to each other. Events rewind with the world.
 func ExampleRegisterEvent() {
 	type Hit struct {
 		Target ecs.Entity
@@ -19,7 +19,7 @@ func ExampleRegisterEvent() {
 
 	hits.Send(Hit{orc, 7})
 	hits.Send(Hit{orc, 2})
-	w.Commit() // Tick 1. The events last until the end of the next tick.
+	w.Commit() // This ends tick 1. The events remain until the end of the next tick.
 
 	for hit := range hits.All() {
 		fmt.Println(hit.Target, "is hit:", hit.Damage)

@@ -7,7 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A group keeps the rows of entities that have both components in front, after any change.
+// A group keeps the rows of entities that have both components at the front of both storages, after
+// any change.
 func ExampleGroup() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -40,7 +41,7 @@ func ExampleGroup() {
 	// [{6 0} {4 0} {2 0}]
 }
 
-// The order of rows is state, so a restore restores it.
+// The order of rows is part of the state, so a restore restores it.
 func ExampleStorage_SortFunc() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -57,8 +58,8 @@ func ExampleStorage_SortFunc() {
 	// [0v1 1v1 2v1] [{3 0} {1 0} {2 0}]
 }
 
-// Parents come before their children. The function compares entities by a component of another
-// storage.
+// The sort puts parents before their children. The function compares two entities by a component of
+// another storage.
 func ExampleStorage_SortEntities() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -77,7 +78,7 @@ func ExampleStorage_SortEntities() {
 	// Output: [1v1 2v1 0v1]
 }
 
-// After sorting, the rows that both storages share are in the same order.
+// After SortLike, the entities that both storages have are in the same order in both.
 func ExampleStorage_SortLike() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// OnAdd and OnRemove fire at once, OnChange when the tick is committed. None of them fires in a
-// restore.
+// OnAdd and OnRemove hooks run immediately. OnChange hooks run when the tick is committed. A
+// restore runs none of these hooks.
 func ExampleStorage_OnChange() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Entities near a position are looked up by cell, also after a restore.
+// The index finds the entities near a position by its cell, even after a restore.
 func ExampleIndex() {
 	w := ecs.NewWorld(ecs.Options{})
 	type place struct{ X, Y int }

@@ -6,11 +6,12 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The kind is chosen when a component is registered. The rest of the API is the same for all kinds.
+// A component's kind of storage is chosen when the component is registered. The rest of the API is
+// the same for all kinds.
 func ExampleKind() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
-	frozen := ecs.MustRegister[Frozen](world) // A type of size 0.
+	frozen := ecs.MustRegister[Frozen](world) // The type has size 0, so it becomes a tag.
 	velocities := ecs.MustRegister(world, ecs.Component[Velocity]{Kind: ecs.Hashed})
 	fmt.Println(positions.Kind(), frozen.Kind(), velocities.Kind())
 	// Output: sparse tag hashed
@@ -32,7 +33,7 @@ func ExampleIndexed() {
 	// true 2v1
 }
 
-// The gaps of an Indexed storage hold the default. So a loop over Values need not check which
+// The gaps of an Indexed storage hold the default value. So a loop over Values need not check which
 // entities have the component.
 func ExampleComponent_default() {
 	world := ecs.NewWorld(ecs.Options{})
@@ -48,7 +49,8 @@ func ExampleComponent_default() {
 	// Output: [1 3 1 5] 15
 }
 
-// A Hashed storage with few components takes a fraction of the memory. It has the same methods.
+// A Hashed storage with few components takes a fraction of the memory of other kinds. It has the
+// same methods.
 func ExampleHashed() {
 	world := ecs.NewWorld(ecs.Options{})
 	plain := ecs.MustRegister(world, ecs.Component[Position]{Name: "plain"})
@@ -64,8 +66,8 @@ func ExampleHashed() {
 	// Output: 10 true
 }
 
-// An Ordered storage is iterated by entity index, whatever the order in which components were
-// added.
+// A loop over an Ordered storage visits entities by ascending index, whatever the order in which
+// components were added.
 func ExampleOrdered() {
 	world := ecs.NewWorld(ecs.Options{})
 	ranks := ecs.MustRegister(world, ecs.Component[string]{Name: "Rank", Kind: ecs.Ordered})

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A mask that the program makes is restored with the world.
+// A mask that the program creates is restored with the world.
 func ExampleMask() {
 	world := ecs.NewWorld(ecs.Options{})
 	visible := world.NewMask()
@@ -33,8 +33,8 @@ func ExampleMask() {
 	// 160v1 true
 }
 
-// A storage registered with Masked has a mask that is always up to date. A combination of masks
-// stays up to date as well, so it is made once.
+// A storage registered with Masked has a mask that is always up to date. A combination of such
+// masks is always up to date too, so the program creates it once.
 func ExampleStorage_Mask() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister(world, ecs.Component[Position]{Masked: true})

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The usage lists the bytes of undo logs apart from those of rows.
+// MemoryUsage lists the bytes of undo logs separately from the bytes of rows.
 func ExampleWorld_MemoryUsage() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A shot that took 7 ticks to arrive hits the entity that was there then, wherever the entity is
-// now.
+// A shot arrives after 7 ticks. It hits the entity that was at the target 7 ticks ago, wherever the
+// entity is now.
 func ExampleHistory_At() {
 	type Box struct{ X, Width float64 }
 	world := ecs.NewWorld(ecs.Options{History: 15})
@@ -21,7 +21,7 @@ func ExampleHistory_At() {
 	}
 	world.Destroy(guard)
 
-	// Call it once, and use past.At for later shots.
+	// Call History.At once, and past.At for later shots.
 	past, err := world.History().At(world.Tick() - 7)
 	if err != nil {
 		fmt.Println(err)
@@ -39,7 +39,7 @@ func ExampleHistory_At() {
 	// the guard was alive: true and is: false
 }
 
-// A frame between two ticks draws each entity between its last two positions. An entity that was
+// Between two ticks, a frame draws each entity between its last two positions. An entity that was
 // added in the last tick is drawn at its present position.
 func ExamplePastStorage_Beside() {
 	type Position struct{ X float64 }
@@ -58,7 +58,7 @@ func ExamplePastStorage_Beside() {
 		return
 	}
 	was := positions.At(past)
-	for _, alpha := range []float64{0.25, 0.75} { // Frames before the next tick.
+	for _, alpha := range []float64{0.25, 0.75} { // Draw two frames before the next tick.
 		var frame []float64
 		for run := range drawn.Runs() {
 			then := was.Beside(run.Entities)

@@ -7,7 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The query also finds entities without the optional component, and returns nil for it.
+// The query also finds entities without the optional component. It returns nil for the missing
+// component.
 func ExampleOptional() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -32,8 +33,8 @@ func ExampleOptional() {
 	// 2v1 {12 0}
 }
 
-// Or keeps entities that have at least one of several components. Get looks up one entity, and
-// First returns the first one.
+// Or selects entities that have at least one of several components. Get looks up one entity, and
+// First returns the first entity.
 func ExampleQuery1_Or() {
 	type Burning struct{}
 	type Poisoned struct{}
@@ -63,7 +64,7 @@ func ExampleQuery1_Or() {
 	// [10 9 0] 1v1 9
 }
 
-// Parts of the runs are processed in parallel. A restore reverts the writes of all parts.
+// Slices of the runs are processed in parallel. A restore reverts all of these writes.
 func ExampleQuery2_ParallelRuns() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -95,7 +96,7 @@ func ExampleQuery2_ParallelRuns() {
 	// 9999
 }
 
-// With and Without filter by components that the loop does not read.
+// With and Without filter entities by components that the loop does not read.
 func ExampleQuery1_With() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -115,7 +116,8 @@ func ExampleQuery1_With() {
 	// 3v1
 }
 
-// The driver of a query is its smallest storage. The loop follows the order of the driver.
+// The driver of a query is its smallest storage. The loop visits entities in the order of the
+// driver's rows.
 func ExampleQuery2_All() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -133,7 +135,7 @@ func ExampleQuery2_All() {
 	// 0v1 {2 0}
 }
 
-// Get looks up one entity in all storages of a query.
+// Get looks up one entity in all storages of the query.
 func ExampleQuery2_Get() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -151,7 +153,7 @@ func ExampleQuery2_Get() {
 	// Output: [{5 0} {0 0}] false
 }
 
-// A component that only one entity should have.
+// First finds a component that only one entity should have.
 func ExampleQuery1_First() {
 	type Player struct{ Lives int }
 	world := ecs.NewWorld(ecs.Options{})

@@ -19,7 +19,7 @@ func ExampleRegisterRand() {
 	}
 	fmt.Println(roll())
 	fmt.Println(roll())
-	_ = world.History().Rewind(0) // To the last commit.
+	_ = world.History().Rewind(0) // Rewind to the last commit.
 	fmt.Println(roll())
 
 	world.Commit()

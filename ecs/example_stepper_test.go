@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Buttons are the inputs of both players in one tick.
+// Buttons are the buttons that both players press in one tick.
 type Buttons [2]int
 
 // newRace returns a world with two runners, and a stepper for it.
@@ -21,7 +21,7 @@ func newRace() (*ecs.World, *ecs.Storage[Position], *ecs.Stepper[Buttons]) {
 
 	stepper := new(ecs.Stepper[Buttons])
 	stepper.Add("run", func(w *ecs.World, pressed Buttons) {
-		// The storage of the world that is stepped, which may be a clone.
+		// Use the storage of w, because w may be a clone.
 		of := positions.In(w)
 		for i, e := range w.Entities() {
 			of.Mut(e).X += float64(pressed[i])
@@ -30,8 +30,8 @@ func newRace() (*ecs.World, *ecs.Storage[Position], *ecs.Stepper[Buttons]) {
 	return world, positions, stepper
 }
 
-// Rollback: the game predicts the buttons of the other player. When the real ones arrive, it
-// repeats the ticks since then.
+// In a rollback game, a peer predicts the buttons of the other player. When the real buttons
+// arrive, it repeats the ticks that used a wrong prediction.
 func ExampleStepper() {
 	world, positions, stepper := newRace()
 	ours := []int{1, 1, 1, 1}
@@ -54,8 +54,8 @@ func ExampleStepper() {
 	// 5 [{4 0} {3 0}]
 }
 
-// A clone simulates future ticks, and the world stays unchanged. For this, systems must use the
-// storages of the world that they are given.
+// A clone simulates future ticks without a change to the world. For this, each system must use the
+// storages of the world that it is given.
 func ExampleStepper_Step() {
 	world, positions, stepper := newRace()
 	ahead := world.Clone()
@@ -69,10 +69,10 @@ func ExampleStepper_Step() {
 	// 4 [{3 0} {6 0}]
 }
 
-// State outside of the world is not restored. So a repeated tick can have another result.
+// State outside of the world is not restored. So a repeated tick can have a different result.
 func ExampleSyncTest() {
 	world, positions, stepper := newRace()
-	steps := 0 // Should be a resource.
+	steps := 0 // The variable should be a resource.
 	stepper.Add("tire", func(w *ecs.World, _ Buttons) {
 		if steps++; steps%3 == 0 {
 			positions.In(w).Mut(w.Entities()[1]).Y--

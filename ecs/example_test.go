@@ -11,10 +11,10 @@ import (
 type (
 	Position struct{ X, Y float64 }
 	Velocity struct{ X, Y float64 }
-	Frozen   struct{} // Of size 0: a tag.
+	Frozen   struct{} // The type has size 0, so it becomes a tag.
 )
 
-// The query lists positions as written, so its loop may change them.
+// The query is declared with Write for positions, so its loop may change them.
 func Example() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -42,7 +42,8 @@ func Example() {
 	// 2v1 {2 0}
 }
 
-// A restore restores which entities are alive, the next ids, the order of rows, and their values.
+// A restore restores which entities are alive, the next entity to create, the order of rows, and
+// the values.
 func ExampleWorld_Restore() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -57,14 +58,14 @@ func ExampleWorld_Restore() {
 
 	world.Restore(cp)
 	fmt.Println(world.Create(), positions.Values())
-	world.Restore(cp) // A checkpoint can be restored until its Release.
+	world.Restore(cp) // A checkpoint can be restored repeatedly, until its Release.
 	world.Release(cp)
 	// Output:
 	// 0v2 [{99 0}]
 	// 2v1 [{1 0} {2 0}]
 }
 
-// Try reverts everything if its function fails.
+// Try reverts all changes of its function if the function returns an error.
 func ExampleWorld_Try() {
 	world := ecs.NewWorld(ecs.Options{})
 	gold := ecs.MustRegisterResource(world, 10, ecs.Component[int]{Name: "Gold"})
@@ -82,7 +83,7 @@ func ExampleWorld_Try() {
 	// not enough gold 3
 }
 
-// The history goes back to committed ticks. It can go forward again until the next write.
+// Seek goes back to committed ticks. It can go forward again until the world is written.
 func ExampleHistory_Seek() {
 	world := ecs.NewWorld(ecs.Options{History: 100})
 	score := ecs.MustRegisterResource(world, 0, ecs.Component[int]{Name: "Score"})
@@ -107,8 +108,8 @@ func ExampleHistory_Seek() {
 	// tick 4 score 40
 }
 
-// Slices, maps and pointers in values are copied deeply. A type that cannot be copied needs a
-// Clone. Write through Mut, not through the result of Get.
+// The world copies values deeply, with slices, maps and pointers. A type that cannot be copied in
+// this way needs a Clone. Change a value through Mut, and never through the result of Get.
 func ExampleComponent_clone() {
 	type Inventory struct{ Items []string }
 	type Sprite struct {
@@ -137,7 +138,7 @@ func ExampleComponent_clone() {
 	// 0 <nil>
 }
 
-// Aligned rows come as slices.
+// Where the rows of all storages are in the same order, Runs returns them as slices.
 func ExampleQuery2_Runs() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -25,7 +25,8 @@ func ExampleWorld_CreateAt() {
 	w := ecs.NewWorld(ecs.Options{})
 	chest := w.Create()
 	w.Destroy(chest)
-	// An editor's undo: entities that contained the chest refer to it again.
+	// CreateAt can implement undo in an editor. Entities that referred to the chest refer to it
+	// again.
 	fmt.Println(w.CreateAt(chest), w.Alive(chest))
 	fmt.Println(w.CreateAt(chest))
 	// Output:
@@ -33,7 +34,7 @@ func ExampleWorld_CreateAt() {
 	// ecs: CreateAt(0v1): the index is taken: 0v1 is alive
 }
 
-// Get copies, Mut returns a pointer into the storage, and Set adds or replaces.
+// Get returns a copy. Mut returns a pointer into the storage. Set adds or replaces a component.
 func ExampleStorage() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -51,7 +52,7 @@ func ExampleStorage() {
 	// {0 0} false
 }
 
-// Remove moves the last row into the gap.
+// Remove moves the last row into the row of the removed component.
 func ExampleStorage_All() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -71,7 +72,7 @@ func ExampleStorage_All() {
 	// 0 4
 }
 
-// A resource is a value of which a world has one.
+// A resource is a value that exists once per world.
 func ExampleRegisterResource() {
 	type Clock struct{ Hour int }
 	world := ecs.NewWorld(ecs.Options{})
@@ -117,7 +118,7 @@ func ExampleComponent_noRewind() {
 	// Output: 1 3
 }
 
-// A NoPersist component is rewound, but is not in any journal, snapshot or save.
+// A NoPersist component is rewound, but is not stored in journals, snapshots and saves.
 func ExampleComponent_noPersist() {
 	world := ecs.NewWorld(ecs.Options{})
 	cached := ecs.MustRegister(world, ecs.Component[Velocity]{NoPersist: true}).Raw()
@@ -140,7 +141,7 @@ func ExampleWorld_Commit() {
 	// <nil> 1 ecs: seek tick 0: ecs: tick not held; the oldest retained tick is 1, the newest 3
 }
 
-// Checkpoints nest. Release keeps the changes made since.
+// Checkpoints nest. Release removes a checkpoint and keeps the changes made since.
 func ExampleWorld_Checkpoint() {
 	world := ecs.NewWorld(ecs.Options{})
 	outer := world.Checkpoint()
@@ -156,7 +157,7 @@ func ExampleWorld_Checkpoint() {
 	// 0
 }
 
-// OnRestore updates data outside of the world that follow it.
+// OnRestore updates data outside of the world that is derived from the world.
 func ExampleWorld_OnRestore() {
 	world := ecs.NewWorld(ecs.Options{})
 	drawn := 0
@@ -168,7 +169,8 @@ func ExampleWorld_OnRestore() {
 	// Output: 0
 }
 
-// A clone is an independent world. In returns the clone's storage for a storage of the original.
+// A clone is an independent world. In returns the clone's storage that corresponds to a storage of
+// the original.
 func ExampleWorld_Clone() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
