@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// maxComponents is the largest number of components and resources of a world. It is the limit of
-// the numbering in stores.
+// maxComponents is the maximum number of components and resources of a world. It is the limit of
+// component numbers in stores.
 const maxComponents = 1 << 16
 
 // Errors that a [RegisterError] wraps, in addition to errors of package layout.
@@ -25,11 +25,11 @@ var (
 	errMany         = errors.New("ecs: too many components")
 )
 
-// A RegisterError is returned if a type cannot be registered.
+// A RegisterError is the error of a type that cannot be registered.
 type RegisterError struct {
 	Type string // The Go type.
 	Hint string // What is wrong, and how to repair it.
-	// The kind of error. If the type cannot be encoded, it is the error of package layout.
+	// The kind of error. If the type cannot be encoded, Err is the error of package layout.
 	Err error
 }
 
@@ -39,8 +39,7 @@ func (e *RegisterError) Error() string {
 
 func (e *RegisterError) Unwrap() error { return e.Err }
 
-// A Component has the options of a component or resource of type T. The zero Component is right
-// for most types.
+// A Component has the options of a component or resource of type T. Most types need no options.
 type Component[T any] struct {
 	// Name is the name under which values are saved. It must stay the same once values were
 	// saved. It has 1 to 255 bytes of UTF-8 with visible characters only, and no space at either
@@ -55,28 +54,28 @@ type Component[T any] struct {
 	// value.
 	Default T
 
-	// Clone returns a deep copy of a value, for types that hold slices, maps or pointers. A
-	// checkpoint keeps such copies, which must share no memory with the value being written.
+	// Clone returns a deep copy of a value, for types that contain slices, maps or pointers. A
+	// checkpoint keeps such copies. A copy must share no memory with the original.
 	//
-	// Default: a copy derived from T, which costs some 100 ns for each slice, map and pointer. A
-	// hand-written Clone is faster. Types with interfaces, funcs or channels, which are possible
-	// with NoPersist, need a Clone. So do types that contain themselves.
+	// Default: a copy function derived from T, which costs about 100 ns for each slice, map and
+	// pointer. A hand-written Clone is faster. A NoPersist type needs a Clone if it contains
+	// interfaces, funcs or channels. So does a type that contains itself.
 	//
-	// A Clone must copy every field and share no memory. A debug build compares its result with
-	// the original. It panics on shared memory even if that memory never changes. If Clone
-	// panics, the row does not count as written.
+	// A Clone must copy every field and share no memory. A debug build compares the copy with the
+	// original, and panics if they share memory, even memory that never changes. If Clone panics,
+	// the row does not count as written.
 	Clone func(T) T
 
-	// Masked makes the storage maintain a Mask of its entity indices. The mask is written
-	// whenever a component is added or removed.
+	// Masked makes the storage maintain a Mask of its entity indices. Each time a component is
+	// added or removed, the storage also writes the mask.
 	Masked bool
 
-	// NoRewind excludes the component from restores: it keeps its present value. Components of
-	// entities that are not alive after a restore are removed. The digest does not include
-	// NoRewind components.
+	// NoRewind excludes the component from restores, which keep its current value. If an entity is
+	// not alive after a restore, its component is removed. The digest does not include NoRewind
+	// components.
 	//
-	// After a restore, the world may give the same Entity to another entity. So an Entity stored
-	// in such a component may become stale, as may the entity that has the component: see
+	// After a restore, the world may create an equal Entity for another object. So an Entity in
+	// such a component may become stale, and so may the entity that has the component: see
 	// World.Restores.
 	NoRewind bool
 
@@ -84,23 +83,23 @@ type Component[T any] struct {
 	NoPersist bool
 
 	// FormerNames are earlier names of the component in saved data. A load looks for values under
-	// the present name first, then under these, in order. No former name can be the name of
+	// Name first, then under the former names, in order. A former name must not be the name of
 	// another component of the world.
 	//
-	// With nil, a renaming may have been forgotten. A load fails if no values are stored under
-	// the name, but an unregistered component with the same fields is stored. An empty list that
-	// is not nil declares that the component had no other names.
+	// If FormerNames is nil, the program may have forgotten to declare a former name. So a load
+	// fails if no values are stored under Name, but an unregistered component with the same fields
+	// is stored. An empty list that is not nil declares that the component had no other names.
 	FormerNames []string
 
-	// Dropped names stored fields whose values may be lost because T no longer has them:
-	// "Shield", "Pos.X", "Items[].Count", "Slots[2:]", "Stock[value].Worn". A load that would
-	// lose other fields fails, and its error has the names to add here. Fields that a Migration
-	// handles are not lost.
+	// Dropped names stored fields whose values may be lost because T no longer has the fields:
+	// "Shield", "Pos.X", "Items[].Count", "Slots[2:]", "Stock[value].Worn". A load that would lose
+	// other fields fails. Its error has the names to add here. Fields that a Migration converts are
+	// not lost.
 	Dropped []string
 
-	// Version is the version of the meaning of values, and is saved with them. A load of a later
-	// version fails. A load of an earlier version converts the values step by step with
-	// Migrations. Versions without a migration are converted by field names: see
+	// Version is the version of the meaning of values, and is saved with them. A load of values
+	// with a later version fails. A load of values with an earlier version converts them step by
+	// step with Migrations. A version without a migration is converted by field names: see
 	// layout.NewConversion.
 	Version    uint32
 	Migrations []Migration
@@ -165,7 +164,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// adopt adds a storage or resource to w.
+// adopt adds the storage or resource s to w.
 func (w *World) adopt(s AnyStorage) {
 	w.names[s.Name()] = s
 	for _, f := range s.about().past().former {
@@ -212,8 +211,8 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 	return s, nil
 }
 
-// define sets s to the properties of a component of type t with the options c. noCopy is the
-// reason why its values cannot be copied, or nil. The codec is nil if values cannot be encoded.
+// define sets s from the type t and the options c of a component. noCopy is the reason why values
+// cannot be copied, or nil. The returned codec is nil if values cannot be encoded.
 func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) (*layout.Codec, error) {
 	fail := func(err error, format string, args ...any) (*layout.Codec, error) {
 		return nil, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
@@ -265,7 +264,7 @@ func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) 
 	return codec, nil
 }
 
-// nameFault returns the reason why a component cannot have the name and the former names, or "".
+// nameFault returns the reason why a component cannot have the name or a former name, or "".
 func (w *World) nameFault(name string, former []string) string {
 	if other, taken := w.names[name]; taken {
 		if other.about().unknown {
@@ -286,8 +285,8 @@ func (w *World) nameFault(name string, former []string) string {
 	return ""
 }
 
-// defaultName returns the name of t without its package. It returns "" if t has no name, or one
-// that contains package paths.
+// defaultName returns the name of t without its package. It returns "" if t has no name, or if the
+// name contains package paths.
 func defaultName(t reflect.Type) string {
 	if name := t.Name(); t.PkgPath() != "" && !strings.ContainsAny(name, "[]/") {
 		return name

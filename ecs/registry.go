@@ -13,22 +13,23 @@ import (
 //	dense   | alive ...      | free ...       | retired ... |
 //	        0                n                m             total
 //
-// Destroying an entity swaps it behind n. Creating an entity takes the first entry behind n and
-// raises its generation. So the free list is the tail of the dense array, and a restore of the
-// column restores it, including the order of reuse. An entity whose generation cannot be raised
-// is swapped behind m instead. It is never used again, unless createAt names this very entity.
+// Destroying an entity swaps it with the last alive one. Creating an entity takes the entry at n
+// and increases its generation. So the rows from n on are the free list, and a restore of the
+// column restores the list with its order of reuse. An entity whose generation is at its maximum is
+// retired: it is swapped with the last free one. It is never used again, except by createAt with
+// this entity.
 //
-// dense is a permutation of all indices, so sparse needs no undo data. After a restore of dense,
-// its rows below total are entered in sparse again.
+// dense is a permutation of all indices, so sparse needs no undo data. A restore of dense writes
+// the entries of sparse again, for the restored rows below total.
 type registry struct {
 	w             *World
 	rows          track.Tracker
 	dense         track.Column[Entity]
-	sparse        []uint32 // Entity index to row; as long as dense.Live.
+	sparse        []uint32 // Entity index to row. It has the length of dense.Live.
 	maxGeneration uint32
 }
 
-// maxIndices is the largest number of entity indices. Where an int has 32 bits, it is the largest
+// maxIndices is the maximum number of entity indices. If an int has 32 bits, it is the maximum
 // length of a slice.
 const maxIndices = math.MaxUint32 & math.MaxInt
 
@@ -37,7 +38,7 @@ func (r *registry) init(w *World) {
 	r.dense.Init(&w.clock, false)
 	r.dense.Log.Moved = func(m track.Run) { r.enterRows(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
 	r.rows.Init(&w.clock, false, &r.dense.Log)
-	// No log has the rows that redo appends.
+	// The logs do not have the rows that a redo appends, so add their entries here.
 	r.rows.Rewound = func(before track.Lengths) { r.enterRows(before.Total, r.rows.Total) }
 }
 
@@ -55,7 +56,7 @@ func (r *registry) create() Entity {
 			r.rows.N++
 			return e
 		}
-		r.swap(r.rows.N, r.rows.Extra-1) // The generation is at its maximum: retire the entity.
+		r.swap(r.rows.N, r.rows.Extra-1) // The generation is at its maximum, so retire the entity.
 		r.rows.Extra--
 	}
 	r.addIndex()
@@ -64,14 +65,14 @@ func (r *registry) create() Entity {
 	return e
 }
 
-// addIndex adds a new index as the last free one, as if it had been used once. The retired entity
-// in that row, if any, moves to the end.
+// addIndex adds a new index after the last free one, in the state of an index that was used once.
+// If that row has a retired entity, the retired entity moves to the end.
 func (r *registry) addIndex() {
 	i := r.rows.Total
 	if i == len(r.dense.Live) {
 		r.grow(i + 1)
 	}
-	// No frame protects row total: a restore that lowers total also ends the frames that did.
+	// No frame protects row total, because a restore that lowers total also drops the newer frames.
 	r.dense.Live[i] = NewEntity(uint32(i), 1)
 	r.sparse[i] = uint32(i)
 	r.rows.Total++
@@ -81,7 +82,8 @@ func (r *registry) addIndex() {
 	r.rows.Extra++
 }
 
-// createAt makes e alive. Its generation must not be below the last one of its index.
+// createAt makes e alive. The generation of e must not be lower than the last generation of its
+// index.
 func (r *registry) createAt(e Entity) error {
 	i := int(e.Index())
 	switch {
@@ -114,7 +116,7 @@ func (r *registry) createAt(e Entity) error {
 	return nil
 }
 
-// grow makes room for at least rows entities.
+// grow gives the columns room for at least the given number of entities.
 //
 //go:noinline
 func (r *registry) grow(rows int) {
@@ -126,7 +128,7 @@ func (r *registry) grow(rows int) {
 	}
 }
 
-// reserve makes room for rows entities, and for their undo marks.
+// reserve gives the columns and their undo marks room for the given number of entities.
 func (r *registry) reserve(rows int) {
 	if rows > len(r.dense.Live) {
 		r.dense.Reserve(rows)
@@ -158,8 +160,8 @@ func (r *registry) allAlive(entities []Entity) bool {
 	return true
 }
 
-// freed reports whether e was destroyed since n entities were alive. No entity may have been
-// created since, so the destroyed ones follow the ones that are alive.
+// freed reports whether e was destroyed since the registry had n alive entities. No entity may have
+// been created since. Then the destroyed entities directly follow the alive entities.
 func (r *registry) freed(e Entity, n int) bool {
 	i := e.Index()
 	if uint(i) >= uint(len(r.sparse)) {
@@ -197,22 +199,22 @@ func (r *registry) clear() {
 	r.rows.N = 0
 }
 
-// enterRows enters rows [lo, hi) of dense in sparse.
+// enterRows writes the sparse entries of the entities in rows [lo, hi) of dense.
 func (r *registry) enterRows(lo, hi int) {
 	for row := lo; row < hi; row++ {
 		r.sparse[r.dense.Live[row].Index()] = uint32(row)
 	}
 }
 
-// A border is the state of the registry at the border between alive and free entities. It differs
-// after every creation and removal, even after an equal number of each. Then the entity created
-// last is on one side or the other, with a raised generation.
+// A border is the state of the registry at the boundary between alive and free entities. It differs
+// after every change of the registry, even if equal numbers of entities were created and destroyed.
+// A created entity then has a higher generation, and is the last alive or the first free one.
 type border struct {
 	track.Lengths
 	last, next Entity
 }
 
-// border returns the present border.
+// border returns the current border.
 func (r *registry) border() border {
 	b := border{Lengths: r.rows.Lengths}
 	if r.rows.N > 0 {
@@ -224,7 +226,7 @@ func (r *registry) border() border {
 	return b
 }
 
-// word, nextWord and summary make the entities alive [Bits].
+// word, nextWord and summary implement tree for the alive entities.
 func (r *registry) word(b int) (word uint64) {
 	if b > r.rows.Total>>6 {
 		return 0
@@ -245,11 +247,11 @@ func (r *registry) nextWord(b int) int {
 }
 
 func (r *registry) summary(level, k int) uint64 {
-	if r.nextWord(k<<(6*level)) >= 0 { // The first block that the word spans.
+	if r.nextWord(k<<(6*level)) >= 0 { // b is the first block of the summary word.
 		return ^uint64(0)
 	}
 	return 0
 }
 
-// of returns the entity with index i, which must be alive.
+// of returns the entity that is alive at index i. There must be one.
 func (r *registry) of(i int) Entity { return r.dense.Live[r.sparse[i]] }

@@ -22,17 +22,18 @@ import (
 //	w.Destroy(car) // And all entities below it.
 //
 // A relation is an [Index] whose key is the target. Look-ups are always up to date, whether a
-// source changes its target by Set, through a pointer or by a restore. The relation itself is not
-// saved. Sources are visited in the order of their indices. A source with the zero Entity as
-// target has no target; [Relation.Of] finds such sources by the zero Entity.
+// source changes its target by Set, through a pointer or by a restore. The relation is not saved.
+// It visits sources in the order of their indices. A source whose target is the zero Entity has no
+// target; [Relation.Of] with the zero Entity finds such sources.
 //
 // [RelationOptions] determine what happens to the sources when their target is destroyed, by
 // [World.Destroy] or by a batch. [World.Clear], restores and loads ignore the policy.
 //
-// Hooks may create new sources of an entity that is being destroyed, or of one that is destroyed
-// with it. These sources are treated like the others, also by World.Clear. The world looks for
-// new sources after the last hook, until there are none. If hooks keep creating sources, Destroy
-// panics after 1,000 rounds. With [Refuse], such late sources are detached.
+// Hooks may create new sources of an entity that is being destroyed. The policy also applies to
+// these sources, and to new sources of entities that are destroyed together with the target. The
+// world looks for new sources after the last hook, until there are none. If hooks keep creating
+// sources, Destroy panics after 1,000 rounds. With [Refuse], such late sources are detached.
+// World.Clear also looks for new sources.
 type Relation[T any] struct {
 	sources   *Index[T, Entity]
 	options   RelationOptions
@@ -44,26 +45,26 @@ type Relation[T any] struct {
 type RelationOptions struct {
 	Policy Policy
 
-	// Tree declares that no entity may be its own ancestor. [Relation.Set] returns an error then.
-	// Other ways to write the component do not check this, but loops over ancestors and
-	// descendants always end.
+	// Tree declares that no entity is its own ancestor. [Relation.Set] returns an error if an
+	// entity would become its own ancestor. Other ways to write the component do not check this.
+	// Loops over ancestors and descendants always end, even in a cycle.
 	Tree bool
 }
 
-// A Policy determines what happens to sources whose target is destroyed.
+// A Policy determines what happens to the sources of a destroyed target.
 type Policy uint8
 
 const (
-	// Cascade destroys the sources too, and their sources, from the farthest to the nearest. A
-	// loop that may visit such sources must call Destroy after the loop, or use [Commands].
+	// Cascade destroys the sources, and their sources, from the farthest to the nearest. If a loop
+	// may visit such sources, call Destroy after the loop, or use [Commands].
 	Cascade Policy = iota
 
 	// Detach removes the component from the sources.
 	Detach
 
 	// Refuse keeps the target alive as long as it has sources: Destroy does nothing and returns
-	// false. Sources that would be destroyed together with the target do not count. If a hook
-	// makes a new source of an entity that is already being destroyed, that source is detached.
+	// false. Sources that would be destroyed together with the target do not count. If a hook adds
+	// a source to an entity that is already being destroyed, that source is detached.
 	Refuse
 )
 
@@ -80,13 +81,13 @@ func (p Policy) String() string {
 	return fmt.Sprintf("Policy(%d)", uint8(p))
 }
 
-// ErrCycle is returned if an entity would become its own ancestor.
+// ErrCycle is the error of a change that would make an entity its own ancestor.
 var ErrCycle = errors.New("a cycle")
 
 // NewRelation returns the relation of a component. target returns the entity that a component
 // refers to. Create a relation once and keep it, like an index; see [NewIndex] for the cost. A
-// clone of the world has no relations, so their policies do not apply there until [Relation.In]
-// is called.
+// clone of the world has no relations. Their policies do not apply there until the program calls
+// [Relation.In].
 //
 // If a relation with the same function and options exists, NewRelation returns that relation.
 // NewRelation panics if a relation of s with the same targets has another policy.
@@ -121,7 +122,7 @@ func (r *Relation[T]) In(w *World) *Relation[T] {
 	return relationOf(x, r.options)
 }
 
-// mustAgree panics if s has a relation with another policy that finds the same targets.
+// mustAgree panics if s has a relation with the same targets and another policy.
 func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 	if s.w.relations == nil {
 		return
@@ -134,13 +135,13 @@ func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 	}
 }
 
-// sameTarget reports whether a and b find the same target in a component whose entities are all
-// different.
+// sameTarget compares the functions a and b. It calls them with a component whose entities are all
+// different, and reports whether both return the same entity.
 func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 	if closureOf(a) == closureOf(b) {
 		return true
 	}
-	defer func() { _ = recover() }() // A function may fail on this incomplete component.
+	defer func() { _ = recover() }() // A function may panic for this incomplete component.
 	var v T
 	for i, p := range s.references().places {
 		if p.kind == 0 {
@@ -151,8 +152,8 @@ func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 	return target != 0 && target == b(v)
 }
 
-// Close ends r and its policy. Later look-ups panic, unless another relation with the same
-// function is open. See [Index.Close].
+// Close removes r, so that its policy no longer applies. Later look-ups panic, unless another
+// relation with the same function is open. See [Index.Close].
 func (r *Relation[T]) Close() {
 	r.relations.all = slices.DeleteFunc(r.relations.all, func(other anyRelation) bool { return other == anyRelation(r) })
 	if !r.relations.relates(r.sources) {
@@ -218,9 +219,9 @@ func (r *Relation[T]) above(below, e Entity) bool {
 //
 //	NewQuery1(Write(positions)).With(children.To(car))
 //
-// The sources are found at the start of an iteration. This costs O(sources) in addition to the
-// cost of [Relation.Of]. For other entities, the iteration only reads one bit per 64 rows. If the
-// loop changes targets, it is undefined whether these entities are visited.
+// An iteration finds the sources at its start. This costs O(sources) in addition to the cost of
+// [Relation.Of]. For other entities, the iteration only reads one bit per 64 rows. If the loop
+// changes the target of an entity, it is undefined whether the loop visits the entity.
 func (r *Relation[T]) To(target Entity) Filter { return &relationTarget[T]{r: r, target: target} }
 
 // relationTarget is the filter that keeps the sources of a target.
@@ -248,10 +249,10 @@ func (f *relationTarget[T]) kept() []Entity {
 }
 
 // Ancestors iterates over the target of e, the target of that target, and so on, up to an entity
-// without a target. In a cycle, it visits each entity once. e comes last if e is in the cycle.
+// without a target. In a cycle, it visits each entity once. If e is in the cycle, e comes last.
 func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
-		var near [16]Entity // The first ancestors; most chains are short.
+		var near [16]Entity // The first ancestors. Most chains are short.
 		n := 0
 		var far *visited
 		for at, ok := r.Target(e); ok && !slices.Contains(near[:n], at); at, ok = r.Target(at) {
@@ -284,11 +285,11 @@ func (r *Relation[T]) Root(e Entity) Entity {
 	return e
 }
 
-// Descendants iterates over the sources of e, their sources, and so on. The order is depth first,
-// with the sources of one target in the order of their indices. The descendants are those at the
-// start of the loop. It visits each entity once, and does not visit e. With the zero Entity, it
-// begins with the sources without a target. With a dead entity, it begins with the sources that
-// still refer to that entity.
+// Descendants iterates over the sources of e, their sources, and so on. The order is depth first;
+// the sources of one target are in the order of their indices. The loop visits the descendants that
+// exist at its start. It visits each entity once, and does not visit e. If e is the zero Entity, it
+// begins with the sources without a target. If e is dead, it begins with the sources that still
+// refer to e.
 func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		for _, e := range r.descendants(e)[1:] {
@@ -346,17 +347,17 @@ func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 	return found, depths
 }
 
-// addAlive adds e to m if e is alive. Otherwise another entity with the same index may be one of
-// its sources.
+// addAlive adds e to m if e is alive. A dead e is left out, because another entity with the same
+// index may be one of its sources.
 func (b *relations) addAlive(m *visited, e Entity) {
 	if b.w.entities.alive(e) {
 		m.add(e)
 	}
 }
 
-// takeVisited returns an empty set. The caller gives it back by dropVisited.
+// takeVisited returns an empty set. The caller returns the set by dropVisited.
 func (b *relations) takeVisited() *visited {
-	if b.w.parallel { // Each goroutine needs its own.
+	if b.w.parallel { // Each goroutine needs a separate set.
 		return new(visited)
 	}
 	return b.w.spare.take()
@@ -383,8 +384,8 @@ type anyRelation interface {
 func (r *Relation[T]) policy() Policy { return r.options.Policy }
 func (r *Relation[T]) hasAny() bool   { return r.sources.s.Len() > 0 }
 
-// detach removes the component from source. It returns false if source still has it, because
-// detach was called from a hook of that very removal.
+// detach removes the component from source. If a hook of the same removal calls detach, source
+// keeps the component for now, and detach returns false.
 func (r *Relation[T]) detach(source Entity) bool {
 	r.sources.s.Remove(source)
 	return !r.sources.s.Has(source)
@@ -427,7 +428,7 @@ type relations struct {
 	all []anyRelation
 }
 
-// relationsOf returns the relations of w. It creates the list if necessary.
+// relationsOf returns the relations of w, and creates them if w has none.
 func relationsOf(w *World) *relations {
 	if w.relations == nil {
 		w.relations = &relations{w: w}
@@ -436,8 +437,8 @@ func relationsOf(w *World) *relations {
 	return w.relations.(*relations)
 }
 
-// onDestroy applies the policies to the sources of e, which is about to be destroyed. It returns
-// what it destroyed, and whether e may be destroyed.
+// onDestroy applies the policies to the sources of e before e is destroyed. It returns the entities
+// that it destroyed, and whether e may be destroyed.
 func (b *relations) onDestroy(e Entity) (destroyed, bool) {
 	switch {
 	case b.hasSources(e):
@@ -448,8 +449,8 @@ func (b *relations) onDestroy(e Entity) (destroyed, bool) {
 	return destroyed{}, true
 }
 
-// afterHooks applies the policies to sources that hooks have made since: sources of e, or of
-// entities that s lists as destroyed with e. It reports whether there were any.
+// afterHooks applies the policies to sources that hooks have added: sources of e, or of the
+// entities that s lists as destroyed with e. It returns false if hooks have added none.
 func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	switch v := b.version(); {
 	case v == s.version:
@@ -464,15 +465,15 @@ func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	return b.reapplyPolicies(s.entities, 1)
 }
 
-// onClear applies the policies to the sources of cleared that hooks of World.Clear have made.
+// onClear applies the policies to sources that hooks of World.Clear have added to cleared entities.
 func (b *relations) onClear(cleared []Entity) {
 	if slices.ContainsFunc(b.all, anyRelation.hasAny) {
 		b.reapplyPolicies(slices.Clip(cleared), 0)
 	}
 }
 
-// destroyTogether destroys distinct entities and the sources that are destroyed with them. It
-// returns false and destroys nothing if a remaining source refuses.
+// destroyTogether destroys distinct entities and the sources that the policies destroy with them.
+// If the policy of another source refuses, it destroys nothing and returns false.
 func (b *relations) destroyTogether(entities []Entity) bool {
 	_, done := b.applyPolicies(slices.Clone(entities), 0)
 	return done
@@ -486,8 +487,8 @@ func (b *relations) mayDestroy(entities []Entity) bool {
 	return free
 }
 
-// gather returns entities and the sources that are destroyed with them, and adds all of them to
-// seen. free is false if a remaining source refuses.
+// gather returns entities and the sources that the policies destroy with them. It adds all of them
+// to seen. free is false if the policy of another source refuses.
 func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
@@ -503,9 +504,8 @@ func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, f
 	return doomed, true
 }
 
-// applyPolicies applies the policies to the sources of doomed, and destroys the entities of
-// doomed from position from on. It returns false and destroys nothing if a remaining source
-// refuses.
+// applyPolicies applies the policies to the sources of doomed. Then it destroys the entities from
+// position from on. If the policy of another source refuses, it destroys nothing and returns false.
 func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -513,7 +513,7 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	if !free {
 		return destroyed{}, false
 	}
-	if !b.w.hooked { // Without hooks, nothing changes meanwhile.
+	if !b.w.hooked { // Without hooks, nothing changes during the destruction.
 		b.detach(doomed, seen)
 		b.w.destroyAll(doomed[from:])
 		return destroyed{}, true
@@ -522,8 +522,8 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	return s, true
 }
 
-// reapplyPolicies applies the policies to new sources of doomed. These entities are destroyed
-// already, except for the first from of them.
+// reapplyPolicies applies the policies to new sources of doomed. The first from entities are not
+// destroyed yet; the others are.
 func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -532,13 +532,13 @@ func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool)
 	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
 }
 
-// maxRounds is the number of rounds in which hooks may make new sources of entities that are
-// being destroyed.
+// maxRounds is the maximum number of rounds in which hooks add sources to entities that are being
+// destroyed.
 const maxRounds = 1000
 
-// carryOut detaches the sources of doomed, and destroys the entities of doomed from position n
-// on. It repeats this with sources that hooks make meanwhile, until there are none. The caller
-// destroys the first from entities. did reports whether there was anything to do.
+// carryOut detaches the sources of doomed, and destroys the entities from position n on. If hooks
+// add more sources, carryOut repeats this until there are none. The caller destroys the first from
+// entities. did reports whether carryOut detached or destroyed anything.
 func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
@@ -554,10 +554,10 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 	return destroyed{doomed, b.version()}, did
 }
 
-// withoutRevived returns doomed without entities, from position from on, that hooks have revived.
-// It sets seen to those of the rest that are still alive because their destruction is in
-// progress. Their indices are in use. The index of a dead entity may belong to a new entity,
-// which must not count as seen.
+// withoutRevived returns doomed without entities that hooks have revived. Only entities from
+// position from on can be revived. It sets seen to the returned entities that are still alive,
+// because their destruction has not ended. It leaves dead ones out of seen, because their indices
+// may belong to new entities.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]
@@ -573,7 +573,7 @@ func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []E
 	return kept
 }
 
-// version increases when the sources of any target change.
+// version increases when a target of any relation gains or loses a source.
 func (b *relations) version() (sum uint64) {
 	for _, r := range b.all {
 		sum += r.version()
@@ -595,8 +595,8 @@ func (b *relations) hasSources(e Entity) bool {
 	return false
 }
 
-// doomed returns entities, followed by all entities that are destroyed with them. Each entity
-// comes after its target. The added entities are also added to seen.
+// doomed returns entities, followed by the entities that Cascade destroys with them. Each entity
+// comes after its target. doomed also adds the new entities to seen.
 func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
@@ -608,14 +608,13 @@ func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	return entities
 }
 
-// holds reports whether target has a source in r that is not doomed.
+// holds reports whether target has a source in r that is not in doomed.
 func holds(r anyRelation, target Entity, doomed *visited) (held bool) {
 	r.each(target, func(source Entity) { held = held || !doomed.has(source) })
 	return held
 }
 
-// detach detaches the sources outside seen from the entities of doomed. It reports whether there
-// were any.
+// detach detaches the sources of doomed that are not in seen. It returns false if there are none.
 func (b *relations) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {

@@ -6,8 +6,8 @@ import (
 )
 
 // A Resource is a single value of a world, such as the score, the random seed or the rules of a
-// game. It is restored, journaled and snapshotted like the components. [RegisterResource] makes
-// it.
+// game. It is restored, journaled and snapshotted like the components. [RegisterResource] creates a
+// Resource.
 type Resource[T any] struct {
 	w    *World
 	rows track.Tracker
@@ -16,7 +16,7 @@ type Resource[T any] struct {
 	adapter rowAdapter[T]
 	raw     rawAdapter
 
-	spans track.Spans // Scratch of since.
+	spans track.Spans // Buffer of since.
 }
 
 func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
@@ -36,9 +36,9 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 // read-only: see [Storage.Get].
 func (r *Resource[T]) Get() T { return r.data.Live[0] }
 
-// Read returns a pointer for reading the value. It avoids the copy that Get makes of a large
-// value. The value must not be written through it; use [Resource.Mut] for that. The pointer is
-// valid as long as the world, and always shows the present value.
+// Read returns a pointer for reading the value. For a large value, this avoids the copy that Get
+// makes. The program must not write through the pointer; use [Resource.Mut] for writing. The
+// pointer is valid as long as the world, and always points to the current value.
 func (r *Resource[T]) Read() *T { return &r.data.Live[0] }
 
 // Mut returns a pointer for writing the value. The value counts as written. The pointer is valid
@@ -82,7 +82,7 @@ func (r *Resource[T]) SetJSON(_ Entity, src []byte) error {
 	return r.setChecked(value, err)
 }
 
-// setChecked replaces the value by v, unless err, from the making of v, is an error.
+// setChecked sets the value to v if err is nil. err is the error of the conversion to v.
 func (r *Resource[T]) setChecked(v T, err error) error {
 	if err == nil {
 		r.Set(v)
@@ -90,10 +90,10 @@ func (r *Resource[T]) setChecked(v T, err error) error {
 	return valueFault(r.name, r.layout, 0, true, err)
 }
 
-// Len returns 1: a resource is a storage with one row.
+// Len returns 1, because a resource is a storage with one row.
 func (r *Resource[T]) Len() int { return 1 }
 
-// Entities returns nil: the row of a resource belongs to no entity.
+// Entities returns nil, because the row of a resource belongs to no entity.
 func (r *Resource[T]) Entities() []Entity { return nil }
 
 func (r *Resource[T]) discard(Entity, int) {}
@@ -116,14 +116,15 @@ func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Ran
 	return written(&r.data.Log, ranges, k, limit)
 }
 
-// A ticking value changes at the end of each tick, as part of the tick. [Events] are ticking.
+// A ticking value changes at the end of each tick. The change is part of the tick. [Events] are
+// ticking.
 type ticking interface {
-	clear()            // Resets the value to that of a new world.
-	idle() bool        // Reports that the end of a tick changes nothing.
-	endTick(keep bool) // With keep false, what the value holds is dropped with the tick.
+	clear()            // Resets the value to the value in a new world.
+	idle() bool        // Reports whether the end of a tick changes nothing.
+	endTick(keep bool) // Ends the tick. If keep is false, it also empties the value.
 }
 
-// isTicking reports whether the value is ticking.
+// isTicking reports whether the value implements ticking.
 func (r *Resource[T]) isTicking() bool {
 	_, ok := any(&r.data.Live[0]).(ticking)
 	return ok

@@ -18,13 +18,13 @@ func (j *join) keeps(e Entity) bool {
 	return true
 }
 
-// A selection has the positions of a driver that predicates keep. Walks read 64 positions at
-// once, and skip regions without any:
+// A selection has the positions of a driver that predicates keep. An iteration reads 64 positions
+// at once, and skips regions without selected positions:
 //
-//	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit per position
-//	some    |     1        0        0        1         a bit per word that is not 0
+//	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit for each position
+//	some    |     1        0        0        1         a bit for each word that is not 0
 type selection struct {
-	on          bool   // False after rows have moved: then each entity is checked.
+	on          bool   // False after rows have moved. Then the iteration tests each entity.
 	version     uint64 // Version of the driver.
 	words, some []uint64
 }
@@ -73,7 +73,8 @@ func (s *selection) nextWord(w int) int {
 	return -1
 }
 
-// begin begins the predicates, and selects the entities that all of them keep.
+// begin starts an iteration: it calls begin of the predicates, and selects the entities that all of
+// them keep.
 func (c *cursor) begin() {
 	predicates, s := c.j.predicates, &c.selected
 	s.on = false
@@ -102,7 +103,7 @@ func (c *cursor) begin() {
 	}
 }
 
-// skip moves c past words without matches. It returns false if none is left.
+// skip moves c past words without selected positions. It returns false if no word is left.
 func (c *cursor) skip() bool {
 	w := c.row >> 6
 	if c.set.byIndex {
@@ -115,8 +116,8 @@ func (c *cursor) skip() bool {
 	return w >= 0
 }
 
-// keep removes the positions from the span that the predicates do not keep. It reports whether
-// any are left.
+// keep removes the positions from the span that the predicates do not keep. It returns false if no
+// position is left.
 func (c *cursor) keep() bool {
 	if c.kept == nil {
 		c.kept = make([]uint64, maxRun/64)
@@ -160,7 +161,7 @@ func (c *cursor) keepOf(w int, word uint64) uint64 {
 	return word
 }
 
-// unroll turns the span, a run, into a span of single positions.
+// unroll converts the span from a run to single positions.
 func (c *cursor) unroll() {
 	for k := range c.j.columns {
 		if row := c.rows[k][0]; row == missing {
@@ -173,9 +174,9 @@ func (c *cursor) unroll() {
 	c.words, c.n = c.kept[:(c.n+63)>>6], 1
 }
 
-// pack turns the span into a list if few positions are left. In sparse words, the processor
-// mispredicts the end of each word. With a list, it does so only here, and not in each loop over
-// the span.
+// pack converts the span to a list if few positions are left. Otherwise the processor would
+// mispredict the end of each sparse word in every loop over the span. With a list, it mispredicts
+// only here.
 func (c *cursor) pack() {
 	n := 0
 	for _, word := range c.words {
@@ -209,7 +210,7 @@ func (c *cursor) pack() {
 	c.words = c.keepFirst(n)
 }
 
-// keepFirst sets kept to the first n positions, and returns its words.
+// keepFirst sets c.kept to the first n positions, and returns the words for them.
 func (c *cursor) keepFirst(n int) []uint64 {
 	words := c.kept[:(n+63)>>6]
 	for w := range words {

@@ -11,56 +11,58 @@ const (
 	pageMask = track.PageMask
 )
 
-// A set is the part that all storages share: the sparse set of the entities that have the
+// A set is the state that storages of all types share: the sparse set of the entities that have the
 // component, without the values.
 //
 //	entity index    0   1   2   3   4
 //	              +---+---+---+---+---+
 //	sparse        | 1 | . | 0 | . | 2 |    entity index -> row, in pages
 //	              +---+---+---+---+---+
-//	dense         | 2 | 0 | 4 | 0 | ..     row -> entity; rows past n are kept
+//	dense         | 2 | 0 | 4 | 0 | ..     row -> entity; rows from n on are old
 //	              +---+---+---+
 //	                          n = 3
 type set struct {
-	w       *World
-	rows    track.Tracker // N is the number of rows; Extra is the number of gaps.
-	sparse  track.Sparse
-	dense   track.Column[Entity]
-	kind    Kind
-	special bool          // Indexed or Hashed: a new row needs more than a sparse page.
+	w      *World
+	rows   track.Tracker // N is the number of rows; Extra is the number of gaps.
+	sparse track.Sparse
+	dense  track.Column[Entity]
+	kind   Kind
+	// The kind is Indexed or Hashed, so a new row needs more than a sparse page.
+	special bool
 	shared  []*track.Page // The sparse pages of a Hashed storage.
 
-	lent     lending //nolint:unused // Of a debug build.
-	observed bool    // A group, hooks, a mask or a recorder observe the members.
-	slow     bool    // Set does more than write rows: observed or special.
-	heavy    bool    // The removal of a row does more than move rows.
-	mask     *Mask   // The indices of the members, if the storage has a mask.
-	group    *Group  // The group of the storage, or nil.
+	lent lending //nolint:unused // Used only in a debug build.
+	// The set has a group, hooks, a mask or a recorder, which observe the members.
+	observed bool
+	slow     bool   // The set is observed or special, so Set does more than write rows.
+	heavy    bool   // The removal of a row does more than move rows.
+	mask     *Mask  // The indices of the members, if the storage has a mask.
+	group    *Group // The group of the storage, or nil.
 	hooks    *setHooks
 
-	// For the caches of queries.
+	// The fields below are for the caches of queries.
 	version uint64   // World.changes at the last structural change of the set.
 	ring    []Entity // The newest notes, or nil if no query reads them; see note.
 	notes   uint64   // The total number of notes.
 
-	// For loops: World.changes at the last removal of a member, and at the removal before that.
-	// removed is the member removed last. rewindAt is World.changes at the last restore of the
-	// set.
+	// The fields below are for loops. removedAt is World.changes at the last removal of a member,
+	// and removedBefore at the removal before. removed is the entity of the last removal. rewindAt
+	// is World.changes at the last restore of the set.
 	removedAt, removedBefore uint64
 	removed                  Entity
 	rewindAt                 uint64
-	rowsMoved                bool // A restore in progress has moved entities.
+	rowsMoved                bool // The current restore has moved entities.
 
-	// For indexes: the indexes themselves, and the rows that the program has pointers to. The
-	// program may write these rows at any time.
+	// The fields below are for indexes: the indexes of the storage, and the rows to which the
+	// program has pointers. The program may write these rows at any time.
 	indexes []follower
 	pointed uint32 // The row of the newest pointer, or track.NoRow.
-	// The program has pointers to all rows, if pointedIn and pointedAt are still current.
+	// The program has pointers to all rows, unless the span or the version has changed since.
 	pointedAll bool
-	pointedIn  uint64 // The span of the world at that time.
-	pointedAt  uint64 // The version of the set at that time.
+	pointedIn  uint64 // The span of the world when pointedAll was set.
+	pointedAt  uint64 // The version of the set when pointedAll was set.
 
-	byIndex bool    // A query with this set as driver walks the mask of the set.
+	byIndex bool    // A query with this set as driver iterates over the mask of the set.
 	sorting scratch // The buffer of the last sort.
 }
 
@@ -80,9 +82,9 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 	}
 }
 
-// setMembers makes entities the members of s, which must be empty. It takes ownership of the
-// slice. pages is the sparse array of entities; if it is nil, setMembers creates it. No frame may
-// exist.
+// setMembers makes entities the members of s, which must be empty. s takes ownership of the slice.
+// pages is the sparse array of entities; if it is nil, setMembers creates the array. The world must
+// have no frames.
 func (s *set) setMembers(entities []Entity, pages []*track.Page) {
 	if s.dense.Live = s.dense.Live[:0]; len(entities) > 0 {
 		s.dense.Take(entities)
@@ -120,13 +122,13 @@ func (s *set) buildSparse() {
 	}
 }
 
-// A follower is an index. It follows the writes to a set.
+// A follower is an index that reads the writes to a set.
 type follower interface {
 	refresh()
 	bytes() int64
 }
 
-// refreshIndexes updates all indexes.
+// refreshIndexes updates all indexes of w.
 func (w *World) refreshIndexes() {
 	for _, s := range w.sets {
 		for _, x := range s.indexes {
@@ -135,17 +137,18 @@ func (w *World) refreshIndexes() {
 	}
 }
 
-// pointToAll records that the program has pointers to all rows. They are valid until members
-// change or a boundary is set.
+// pointToAll records that the program has pointers to all rows. The pointers are valid until the
+// members change or a boundary is set.
 func (s *set) pointToAll() {
 	s.pointedAll, s.pointedIn, s.pointedAt = true, s.w.clock.Span, s.version
 }
 
-// A note is an entity that was added to a set, removed from it or moved in it. Before a walk, a
-// query looks up the noted entities again. The newest notes are kept in a ring if a query reads
-// them. If the ring has dropped notes that a query has not read, the query looks up all entities.
+// A note is an entity that was added to a set, removed from it or moved in it. Before an iteration,
+// a query looks up the entities of new notes again. A set whose notes are read by a query keeps the
+// newest ones in a ring. If the ring has dropped notes that a query has not read, the query looks
+// up all entities.
 
-// note adds e, which was added, removed or moved, to the ring.
+// note adds the entity e to the ring. e was added, removed or moved.
 func (s *set) note(e Entity) {
 	if last := len(s.ring) - 1; last >= 0 {
 		s.ring[s.notes&uint64(last)] = e
@@ -153,10 +156,10 @@ func (s *set) note(e Entity) {
 	}
 }
 
-// noted returns the entity of note i, which must still be in the ring.
+// noted returns the entity of note i. The note must still be in the ring.
 func (s *set) noted(i uint64) Entity { return s.ring[i&uint64(len(s.ring)-1)] }
 
-// noteRows notes the entities of rows [lo, hi), whether or not these are below N.
+// noteRows adds the entities of rows [lo, hi) to the ring. The rows may be past N.
 func (s *set) noteRows(lo, hi int) {
 	if hi = min(hi, len(s.dense.Live)); hi-lo > len(s.ring) {
 		s.dropNotes()
@@ -167,14 +170,14 @@ func (s *set) noteRows(lo, hi int) {
 	}
 }
 
-// dropNotes invalidates all notes, because too many entities changed for the ring.
+// dropNotes makes all notes stale, because the ring is too small for the changed entities.
 func (s *set) dropNotes() { s.notes += uint64(len(s.ring)) + 1 }
 
-// minNotes is the smallest length of a ring.
+// minNotes is the minimum length of a ring.
 const minNotes = 64
 
-// keepNotes makes the set keep notes. The ring has room for an eighth of the rows, because a
-// rebuild costs less than more single look-ups.
+// keepNotes makes the set keep notes in a ring of at least an eighth of its rows. After more notes
+// than that, a rebuild of the cache costs less than single look-ups.
 func (s *set) keepNotes() {
 	if s.rows.N>>3 <= len(s.ring) && s.ring != nil {
 		return
@@ -190,15 +193,15 @@ func (s *set) recordMove(e Entity) {
 	s.note(e)
 }
 
-// recordRemoval records that e is no longer a member. Row has a new entity if it is below N.
+// recordRemoval records that e was removed from row. If row is below N, it has another entity now.
 func (s *set) recordRemoval(e Entity, row int) {
 	if s.countRemoval(e) {
 		s.noteRemoval(e, row)
 	}
 }
 
-// countRemoval counts the removal of e. It returns true if the caller must call noteRemoval. Hot
-// paths call both functions directly, because countRemoval is inlined.
+// countRemoval counts the removal of e. It returns true if the caller must call noteRemoval. Fast
+// paths call both functions directly, because the compiler inlines countRemoval.
 func (s *set) countRemoval(e Entity) bool {
 	s.w.changes++
 	s.version = s.w.changes
@@ -206,7 +209,7 @@ func (s *set) countRemoval(e Entity) bool {
 	return debug || s.ring != nil
 }
 
-// noteRemoval notes e, which was removed from row, and the entity that is now there.
+// noteRemoval adds notes for e, which was removed from row, and for the entity now in row.
 //
 //go:noinline
 func (s *set) noteRemoval(e Entity, row int) {
@@ -218,8 +221,8 @@ func (s *set) noteRemoval(e Entity, row int) {
 	}
 }
 
-// afterRewind records a restore of s, whose lengths were before. If the restore changed only
-// values, all entities are still in their rows.
+// afterRewind records a restore of s. before has the lengths before the restore. If the restore
+// changed only values, all entities are still in their rows, and afterRewind does nothing.
 func (s *set) afterRewind(before track.Lengths) {
 	if !s.rowsMoved && s.rows.Lengths == before {
 		return
@@ -255,15 +258,15 @@ func (s *set) clear() {
 	}
 }
 
-// In an Indexed storage the row of an entity is its index. Rows below n without an entity are
-// gaps; m is their number. Only n depends on the order of calls, and no row ever moves.
+// In an Indexed storage, the row of an entity is its index. Rows below n without an entity are
+// gaps; m is the number of gaps. Rows never move. Only n depends on the order of calls.
 //
 //	entity index    0   1   2   3   4
 //	dense         | 0 | - | 2 | - | 4 |    n = 5, m = 2
 //	data          | a | d | c | d | e |    d: the default
 //
-// The sparse array is the identity. All Indexed storages of a world share its pages, which are
-// never written or saved.
+// The sparse array maps each index to itself. All Indexed storages of a world share its pages,
+// which are never written or saved.
 
 // identity returns the first pages of the sparse array that maps every index to itself.
 func (w *World) identity(pages int) []*track.Page {
@@ -277,7 +280,7 @@ func (w *World) identity(pages int) []*track.Page {
 	return w.identityPages[:pages:pages]
 }
 
-// setIndexed gives the component v to e, which must be alive and no member.
+// setIndexed gives the component v to e. e must be alive and must not have the component.
 //
 //go:noinline
 func (s *Storage[T]) setIndexed(e Entity, v T) {
@@ -317,7 +320,7 @@ func fill[T any](rows []T, v T) {
 	}
 }
 
-// fillGaps writes the default to rows, which are gaps, so that equal worlds have equal rows.
+// fillGaps writes the default to the given rows, which are gaps. So equal worlds have equal rows.
 func (s *Storage[T]) fillGaps(rows []T) {
 	switch {
 	case s.adapter.gap == nil:
@@ -331,7 +334,7 @@ func (s *Storage[T]) fillGaps(rows []T) {
 	}
 }
 
-// makeGap makes row r, which belongs to e, a gap.
+// makeGap makes row r a gap. The row belongs to e.
 func (s *Storage[T]) makeGap(e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
@@ -345,7 +348,7 @@ func (s *Storage[T]) makeGap(e Entity, r int) {
 	s.recordRemoval(e, r)
 }
 
-// withGaps returns entities and values with each entity at the row of its index.
+// withGaps returns entities and values with gaps, so that the row of each entity is its index.
 func (s *Storage[T]) withGaps(entities []Entity, values []T) ([]Entity, []T) {
 	n := 0
 	for _, e := range entities {
@@ -371,22 +374,22 @@ func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 	return rows, data
 }
 
-// The sparse array of a Hashed storage consists of blocks, like that of a Sparse one. But several
-// blocks can share a page, as long as no two members need the same entry. The array is a hash
+// The sparse array of a Hashed storage consists of blocks, as in a Sparse storage. But several
+// blocks can share a page, if no two members need the same entry of the page. The array is a hash
 // table whose hash is the low part of the index. A collision moves one block to another page (row
 // displacement: Tarjan and Yao, Storing a sparse table, 1979).
 //
 //	blocks   0  1  2  3  4  5
 //	         A  A  -  A  B  A       A: entries of blocks 0, 1, 3 and 5
 //
-// Membership checks dense, so the entry of another block's entity is as harmless as any stale
+// A look-up compares the entity in dense, so an entry of another block is as harmless as a stale
 // entry. The array costs 8 bytes for 4096 indices of the world, and about 10 bytes for a member.
-// One page per block would cost 17 KB for a single member. In the worst case the indices of all
+// One page per block would cost 17 KB for a single member. In the worst case, the indices of all
 // members are equal modulo 4096. Then each member needs a page, as in a Sparse storage.
 //
-// The array is not saved. It follows from dense, and a restore rebuilds it for all rows.
+// The array is not saved. A restore rebuilds it from dense.
 
-// hashedTries is the number of newest pages that are tried for a block.
+// hashedTries is the number of pages, the newest ones, that pageFor tries for a block.
 const hashedTries = 8
 
 // pageFor returns a page in which the entry of e can be written.
@@ -434,7 +437,7 @@ func (s *set) membersOf(page *track.Page, block uint32) (members []Entity) {
 	return members
 }
 
-// roomFor returns a page in which none of members collides.
+// roomFor returns a page in which no entry of members collides.
 func (s *set) roomFor(members []Entity) *track.Page {
 next:
 	for k := len(s.shared) - 1; k >= max(0, len(s.shared)-hashedTries); k-- {
@@ -450,14 +453,14 @@ next:
 	return page
 }
 
-// placeAll writes the sparse entries of all rows again.
+// placeAll writes the sparse entries of all rows.
 func (s *set) placeAll() {
 	for r, e := range s.dense.Live[:s.rows.N] {
 		s.pageFor(e).Rows[e&pageMask] = uint32(r)
 	}
 }
 
-// A candidate is a storage that may have members among the entities of one sparse page.
+// A candidate is a storage that may have components of the entities of a sparse page.
 type candidate struct {
 	*set
 	page    *track.Page
@@ -466,14 +469,14 @@ type candidate struct {
 	data    *track.Log
 }
 
-// componentRows has the methods that storages have and resources do not.
+// componentRows has the methods of storages that resources do not have.
 type componentRows interface {
 	rawRows() (track.RawRows, *track.Log)
 	discard(e Entity, row int)
 }
 
-// discard removes all components of e. It does the common case of [Storage.discard] here, without
-// a call for each storage.
+// discard removes all components of e. It handles the usual case of [Storage.discard] inline, to
+// avoid a call for each storage.
 func (w *World) discard(e Entity) {
 	all, span, entry := w.candidatesFor(e), w.clock.Span, e&pageMask
 	for i := range all {
@@ -506,15 +509,15 @@ func (w *World) discard(e Entity) {
 	}
 }
 
-// pageCandidates has the candidates of one page, in the order of registration. The list is valid
-// while World.paged equals at.
+// pageCandidates has the candidates for one page, in the order of registration. The list is valid
+// as long as World.paged equals at.
 type pageCandidates struct {
 	at  uint64
 	all []candidate
 }
 
-// candidatesFor returns the storages that may have e: those with a sparse page for its index. So
-// a removal looks only at these storages, even if thousands of types are registered.
+// candidatesFor returns the storages with a sparse page for the index of e. Only these storages may
+// have e. So a removal is fast even if thousands of types are registered.
 func (w *World) candidatesFor(e Entity) []candidate {
 	p := int(e.Index() >> pageBits)
 	if p >= len(w.candidates) || w.candidates[p].at != w.paged {
