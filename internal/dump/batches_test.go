@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// manyEntities writes a save with more entities than query looks up one by one. Their rows are in
-// random order. It returns the sort key of each entity.
+// manyEntities writes a save with so many entities that query reads them in batches. Their rows are
+// in random order. It returns the sort key of each entity.
 func manyEntities(t *testing.T, file string) map[ecs.Entity]Position {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// TestBisect_LastChange compares the search by blocks with a search that judges
-// every state. Some states are skipped.
+// TestBisect_LastChange compares the search by blocks with a search that judges every state. Some
+// states are skipped.
 func TestBisect_LastChange(t *testing.T) {
 	const ticks = 5 * backwardBlock
 	ctx := context.Background()
@@ -43,12 +43,12 @@ func TestBisect_LastChange(t *testing.T) {
 			if random.IntN(ticks) < changes {
 				v = map[string]string{good: bad, bad: good}[v]
 			}
-			// Include states at block boundaries.
+			// Choose random states, and always those at block boundaries.
 			if verdicts[i] = v; random.IntN(4) == 0 || i%backwardBlock < 2 {
 				verdicts[i] = skip
 			}
 		}
-		times := map[uint64]int{} // By tick: the number of times that it was judged.
+		times := map[uint64]int{} // By tick: how often the search judged the state.
 		b.judge = func(im state, _ *inspect.Commit) (string, error) {
 			times[im.Tick]++
 			return verdicts[im.Tick], nil

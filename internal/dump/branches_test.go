@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A wander is the history of a program that committed, rewound and set marks: its records, from 1
-// on.
+// A wander is the history of a program that committed, rewound and set marks. Its records start at
+// 1.
 type wander struct {
 	records []wanderRecord
 	marks   []markDoc // In record order.
@@ -24,7 +24,8 @@ type wander struct {
 
 type wanderRecord struct{ parent, tick uint64 }
 
-// buildWander makes a store by random steps. The last step is a commit, and its record is the head.
+// buildWander creates a store by random steps. The last step is a commit, and its record is the
+// head.
 func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{History: 30})
@@ -57,8 +58,8 @@ func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
 	return x
 }
 
-// end returns the tip of the branch of a record: the head if it descends from the record, else the
-// newest tip that does.
+// end returns the tip of the branch of a record. It is the head if the head descends from the
+// record, otherwise the newest tip that descends from the record.
 func (x *wander) end(record uint64) uint64 {
 	head := uint64(len(x.records))
 	for end := head; end >= record; end-- {
@@ -89,8 +90,8 @@ func (x *wander) branches() map[uint64]branchDoc {
 	return all
 }
 
-// The printed branches and marks equal those of the model, and the point of each branch names its
-// tip.
+// The printed branches and marks equal those of the model. The point of each branch names the tip
+// of the branch.
 func TestBranches_SameAsProgram(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -133,7 +134,7 @@ func TestBranches_SameAsProgram(t *testing.T) {
 	require.NotZero(t, many, "no program left its way often")
 }
 
-// readDoc decodes the document that a command prints.
+// readDoc runs a command with --json and decodes the printed document into doc.
 func readDoc(t *testing.T, doc any, args ...string) {
 	t.Helper()
 	code, stdout, stderr := ecsdump(append(args, "--json")...)

@@ -19,12 +19,13 @@ import (
 
 var dataDir = flag.String("data", "", "what make inspect-data made, for BenchmarkInspectorCommands")
 
-// A commandBudget is the limit of a command on one of the data sets.
+// A commandBudget is the time and memory limit of a command on one of the data sets.
 type commandBudget struct {
-	name   string
-	args   []string // The first argument that names a data set is replaced by its path.
+	name string
+	// The first argument that names a data set is replaced by the path of the data set.
+	args   []string
 	limit  time.Duration
-	memory int64 // In MB; 0: unlimited.
+	memory int64 // In MB; 0 means unlimited.
 }
 
 // builtProgram builds ecsdump and returns its path.
@@ -49,16 +50,16 @@ var smallBudgets = []struct {
 }
 
 // largeSaveName is an environment variable. It makes this test binary write a large save to the
-// named file and exit. A separate process writes it, because the peak memory of a process counts
-// for its child processes, too.
+// named file and exit. A separate process writes the save, because the peak memory of a process
+// includes that of its child processes.
 const largeSaveName = "STET_LARGE_SAVE"
 
 // peakName is an environment variable. It makes this test binary run its arguments as a command,
-// print the peak memory of the command in KB, and exit. Such a process takes little memory itself,
-// unlike the tests.
+// print the peak memory of the command in KB, and exit. The process exists because it needs little
+// memory itself, unlike the tests.
 const peakName = "STET_PEAK"
 
-// init runs the task of largeSaveName or peakName and exits, if one of them is set.
+// init runs the task of largeSaveName or peakName, if one of these variables is set, and exits.
 func init() {
 	if os.Getenv(peakName) != "" {
 		cmd := exec.Command(os.Args[1], os.Args[2:]...)
@@ -88,7 +89,8 @@ func init() {
 	os.Exit(0)
 }
 
-// smallMemory runs each command of smallBudgets as a process and calls report with its peak memory.
+// smallMemory runs each command of smallBudgets as a process and calls report with the peak memory
+// of the process.
 func smallMemory(tb testing.TB, report func(i int, mb float64)) {
 	save := filepath.Join(tb.TempDir(), "large.save")
 	maker := exec.Command(os.Args[0])
@@ -126,7 +128,7 @@ func BenchmarkBudgetCommandMemory(b *testing.B) {
 	})
 }
 
-// A sorted list with a limit keeps only as many entities, and a dry run loads no state.
+// With a limit, a sorted list stores only that many entities. A dry run loads no state.
 func TestCommands_DoNotLoadTheSave(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a save of 80 MB")
@@ -158,7 +160,7 @@ var commandBudgets = []commandBudget{
 }
 
 // BenchmarkInspectorCommands measures commands on a save of 1 GB, a store of 50,000 ticks, and a
-// store of 200,000 entities and 5,000 ticks. It runs each command several times as a process, and
+// store of 200,000 entities and 5,000 ticks. It runs each command several times as a process. It
 // reports wall time, processor time and peak memory.
 func BenchmarkInspectorCommands(b *testing.B) {
 	if *dataDir == "" {
@@ -184,7 +186,8 @@ func BenchmarkInspectorCommands(b *testing.B) {
 				cpus = append(cpus, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 				memory = max(memory, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
 			}
-			walls, cpus = walls[1:], cpus[1:] // The first run reads from the disk.
+			// The first run is not counted, because it reads from the disk.
+			walls, cpus = walls[1:], cpus[1:]
 			slices.Sort(walls)
 			slices.Sort(cpus)
 			b.ReportMetric(0, "ns/op")

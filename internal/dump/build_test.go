@@ -63,7 +63,7 @@ func clock() func() time.Time {
 	}
 }
 
-// buildStore makes a closed store:
+// buildStore creates a closed store:
 //
 //	record   1  2  3  4  5           6   7  8
 //	tick     1  2  3  4  5 (rewound) 4'  5' 6'
@@ -108,8 +108,8 @@ func buildOpenStore(dir string) (closeIt func() error, err error) {
 	return func() error { return store.Close(ctx) }, nil
 }
 
-// buildConverted makes a store of two programs. In the first, Health has an int16 and no maximum.
-// The second has a maximum and an int64:
+// buildConverted creates a store that two programs wrote. In the first program, Health has
+// an int16 and no maximum. In the second program, Health has an int64 and a maximum:
 //
 //	record   1  2 | 3
 //	Health   int16| struct
@@ -126,7 +126,7 @@ func buildConverted(dir string) error {
 	return continueWith(dir, now, after{100, 80}, 1)
 }
 
-// continueWith commits ticks. Each tick creates an entity with health h.
+// continueWith opens a store and commits ticks. Each tick creates an entity with health h.
 func continueWith[T any](dir string, now func() time.Time, h T, ticks int) error {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister(w, ecs.Component[T]{Name: "Health"})
@@ -158,7 +158,7 @@ func buildSave(file string) error {
 	return persist.Save(context.Background(), file, s.world)
 }
 
-// begin creates 0v1 to 7v1.
+// begin creates the entities 0v1 to 7v1.
 func (s *sample) begin() error {
 	for i := range 8 {
 		e := s.world.Create()
@@ -176,7 +176,7 @@ func (s *sample) begin() error {
 	return nil
 }
 
-// move sets components and the resource.
+// move changes components and the resource.
 func (s *sample) move() error {
 	for _, e := range s.frozen.Entities() {
 		s.position.Mut(e).X += 100
@@ -193,7 +193,7 @@ func (s *sample) destroy() error {
 	return nil
 }
 
-// recycle creates one entity. After destroy, it is 6v2.
+// recycle creates one entity. After destroy, the new entity is 6v2.
 func (s *sample) recycle() error {
 	e := s.world.Create()
 	var t Target
@@ -202,7 +202,7 @@ func (s *sample) recycle() error {
 	return nil
 }
 
-// relabel clears the labels and sets one.
+// relabel clears all labels and then sets one.
 func (s *sample) relabel() error {
 	s.label.Clear()
 	s.label.Set(ecs.NewEntity(7, 1), Label{Text: "a \"quoted\"\nname"})

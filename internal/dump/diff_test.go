@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// buildDiverged makes a store of nine ticks. With wrong set, tick 6 moves 3v1 less far, and tick 4
-// sets a value that does not change.
+// buildDiverged creates a store of nine ticks. With wrong set, tick 6 moves 3v1 less far, and tick
+// 4 also sets a value that stays equal.
 func buildDiverged(dir string, wrong bool) error {
 	s := newSample()
 	ctx := context.Background()
@@ -40,7 +40,7 @@ func buildDiverged(dir string, wrong bool) error {
 	return errors.Join(err, store.Close(ctx))
 }
 
-// A firstWriter records the bytes allocated before its first write.
+// A firstWriter records how many bytes were allocated before its first write.
 type firstWriter struct {
 	bytes.Buffer
 	before runtime.MemStats

@@ -44,7 +44,7 @@ func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	return out.String(), err
 }
 
-// fruit visits n fruits. Then it returns err, or calls then if err is nil.
+// fruit visits n fruits. If err is not nil, it then returns err; otherwise it calls then.
 func fruit(n int, err error, then func()) walk[fruitDoc] {
 	return func(visit func(fruitDoc) error) error {
 		for i := range n {
@@ -117,7 +117,7 @@ func TestStream_SameAsDocument(t *testing.T) {
 				require.NoError(t, err)
 				got, err := printed(t, ndjson, func(a *app) error {
 					doc := basketDoc{Owner: "eve"}
-					// The total is known only at the end.
+					// The total is known only after the last fruit.
 					return stream(a, &doc, fruit(n, nil, func() { doc.Total = total }))
 				})
 				require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A luggage has a field of each kind that a path can lead through.
+// A luggage has one field for each kind of path step.
 type luggage struct {
 	Slots  [2]int32
 	Items  []struct{ Name string }
@@ -21,8 +21,8 @@ type luggage struct {
 	None   *struct{ N int16 }
 }
 
-// bagOf returns the components of an entity with a bag. The bag has two component names, and one is
-// a prefix of the other.
+// bagOf returns the components of an entity with a bag. The bag is stored under two component
+// names, and one name is a prefix of the other.
 func bagOf(t *testing.T) []inspect.EntityComponent {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -56,7 +56,7 @@ func TestPath_Found(t *testing.T) {
 		"Bag.Owners[0v1]":     "7",
 		"Bag.Best.N":          "8",
 		"Bag.None.N":          "",
-		"Bag.Slots.Slots[1]":  "4", // Of the component Bag.Slots.
+		"Bag.Slots.Slots[1]":  "4", // The component is Bag.Slots.
 		"Bag.Best":            "&{N:8}",
 	} {
 		var sub subject

@@ -30,15 +30,15 @@ func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 	return run(context.Background(), func() {}, nil, args, stdout, stderr)
 }
 
-// flips flips single bits of the files under dir, one at a time, and calls f after each. It checks
-// that f changes no file. A larger apart flips fewer bits.
+// flips flips single bits of the files under dir, one at a time, and calls f after each flip. It
+// checks that f changes no file. A larger apart flips fewer bits.
 func flips(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
 	t.Helper()
 	n := 0
 	for path := range mustTree(t, dir) {
 		good, err := os.ReadFile(path)
 		if err != nil {
-			continue // A directory.
+			continue // The entry is a directory.
 		}
 		name, err := filepath.Rel(dir, path)
 		if err != nil {
@@ -76,7 +76,7 @@ func step(n int) int64 {
 	return 401
 }
 
-// A tree maps the path of each file to a description of it.
+// A tree maps the path of each file to a description of the file.
 type tree map[string]string
 
 func treeOf(root string) (tree, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// justEntity is an importer whose package ecs has only Entity.
+// justEntity is an importer. The package ecs that it imports has only Entity.
 type justEntity struct{}
 
 func (justEntity) Import(path string) (*types.Package, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// treeOfRecords returns a log of records 1, 2, … with these parents.
+// treeOfRecords returns a log with the records 1, 2, … and these parents.
 func treeOfRecords(parents ...uint64) *journal.Log {
 	l := new(journal.Log)
 	for i, p := range parents {
@@ -21,7 +21,7 @@ func treeOfRecords(parents ...uint64) *journal.Log {
 	return l
 }
 
-// drawn returns the graph of entries, with seqs.
+// drawn returns the graph of entries, with record numbers.
 func drawn(entries []journal.Entry, log *journal.Log) string {
 	var b strings.Builder
 	lines := branchesOf(entries, log)
@@ -89,7 +89,7 @@ func readBranches(t *testing.T, drawing string) map[string]string {
 	return parents
 }
 
-// forgetEnded removes the columns that end at a line.
+// forgetEnded deletes the columns that end at a line of the drawing.
 func forgetEnded(columns map[int]string, line string) {
 	for c := range columns {
 		if 2*c >= len(line) || line[2*c] == ' ' {

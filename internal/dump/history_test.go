@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The removal of a component ends only its own series, not those of components whose names have it
-// as a prefix.
+// The removal of a component ends only the series of that component. A component whose name begins
+// with the removed name keeps its series.
 func TestHistory_ComponentRemoved(t *testing.T) {
 	typ, err := layout.Of(reflect.TypeFor[struct{ X int8 }]())
 	require.NoError(t, err)

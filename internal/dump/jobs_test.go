@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A stage is a number with named values. The layout contains the names.
+// A stage is a number whose values have names, which the layout contains.
 type stage uint8
 
 // String implements [fmt.Stringer].
@@ -25,7 +25,7 @@ func (s stage) String() string {
 	return "stage " + strconv.Itoa(int(s))
 }
 
-// A job is done by one entity for another.
+// A job is work that one entity does for another.
 type job struct {
 	Stage stage
 	Wait  time.Duration
@@ -33,7 +33,7 @@ type job struct {
 	Past  [2]stage
 }
 
-// jobsCommand is "jobs DIR": it makes a closed store of entities that do jobs for each other.
+// jobsCommand is "jobs DIR": it creates a closed store of entities with jobs.
 func jobsCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: jobs DIR")
@@ -42,7 +42,7 @@ func jobsCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// buildJobs makes a store of 8 ticks and 6 entities. Tick 4 destroys the last of them, but the job
+// buildJobs creates a store of 8 ticks and 6 entities. Tick 4 destroys the last entity, but a job
 // for that entity remains.
 func buildJobs(dir string) error {
 	w := ecs.NewWorld(ecs.Options{})

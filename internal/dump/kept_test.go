@@ -8,11 +8,11 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// keptStore is a store that was written once and is never rewritten. So its output changes only if
-// the program changes.
+// keptStore is a store in the repository that is never rewritten. So its output changes only if the
+// program changes.
 const keptStore = "testdata/store-1"
 
-// buildKept makes a closed store with every feature:
+// buildKept creates a closed store with every feature:
 //
 //	record   1      2  3         4         5 (rewound)   6     7         8
 //	tick     1      2  3         4         5             4'    5'        6'

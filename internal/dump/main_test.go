@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/internal/golden"
 )
 
-// TestMain fixes the build line of stores, because tests compare stores with golden files.
+// TestMain fixes the build line that stores record, because tests compare stores with golden files.
 func TestMain(m *testing.M) {
 	build.Here = func() string { return "go1.26.0 linux/amd64 unfused math:a043" }
 	testscript.Main(m, map[string]func(){
@@ -30,22 +30,22 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// continueStore is the program "continue DIR BUILD": another build of a program commits two ticks
-// to a store, or creates it.
+// continueStore is the program "continue DIR BUILD". It acts as another build of a program, and
+// commits two ticks to a store or creates it.
 func continueStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(continueWith(dir, clock(), Health(70), 2))
 }
 
-// wrongStore is the program "wrong DIR BUILD": another build of a program runs the simulation of
-// "diverged", with one difference.
+// wrongStore is the program "wrong DIR BUILD". It acts as another build of a program, and runs the
+// simulation of "diverged" with one difference.
 func wrongStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(buildDiverged(dir, true))
 }
 
-// keepStore is the program "keep DIR": it makes a store, prints a line, and keeps the store open
-// until it is killed.
+// keepStore is the program "keep DIR": it creates a store, prints a line, and leaves the store open
+// until the process is killed.
 func keepStore(dir string) int {
 	if _, err := buildOpenStore(dir); err != nil {
 		return exitOf(err)
@@ -64,7 +64,7 @@ func exitOf(err error) int {
 	return 0
 }
 
-// TestScript runs the scripts in testdata/script. Every script ends with "unchanged".
+// TestScript runs the scripts in testdata/script. Every script ends with the command "unchanged".
 func TestScript(t *testing.T) {
 	golden.Scripts(t, testscript.Params{
 		Dir: "testdata/script",
@@ -93,7 +93,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// storeCommand is "store DIR": it makes a closed store with every feature.
+// storeCommand is "store DIR": it creates a closed store with every feature.
 func storeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: store DIR")
@@ -102,7 +102,7 @@ func storeCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// convertedCommand is "converted DIR": it makes a closed store whose schema changed.
+// convertedCommand is "converted DIR": it creates a closed store whose schema changed.
 func convertedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: converted DIR")
@@ -111,8 +111,8 @@ func convertedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// holdCommand is "hold DIR": like store, but the store stays open until the script ends.
-// "unchanged" does not check it, because its journal may still record durable ticks.
+// holdCommand is "hold DIR": like "store DIR", but the store stays open until the script ends.
+// "unchanged" skips this store, because its journal may still record durable ticks.
 func holdCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: hold DIR")
@@ -131,7 +131,7 @@ func saveCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// divergedCommand is "diverged DIR DIR": it makes two stores of one simulation, which differ in one
+// divergedCommand is "diverged DIR DIR": it creates two stores of one simulation that differ in one
 // step.
 func divergedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
@@ -143,7 +143,8 @@ func divergedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// exitCommand is "exit CODE PROGRAM ARGS...": it runs the program and checks its exit status.
+// exitCommand is "exit CODE PROGRAM ARGS...": it runs the program and checks that it exits with
+// CODE.
 func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: exit CODE PROGRAM ARGS...")
@@ -184,7 +185,7 @@ func cloneCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }
 
-// cutCommand is "cut FILE N": it removes the last N bytes.
+// cutCommand is "cut FILE N": it removes the last N bytes of the file.
 func cutCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: cut FILE N")
@@ -196,7 +197,7 @@ func cutCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), info.Size()-n))
 }
 
-// rememberCommand is "remember PATH": it records the files for "unchanged".
+// rememberCommand is "remember PATH": it records the files at PATH for "unchanged".
 func rememberCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: remember PATH")
@@ -206,8 +207,8 @@ func rememberCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Value("before").(map[string]tree)[args[0]] = t
 }
 
-// unchangedCommand is "unchanged": it checks that the names, contents, modes and modification times
-// of all remembered files are the same.
+// unchangedCommand is "unchanged": it checks that all remembered files have the same names,
+// contents, modes and modification times.
 func unchangedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	before := ts.Value("before").(map[string]tree)
 	if len(args) > 0 || len(before) == 0 {
@@ -222,8 +223,8 @@ func unchangedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// keptCommand is "kept": it changes to the parent directory of the kept store, store-1. With
-// -update it writes the store if it is missing. It never rewrites the store.
+// keptCommand is "kept": it changes to the parent directory of store-1, the store that is never
+// rewritten. With -update it writes the store if it is missing.
 func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 0 {
 		ts.Fatalf("usage: kept")
@@ -237,7 +238,7 @@ func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, []string{store})
 }
 
-// markedCommand is "marked DIR": it makes a closed store with marks and inputs.
+// markedCommand is "marked DIR": it creates a closed store with marks and inputs.
 func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: marked DIR")
@@ -246,8 +247,8 @@ func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// forestCommand is "forest DIR FILE": it makes a closed store of entities that refer to each other,
-// and a save of its last state.
+// forestCommand is "forest DIR FILE": it creates a closed store of entities that refer to each
+// other, and a save of the last state.
 func forestCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: forest DIR FILE")

@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// notesFor returns functions that make steps: a step adds a mark or an input to the next tick of
-// store.
+// notesFor returns functions that return steps for store. A step adds a mark or an input to the
+// next tick.
 func notesFor(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {
 	mark = func(name string) func() error { return func() error { return store.Mark(name) } }
 	input = func(name, data string) func() error {
@@ -17,11 +17,11 @@ func notesFor(store *persist.Store) (mark func(name string) func() error, input 
 	return mark, input
 }
 
-// buildMarked makes a closed store:
+// buildMarked creates a closed store:
 //
-//	record   1      2  3 (left)  4     5
-//	tick     1      2  3         3'    4'
-//	mark     start     lost way  boss
+//	record   1      2  3 (rewound)  4     5
+//	tick     1      2  3            3'    4'
+//	mark     start     lost way     boss
 func buildMarked(dir string) error {
 	s := newSample()
 	ctx := context.Background()

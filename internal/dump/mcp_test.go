@@ -34,11 +34,11 @@ import (
 type agent struct {
 	*testing.T
 	*mcp.ClientSession
-	schemas map[string]*jsonschema.Resolved // Output schemas, by tool.
+	schemas map[string]*jsonschema.Resolved // Output schemas, by tool name.
 }
 
-// agentOf starts mcp with args and returns an agent of it. When the test ends, the command must
-// exit without an error.
+// agentOf starts mcp with args and returns an agent that is connected to it. When the test ends,
+// the command must exit without an error.
 func agentOf(t *testing.T, args ...string) *agent {
 	t.Helper()
 	questions, toServer := io.Pipe()
@@ -59,7 +59,7 @@ func agentOf(t *testing.T, args ...string) *agent {
 	return a
 }
 
-// connected returns an agent at the other end of transport.
+// connected returns an agent that uses transport.
 func connected(t *testing.T, transport mcp.Transport) *agent {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
@@ -78,11 +78,11 @@ func connected(t *testing.T, transport mcp.Transport) *agent {
 	return a
 }
 
-// members are the arguments of a question.
+// members are the arguments of a tool call.
 type members = map[string]any
 
-// ask asks a question. It checks that the answer fits its schema, and that the structured content
-// and the text are equal.
+// ask calls a tool. It checks that the answer fits the tool's schema, and that the structured
+// content and the text are equal.
 func (a *agent) ask(tool string, arguments members) (doc, problem string) {
 	a.Helper()
 	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -102,7 +102,7 @@ func (a *agent) ask(tool string, arguments members) (doc, problem string) {
 	return doc, strings.Join(texts, "\n")
 }
 
-// printing returns the output of a command line.
+// printing runs a command line and returns its standard streams.
 func printing(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, bad bytes.Buffer
@@ -142,7 +142,7 @@ func TestMCP_SameAsCommands(t *testing.T) {
 		{"log", members{"verbose": true}, []string{"--verbose"}},
 		{"log", members{"range": "2..3", "op": []string{"set", "add"}}, []string{"2..3", "--op", "set,add"}},
 
-		// Errors have the same words as in the command.
+		// An error has the same words as the error of the command.
 		{"show", members{"entity": "99v1"}, []string{"99v1"}},
 		{"show", nil, nil},
 		{"query", members{"where": "Heath < 3"}, []string{"Heath < 3"}},
@@ -382,7 +382,7 @@ func TestMCP_LongAnswers(t *testing.T) {
 	assert.ErrorIs(t, err, errTooLarge)
 }
 
-// FuzzAnswers checks that a cut document is valid JSON and small, whatever the document contains.
+// FuzzAnswers checks that a cut document is small and valid JSON, for any contents.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"total":9,"rows":[{"a":[1,2,{"b":"c"}]},null,true,-1e9]}`), "--offset=3")
 	f.Add([]byte(`{"earlier":-1,"rows":{}}`), "--offset=-5")
@@ -398,8 +398,8 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// FuzzToolArguments checks that any arguments become a command line with flags of the tool, on an
-// allowed store.
+// FuzzToolArguments checks that any arguments become a command line on an allowed store, with flags
+// of the tool only.
 func FuzzToolArguments(f *testing.F) {
 	f.Add([]byte(`{"where":"--help","select":["a","b"],"limit":3}`))
 	f.Add([]byte(`{"from":"/etc/passwd","to":["-"],"store2":"b"}`))
@@ -426,8 +426,8 @@ func FuzzToolArguments(f *testing.F) {
 	})
 }
 
-// growing makes a store and keeps it open. It returns a function that commits a tick and returns
-// its number.
+// growing creates a store and leaves it open. It returns a function that commits a tick and returns
+// the tick's number.
 func growing(t *testing.T, dir string) (grow func() (tick uint64)) {
 	t.Helper()
 	s := newSample()
@@ -444,7 +444,7 @@ func growing(t *testing.T, dir string) (grow func() (tick uint64)) {
 	return grow
 }
 
-// TestMCP_Process uses the program by its standard input and output.
+// TestMCP_Process runs the program as a process, with pipes for standard input and output.
 func TestMCP_Process(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
@@ -484,11 +484,11 @@ func TestMCP_Transcript(t *testing.T) {
 	sources, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	// It fails because the peers disagree.
+	// The program exits with an error, because the peers disagree.
 	_ = exec.Command(built(t, "../../examples/rollback"), "-bug", "-dir", dir).Run()
 	t.Chdir(dir)
 	a := agentOf(t, "peer1", "peer2")
-	clocks := regexp.MustCompile(`"time":"[^"]*",?`) // The times differ from day to day.
+	clocks := regexp.MustCompile(`"time":"[^"]*",?`) // The times differ between runs.
 	var b strings.Builder
 	asked := func(why, tool string, give members, holds string) {
 		doc, problem := a.ask(tool, give)

@@ -26,15 +26,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The oracle compares the output of every command on a damaged store with the undamaged store. It
-// knows what is damaged, and checks three rules:
+// The oracle compares the output of every command on a damaged store with that on the undamaged
+// store. From the known damage, it checks three rules:
 //
 //	truth         a printed state, tick or file equals the original
 //	completeness  a state is printed if undamaged records lead to it from an undamaged snapshot
 //	no silence    an incomplete answer exits with 4, names the damage and suggests a remedy
 //
 // The oracle reads the JSON output of a command and compares it with the output for the undamaged
-// store. It compares the states of the undamaged store with a plain model of the program.
+// store. It also compares the states of the undamaged store with a plain model of the program.
 
 // url and saveURL are the paths of the store and of a save.
 const (
@@ -57,7 +57,7 @@ func (p *plainState) clone() *plainState {
 	return c
 }
 
-// A whole is an undamaged store and its known contents.
+// A whole is an undamaged store with its known contents.
 type whole struct {
 	t       *testing.T
 	files   *disktest.Mem
@@ -76,7 +76,7 @@ type answer struct {
 	out, err string
 }
 
-// ask runs a command on a store in memory. No command changes the store.
+// ask runs a command on a store in memory. No command may change the store.
 func ask(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
 	var out, err bytes.Buffer
 	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) { return files, path.Base(url), nil }}
@@ -105,15 +105,16 @@ func (w *whole) ask(args ...string) answer {
 	return a
 }
 
-// newWhole makes the store. The program either closed it or was killed:
+// newWhole creates the store. The program either closed the store or was killed:
 //
 //	record    1 2 3   4 5        6    7            8 | 9 10   11        12 | 13   14 15
-//	tick      1 2 3   4 5 (left) 4    5            6 | 7 8    9 (left)  9  | 10   11 12
+//	tick      1 2 3   4 5        4    5            6 | 7 8    9         9  | 10   11 12
 //	mark                         boss                |                     | late
 //	snapshot      2                   3 milestone    |    4                |
 //
-// Record 6 is a child of record 3, and record 12 of record 10. A bar shows where the store was
-// closed and opened again. Snapshots 1 and 2 are full; the others refer to older ones.
+// Record 6 is a child of record 3, and record 12 of record 10. So records 4, 5 and 11 were rewound.
+// At each bar, the store was closed and opened again. Snapshots 1 and 2 are full; the others share
+// pages with older ones.
 func newWhole(t *testing.T, closed bool) *whole {
 	ctx := context.Background()
 	w := &whole{t: t, files: disktest.New(), model: map[uint64]*plainState{}, digests: map[uint64]ecs.Digest{}, answers: map[string]answer{}}
@@ -229,8 +230,8 @@ func newWhole(t *testing.T, closed bool) *whole {
 	return w
 }
 
-// look reads the journal and the snapshots of the store, and compares its states, as printed by
-// commands, with the model.
+// look reads the journal and the snapshots of the store. It compares the states that commands print
+// with the model.
 func (w *whole) look() {
 	v, err := inspect.OpenFS(context.Background(), w.files, ".")
 	require.NoError(w.t, err)
@@ -268,7 +269,7 @@ func (w *whole) look() {
 	}
 }
 
-// at returns the point that names the state after a record.
+// at returns the point that names the state of a record.
 func at(seq uint64) string { return fmt.Sprintf("record:%d", seq) }
 
 // A damage is a change of one file, with its effects.
@@ -279,12 +280,12 @@ type damage struct {
 	lost  map[uint64]bool // Records with damaged bytes.
 	blind map[uint64]bool // Intact records whose schema is damaged.
 	bad   map[uint32]bool // Damaged snapshot files.
-	knows bool            // True if the tree of records is intact: all headers are valid.
+	knows bool            // True if the headers of all records are valid.
 	// True if the damaged bytes contain no data of a world, and no reference to such data.
 	harmless bool
 }
 
-// damages returns all damages to try: of each record and of each file.
+// damages returns all damages to test: damages of each record and of each file.
 func (w *whole) damages() (all []*damage) {
 	for i := range w.log.Segments {
 		all = append(all, w.recordDamages(i)...)
@@ -303,7 +304,7 @@ func (w *whole) damages() (all []*damage) {
 		d.harmless = false
 		all = append(all, d)
 	}
-	if !w.log.Clean { // The end of an unclosed journal may be incomplete, which is not damage.
+	if !w.log.Clean { // The end of an open journal may be incomplete, which is not damage.
 		last := "journal/" + w.log.Segments[len(w.log.Segments)-1].Name
 		all = slices.DeleteFunc(all, func(d *damage) bool { return d.file == last && d.lost[w.head] })
 	}
@@ -362,7 +363,7 @@ func (w *whole) recordDamages(i int) (all []*damage) {
 			all = append(all, d)
 		}
 	}
-	// Map order is random.
+	// Sort, because the map order is random.
 	slices.SortFunc(all, func(a, b *damage) int { return strings.Compare(a.name, b.name) })
 	return all
 }
@@ -420,12 +421,12 @@ func (w *whole) lose(d *damage, name string) {
 	}
 }
 
-// A trial is a damaged store under test.
+// A trial is the test of one damaged store.
 type trial struct {
 	t      *testing.T
 	whole  *whole
 	damage *damage
-	points []uint64 // Records of the states to print by name.
+	points []uint64 // Records whose states the commands print.
 }
 
 // TestCommandsOnDamagedStores checks the output of every command for every damage with the oracle.
@@ -456,7 +457,8 @@ func TestCommandsOnDamagedStores(t *testing.T) {
 	}
 }
 
-// oracleRand returns the random source that chooses what to try. It logs the seed for repetition.
+// oracleRand returns the random source that selects what to test. It logs the seed, to repeat a
+// test.
 func oracleRand(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	if s := os.Getenv("STET_ORACLE"); s != "" {
@@ -474,7 +476,7 @@ var simpleCalls = map[string][]string{
 	"info": nil, "log": nil, "ls": nil, "panel": {"Health"}, "plot": {"score"}, "query": {"Position.X > 3"}, "schema": nil, "show": {"0v1"}, "stats": nil, "tail": nil, "tree": nil, "verify": nil,
 }
 
-// TestCommandsOnDamagedSaves runs all commands on every damage of a save. Their output must equal
+// TestCommandsOnDamagedSaves runs all commands on every damage of a save. The output must equal
 // that for the undamaged save, or be empty.
 func TestCommandsOnDamagedSaves(t *testing.T) {
 	rng := oracleRand(t)
@@ -536,7 +538,7 @@ func (x *trial) recoverSave(digest ecs.Digest) {
 	}
 }
 
-// Files that are neither stores nor saves are not reported as damaged by any command.
+// No command reports damage for a file that is neither a store nor a save.
 func TestOracle_NoStore(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "passwd")
@@ -551,9 +553,9 @@ func TestOracle_NoStore(t *testing.T) {
 			args, reads = []string{"-o", filepath.Join(dir, "out")}, true
 		case "edit":
 			args, reads = []string{"Health = 5", "--dry-run"}, true
-		case "serve", "mcp": // They would keep running with an existing store.
+		case "serve", "mcp": // With an existing store, these commands run until an interrupt.
 			args, reads = nil, true
-		case "import", "man": // They do not read a store.
+		case "import", "man": // These commands do not read a store.
 		default:
 			require.True(t, reads, "how is %s called?", c.name())
 		}

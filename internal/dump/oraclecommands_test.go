@@ -19,8 +19,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// oracles maps each command to a function that runs it and checks its output. Every command has an
-// oracle.
+// oracles maps each command to a function that runs the command and checks its output. Every
+// command has an entry.
 var oracles = map[string]func(x *trial){
 	"arrays": func(x *trial) { x.states("arrays", url, "Health") },
 	"bisect": bisectOracle,
@@ -37,7 +37,7 @@ var oracles = map[string]func(x *trial){
 	"info":    infoOracle,
 	"log":     logOracle,
 	"ls":      func(x *trial) { x.states("ls", url, "--limit", "0") },
-	"man":     func(*trial) {}, // It does not read a store.
+	"man":     func(*trial) {}, // Man does not read a store.
 	"marks": func(x *trial) {
 		args := []string{"marks", url}
 		a := x.try(args...)
@@ -63,15 +63,15 @@ var oracles = map[string]func(x *trial){
 	},
 	"recover": recoverOracle,
 	"schema":  func(x *trial) { x.states("schema", url) },
-	"mcp":     func(*trial) {}, // It runs the commands that are checked here.
-	"serve":   func(*trial) {}, // It runs until it is interrupted; package web tests its answers.
+	"mcp":     func(*trial) {}, // MCP runs the commands that the other oracles check.
+	"serve":   func(*trial) {}, // Serve runs until an interrupt. Package web tests the answers.
 	"show": func(x *trial) {
 		x.states("show", url, "0v1", "--brief")
 		x.states("show", url, "--resources")
 		x.states("show", url, "score", "--brief")
 		x.writers("show", url, "0v1")
 		x.writers("show", url, "score")
-		x.writers("show", url, "6v2") // Another entity.
+		x.writers("show", url, "6v2") // Test another entity.
 	},
 	"stats": statsOracle,
 	"tail":  func(x *trial) { x.ticks("records", "tail", url, "-n", "6") },
@@ -82,14 +82,14 @@ var oracles = map[string]func(x *trial){
 	"verify": verifyOracle,
 }
 
-// wrong reports that the output of a command is impossible.
+// wrong fails the test, because the output of a command is impossible.
 func (x *trial) wrong(a answer, args []string, format string, more ...any) {
 	x.t.Helper()
 	x.t.Errorf("%s\n%s\nexits with %d: %s\n%.600s", fmt.Sprintf(format, more...), shell.Command(args...), a.code, a.err, a.out)
 }
 
 // try runs a command with --json and checks the rules for all commands. An incomplete answer must
-// not be silent, and the error must name the damage and suggest a remedy.
+// be an error. The error must name the damage and suggest a remedy.
 func (x *trial) try(args ...string) (a answer) {
 	x.t.Helper()
 	args = append(args, "--json")
@@ -118,8 +118,8 @@ func (x *trial) try(args ...string) (a answer) {
 	return a
 }
 
-// readable reports whether the state after record seq can be reached from an undamaged snapshot by
-// undamaged records.
+// readable reports whether undamaged records lead from an undamaged snapshot to the state of record
+// seq.
 func (x *trial) readable(seq uint64) bool {
 	for at := seq; ; {
 		for _, s := range x.whole.shots {
@@ -135,7 +135,7 @@ func (x *trial) readable(seq uint64) bool {
 	}
 }
 
-// loads reports whether s and all files that it refers to are undamaged.
+// loads reports whether the file of s and all files that it refers to are undamaged.
 func (x *trial) loads(s inspect.SnapshotInfo) bool {
 	for _, r := range s.Refs {
 		if x.damage.bad[r.Number] {
@@ -145,7 +145,7 @@ func (x *trial) loads(s inspect.SnapshotInfo) bool {
 	return !x.damage.bad[s.Number]
 }
 
-// newest returns the newest state on the path to the head that is certainly readable.
+// newest returns the newest record on the path to the head whose state is certainly readable.
 func (x *trial) newest() (seq uint64, ok bool) {
 	for seq = x.whole.head; !x.readable(seq); {
 		e, ok := x.whole.log.Find(seq)
@@ -157,8 +157,8 @@ func (x *trial) newest() (seq uint64, ok bool) {
 	return seq, true
 }
 
-// states runs a command for states by record, which must equal the original ones, and for the
-// newest state.
+// states runs a command for the state of each record, and compares the output with the original
+// one. It also runs the command for the newest state.
 func (x *trial) states(args ...string) {
 	x.t.Helper()
 	for _, seq := range x.points {
@@ -167,7 +167,7 @@ func (x *trial) states(args ...string) {
 	x.latest(args, func(seq uint64) []string { return append(slices.Clone(args), "--at", at(seq)) })
 }
 
-// state runs a command that reads the state after record seq.
+// state runs a command that reads the state of record seq, and checks the output.
 func (x *trial) state(seq uint64, args []string) {
 	x.t.Helper()
 	a, want := x.try(args...), x.whole.ask(append(args, "--json")...)
@@ -180,9 +180,9 @@ func (x *trial) state(seq uint64, args []string) {
 	}
 }
 
-// latest runs a command for the newest state. The result is the state of the head, or the output
-// names another state. In both cases, the result must equal that of at for this state. No newer
-// state may be readable.
+// latest runs a command for the newest state. If damage hides that state, the output must name
+// another state, and no newer state may be readable. The output must equal that of at for the named
+// state.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -225,7 +225,7 @@ func (x *trial) object(a answer, args ...string) (doc object) {
 	return doc
 }
 
-// items returns the objects in the list name of doc.
+// items returns the objects in the list with this name in doc.
 func items(doc object, name string) (list []object) {
 	all, _ := doc[name].([]any)
 	for _, item := range all {
@@ -249,8 +249,8 @@ func seqOf(doc object) uint64 {
 	return uint64(seq)
 }
 
-// writers runs a command for an entity with the writers of its components. Writers in unreadable
-// ticks are given as "at or before" the oldest readable state.
+// writers runs a command that prints the writers of an entity's components. For writers in
+// unreadable ticks, the command must print "at or before" the oldest readable state.
 func (x *trial) writers(args ...string) {
 	x.t.Helper()
 	points := describe.Listed(x.points, at)
@@ -259,7 +259,7 @@ func (x *trial) writers(args ...string) {
 		a := x.try(args...)
 		doc := x.object(a, args...)
 		if doc == nil {
-			continue // states checks whether that is right.
+			continue // The method states checks this case.
 		}
 		seq := seqOf(doc)
 		if point == at(seq) || seq == x.whole.head || told(a) {
@@ -273,8 +273,8 @@ func (x *trial) writers(args ...string) {
 	}
 }
 
-// sameWriters reports whether got equals want, except for inexact writers. An inexact writer names
-// a tick between the actual writer and the state.
+// sameWriters reports whether got equals want, except for inexact writers. An inexact writer must
+// name a tick between the actual writer and the state.
 func sameWriters(got, want any, seq uint64) bool {
 	switch got := got.(type) {
 	case object:
@@ -313,8 +313,8 @@ func (x *trial) shownNewest() (seq uint64, known bool) {
 	return seqOf(doc), doc["record"] != nil
 }
 
-// ticks runs a command for ticks. Every undamaged tick must be listed with its original contents.
-// It may be marked as rewound only if it was rewound.
+// ticks runs a command that lists ticks. It must list every undamaged tick with the original
+// contents, and may mark a tick as rewound only if the tick was rewound.
 func (x *trial) ticks(member string, args ...string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -332,7 +332,7 @@ func (x *trial) ticks(member string, args ...string) {
 		if x.damage.knows {
 			unsure = nil
 		}
-		if told(a) { // Another record is the head: the one that info prints.
+		if told(a) { // The head is the record that info prints as the newest.
 			unsure = append(unsure, "head", "unreachable")
 			newest, known := x.shownNewest()
 			if known && (d["head"].(bool) != (seq == newest) || d["unreachable"] == true && (seq < newest || want["rewound"] == true)) {
@@ -363,7 +363,7 @@ func logOracle(x *trial) {
 }
 
 // historyOracle checks the history of an entity. It must include all events between two consecutive
-// reachable states. The values in the first reachable state must be the original ones.
+// reachable states. The first reachable state must have the original values.
 func historyOracle(x *trial) {
 	const entity = "0v1"
 	ask := func(args []string, seq uint64) {
@@ -406,8 +406,8 @@ func historyOracle(x *trial) {
 	}
 }
 
-// bisectOracle checks a search. It finds the exact change if all states of the path are reachable,
-// else a range between two reachable states.
+// bisectOracle checks a search. If all states of the path are reachable, the search must find the
+// exact change. Otherwise it must find a range between two reachable states.
 func bisectOracle(x *trial) {
 	reached := true
 	for e := range x.whole.log.Ancestors(x.whole.head) {
@@ -433,9 +433,8 @@ func bisectOracle(x *trial) {
 	}
 }
 
-// course runs a command for values over time and compares, by state, what the function of returns.
-// Every printed value must be the original one. Every state that is reachable from a printed state
-// must be printed.
+// course runs a command that prints values over time. It compares the result of of for each state
+// with the original one. Every state that is reachable from a printed state must be printed.
 func (x *trial) course(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -456,7 +455,7 @@ func (x *trial) course(list string, of func(object) any, args ...string) {
 	}
 }
 
-// within reports whether the change was is between the two states that got names.
+// within reports whether the change in was is between the two states that got names.
 func within(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]
@@ -495,7 +494,7 @@ func exportOracle(x *trial) {
 	}
 }
 
-// statsOracle checks the bytes of a state and of the readable ticks.
+// statsOracle checks the byte counts of a state and of the readable ticks.
 func statsOracle(x *trial) {
 	ask := func(seq uint64, args ...string) {
 		a := x.try(args...)
@@ -521,7 +520,7 @@ func statsOracle(x *trial) {
 				x.wrong(a, args, "the component was %v", w)
 			}
 		}
-		// The bytes shared with damaged files are unknown.
+		// The number of bytes shared with damaged files is unknown.
 		for _, s := range items(doc, "snapshots") {
 			same := func(w object) bool { return reflect.DeepEqual(without(s, "shared"), without(w, "shared")) }
 			if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), same) {
@@ -537,7 +536,7 @@ func statsOracle(x *trial) {
 	}
 }
 
-// infoOracle checks info.
+// infoOracle checks the output of info.
 func infoOracle(x *trial) {
 	for _, seq := range x.points {
 		x.info("info", url, "--at", at(seq))
@@ -581,7 +580,7 @@ func (x *trial) info(args ...string) {
 	x.opens(a, args, doc)
 }
 
-// asked returns the record of "--at record:N" in args.
+// asked returns the record in the argument "--at record:N".
 func (x *trial) asked(args []string) (seq uint64) {
 	_, _ = fmt.Sscanf(args[len(args)-1], "record:%d", &seq)
 	return seq
@@ -590,7 +589,8 @@ func (x *trial) asked(args []string) (seq uint64) {
 // marks compares the printed marks with the original ones.
 func (x *trial) marks(a answer, args []string, got, was []object) {
 	x.t.Helper()
-	for _, m := range slices.Concat(got, was) { // If records are lost, the branches differ.
+	// Ignore the branches, which differ if records are lost.
+	for _, m := range slices.Concat(got, was) {
 		delete(m, "branch")
 	}
 	for _, m := range was {
@@ -606,7 +606,7 @@ func (x *trial) marks(a answer, args []string, got, was []object) {
 	}
 }
 
-// opens checks whether info predicts correctly that a program can open the store.
+// opens checks whether info correctly predicts that a program can open the store.
 func (x *trial) opens(a answer, args []string, doc object) {
 	x.t.Helper()
 	s := newSample()
@@ -625,8 +625,8 @@ func (x *trial) opens(a answer, args []string, doc object) {
 	}
 }
 
-// verifyOracle checks the reported damage. A recommended command must save something. If none is
-// recommended, recover must save nothing.
+// verifyOracle checks the reported damage. If verify suggests a command, the command must save
+// something. Otherwise, recover must save nothing.
 func verifyOracle(x *trial) {
 	a := x.try("verify", url)
 	if x.damage.harmless {
@@ -649,7 +649,7 @@ func verifyOracle(x *trial) {
 	}
 }
 
-// digestOf returns the digest of the newest state in a store.
+// digestOf returns the digest of the newest state of the store in dir.
 func (x *trial) digestOf(dir string) ecs.Digest {
 	v, err := inspect.OpenReadOnly(context.Background(), dir)
 	if err != nil {
@@ -665,7 +665,7 @@ func (x *trial) digestOf(dir string) ecs.Digest {
 	return im.Digest()
 }
 
-// compactOracle writes a store with compact and checks that it has the newest reachable state.
+// compactOracle writes a new store with compact, and checks that it has the newest reachable state.
 func compactOracle(x *trial) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"compact", url, "-o", out, "--json"}
@@ -694,8 +694,8 @@ func compactOracle(x *trial) {
 	}
 }
 
-// recoverOracle recovers the store and checks the result. If the failure suggests --partial, that
-// must recover more.
+// recoverOracle recovers the store and checks the result. If the error suggests --partial, a
+// partial recovery must save more.
 func recoverOracle(x *trial) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"recover", url, "-o", out, "--json"}
@@ -725,7 +725,7 @@ func recoverOracle(x *trial) {
 	}
 }
 
-// importOracle damages exported files and imports them.
+// importOracle damages exported files and checks the errors of import.
 func importOracle(x *trial) {
 	text := x.whole.ask("export", url).out
 	digest := regexp.MustCompile(`"digest":"[0-9a-f]*"`).FindString(text)

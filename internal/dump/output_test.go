@@ -44,8 +44,8 @@ func TestOutput_FullDisk(t *testing.T) {
 
 func TestOutput_UnreadableStore(t *testing.T) {
 	if os.Getuid() == 0 || runtime.GOARCH == "wasm" {
-		// Root can read every file, and WASI has no modes. A name that is too long fails
-		// everywhere.
+		// Root can read every file, and WASI has no file modes. But a name that is too long fails
+		// on every system.
 		code, _, stderr := ecsdump("info", strings.Repeat("x", 5000))
 		assert.Equal(t, exitSystem, code, stderr)
 		return
@@ -67,7 +67,7 @@ func TestOutput_HostileNames(t *testing.T) {
 	im, err := v.At(context.Background(), v.Head())
 	require.NoError(t, err)
 	require.NoError(t, v.Close())
-	im.Components[0].Name = "a\x1b[2Jb\nc" // A program cannot use such a name.
+	im.Components[0].Name = "a\x1b[2Jb\nc" // A program cannot register such a name.
 	require.NoError(t, inspect.SaveImage(context.Background(), im, file))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {
 		code, stdout, stderr := ecsdump(args...)
@@ -89,7 +89,7 @@ func TestInfo_ProcessOfLock(t *testing.T) {
 	}{
 		{"process 12 on " + host + " since 2026-03-04T05:06:00Z: game", true, "yes"},
 		{"process 12 on " + host + " since 2026-03-04T05:06:00Z: game", false, "no"},
-		{"process 12 on " + host, false, "no"}, // An older form of the text.
+		{"process 12 on " + host, false, "no"}, // An older form of the lock text.
 		{"process 12 on " + host + "x since then: game", false, "unknown"},
 		{"rubbish", false, "unknown"},
 		{"", true, "yes"},

@@ -28,7 +28,7 @@ const (
 	generated   = "<!-- Below, all is written by go test ./internal/dump -run Reference -update. -->\n"
 )
 
-// A docType is a document type as declared in the source.
+// A docType is a document type as declared in the source files.
 type docType struct {
 	name    string // Without the suffix Doc.
 	comment string
@@ -44,7 +44,7 @@ type docMember struct {
 	inline              *ast.Field // The field, if its type is an unnamed struct.
 }
 
-// isDocument reports whether d is the top level of a command's output: its comment then contains
+// isDocument reports whether d is the output of a command. The comment of such a type contains
 // "--json".
 func (d *docType) isDocument() bool { return strings.Contains(d.comment, "--json") }
 

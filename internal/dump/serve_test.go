@@ -27,7 +27,7 @@ import (
 // returns its exit status.
 func served(t *testing.T, args ...string) (first string, end func() int) {
 	t.Helper()
-	// The cache directory, by system.
+	// These variables set the cache directory on different systems.
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
 		t.Setenv(name, filepath.Join(filepath.Dir(args[0]), "cache"))
 	}
@@ -74,7 +74,7 @@ func TestServe_UntilInterrupted(t *testing.T) {
 		assert.Equal(t, path, info.Name)
 		assert.Equal(t, kind, info.Kind)
 		assert.Equal(t, exitOK, end())
-		_, err = client.Get(base) //nolint:bodyclose // There is none.
+		_, err = client.Get(base) //nolint:bodyclose // An error has no body.
 		assert.Error(t, err, "it still serves")
 		after, err := treeOf(path)
 		require.NoError(t, err)

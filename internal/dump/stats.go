@@ -84,7 +84,7 @@ type segmentUseDoc struct {
 	Name     string `json:"file"` // Path relative to STORE.
 	Size     int64  `json:"bytes"`
 	Records  int    `json:"records"`
-	Payloads int64  `json:"payloads"` // Payload bytes of records from which the newest state descends.
+	Payloads int64  `json:"payloads"` // Payload bytes of ancestors of the newest state.
 	Rewound  int64  `json:"rewound"`  // Payload bytes of the other records.
 	Overhead int64  `json:"overhead"` // Bytes of headers, schemas and an unfinished end.
 	// True if the newest state does not need the file, because of a later snapshot.

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A watched is a buffer with a method that waits for contents.
+// A watched is a buffer whose contents a test can wait for.
 type watched struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -43,7 +43,7 @@ func (w *watched) has(t *testing.T, n int, text string) {
 	require.Eventually(t, func() bool { return strings.Count(w.String(), text) >= n }, time.Minute, 2*time.Millisecond, "%d times %q in %v", n, text, w)
 }
 
-// tailing runs tail -f until end is called.
+// tailing runs tail -f until the caller calls end.
 func tailing(t *testing.T, out *watched, args ...string) (end func() (code int)) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan int, 1)
@@ -54,7 +54,7 @@ func tailing(t *testing.T, out *watched, args ...string) (end func() (code int))
 	return func() int { stop(); return <-done }
 }
 
-// openSample creates or opens a store with a sample world.
+// openSample creates or opens a store, and returns it with its sample world.
 func openSample(t *testing.T, dir string) (*sample, *persist.Store) {
 	s := newSample()
 	store, err := persist.Open(context.Background(), dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
@@ -104,12 +104,12 @@ func TestTail_GrowingStore(t *testing.T) {
 	people.has(t, 1, "rewound 1 record, to record 6")
 	s, store = openSample(t, dir)
 	commit(s.move)
-	lines.has(t, 1, `"undone":1`) // At any poll, record 7 does not lead to this record.
+	lines.has(t, 1, `"undone":1`) // Record 7 was rewound, whenever tail polled.
 	require.NoError(t, store.Close(ctx))
 	people.has(t, 4, "closed by the program\n")
 
 	_, store = openSample(t, dir)
-	require.NoError(t, store.Close(ctx)) // Tail may not have polled since the commit.
+	require.NoError(t, store.Close(ctx)) // Tail may not have polled since the last commit.
 	people.has(t, 5, "closed by the program\n")
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
@@ -118,8 +118,8 @@ func TestTail_GrowingStore(t *testing.T) {
 	assert.NotContains(t, lines.String(), "closed")
 }
 
-// A child process opens the store and is killed. Tail reports this once. Then another program opens
-// the store.
+// A child process opens the store and is killed. Tail prints one message for this. Then another
+// program opens the store.
 func TestTail_ProgramKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	program := exec.Command("keep", dir)

@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// onTerminal runs the program on a terminal of the given size, and returns the terminal output.
+// onTerminal runs the program on a terminal of this size, and returns the output to the terminal.
 func onTerminal(t *testing.T, columns, rows uint16, args ...string) (code int, seen string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -33,7 +33,7 @@ func onTerminal(t *testing.T, columns, rows uint16, args ...string) (code int, s
 	require.NoError(t, err)
 	done := make(chan string)
 	go func() {
-		b, _ := io.ReadAll(master) // Reading ends with an error when the terminal is closed.
+		b, _ := io.ReadAll(master) // Reading returns an error when the terminal is closed.
 		done <- strings.ReplaceAll(string(b), "\r\n", "\n")
 	}()
 	code = runArgs(args, terminal, terminal)
@@ -65,8 +65,8 @@ func TestOnATerminal(t *testing.T) {
 	assert.Contains(t, seen, "ENTITY")
 }
 
-// Stored text may contain escape sequences, which must not reach the terminal. Files and pipes get
-// the text unchanged.
+// Stored text may contain escape sequences, which must not reach a terminal. Files and pipes
+// receive the text unchanged.
 func TestTerminal_HostileNames(t *testing.T) {
 	const hostile = "\x1b]0;owned\a\u009b31m\x7f\r\u202eż\n"
 	dir := t.TempDir()

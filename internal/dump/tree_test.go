@@ -25,13 +25,13 @@ type (
 		A, B  ecs.Entity
 		Force int32
 	}
-	Band struct{ Members [2]ecs.Entity } // A field of several entities makes no tree.
+	Band struct{ Members [2]ecs.Entity } // Two entities in a field, so the field defines no tree.
 )
 
-// buildForest makes a store of two ticks, with a snapshot after the first. The state after the
-// first tick is:
+// buildForest creates a store of two ticks, with a snapshot after the first tick. The state after
+// the first tick is:
 //
-//	0v1 ┬ 1v1 ┬ 3v1 ─ 5v1    6v1 (nobody)    7v1 ⇄ 8v1 ─ 9v1    10v1 ⟲    11v1 ─ 12v1
+//	0v1 ┬ 1v1 ┬ 3v1 ─ 5v1    6v1 (no links)  7v1 ⇄ 8v1 ─ 9v1    10v1 ⟲    11v1 ─ 12v1
 //	    └ 2v1 └ 4v1
 //
 // The second tick destroys 11v1 and moves 4v1 below 2v1. 13v1 has no components and no parent.
@@ -75,7 +75,7 @@ func askFor(t testing.TB, args ...string) string {
 	return out.String()
 }
 
-// saveOf writes a save of n entities. Entity i refers to entity target(i), if i is above 0.
+// saveOf writes a save of n entities. Entity i refers to entity target(i), if i is greater than 0.
 func saveOf(t testing.TB, n int, target func(i int) int) (file string) {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -102,8 +102,9 @@ func nodesIn(t testing.TB, text string) []nodeDoc {
 	return doc.Nodes
 }
 
-// readDrawn parses a line of a tree. It returns the entity, its depth, whether it is the last
-// source of its target, and the levels at which a line passes it.
+// readDrawn parses a line of a drawn tree. It returns the entity, its depth, and whether it is the
+// last source of its target. passing contains the levels at which a vertical line passes the
+// entity.
 func readDrawn(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
 	t.Helper()
 	if strings.HasPrefix(line, "[") {
@@ -152,7 +153,7 @@ func TestTree_Drawing(t *testing.T) {
 	require.Greater(t, deepest, 2*mostLevels)
 }
 
-// goesOn reports whether nodes has a node of that depth before any node of less depth.
+// goesOn reports whether a node of this depth comes before any node of a lower depth.
 func goesOn(nodes []nodeDoc, depth int) bool {
 	for _, n := range nodes {
 		if n.Depth <= depth {
@@ -184,7 +185,8 @@ func TestTree_ChainAndCrowdDrawn(t *testing.T) {
 	require.Len(t, nodesIn(t, askFor(t, "tree", crowd, "--limit", "0", "--json")), n)
 }
 
-// A component with one such field can be named alone. If two names fit, the longer one is meant.
+// A component with one field of an entity can be named alone. If two names fit, the longer one
+// wins.
 func TestTree_Field(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
@@ -219,14 +221,14 @@ func TestShow_DeadReference(t *testing.T) {
 	require.Regexp(t, `(?m) B +1v1 \(not alive\)$`, text)
 }
 
-// If the damage may hide which entities are alive, no entity is printed as dead.
+// If damage may hide which entities are alive, no entity is printed as dead.
 func TestShow_DamagedSave(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	children := ecs.MustRegister[ChildOf](w)
 	for range 20_000 {
 		w.Create()
 	}
-	// In another order than the entities, so that they share no pages.
+	// Use another order than that of the entities, so that both share no pages.
 	for i := 19_999; i > 0; i-- {
 		children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(i-1), 1)})
 	}

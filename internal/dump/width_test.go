@@ -26,7 +26,7 @@ type sprawl struct {
 	Position struct{ X, Y, Z float64 }
 }
 
-// buildSprawl makes a closed store with long names, values and marks, many components, deep trees
+// buildSprawl creates a closed store with long names, values and marks, many components, deep trees
 // and many rewound branches.
 func buildSprawl(dir string) error {
 	ctx := context.Background()
@@ -97,8 +97,8 @@ func buildSprawl(dir string) error {
 
 const sprawlName = "AComponentWhoseNameIsAboutAsLongAsGeneratedNamesOfNestedTypesBecome"
 
-// sprawling has the calls of each command that print its different tables. D is the store, E an
-// older copy of it, S a save with other contents, and O an unused name.
+// sprawling has calls of each command that print its different tables. D is the store, and E is an
+// older copy of the store. S is a save with other contents, and O is an unused name.
 var sprawling = map[string][][]string{
 	"arrays":   {{"D", sprawlName}, {"D", "広い文字の名前"}, {"D", "ChildOf", "--limit", "0"}, {"D", sprawlName, "--entity", "7v1"}},
 	"bisect":   {{"D", "Number00OfMany > 0", "--entity", "3v1"}, {"D", "alive < 50", "--flips"}, {"D", "alive > 0", "--last"}, {"D", "Number00OfMany > 0", "--entity", "3v1", "--flips"}},
@@ -116,7 +116,7 @@ var sprawling = map[string][][]string{
 	"ls":      {{"D"}, {"D", "--with", sprawlName}, {"D", "--where", "Number00OfMany > 0", "--sort", "Number01OfMany"}},
 	"man":     {{"-o", "O"}},
 	"marks":   {{"D"}},
-	"mcp":     nil, // A protocol.
+	"mcp":     nil, // It prints a protocol.
 	"panel":   {{"D", "Number00OfMany", "@first..@latest"}, {"D", "Number00OfMany as x", "component(\"" + sprawlName + "\").Title", "entity"}},
 	"plot":    {{"D", "sum(Number00OfMany)"}, {"D", "alive", "max(Number01OfMany)", "sum(Number02OfMany)"}},
 	"query":   {{"D", "--select", "entity, " + sprawlName + ", Number00OfMany"}, {"D", "--group-by", "Number00OfMany % 3", "--total", "p95(Number01OfMany), distinct(Number02OfMany), sum(Number03OfMany), avg(Number04OfMany)"}, {"D", "--count"}},
@@ -130,16 +130,16 @@ var sprawling = map[string][][]string{
 	"verify":  {{"D"}, {"S"}},
 }
 
-// namesWhole lists commands that may print a name wider than a line outside tables. Such a name
-// stays on one line, so that it can be copied.
+// namesWhole lists commands that may print a long name outside tables. Such a name stays on one
+// line, even if it is wider than the terminal, so that users can copy it.
 var namesWhole = []string{
-	"compact", // Names of snapshots.
+	"compact", // Prints names of snapshots.
 	"recover",
-	"show", // Fields with dead entities: the key of a map is part of the name.
+	"show", // Prints fields with dead entities, whose names include map keys.
 }
 
-// eachCall calls f with the output of each call on these stores, and with the help of each command,
-// each topic and the program. A new command needs a row in sprawling.
+// eachCall calls f with the output of each call in sprawling. It also calls f with the help of each
+// command, of each topic and of the program. A new command needs a row in sprawling.
 func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, buildSprawl("D"))
@@ -173,8 +173,8 @@ func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	try("--version")
 }
 
-// Standard output and standard error are printed as on a terminal of 80 columns. The sentence of an
-// error may be longer, but no call of eachCall fails.
+// No line of standard output or standard error is wider than a terminal of 80 columns. Error
+// messages may be wider, but no call of eachCall fails.
 func TestOutput_Width(t *testing.T) {
 	const columns = 80
 	t.Setenv("COLUMNS", fmt.Sprint(columns))

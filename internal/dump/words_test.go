@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// otherWords maps each term to the synonyms that must not be used for it.
+// otherWords maps each term to synonyms that no text may use instead.
 var otherWords = map[string]*regexp.Regexp{
 	"record":    regexp.MustCompile(`(?i)\b(seqs?|sequence numbers?|log entr(y|ies)|journal entr(y|ies))\b`),
 	"tick":      regexp.MustCompile(`(?i)\b(frames?|time ?steps?|turns? number)\b`),
