@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Under testdata are a store and a save from the first version, as bytes, and a description of
+// The testdata directory has a store and a save that the first version wrote, and a description of
 // their contents. They are never rewritten, because every version must be able to read them. A
 // later format gets a store of its own.
 const (
@@ -47,7 +47,7 @@ func TestKept_FirstStore(t *testing.T) {
 	require.Equal(t, storetest.Position{X: 9, Y: 9}, w.Position.Values()[0])
 	require.Equal(t, storetest.Bag{Name: "sack", Items: []string{"rope", ""}, Counts: map[string]int32{"gold": 1, "tin": 0}}, w.Bag.Values()[0])
 	w.Fill(1)
-	require.NoError(t, s.Commit()) // The store can be continued.
+	require.NoError(t, s.Commit()) // The store accepts more ticks.
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)
 

@@ -104,7 +104,7 @@ func (c *child) await(t testing.TB, word string, n int) {
 	require.Eventually(t, func() bool { return len(c.said(word)) >= n }, 30*time.Second, time.Millisecond, word)
 }
 
-// said returns the rest of the lines that begin with word.
+// said returns the lines that begin with word, without that word.
 func (c *child) said(word string) (rest []string) {
 	for _, line := range c.out.lines() {
 		if after, ok := strings.CutPrefix(line, word+" "); ok {
@@ -146,7 +146,7 @@ func tickForever(dir, argument string) error {
 
 func say(word string, digest ecs.Digest) { fmt.Fprintf(os.Stdout, "%s %v\n", word, digest) }
 
-// A life is the state of a store in one process.
+// A life is the program that uses a store in one process.
 type life struct {
 	rng   *rand.Rand
 	dir   string
@@ -204,21 +204,21 @@ func (l *life) reopen() error {
 	return nil
 }
 
-// promises are the reports of the processes that had a store. They determine which states may be
+// promises holds what the processes reported about a store. It determines which states may be
 // recovered.
 type promises struct {
-	states  []string // Digests: the last recovered state, and those announced since.
+	states  []string // Digests of the last recovered state and of all later commits.
 	durable int      // Index of the oldest state that may be recovered.
 	begun   bool     // A process has reported that the store exists.
 }
 
-// noPromises returns the promises for a store that does not exist yet. No process has reported it,
-// and after its creation it has a world without content.
+// noPromises returns the promises for a store that does not exist yet. No process has reported the
+// store. After its creation, its world is empty.
 func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }
 
-// hear reads the output of a process. Only the first seen lines count as promises.
+// hear reads the output of a process. Reports of durable states count only in the first seen lines.
 func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {
@@ -237,16 +237,16 @@ func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	}
 }
 
-// check checks the rest of the store in dir.
+// check checks the store in dir after its process has ended.
 func (p *promises) check(t testing.TB, dir string) {
 	t.Helper()
 	digest, err := wholeDigest(dir)
 	if err != nil && !p.begun {
-		*p = noPromises() // Its creation was interrupted.
+		*p = noPromises() // The creation of the store was interrupted.
 		return
 	}
 	require.NoError(t, err)
-	i := len(p.states) - 1 // A closed state is announced twice.
+	i := len(p.states) - 1 // A closed state was printed twice.
 	for i >= 0 && p.states[i] != digest {
 		i--
 	}
@@ -255,7 +255,8 @@ func (p *promises) check(t testing.TB, dir string) {
 	*p = promises{states: []string{digest}, begun: true}
 }
 
-// wholeDigest checks a whole store and returns the digest of the state that recovery leads to.
+// wholeDigest verifies a store completely and returns the digest of the state that recovery leads
+// to.
 func wholeDigest(dir string) (string, error) {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// irregulars are ways to replace a file or directory by something irregular. The original is moved
-// to the path moved.
+// irregulars are ways to put a link or another irregular file in place of a file or directory. The
+// original goes to the path moved.
 var irregulars = map[string]func(at, moved string) error{
 	"relative link": func(at, moved string) error {
 		to, err := filepath.Rel(filepath.Dir(at), moved)
@@ -55,7 +55,7 @@ func openWithin(t *testing.T, dir string, w *storetest.World) (s *persist.Store,
 }
 
 // The test puts a link or irregular file in place of each file that Stet writes. verify and Open
-// report it, with advice. The target of a link stays as it is.
+// report the file, with advice. The target of a link is unchanged.
 func TestLink_EveryFileIsTold(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -89,7 +89,7 @@ func TestLink_EveryFileIsTold(t *testing.T) {
 				require.NoError(t, err)
 				require.False(t, info.Mode().IsRegular(), "%s was replaced", name)
 				if !strings.Contains(name, "/") && name != "LOCK" {
-					return // Files are written through a directory that is a link.
+					return // Stet writes files through a directory that is a link.
 				}
 				require.Equal(t, before, bytesAt(t, moved))
 			})
@@ -136,7 +136,7 @@ func TestLink_StoreDirectory(t *testing.T) {
 	storetest.CloseStore(t, store)
 }
 
-// If another file has the name of an older snapshot than the one Open reads, it is reported.
+// If the file of an older snapshot than the one Open reads was exchanged, Open reports the file.
 func TestOpen_OlderSnapshotExchanged(t *testing.T) {
 	t.Parallel()
 	whole, save := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")

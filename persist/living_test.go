@@ -61,7 +61,8 @@ func churn(dir, _ string) error {
 			}
 			fmt.Println("thinned .")
 			if _, err := os.Stat(dir + ".stop"); err == nil {
-				// If it stopped between these steps, the journal's note would list removed files.
+				// If the process stopped between these steps, the journal's note would list removed
+				// files.
 				fmt.Println("stopped .")
 				time.Sleep(time.Hour)
 			}
@@ -98,12 +99,12 @@ func thin(s *persist.Store, dir string) error {
 		}
 		r.Close()
 	}
-	// The store does not remove these files itself, so its note must list none.
+	// The store did not remove these files itself, so its note must list none.
 	if err := s.Journal().KeepNote([]byte{0}); err != nil {
 		return err
 	}
 	s.Unwatch(needed)
-	for _, n := range slices.Backward(numbers) { // Files that refer to others first.
+	for _, n := range slices.Backward(numbers) { // A file goes before the files it refers to.
 		if !needed[n] {
 			if err := files.Remove(catalog.SnapshotName(n)); err != nil {
 				return err
@@ -132,8 +133,8 @@ func stamps(t testing.TB, dir string) map[string]string {
 	return stamps
 }
 
-// readOnce reads a store like ecsdump and returns the digest of the newest state, or "" if the
-// state was removed meanwhile.
+// readOnce reads a store like ecsdump and returns the digest of the newest state. It returns "" if
+// the store removed that state during the read.
 func readOnce(t testing.TB, dir string, verify bool) string {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
@@ -205,19 +206,19 @@ func TestView_UnfinishedWriteIsNotTorn(t *testing.T) {
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "being written")
 
-	v = storetest.Verified(t, storetest.CopyDir(t, dir)) // No process writes to the copy.
+	v = storetest.Verified(t, storetest.CopyDir(t, dir)) // The copy has no writer.
 	require.False(t, v.InUse())
 	r, err = v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "torn tail")
-	// Bytes that the store under test did not write.
+	// Replace the segment by bytes that no store wrote.
 	require.NoError(t, os.WriteFile(segment, nil, 0o600))
 	_ = s.Journal().Close(storetest.Background, s.World().Raw().Seq())
 }
 
-// A state is still shown after its nearest snapshot was removed. A state that cannot be shown any
-// more is reported as not found, not as damaged.
+// A view can read a state after its nearest snapshot was removed. A state that no longer can be
+// read is reported as not found, not as damaged.
 func TestView_OtherPathsToState(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -238,7 +239,7 @@ func TestView_OtherPathsToState(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, digests[8], im.Digest())
 
-	// This view has no segment open yet.
+	// This view has opened no segment yet.
 	v, err = inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
@@ -271,8 +272,8 @@ func TestVerify_FilesRemoved(t *testing.T) {
 	require.Contains(t, r.Notes, "journal/00000001.seg was removed meanwhile")
 }
 
-// If all snapshots that led to a state are gone, a view reaches it from a newer snapshot. If that
-// is removed too, the state is not reported as damaged.
+// If all snapshots that led to a state are gone, a view reads the state from a newer snapshot. If
+// the newer snapshot is removed too, the state is not reported as damaged.
 func TestView_NewerSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -291,7 +292,7 @@ func TestView_NewerSnapshot(t *testing.T) {
 		_, err := s.Journal().Prune(w.Raw().Seq() + 1)
 		require.NoError(t, err)
 	}
-	// Replaces everything that led to the state by a full snapshot of it.
+	// replace replaces all files that led to the newest state by a full snapshot of it.
 	replace := func() {
 		old, err := filepath.Glob(filepath.Join(dir, "snapshots", "*"))
 		require.NoError(t, err)
@@ -308,7 +309,7 @@ func TestView_NewerSnapshot(t *testing.T) {
 		require.Empty(t, r.Problems)
 		return r
 	}
-	pruned := view() // The view's snapshot stays but leads nowhere.
+	pruned := view() // The snapshot of this view stays, but the segments after it go.
 	_, err := s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	prune()
@@ -332,8 +333,8 @@ func TestView_NewerSnapshot(t *testing.T) {
 	require.Contains(t, strings.Join(verify(late).Notes, "\n"), "the records that lead to the head were removed meanwhile")
 }
 
-// Opening a long journal trusts the ledger. A view shows the same as after reading the whole
-// journal, and damage to unread parts is found when they are read.
+// Opening a long journal trusts the ledger instead of reading all segments. A view shows the same
+// as after reading the whole journal. Damage in unread segments is found when they are read.
 func TestView_LedgerTrusted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 2000)
@@ -392,7 +393,7 @@ func TestView_LedgerTrusted(t *testing.T) {
 	report, err := inspect.Recover(storetest.Background, damaged, filepath.Join(t.TempDir(), "out"), inspect.RecoverOptions{})
 	require.ErrorContains(t, errors.Join(report.Problems...), name, "%v", err)
 
-	rewound := storetest.CopyDir(t, dir) // No saved state leads over record 10.
+	rewound := storetest.CopyDir(t, dir) // No saved state depends on record 10.
 	e, ok = whole.Log().Find(10)
 	require.True(t, ok)
 	require.NoError(t, flipAt(filepath.Join(rewound, "journal", whole.Log().Segments[e.Segment].Name), int(e.Offset)+60))
@@ -400,7 +401,7 @@ func TestView_LedgerTrusted(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, errors.Join(report.Problems...), whole.Log().Segments[e.Segment].Name)
 
-	w := storetest.New(0) // The newest state does not need it.
+	w := storetest.New(0) // The newest state does not need the damaged record.
 	s := storetest.Open(t, damaged, w, options)
 	im, err := whole.At(storetest.Background, whole.Head())
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestOpen_LockedNamesOwner(t *testing.T) {
 	require.True(t, v.InUse())
 	require.NoError(t, v.Close())
 
-	w.Fill(2) // The owner is not disturbed.
+	w.Fill(2) // The owner can continue.
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
 	v = storetest.Verified(t, dir)
@@ -94,12 +94,12 @@ func TestLockFile_LongContent(t *testing.T) {
 	require.Equal(t, "process 1 on ?[31mred", v.LockHolder())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), []byte(strings.Repeat("ł", 1<<20)), 0o600))
 	require.LessOrEqual(t, len(v.LockHolder()), 512)
-	// As in the moment when the lock is taken.
+	// The lock file is empty for a short time while a process takes the lock.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), nil, 0o600))
 	_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 	require.ErrorContains(t, err, "in use by another process")
 	require.True(t, storetest.Verified(t, dir).InUse())
-	// Another process signed the lock.
+	// Now another process has signed the lock file.
 	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrLost)
 }
 
@@ -250,7 +250,7 @@ func TestClose_Twice(t *testing.T) {
 	w.Fill(30)
 	require.NoError(t, s.Commit())
 	gate := make(chan error)
-	s.Leave(gate) // As a Close leaves it whose context ended.
+	s.Leave(gate) // This is the state after a Close whose context ended.
 	ended, cancel := context.WithCancel(storetest.Background)
 	cancel()
 	require.ErrorIs(t, s.Close(ended), context.Canceled)

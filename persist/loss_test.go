@@ -36,14 +36,15 @@ func lossStore(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// Open and Load refuse a conversion that would lose values, with the same text, and leave store,
-// save and world as they are. A player shows the state, and reports the values it leaves out.
+// Open and Load refuse a conversion that would lose values. Both errors have the same text, and
+// store, save and world stay unchanged. A player shows the state, and reports the values it leaves
+// out.
 func TestConversion_LossRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		refused, agreed program
 		want            string
-		said            string // Text of the reader that shows the state.
+		said            string // Text of the player that shows the state.
 		units           int    // Number of units in the program's world.
 	}{
 		"a field": {
@@ -80,7 +81,7 @@ func TestConversion_LossRefused(t *testing.T) {
 			require.Equal(t, c.said, told(w.Raw().Converted()))
 			require.Len(t, w.Raw().Storages()[0].Entities(), c.units)
 
-			// The second time there is nothing left to convert.
+			// The second opening finds nothing to convert.
 			for _, register := range []program{c.agreed, c.agreed} {
 				w = register.world()
 				require.NoError(t, persist.Load(storetest.Background, file, w))
@@ -129,8 +130,8 @@ type (
 func (s lossSuit) String() string   { return []string{"Clubs", "Hearts"}[s] }
 func (s lossSorted) String() string { return []string{"Hearts", "Clubs"}[s] }
 
-// Constants in another order are reported once, both for an opened store and for a loaded save. The
-// stored values are their numbers.
+// Constants in another order are reported once, for an opened store and for a loaded save. The
+// store has the numbers of the constants.
 func TestReport_ConstantsReordered(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -86,7 +86,7 @@ func TestSnapshotsLost_Replaced(t *testing.T) {
 					require.Empty(t, s.Metrics().LastSnapshot.Lost)
 					storetest.CloseStore(t, s)
 				}
-				if name != "cut" { // A truncated file is reported as long as it exists.
+				if name != "cut" { // A truncated file is reported while it exists.
 					require.NoError(t, simVerify(mem, w))
 				}
 				recovers(t, mem, w)
@@ -95,7 +95,7 @@ func TestSnapshotsLost_Replaced(t *testing.T) {
 	}
 }
 
-// A program that only commits gets the new snapshot with a commit, after a second at the latest.
+// A store that only commits replaces its lost snapshots in a commit, after a second at the latest.
 func TestSnapshotsLost_CommitsOnly(t *testing.T) {
 	for name, lose := range lossCases {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A store and a save in memory.
+// OpenFS and SaveFS also work with a file system in memory.
 func ExampleOpenFS() {
 	type Position struct{ X, Y int }
 	ctx, files := context.Background(), disk.Memory()
@@ -49,7 +49,7 @@ func ExampleOpenFS() {
 		log.Fatal(err)
 	}
 	fmt.Println(again.Digest() == w.Digest())
-	if err := files.Remove("game.save"); err != nil { // A store may contain no other files.
+	if err := files.Remove("game.save"); err != nil { // A store may contain only its own files.
 		log.Fatal(err)
 	}
 

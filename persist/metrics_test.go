@@ -63,7 +63,7 @@ func TestMetrics_Values(t *testing.T) {
 	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
 	require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
 
-	again := storetest.New(0) // Files of earlier openings count.
+	again := storetest.New(0) // Metrics include files of earlier openings.
 	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever()})
 	m = s.Metrics()
 	require.Equal(t, uint64(3), m.DurableTick)
@@ -92,7 +92,7 @@ func TestMetrics_RemovedFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 2000)
 	var removed []string
-	for range 2 { // Files of earlier openings are removed as well.
+	for range 2 { // Retention also removes files of earlier openings.
 		w := storetest.New(0)
 		s := storetest.Open(t, dir, w, options)
 		for range 4 {

@@ -36,10 +36,10 @@ type fare struct {
 	tried             bool // A Resume has failed since.
 	// File sizes are unknown: a file could not be read, or a failed snapshot left one.
 	blind  bool
-	before persist.Metrics // The metrics after the step before, in this opening.
+	before persist.Metrics // The metrics after the previous step of this opening.
 }
 
-// After each step, Metrics equal the counts of a model that does not know the implementation.
+// After each step, Metrics equal the counts of a model that is independent of the implementation.
 func TestMetrics_SameAsModel(t *testing.T) {
 	for seed := range deep.Or[uint64](30, 500) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -114,7 +114,7 @@ func (f *fare) commit() {
 	f.lag++
 	if abandoned {
 		f.finish(true)
-		// The whole copy was made, and may be written by now.
+		// The commit completed the copy, which may be written by now.
 	} else if f.copying && !f.s.Copying() {
 		f.settle()
 		f.sync()
@@ -153,7 +153,7 @@ func (f *fare) resume(fails int) {
 	if f.tried = true; err != nil {
 		return
 	}
-	f.err, f.last = false, f.w.Tick() // The whole world is a durable tick, and a snapshot.
+	f.err, f.last = false, f.w.Tick() // The whole world is now a durable tick and a snapshot.
 	r := f.s.Settle()
 	if f.synced(); r.Err != nil {
 		f.failed++

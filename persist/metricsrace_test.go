@@ -22,8 +22,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// watch starts three goroutines that read the metrics of s, each more than once, until the returned
-// function is called.
+// watch starts three goroutines that read the metrics of s repeatedly, until the returned function
+// is called.
 func watch(t *testing.T, s *persist.Store, look func(before, m *persist.Metrics)) (stop func()) {
 	var wg sync.WaitGroup
 	var ended atomic.Bool
@@ -44,7 +44,7 @@ func watch(t *testing.T, s *persist.Store, look func(before, m *persist.Metrics)
 	}
 }
 
-// During any work of a store, other goroutines read metrics that are consistent and never decrease.
+// Metrics that other goroutines read are consistent and never decrease, whatever the store does.
 // The store's own goroutine sees the effects of its calls.
 func TestMetrics_ConcurrentReaders(t *testing.T) {
 	for seed := range deep.Or[uint64](3, 40) {
@@ -136,8 +136,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 	}
 }
 
-// In a store whose world never goes back, durable and pending ticks add up to all ticks at each
-// moment.
+// If the world never goes back, durable and pending ticks always add up to all ticks.
 func TestMetrics_EachTickOnce(t *testing.T) {
 	w := storetest.New(0)
 	var s *persist.Store
@@ -177,7 +176,7 @@ func TestMetrics_NoAllocations(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Metrics().QueuedBytes > 0 { // The buffer is free after that.
+		for s.Metrics().QueuedBytes > 0 { // The writer has then returned the buffer.
 			runtime.Gosched()
 		}
 		seen = s.Metrics().Tick

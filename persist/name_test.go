@@ -19,7 +19,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// oddNames are component names from before names were checked, or written by another program.
+// oddNames are component names that a program without name checks, or another program, may have
+// written.
 var oddNames = []string{"\x1b[31m", "two\nlines", "nul\x00", "\xff", " ", "\u202e", strings.Repeat("x", 4000)}
 
 // writeOdd writes a save and a store. Each has one component per name of oddNames, and one entity.
@@ -65,7 +66,7 @@ func TestNames_InvalidNamesAreRead(t *testing.T) {
 	}
 }
 
-// requireSeen requires that a terminal shows text as it is.
+// requireSeen requires that a terminal shows text unchanged.
 func requireSeen(t *testing.T, text string) {
 	t.Helper()
 	require.False(t, strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) || r == '\ufffd' }), "%q", text)

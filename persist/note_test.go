@@ -33,7 +33,7 @@ func TestNotes_Recovered(t *testing.T) {
 	s := storetest.Open(t, dir, w, persist.Options{})
 	data := []byte{1, 2, 3}
 	require.NoError(t, s.Input("fire", data))
-	data[0] = 9 // Input has copied data.
+	data[0] = 9 // Input has copied data, so this has no effect.
 	require.NoError(t, s.Mark("boss"))
 	require.NoError(t, s.Input("fire", nil))
 	require.NoError(t, s.Mark("level 2"))
@@ -43,7 +43,7 @@ func TestNotes_Recovered(t *testing.T) {
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Input("left", []byte("x")))
 	w.Fill(1)
-	w.Commit() // A Commit of the world has the same effect.
+	w.Commit() // World.Commit also ends the tick.
 	require.NoError(t, s.Mark("dropped: nothing is committed behind it"))
 	storetest.CloseStore(t, s)
 	require.Equal(t, []simNotes{
@@ -195,7 +195,7 @@ func TestNotes_FailedStore(t *testing.T) {
 	require.Error(t, s.Close(storetest.Background))
 }
 
-// marked commits a tick with that mark.
+// marked commits a tick with the given mark.
 func marked(t testing.TB, w *storetest.World, s *persist.Store, name string) {
 	t.Helper()
 	require.NoError(t, s.Mark(name))
@@ -234,7 +234,7 @@ func markedStore(t testing.TB) string {
 func TestPoints_MarksAndTips(t *testing.T) {
 	v := storetest.Verified(t, markedStore(t))
 	for point, want := range map[string]uint64{
-		// The newest on the path to the head, otherwise the newest elsewhere.
+		// A mark means its newest tick on the path to the head, or else its newest tick.
 		"mark:a": 1, "mark:b": 9, "mark:c": 4, "mark:x": 8,
 		"mark:a~1": 6, "mark:a~0": 1, "mark:a~1~1": 2, "mark:b~1": 7, "mark:b~2": 6, "mark:c~2": 2, "mark:x~3": 2,
 		"mark:a~1~2": 1,

@@ -20,7 +20,7 @@ import (
 // maxFiles bounds the number of files of a store with little activity.
 const maxFiles = 64
 
-// Openings leave a bounded number of files, whatever the program does in each.
+// The number of files stays bounded over many openings, whatever the program does in each.
 func TestOpenings_FilesBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		options  persist.Options
@@ -65,7 +65,7 @@ func TestOpenings_FilesBounded(t *testing.T) {
 	}
 }
 
-// All segments stay if the program keeps everything or asks for a past that needs them.
+// All segments stay if the program keeps everything or requests old data that needs them.
 func TestOpenings_AskedForStays(t *testing.T) {
 	for name, retain := range map[string]persist.Retention{"all": {KeepAll: true}, "ticks": {Ticks: 1000}, "age": {Age: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
@@ -115,9 +115,9 @@ func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention
 	return calls, wrote
 }
 
-// An opening with its close makes at most 1.5 times the calls of the second one, however often the
-// store was opened. An opening that writes a snapshot or removes segments makes more, so these
-// count only on average.
+// However often a store was opened, an opening with its close makes at most 1.5 times the calls of
+// the second opening. An opening that writes a snapshot or removes segments makes more calls. Its
+// calls count only in the average.
 func TestOpenings_CallsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		ticks  int
@@ -143,8 +143,8 @@ func TestOpenings_CallsBounded(t *testing.T) {
 	}
 }
 
-// If everything is kept and each opening has a tick, snapshots keep the journal behind the last one
-// short. Only the number of snapshots grows: an opening reads the manifest of each.
+// If everything is kept and each opening has a tick, snapshots keep the journal after the last one
+// short. The calls grow only with the number of snapshots: an opening reads the manifest of each.
 func TestOpenings_CallsIfAllIsKept(t *testing.T) {
 	t.Parallel()
 	const openings = 301
@@ -171,7 +171,7 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 			b.Fatal(err)
 		}
 	}
-	if s.Snapshotting() { // The snapshot's time belongs to the ticks before.
+	if s.Snapshotting() { // The time of this snapshot belongs to earlier ticks.
 		s.Settle()
 	}
 	return took + timed(func() {
@@ -181,7 +181,7 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 	})
 }
 
-// BenchmarkBudgetOpenMany opens and closes a store that was opened 10,000 times (100,000 with
+// BenchmarkBudgetOpenMany opens and closes a store with a history of 10,000 openings (100,000 with
 // STET_DEEP=1), with or without a tick in each opening. The limit is the second opening of a new
 // store.
 func BenchmarkBudgetOpenMany(b *testing.B) {

@@ -25,7 +25,7 @@ func commits(t testing.TB, s *persist.Store, w *storetest.World, n int) {
 }
 
 // After the lock file was removed, another process can open the store. The former owner then cannot
-// confirm anything, and does not harm the new owner's files.
+// confirm any tick, and does not harm the new owner's files.
 func TestStore_LostToOtherProcess(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *persist.Store, w *storetest.World) error{
 		"sync": func(t *testing.T, a *persist.Store, w *storetest.World) error {
@@ -36,7 +36,7 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 			return a.Sync(storetest.Background)
 		},
 		"roll": func(t *testing.T, a *persist.Store, w *storetest.World) error {
-			for range 200 { // Enough to begin another segment.
+			for range 200 { // These ticks begin another segment.
 				w.Fill(20)
 				if err := a.Commit(); err != nil {
 					return err
@@ -65,9 +65,9 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 			commits(t, a, w, 20)
 			require.NoError(t, a.Sync(storetest.Background))
 			durable := w.Tick()
-			commits(t, a, w, 3) // Not durable yet.
+			commits(t, a, w, 3) // These ticks are not durable yet.
 			for a.Metrics().QueuedBytes > 0 {
-				runtime.Gosched() // An opening is refused while the owner writes.
+				runtime.Gosched() // The opening fails while the owner writes.
 			}
 
 			require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))
@@ -81,7 +81,8 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 
 			err = lose(t, a, w)
 			require.ErrorIs(t, err, persist.ErrLost)
-			require.ErrorContains(t, err, "process ") // The owner's process and the time.
+			// The error names the owner's process and the time.
+			require.ErrorContains(t, err, "process ")
 			if name != "close" {
 				require.ErrorIs(t, a.Commit(), persist.ErrLost) // The error is permanent.
 				require.ErrorIs(t, a.Sync(storetest.Background), persist.ErrLost)
@@ -108,7 +109,7 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 	}
 }
 
-// A store whose files are missing or replaced confirms nothing.
+// A store whose files are missing or replaced confirms no tick.
 func TestStore_FilesMissing(t *testing.T) {
 	segment := filepath.Join(catalog.JournalDir, "00000001.seg")
 	for name, remove := range map[string]func(t *testing.T, dir string){
@@ -193,8 +194,8 @@ func TestStore_DirectoryMoved(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A snapshot does not refer to a file that was removed or truncated meanwhile. It fails, and the
-// next snapshot is a full one.
+// A snapshot shares no page with a file that was removed or truncated during the copy. That
+// snapshot fails, and the next one is a full one.
 func TestSnapshot_SharedFileMissing(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -212,8 +213,8 @@ func TestSnapshot_SharedFileMissing(t *testing.T) {
 	}
 }
 
-// refersToWhatIsGone damages a file that a snapshot shares pages with while that snapshot is
-// written. It reports whether it was early enough.
+// refersToWhatIsGone damages a file that a snapshot shares pages with while the snapshot is
+// written. It reports whether the snapshot failed, which depends on the time of the damage.
 func refersToWhatIsGone(t *testing.T, spoil func(path string) error) bool {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -75,7 +75,7 @@ func TestSnapshot_LargeRows(t *testing.T) {
 	require.NoError(t, s.Commit())
 	require.Zero(t, storetest.SnapshotOf(t, s).Shared)
 
-	// The next snapshots share the smaller pages, also after another opening.
+	// Later snapshots share the smaller pages, also after the store is opened again.
 	for range 2 {
 		w.blobs.Mut(w.entities[4199]).Data = make([]byte, 400)
 		require.NoError(t, s.Commit())
@@ -121,7 +121,7 @@ func TestSnapshot_LargeRowsAtPace(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 	require.NoError(t, results[len(results)-1].Err)
 	for i, r := range results {
-		if r.Err != nil { // Reported once, and then repaired.
+		if r.Err != nil { // The failure is reported once, and the next snapshot repairs it.
 			require.ErrorContains(t, r.Err, "component blob: pages became too large")
 			require.NoError(t, results[i+1].Err)
 		}

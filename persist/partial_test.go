@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// requirePieces requires that all contents of got were in want. It returns how many rows of
-// components and resources, and how many entities, are missing.
+// requirePieces requires that all contents of got are also in want. It returns how many rows of
+// components and resources, and how many entities, got lacks.
 func requirePieces(t testing.TB, want, got *inspect.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}
@@ -69,7 +69,7 @@ func manyPages(t testing.TB) *storetest.World {
 	w := storetest.New(0)
 	rng := rand.New(rand.NewPCG(1, 2))
 	w.Fill(3 * format.PageRows)
-	// Creates gaps, dead entities, and another order.
+	// This creates gaps, dead entities, and another order.
 	for _, i := range rng.Perm(w.Len())[:format.PageRows] {
 		w.Destroy(w.Entities()[i%w.Len()])
 	}
@@ -176,7 +176,7 @@ func TestRecoverPieces_TicksBehindSnapshot(t *testing.T) {
 		require.NotEqual(t, v.Log().World, saved.Log().World)
 		again := storetest.New(0)
 		store := storetest.Open(t, out, again, persist.Options{})
-		again.Fill(1) // IDs that may have been in use are not reused.
+		again.Fill(1) // New entities get no IDs that may have been in use.
 		for _, e := range again.Entities() {
 			require.True(t, got.IsAlive(e) || e.Index() >= uint32(len(want.Registry)) || e.Generation() > 1)
 		}

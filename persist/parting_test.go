@@ -33,13 +33,13 @@ func naiveParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View
 	return equal, nil
 }
 
-// naiveWay returns the ancestors of a record by their ticks.
+// naiveWay returns the ancestors of a record, by their ticks.
 func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*inspect.Image {
 	way := map[uint64]*inspect.Image{}
 	for {
 		im, err := v.At(storetest.Background, seq)
 		if err != nil {
-			return way // The rest is pruned.
+			return way // Older ancestors are pruned.
 		}
 		way[im.Tick] = im
 		e, ok := v.Log().Find(seq)
@@ -93,14 +93,15 @@ func TestParting_TwoStores(t *testing.T) {
 		w := storetest.New(0)
 		return recorded(t, 12, w, o, func(tick int) {
 			w.Fill(3)
-			// NoRewind values do not count.
+			// Differences in NoRewind values do not count.
 			w.Heat.Set(w.Entities()[0], storetest.Heat{Degrees: int32(wrong)})
-			// Writes the same value: another tick with the same state.
+			// This tick writes an equal value, so it differs but its state is the same.
 			if wrong > 0 && tick == 2 {
 				w.Seed.Set(w.Seed.Get())
 			}
 			if tick == wrong || wrong > 0 && tick == wrong+1 {
-				w.Position.Mut(w.Entities()[1]).X++ // The tick after the next repairs it.
+				// Two ticks later, the value is correct again.
+				w.Position.Mut(w.Entities()[1]).X++
 			}
 			if wrong > 0 && tick == wrong+2 {
 				w.Position.Mut(w.Entities()[1]).X -= 2

@@ -32,7 +32,7 @@ func TestPeek_SameAsWholeState(t *testing.T) {
 	}
 }
 
-// Whatever block of a save is damaged, Peek is correct or returns an error. It does not read most
+// If a block of a save is damaged, Peek is correct or returns an error. Peek does not read most
 // blocks.
 func TestPeek_OtherBlocksDamaged(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ func (f refusingFS) Open(name string) (disk.File, error) {
 	return f.FS.Open(name)
 }
 
-// A file that the system refuses to open is reported as such. It is not damage, and Open does not
-// use an older one instead.
+// If the system refuses to open a file, Open reports that. The file is not damaged, and Open does
+// not use an older file instead.
 func TestOpen_SnapshotRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
