@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// chain returns one snapshot for each string: the numbers of the files it refers to, then "!" if it
-// is on an abandoned branch, then its name.
+// chain returns one snapshot for each text. A text has the numbers of the files that the snapshot
+// refers to, then "!" if it is on an abandoned branch, then its name.
 func chain(texts ...string) (list []storedSnapshot) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, text := range texts {
@@ -34,7 +34,7 @@ func chain(texts ...string) (list []storedSnapshot) {
 }
 
 func TestPlan_Removed(t *testing.T) {
-	const young = 1000 // All snapshots are older than the history.
+	const young = 1000 // The history is newer than all snapshots.
 	for _, c := range []struct {
 		about   string
 		r       Retention
@@ -64,7 +64,8 @@ func TestPlan_Removed(t *testing.T) {
 	}
 }
 
-// Ten segments of ten records and ten bytes, with a snapshot of ten bytes before each.
+// The past of this test has ten segments of ten records and ten bytes. Before each is a snapshot of
+// ten bytes.
 func TestPlan_AskedAndBound(t *testing.T) {
 	const young = 1000
 	plain := chain("", "", "", "", "", "", "", "", "", "")
@@ -120,10 +121,11 @@ func TestPlan_AskedAndBound(t *testing.T) {
 	}
 }
 
-// The world went back to record 15, and a snapshot was taken before a tick continued it.
+// The world went back to record 15, and a snapshot was taken before a tick continued record 15.
 func TestPlan_CrashStateStays(t *testing.T) {
 	p := past{list: chain("", "", "", "", ""), newest: 15, oldest: 1000}
-	for i, seq := range []uint64{0, 5, 10, 30, 15} { // No tick continues the fourth one.
+	// The fourth snapshot is on the abandoned path.
+	for i, seq := range []uint64{0, 5, 10, 30, 15} {
 		p.list[i].ID.Seq = seq
 	}
 	got := Retention{Last: 1}.plan(p, 0)

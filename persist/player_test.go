@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// simulated makes a tick of w from its inputs.
+// simulated simulates a tick of w from the tick's inputs.
 func simulated(w *storetest.World, inputs []inspect.Input) error {
 	for _, in := range inputs {
 		rng := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(in.Data), 3))
@@ -29,14 +29,14 @@ func simulated(w *storetest.World, inputs []inspect.Input) error {
 	return nil
 }
 
-// A recording is a store of reproducible ticks, with their states.
+// A recording is a store of reproducible ticks, with the digest of each state.
 type recording struct {
 	dir     string
 	digests map[uint64]ecs.Digest // By record.
 }
 
-// newRecording records n ticks with up to two inputs each and some snapshots. Some snapshots are
-// taken after going back, so the later ticks are on another branch.
+// newRecording records n ticks with up to two inputs each, and some snapshots. Before some
+// snapshots the world goes back, so later ticks are on another branch.
 func newRecording(t testing.TB, seed uint64, n int) recording {
 	t.Helper()
 	r := recording{filepath.Join(t.TempDir(), "store"), map[uint64]ecs.Digest{}}
@@ -85,8 +85,8 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	require.Equal(t, r.digests[p.Recorded().ID.Seq], storetest.Persistent(p.world), "tick %d", tick)
 }
 
-// The recorded ticks and the same simulation, run again, lead through the recorded states, with
-// application types and without, from any start.
+// Stored ticks and repeated simulation both lead through the recorded states. This holds with and
+// without the application's types, and from any start.
 func TestPlayer_RecordedTicks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -131,7 +131,7 @@ func TestPlayer_FindsDivergence(t *testing.T) {
 	t.Parallel()
 	r := newRecording(t, 3, 30)
 	for storage, change := range map[string]func(*storetest.World){
-		"armor": func(w *storetest.World) { // The first of two names.
+		"armor": func(w *storetest.World) { // Both armor and rank differ; armor is reported.
 			for _, e := range w.Entities() {
 				w.Armor.Set(e, storetest.Armor{Points: -7})
 				w.Rank.Set(e, storetest.Rank{Place: 77})
@@ -211,8 +211,8 @@ func TestPlayer_Branch(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A resource that the recording first has at a later tick keeps the value that the program gave it,
-// also after going back.
+// If the recording lacks a resource before a certain tick, the resource keeps the program's value
+// until then. Going back restores that value.
 func TestPlayer_UnrecordedResource(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
@@ -301,7 +301,7 @@ func TestPlayer_OtherTypes(t *testing.T) {
 		ecs.MustRegister(w, ecs.Component[after]{Name: "health"})
 		return w
 	}
-	w = newer() // Recorded ticks are converted.
+	w = newer() // Recorded ticks are converted to these types.
 	p := openPlayer(t, dir, w, inspect.PlayerOptions{})
 	require.NoError(t, p.Seek(storetest.Background, 2))
 	require.Equal(t, []after{{7, 0}, {7, 0}}, health.In(w).Values())
@@ -312,7 +312,7 @@ func TestPlayer_OtherTypes(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrSchema)
 	w = ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(w, ecs.Component[string]{Name: "health"})
-	// At the beginning there is no resource.
+	// The recording begins without the resource, so its types fit at first.
 	p = openPlayer(t, dir, w, inspect.PlayerOptions{})
 	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrSchema)
 	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrSchema)
@@ -336,14 +336,14 @@ func TestPlayer_Damage(t *testing.T) {
 	require.ErrorIs(t, p.Seek(storetest.Background, 4), persist.ErrCorrupt)
 	require.NoError(t, p.Restart(storetest.Background))
 
-	// Now the recording lacks it.
+	// A player that is opened now finds no tick that needs the damaged record.
 	again := openPlayer(t, dir, storetest.New(0).World, inspect.PlayerOptions{})
 	require.Equal(t, [2]uint64{7, 10}, [2]uint64{again.First(), again.End()})
 }
 
-// A player at the end continues as the store grows. It goes back where the program went back, and
-// to the oldest state if pruning removed ticks that it had not played. Typed and untyped worlds are
-// at the recorded states after ticks are applied.
+// A player at the end continues when the store grows. If the store went back, the player goes back
+// too. If pruning removed ticks that were not played yet, it goes to the oldest state. Typed and
+// untyped worlds are at the recorded states after ticks are applied.
 func TestPlayer_GrowingStore(t *testing.T) {
 	t.Parallel()
 	removed, back := 0, 0

@@ -76,7 +76,8 @@ func TestOps_AsCalled(t *testing.T) {
 	w.Position.Set(b, storetest.Position{X: 1, Y: 1})
 	w.Frozen.Set(a, storetest.Frozen{})
 	w.Frozen.Clear()
-	_ = w.Try(func() error { w.Destroy(a); return persist.ErrClosed }) // Undone.
+	// Try undoes the destruction.
+	_ = w.Try(func() error { w.Destroy(a); return persist.ErrClosed })
 	w.Position.Remove(b)
 	w.Destroy(b)
 	w.Clear()
@@ -132,7 +133,7 @@ func TestIDs_KeptForHistory(t *testing.T) {
 	}
 }
 
-// A segment of the journal ends at 64 MiB. The next one begins with the present schema.
+// A segment of the journal ends at 64 MiB. The next segment begins with the present schema.
 func TestJournal_NewSegment(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -145,7 +146,7 @@ func TestJournal_NewSegment(t *testing.T) {
 	var blob [1 << 20]byte
 	for i := range 70 {
 		for k := range blob {
-			blob[k]++ // A tick with few changes would write little of it.
+			blob[k]++ // Otherwise the tick would write only its few changes.
 		}
 		if i == 3 {
 			late := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})

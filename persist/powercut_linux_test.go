@@ -23,7 +23,7 @@ var (
 	powerCutSeed = flag.Uint64("powercutseed", 0, "the seed of TestPowerCuts; 0: a new one")
 )
 
-// insideVariable tells the test binary that it has its own mounts.
+// insideVariable tells the test process that it has its own mounts.
 const insideVariable = "PERSIST_TEST_INSIDE"
 
 const (
@@ -31,9 +31,9 @@ const (
 	cutsPerStore = 20
 )
 
-// TestPowerCuts runs processes on an ext4 of their own and cuts the power of its disk, as
-// docs/POWERCUT.md describes. All of it runs in a process with its own mounts. The mounts and their
-// devices disappear with that process, however it ends.
+// TestPowerCuts runs processes on an ext4 file system of the test and cuts the power of its disk,
+// as docs/POWERCUT.md describes. The whole test runs in a process with its own mounts. The mounts
+// and their devices disappear with that process, however it ends.
 func TestPowerCuts(t *testing.T) {
 	if *powerCuts == 0 {
 		t.Skip("say -powercuts N, or make powercut")
@@ -45,7 +45,7 @@ func TestPowerCuts(t *testing.T) {
 	}
 	seed := *powerCutSeed
 	t.Run("disk", func(t *testing.T) {
-		runtime.LockOSThread() // Its processes end with the thread that started them.
+		runtime.LockOSThread() // Child processes end with the thread that started them.
 		(&powerCut{t: t, rng: rand.New(rand.NewPCG(seed, 1))}).disks()
 	})
 	t.Run("shutdown", func(t *testing.T) {
@@ -71,7 +71,7 @@ func needs(t *testing.T) {
 
 // runInside runs this test in a process with its own mounts.
 func runInside(t *testing.T) {
-	runtime.LockOSThread() // The process below ends with the thread that started it.
+	runtime.LockOSThread() // The child process ends with the thread that started it.
 	defer runtime.UnlockOSThread()
 	seed := cmp.Or(*powerCutSeed, rand.Uint64())
 	t.Logf("-powercutseed %d", seed)
@@ -83,8 +83,8 @@ func runInside(t *testing.T) {
 	require.NoError(t, inside.Run())
 }
 
-// A powerCut cuts the power of a disk again and again. The next process gets the disk as the last
-// cut left it.
+// A powerCut cuts the power of a disk repeatedly. The next process continues with the disk as the
+// last cut left it.
 type powerCut struct {
 	t     testing.TB
 	rng   *rand.Rand
@@ -154,7 +154,7 @@ func (p *powerCut) end(c *child, seen int) {
 	require.NoError(p.t, unix.Unmount(p.dir, 0))
 }
 
-// last checks the disk after the last cut, which no process uses any more.
+// last checks the disk after the last cut, because no further process does.
 func (p *powerCut) last(i int) {
 	if (i+1)%cutsPerStore == 0 || i+1 == *powerCuts {
 		p.mount(p.image)
@@ -192,8 +192,8 @@ func (p *powerCut) start(i int) *child {
 	return c
 }
 
-// wait lets c run for some ticks. Every third time it lets c run for some time from its start,
-// possibly only into creation or recovery.
+// wait lets c run for some ticks. Every third time it lets c run only for a short time, which may
+// end during creation or recovery.
 func (p *powerCut) wait(c *child) {
 	if p.rng.IntN(3) > 0 {
 		c.await(p.t, "durable", 1+p.rng.IntN(20))
@@ -201,8 +201,8 @@ func (p *powerCut) wait(c *child) {
 	time.Sleep(time.Duration(p.rng.IntN(60_000)) * time.Microsecond)
 }
 
-// hear counts only the output from before the power cut as promises. A process may notice that its
-// disk is gone.
+// hear counts only the output from before the power cut as promises. After the cut a process may
+// print that its disk failed.
 func (p *powerCut) hear(c *child, seen int) {
 	lines := c.out.lines()
 	for i, line := range lines {

@@ -46,7 +46,7 @@ func (h *heard) end() {
 	require.Equal(h.t, h.last.Total, h.last.Done, h.last.Phase)
 }
 
-// only returns the reported phases that are among names.
+// only returns the reported phases that names contains.
 func (h *heard) only(names ...persist.Phase) (phases []persist.Phase) {
 	for _, p := range h.phases {
 		for _, name := range names {
@@ -122,7 +122,7 @@ func TestProgress_PartsOfPhase(t *testing.T) {
 	require.Nil(t, progress.Start(storetest.Background, persist.PhaseLoad, 3))
 }
 
-// An Open whose context ends leaves everything as it was, wherever it ends.
+// If the context of an Open ends, at any time, Open leaves everything unchanged.
 func TestOpen_ContextEnds(t *testing.T) {
 	dir, _ := longStore(t, 300)
 	before := storetest.ReadTree(t, dir)
@@ -142,7 +142,7 @@ func TestOpen_ContextEnds(t *testing.T) {
 		require.Equal(t, 1, told, phase)
 		require.Equal(t, digest, w.Digest(), phase)
 		require.Equal(t, before, storetest.ReadTree(t, dir), phase)
-		// The lock is released, too.
+		// The failed Open also released the lock.
 		s := storetest.Open(t, storetest.CopyDir(t, dir), storetest.New(0), persist.Options{})
 		storetest.CloseStore(t, s)
 	}

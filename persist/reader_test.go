@@ -31,10 +31,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// docs/reader.py reads stores and was written from docs/FORMAT.md, not from this code. If the two
-// disagree about a store, the document or one of the readers is wrong.
+// docs/reader.py reads stores. It was written from docs/FORMAT.md, not from this code. If the two
+// readers disagree about a store, the document or one of the readers is wrong.
 
-// readerDoc is the reader's output for a store.
+// readerDoc is the output of reader.py for a store.
 type readerDoc struct {
 	Problems   []string
 	Clean      bool
@@ -65,14 +65,14 @@ func python(t *testing.T, input string, args ...string) []byte {
 	return out
 }
 
-// eachByReader evaluates an expression of the reader for each line of hexadecimal bytes, b.
+// eachByReader evaluates an expression of reader.py for each line of hexadecimal bytes, b.
 func eachByReader(t *testing.T, expression, input string) string {
 	t.Helper()
 	program := "import sys; sys.path.insert(0, '../docs')\nfrom reader import *\nfor line in sys.stdin:\n b = bytes.fromhex(line); print(" + expression + ")"
 	return string(python(t, input, "-c", program))
 }
 
-// readByReader returns the reader's output for stores and saves.
+// readByReader returns the output of reader.py for stores and saves.
 func readByReader(t *testing.T, paths ...string) []readerDoc {
 	t.Helper()
 	lines := bytes.Split(bytes.TrimSpace(python(t, "", append([]string{"../docs/reader.py"}, paths...)...)), []byte("\n"))
@@ -124,10 +124,10 @@ func TestReader_ZeroValues(t *testing.T) {
 	require.Equal(t, want.String(), eachByReader(t, "zero(whole(b)).hex()", input.String()))
 }
 
-// formatText is the content of the examples at the end of docs/FORMAT.md.
+// formatText has the contents of the examples at the end of docs/FORMAT.md.
 type formatText struct {
 	sums    string            // One line each: number of bytes, and their checksums.
-	digests map[string]string // By name.
+	digests map[string]string // Digests by name.
 	files   map[string]string
 }
 
@@ -172,7 +172,7 @@ func readFormatText(t *testing.T) (text formatText) {
 	return text
 }
 
-// The example bytes have the content that the document describes.
+// Decoding the example bytes gives the contents that the document describes.
 func TestFormatExamples(t *testing.T) {
 	t.Parallel()
 	text := readFormatText(t)
@@ -244,7 +244,7 @@ func TestReader_RandomStores(t *testing.T) {
 	agree(t, paths...)
 }
 
-// Many rows: several pages of each sort, some of them in other files, and branches.
+// The store has branches and several pages of each sort, some of them in other files.
 func TestReader_ManyPages(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -263,7 +263,7 @@ func TestReader_ManyPages(t *testing.T) {
 	agree(t, dir)
 }
 
-// Files from a crash are read as Stet reads them: torn at the same place.
+// After a crash, both readers find the torn end at the same place.
 func TestReader_TornEnd(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -290,7 +290,7 @@ func TestReader_TornEnd(t *testing.T) {
 		}
 	}
 
-	// No caller was told that these ticks are durable. Valid bytes behind the first bad byte do not
+	// These ticks were never acknowledged as durable. Valid bytes after the first bad byte do not
 	// count.
 	dir = filepath.Join(t.TempDir(), "store")
 	w = storetest.New(0)
@@ -303,9 +303,9 @@ func TestReader_TornEnd(t *testing.T) {
 	running := storetest.ReadTree(t, dir)[ledger]
 	storetest.CloseStore(t, s)
 	tree := storetest.ReadTree(t, dir)
-	tree[ledger] = running // This ledger does not mark anything as complete.
+	tree[ledger] = running // This ledger marks no segment as complete.
 	segment := tree["journal/00000001.seg"]
-	segment = segment[:len(segment)-96] // Without the seals.
+	segment = segment[:len(segment)-96] // Remove the seals.
 	for at := len(segment) - 5; at > int(binary.LittleEndian.Uint64([]byte(segment[56:]))); at -= 177 {
 		with(tree, storetest.Flip(segment, at, 3))
 	}
@@ -322,8 +322,8 @@ func TestReader_TornEnd(t *testing.T) {
 	}
 }
 
-// A snapshot can have NoRewind values of an entity that is dead at the head, if the entity was
-// alive again when it was taken.
+// A snapshot can have NoRewind values of an entity that is dead at the head. That happens if the
+// entity was alive again when the snapshot was taken.
 func TestReader_DeadEntities(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -363,7 +363,7 @@ func TestReader_Damage(t *testing.T) {
 			}
 			at := rng.IntN(len(data))
 			if name == "journal/00000002.seg" {
-				// Its last sector cannot be distinguished from a torn write.
+				// Damage in the last sector looks like a torn write.
 				at = rng.IntN(len(data) - sectorOf)
 			}
 			tree[name] = storetest.Flip(data, at, rng.IntN(8))
@@ -383,7 +383,7 @@ func TestReader_Damage(t *testing.T) {
 
 const sectorOf = 512
 
-// agree compares the reader's output for stores and saves with that of inspect.
+// agree compares the output of reader.py for stores and saves with that of package inspect.
 func agree(t *testing.T, paths ...string) {
 	t.Helper()
 	for i, doc := range readByReader(t, paths...) {
@@ -488,8 +488,8 @@ type plainRow struct {
 	Who  ecs.Entity
 }
 
-// A variedWorld has these components in addition to those of the other tests. The storage of varied
-// rows is Indexed, so its gaps hold the zero value of every kind.
+// A variedWorld has varied and plainRow in addition to the components of other tests. The storage
+// of varied rows is Indexed, so its gaps hold the zero value of every kind.
 type variedWorld struct {
 	*storetest.World
 	varied *ecs.Storage[varied]
@@ -498,7 +498,7 @@ type variedWorld struct {
 
 func newVariedWorld(history int) variedWorld {
 	w := storetest.New(history)
-	clone := func(v varied) varied { return v } // Shared values are never written.
+	clone := func(v varied) varied { return v } // No test writes through shared values.
 	return variedWorld{w, ecs.MustRegister(w.World, ecs.Component[varied]{Kind: ecs.Indexed, Clone: clone}), ecs.MustRegister(w.World, ecs.Component[plainRow]{Version: 2})}
 }
 

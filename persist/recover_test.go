@@ -14,10 +14,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A recovery recovers damaged copies of a store, and knows the original store.
+// A recovery recovers damaged copies of a store, and compares them with the original store.
 type recovery struct {
 	*storetest.Damaged
-	digests map[uint64]ecs.Digest // By seq.
+	digests map[uint64]ecs.Digest // Digests by seq.
 	n       int
 }
 
@@ -32,8 +32,8 @@ func newRecovery(t testing.TB, s *storetest.Sample) *recovery {
 	return r
 }
 
-// run recovers the files in the directory, and checks that the result is a store in a reported
-// state of the original.
+// run recovers the files in the directory. It checks that the result is a store, and that its state
+// is the reported state of the original.
 func (r *recovery) run(options inspect.RecoverOptions) (string, inspect.RecoverReport, error) {
 	r.T.Helper()
 	r.n++
@@ -68,7 +68,7 @@ func TestRecover_EveryFlippedBit(t *testing.T) {
 		}
 		step := 1
 		if *storetest.Stride > 1 {
-			step = len(data)**storetest.Stride/240 + 1 // A small number.
+			step = len(data)**storetest.Stride/240 + 1 // A few bits of each file.
 		}
 		for at := rng.IntN(step); at < len(data); at += step {
 			r.With(name, storetest.Flip(data, at, rng.IntN(8)), func() {
@@ -76,7 +76,7 @@ func TestRecover_EveryFlippedBit(t *testing.T) {
 				switch {
 				case err != nil:
 					require.ErrorIs(t, err, persist.ErrCorrupt, "byte %d of %s", at, name)
-					// The other snapshots refer to it.
+					// The other snapshots refer to this file.
 					require.Equal(t, "snapshots/00000001.snap", name)
 					none++
 				case report.Complete():

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// sameView requires that v shows the same as a newly opened view.
+// sameView requires that v shows the same as another view that is opened now.
 func sameView(t *testing.T, dir string, v *inspect.View) {
 	t.Helper()
 	fresh, err := inspect.OpenReadOnly(storetest.Background, dir)
@@ -50,7 +50,7 @@ func TestRefresh_SameAsNewView(t *testing.T) {
 			require.NoError(t, s.Commit())
 			switch rng.IntN(12) {
 			case 0, 1:
-				// There may be no tick to go back to.
+				// Rewind fails if the history has no older tick.
 				_ = w.History().Rewind(1 + rng.IntN(2))
 			case 2:
 				storetest.CloseStore(t, s)

@@ -25,7 +25,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Storages that have one order and are as long as some pages, so their pages are duplicates.
+// Storages with the same order and several pages each, so that some pages are duplicates.
 type (
 	first  int32
 	second int16
@@ -57,7 +57,7 @@ func (w *orderedWorld) add(i int) {
 	w.c.Set(e, third{})
 }
 
-// step does a random action that makes the orders differ or match again.
+// step does a random action, after which the orders of the storages may differ or match.
 func (w *orderedWorld) step(rng *rand.Rand) {
 	e := w.Entities()[rng.IntN(w.Len())]
 	switch rng.IntN(9) {
@@ -88,8 +88,8 @@ func (w *orderedWorld) step(rng *rand.Rand) {
 }
 
 // requireNoTwice fails if a snapshot file holds a page of entities, or of a sparse array, twice. It
-// returns the number of pages that repeat another one of the file, that the file holds, and that
-// other files hold.
+// counts three kinds of pages: repeats of another page of the file, pages that the file holds, and
+// pages that other files hold.
 func requireNoTwice(t *testing.T, r *snap.Reader) (repeats, held, shared int) {
 	t.Helper()
 	dense := map[string]pagefile.Key{}
@@ -119,7 +119,7 @@ func requireNoTwice(t *testing.T, r *snap.Reader) (repeats, held, shared int) {
 	return repeats, held, shared
 }
 
-// requireMoved requires a named row for each row that was added, removed, moved or changed.
+// requireMoved requires that d lists each row that was added, removed, moved or changed.
 func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 	t.Helper()
 	for n, c := range newer.Components {
@@ -134,13 +134,13 @@ func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 			}
 			delete(was, e)
 		}
-		// Len prints them all.
+		// On failure, require.Len would print all rows.
 		require.Equal(t, changed+len(was), len(d.Components[n].Rows), c.Name)
 	}
 }
 
-// Whatever changes the orders between snapshots, the snapshots and saves have the state of the
-// world. They are read in memory and page by page.
+// However the orders change between snapshots, the snapshots and saves have the state of the world.
+// The test reads them in memory and page by page.
 func TestRepeats_Orders(t *testing.T) {
 	t.Parallel()
 	repeats := 0
@@ -163,7 +163,7 @@ func TestRepeats_Orders(t *testing.T) {
 			made, err := s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 			digests[made.Name], counts[made.Name] = w.Digest(), [2]int{made.Written, made.Shared}
-			if rng.IntN(4) == 0 { // The next snapshot compares its pages with the file.
+			if rng.IntN(4) == 0 { // The next snapshot then compares its pages with the file.
 				require.NoError(t, s.Close(storetest.Background))
 				before := w.Digest()
 				w = newOrdered(0)
@@ -183,7 +183,7 @@ func TestRepeats_Orders(t *testing.T) {
 			repeats += n
 			im, err := v.At(storetest.Background, info.ID.Seq)
 			require.NoError(t, err)
-			if last != nil { // Files are compared page by page.
+			if last != nil { // Compare the files page by page.
 				d, err := v.Diff(storetest.Background, last.ID.Seq, im.ID.Seq)
 				require.NoError(t, err)
 				requireMoved(t, d, last, im)
@@ -201,8 +201,8 @@ func TestRepeats_Orders(t *testing.T) {
 	require.Greater(t, repeats, 100)
 }
 
-// requireRead reads a snapshot file in all ways. It returns the number of pages that repeat others,
-// that it holds, and that refer to other files.
+// requireRead reads a snapshot file in all ways. It returns the number of repeating pages, of pages
+// that the file holds, and of references to other files.
 func requireRead(t *testing.T, files disk.FS, name string, digests map[string]ecs.Digest) (repeats, held, shared int) {
 	t.Helper()
 	r, err := snap.Open(files, name, catalog.SnapshotName)
@@ -231,7 +231,8 @@ func orderedSave(t testing.TB) (map[pagefile.Key][]byte, *format.Manifest) {
 	return pages, m
 }
 
-// repeat returns the value of a page that repeats a page of a column, with that checksum.
+// repeat returns the value of a page that repeats a page of a column. crc is the checksum of the
+// repeated page.
 func repeat(file, column, crc uint32) []byte {
 	e := format.NewEncoder()
 	format.AppendReference(e, format.PageRef{File: file, Column: column, CRC: crc})
@@ -288,7 +289,7 @@ func TestRepeats_Hostile(t *testing.T) {
 		"in a file that is not named": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(3, dense(1, 0).Column, sumOf(t, p[dense(1, 0)]))
 		}, "does not list"},
-		// The sparse array does not match this order.
+		// The sparse array does not match the order of the registry.
 		"of another order": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(0, registry.Column, sumOf(t, p[registry]))
 		}, "of another entity"},
@@ -356,9 +357,9 @@ func TestRepeats_RecoverDamaged(t *testing.T) {
 		column uint32
 		whole  bool
 	}{
-		// It is derived from the dense array.
+		// The sparse array can be derived from the dense array.
 		"a sparse array that others repeat": {format.Column(0, format.SparseArray), true},
-		// It is derived from the sparse array.
+		// The dense array can be derived from the sparse array.
 		"a dense array that others repeat": {format.Column(0, format.DenseArray), true},
 		"data":                             {format.Column(0, format.DataArray), false},
 	} {
@@ -403,7 +404,7 @@ func TestKept_FirstSaveWithRepeats(t *testing.T) {
 	agree(t, keptRepeats)
 }
 
-// describeOrdered describes the contents of the kept save, and where its pages are.
+// describeOrdered describes the contents of the kept save, and which pages repeat others.
 func describeOrdered(t *testing.T) string {
 	t.Helper()
 	w := newOrdered(0)

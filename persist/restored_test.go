@@ -19,7 +19,7 @@ import (
 // that the program did not make itself.
 type outside struct {
 	w    *storetest.World
-	rows map[uint64]storetest.Position // By entity.
+	rows map[uint64]storetest.Position // Positions by entity.
 	tick uint64
 	made int // How often the index was rebuilt.
 }
@@ -31,7 +31,7 @@ func newOutside(history int) *outside {
 	return o
 }
 
-// follow rebuilds the index, as a program does after its own changes.
+// follow rebuilds the index, as a program also does after its own changes.
 func (o *outside) follow() { o.rows, o.tick = o.look(), o.w.Tick() }
 
 func (o *outside) look() map[uint64]storetest.Position {
@@ -45,7 +45,7 @@ func (o *outside) look() map[uint64]storetest.Position {
 // follows reports whether the index is correct.
 func (o *outside) follows() bool { return o.tick == o.w.Tick() && maps.Equal(o.rows, o.look()) }
 
-// filled commits some ticks to s, which keeps the world of o, and sometimes goes back.
+// filled commits some ticks to s, the store of the world of o, and sometimes goes back.
 func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 	t.Helper()
 	for i := range ticks {
@@ -109,7 +109,7 @@ func TestOnRestore_OpenFails(t *testing.T) {
 		require.True(t, again.follows(), "call %d failed", n)
 		if opened = err == nil; opened {
 			require.Equal(t, o.rows, again.rows)
-			_ = s.Close(storetest.Background) // Later calls fail.
+			_ = s.Close(storetest.Background) // Close fails, because all later calls fail.
 			continue
 		}
 		require.Empty(t, again.rows)

@@ -50,11 +50,11 @@ func TestResume_PresentState(t *testing.T) {
 			mem := disktest.New()
 			w := storetest.New(4)
 			w.Fill(20)
-			var told, resumed []uint64 // Ticks.
+			var told, resumed []uint64 // Ticks by OnDurable, and at each Resume.
 			options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, OnDurable: func(tick uint64) { told = append(told, tick) }}
 			s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
 			require.NoError(t, err)
-			for range 1 + rng.IntN(3) { // It may fail more than once.
+			for range 1 + rng.IntN(3) { // The disk may fail more than once.
 				for range rng.IntN(4) {
 					change(w, rng)
 					require.NoError(t, s.Commit())
@@ -76,14 +76,15 @@ func TestResume_PresentState(t *testing.T) {
 					require.Equal(t, digest, storetest.Persistent(again.World))
 					require.NoError(t, recovered.Close(storetest.Background))
 				}
-				// There is nothing to do.
+				// Resume does nothing if the store has not failed.
 				require.NoError(t, s.Resume(storetest.Background))
 			}
 			for range 3 {
 				change(w, rng)
 				require.NoError(t, s.Commit())
 			}
-			require.NoError(t, w.History().Rewind(2)) // To a tick after the Resume.
+			// The rewind ends at a tick after the Resume.
+			require.NoError(t, w.History().Rewind(2))
 			change(w, rng)
 			require.NoError(t, s.Commit())
 			storetest.CloseStore(t, s)
@@ -98,12 +99,12 @@ func TestResume_PresentState(t *testing.T) {
 	}
 }
 
-// A Resume that fails at any call leaves the store failed, and durable data as it was. The next one
-// succeeds.
+// If a Resume fails, at any call, the store stays failed and durable data is unchanged. The next
+// Resume succeeds.
 func TestResume_RetryAfterFailure(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 0xf2))
-	calls := 1 // Calls of a Resume, once known.
+	calls := 1 // Number of calls of a Resume.
 	for n := 0; n <= calls; n++ {
 		mem := disktest.New()
 		w := storetest.New(0)
@@ -113,15 +114,15 @@ func TestResume_RetryAfterFailure(t *testing.T) {
 		failDisk(t, mem, s, w, rng)
 		digest := storetest.Persistent(w.World)
 		before := mem.Calls()
-		mem.Fail(before+n, syscall.EIO) // No failure at first.
+		mem.Fail(before+n, syscall.EIO) // If n is 0, no call fails.
 		err = s.Resume(storetest.Background)
-		s.Settle()              // The snapshot that Resume begins.
-		mem.Fail(before+n, nil) // This Resume may have made fewer calls than the first.
+		s.Settle()              // Finish the snapshot that Resume began.
+		mem.Fail(before+n, nil) // If this Resume made fewer calls, no later call may fail.
 		switch {
 		case n == 0:
 			require.NoError(t, err)
 			calls = mem.Calls() - before
-		case err == nil && s.Err() != nil: // It failed again in the meantime.
+		case err == nil && s.Err() != nil: // The store failed again after Resume.
 			require.ErrorIs(t, s.Err(), syscall.EIO)
 			require.NoError(t, s.Resume(storetest.Background), "call %d", n)
 		case err != nil:
@@ -129,7 +130,8 @@ func TestResume_RetryAfterFailure(t *testing.T) {
 			require.ErrorIs(t, s.Commit(), syscall.ENOSPC, "call %d", n)
 			_, err := persist.OpenFS(storetest.Background, mem.Crash(), storetest.New(0).World, persist.Options{})
 			require.NoError(t, err)
-			digest = storetest.Persistent(w.World) // One tick later.
+			// The refused Commit has ended a tick in memory.
+			digest = storetest.Persistent(w.World)
 			require.NoError(t, s.Resume(storetest.Background), "call %d", n)
 		}
 		again := storetest.New(0)
@@ -145,7 +147,8 @@ func TestResume_Errors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(4)
 	s := storetest.Open(t, dir, w, persist.Options{})
-	require.NoError(t, s.Resume(storetest.Background)) // The store has not failed.
+	// The store has not failed, so Resume does nothing.
+	require.NoError(t, s.Resume(storetest.Background))
 	s.Fail(syscall.EIO)
 	w.Fill(1)
 	require.ErrorIs(t, s.Resume(storetest.Background), persist.ErrUncommitted)

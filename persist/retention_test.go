@@ -24,7 +24,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Whatever is removed, the rest can be read and recovered.
+// Whatever retention removes, the remaining data can be read and recovered.
 func TestRetention_LongRun(t *testing.T) {
 	var removed atomic.Int64
 	for seed := range uint64(3) {
@@ -214,7 +214,7 @@ func TestRetention_RewoundSnapshots(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// If the journal cannot list a snapshot in its note, the snapshot does not count, and its file is
+// If the journal's note cannot list a snapshot, the snapshot does not count, and its file is
 // removed.
 func TestSnapshot_NoteFails(t *testing.T) {
 	mem := disktest.New()
@@ -249,7 +249,7 @@ func TestSnapshot_NoteFails(t *testing.T) {
 	require.NoError(t, v.Close())
 }
 
-// An arrivingFS reports that a write to a ledger failed, although its bytes are written.
+// An arrivingFS writes the bytes of a ledger, but reports that the write failed.
 type arrivingFS struct {
 	disk.FS
 	fail *bool
@@ -277,7 +277,7 @@ func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// A store does not report a snapshot as missing that it removed itself.
+// If a store removes an unlisted snapshot itself, no report calls that snapshot missing.
 func TestSnapshotUnpromised_NotMissed(t *testing.T) {
 	mem, fail := disktest.New(), false
 	w := storetest.New(0)

@@ -61,7 +61,7 @@ func TestRandomWorldsAreSaved(t *testing.T) {
 		require.Equal(t, twin.Digest(), loaded.Digest())
 		require.Equal(t, twin.Heat.Entities(), loaded.Heat.Entities())
 		require.Equal(t, fmt.Sprint(twin.Heat.Values()), fmt.Sprint(loaded.Heat.Values()))
-		for range 3 { // The same IDs are created in the same order.
+		for range 3 { // Both worlds create the same IDs in the same order.
 			more := rapid.SliceOfN(storetest.AnyAction, 0, 20).Draw(t, "more")
 			loaded.Do(more...)
 			twin.Do(more...)
@@ -82,7 +82,7 @@ func TestSave_UnusualValues(t *testing.T) {
 		Nested  map[string][]string
 		Big     [300]byte
 	}
-	clone := func(o odd) odd { return o } // The value is never written here.
+	clone := func(o odd) odd { return o } // No test writes through the shared value.
 	register := func(w *ecs.World) *ecs.Storage[odd] { return ecs.MustRegister(w, ecs.Component[odd]{Clone: clone}) }
 	w := ecs.NewWorld(ecs.Options{})
 	odds := register(w)
@@ -225,7 +225,7 @@ func TestLoad_NonEmptyWorld(t *testing.T) {
 	require.Equal(t, source.Digest(), w.Digest())
 }
 
-// Loading into a world that a store keeps would give the next tick a wrong parent.
+// Loading into a world of a store would give the next tick a wrong parent.
 func TestLoad_WorldOfStore(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
@@ -278,7 +278,7 @@ func TestCreate_LoadedWorld(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNotEmpty)
 }
 
-// A store can be opened into a cleared world. If that fails, the world is as it was.
+// A store can be opened into a cleared world. If Open fails, the world is unchanged.
 func TestOpen_ClearedWorld(t *testing.T) {
 	mem := disktest.New()
 	kept := storetest.New(0)
@@ -300,7 +300,7 @@ func TestOpen_ClearedWorld(t *testing.T) {
 		s, err := persist.OpenFS(storetest.Background, files, w.World, persist.Options{History: 2})
 		if opened = err == nil; opened {
 			require.Equal(t, storetest.Persistent(kept.World), storetest.Persistent(w.World))
-			_ = s.Close(storetest.Background) // Later calls fail.
+			_ = s.Close(storetest.Background) // Close fails, because all later calls fail.
 			continue
 		}
 		require.Equal(t, before, w.Digest(), "call %d", n)

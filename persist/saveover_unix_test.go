@@ -44,11 +44,11 @@ func TestSave_SymbolicLink(t *testing.T) {
 		require.NoError(t, os.Symlink(to, path))
 	}
 	link(cloud, filepath.Join(games, "sub"))
-	// ".." refers to the parent of sub's target, not of games.
+	// ".." means the parent directory of cloud, to which sub links, and not games.
 	link("sub/../cloud/slot", filepath.Join(games, "chain"))
 	link("chain", filepath.Join(games, "slot"))
 	file := filepath.Join(games, "slot")
-	for n := 1; n <= 2; n++ { // The first time, the last link leads to no file.
+	for n := 1; n <= 2; n++ { // In the first round, the last link leads to no file.
 		w := storetest.New(0)
 		w.Fill(n)
 		require.NoError(t, persist.Save(storetest.Background, file, w.World))

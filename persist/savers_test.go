@@ -23,8 +23,8 @@ import (
 const slot = "slot.save"
 
 // saveForever saves a world to the slot until the process is killed, and prints "saved" after each
-// save. With the argument "stop" it prints "writing" in the middle of the first save, and stops
-// there.
+// save. With the argument "stop" it prints "writing" in the middle of the first save, and then
+// waits.
 func saveForever(dir, argument string) error {
 	w := storetest.New(0)
 	w.Fill(2000)
@@ -136,13 +136,13 @@ func TestSave_KilledSavers(t *testing.T) {
 		require.NoError(t, persist.LoadFS(storetest.Background, files, slot, again.World))
 		require.Equal(t, w.Digest(), again.Digest())
 		if runtime.GOOS != "windows" {
-			require.Len(t, temps(t, dir), 1) // Earlier files were removed.
+			require.Len(t, temps(t, dir), 1) // Save removed the files of killed savers.
 		}
 	}
 }
 
-// A store that was lost to another process writes a snapshot while that process writes one of the
-// same number.
+// After a store was lost to another process, both processes write a snapshot with the same number
+// at the same time.
 func TestSnapshot_FormerOwner(t *testing.T) {
 	mem := disktest.New()
 	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}
@@ -163,7 +163,7 @@ func TestSnapshot_FormerOwner(t *testing.T) {
 	writing, goOn, ended := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	mem.OnCall(func(_ int, call string) {
 		switch {
-		// The owner writes.
+		// The new owner publishes its snapshot.
 		case strings.HasPrefix(call, "publish "+name) && !begun.Swap(true):
 			go func() {
 				_, err := former.Snapshot(storetest.Background)
@@ -171,7 +171,7 @@ func TestSnapshot_FormerOwner(t *testing.T) {
 				writing <- errors.New("the former owner wrote nothing")
 			}()
 			require.NoError(t, <-writing)
-		// The former owner writes.
+		// The former owner writes its snapshot.
 		case strings.HasPrefix(call, "write "+name) && begun.Load():
 			select {
 			case writing <- nil:
@@ -195,8 +195,8 @@ func TestSnapshot_FormerOwner(t *testing.T) {
 	require.NoError(t, simVerify(mem.Crash(), world))
 }
 
-// The snapshot that a former owner is still writing stays when the store is opened. Files of an
-// ended process are removed.
+// Opening a store keeps the snapshot that a former owner is still writing. It removes unfinished
+// files of processes that have ended.
 func TestOpen_UnfinishedSnapshots(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))

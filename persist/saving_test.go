@@ -17,7 +17,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// bigWorld has several batches of pages, rows of every sort, and gaps in all arrays.
+// bigWorld returns a world with several batches of pages, rows of every sort, and gaps in all
+// arrays.
 func bigWorld(t testing.TB) *storetest.World {
 	t.Helper()
 	w := storetest.New(0)
@@ -74,7 +75,7 @@ func TestSave_ContextEnds(t *testing.T) {
 	require.Len(t, names, 1)
 }
 
-// reported returns the number of progress reports of do, which must rise to their total.
+// reported returns how often do reported progress. The progress must rise to the total.
 func reported(t *testing.T, phase persist.Phase, do func(context.Context) error) (steps int) {
 	t.Helper()
 	var last persist.Progress
@@ -141,7 +142,7 @@ func openedSnapshot(t testing.TB, file string) *snap.Reader {
 	return r
 }
 
-// A snapshot that shares pages with older ones is loaded as well.
+// Load also reads a snapshot that shares pages with older ones.
 func TestSharedPagesAreLoaded(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -108,7 +108,7 @@ func TestSchema_MismatchNamesField(t *testing.T) {
 	}
 }
 
-// known registers a part of the test world, so that the rest is unknown.
+// known registers two components of the test world, so that all others are unknown.
 func known(w *ecs.World) (*ecs.Storage[storetest.Position], *ecs.Storage[storetest.Frozen]) {
 	return ecs.MustRegister[storetest.Position](w), ecs.MustRegister[storetest.Frozen](w)
 }
@@ -200,7 +200,7 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	bags := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
 	seeds := ecs.MustRegisterResource(w, storetest.Seed(41))
 	clocks := ecs.MustRegisterResource(w, storetest.Clock(5), ecs.Component[storetest.Clock]{NoRewind: true})
-	_, err = s.Snapshot(storetest.Background) // None of them is committed.
+	_, err = s.Snapshot(storetest.Background) // None of the late components is committed yet.
 	require.NoError(t, err)
 	digests := map[uint64]ecs.Digest{}
 	bags.Set(e, storetest.Bag{Name: "late"})
@@ -214,7 +214,7 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	require.NoError(t, w.History().Rewind(1))
 	require.Equal(t, storetest.Seed(41), seeds.Get())
 	positions.Set(e, storetest.Position{X: 2, Y: 2})
-	commit() // The resources are not part of the state it continues.
+	commit() // The tick continues a state without the resources.
 	_, err = s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	positions.Set(e, storetest.Position{X: 3, Y: 3})
@@ -228,7 +228,7 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 		require.Equal(t, digest, im.Digest(), "record %d", seq)
 	}
 	later := storetest.New(0)
-	later.Seed.Set(99) // The stored value counts, not the program's.
+	later.Seed.Set(99) // The program's value must not replace the stored one.
 	s = storetest.Open(t, dir, later, persist.Options{})
 	require.Equal(t, storetest.Seed(41), later.Seed.Get())
 	require.Equal(t, storetest.Clock(6), later.Clock.Get())
@@ -247,7 +247,7 @@ func TestSchema_ComponentOfLaterProgram(t *testing.T) {
 	storetest.CloseStore(t, s)
 
 	more := storetest.New(3)
-	more.Seed.Set(1234) // As if seeded from the time: another run would have another value.
+	more.Seed.Set(1234) // A seed from the clock would differ in every run.
 	s = storetest.Open(t, dir, more, persist.Options{})
 	require.Empty(t, s.Report().Unknown)
 	more.Bag.Set(e, storetest.Bag{Name: "new"})
@@ -265,8 +265,8 @@ func TestSchema_ComponentOfLaterProgram(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A rewind makes entities live again that have lost their NoRewind values. Replay must not give
-// them these values either.
+// A rewind restores entities, but not their NoRewind values that were removed. Replay must not
+// restore these values either.
 func TestNoRewind_JournaledAfterRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(10)
@@ -279,7 +279,7 @@ func TestNoRewind_JournaledAfterRewind(t *testing.T) {
 	require.NoError(t, s.Commit())
 	require.NoError(t, w.History().Rewind(1))
 	require.False(t, w.Heat.Has(e))
-	w.Destroy(e) // The entity has no components to remove.
+	w.Destroy(e) // No component is left to be removed with the entity.
 	require.NoError(t, s.Commit())
 	crashed := copyAfter(t, s, dir)
 	storetest.CloseStore(t, s)

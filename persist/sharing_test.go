@@ -52,7 +52,8 @@ func TestSharing_UnchangedPages(t *testing.T) {
 	require.Equal(t, none.Shared-1, one.Shared)
 	require.Equal(t, "snapshots/00000003.snap", one.Name)
 
-	w.Position.Remove(w.Entities()[w.Len()-1]) // The last row: one page of each array.
+	// The last row: only the last page of each array changes.
+	w.Position.Remove(w.Entities()[w.Len()-1])
 	require.NoError(t, s.Commit())
 	require.Equal(t, 3, storetest.SnapshotOf(t, s).Written)
 	storetest.CloseStore(t, s)
@@ -62,7 +63,7 @@ func TestSharing_UnchangedPages(t *testing.T) {
 		require.Equal(t, files, v.Snapshots()[i].Files)
 	}
 
-	again := storetest.New(0) // Recovered pages are shared as well.
+	again := storetest.New(0) // Pages can also be shared after a recovery.
 	s = storetest.Open(t, dir, again, persist.Options{SnapshotBytes: -1})
 	require.Equal(t, w.Digest(), again.Digest())
 	require.Zero(t, storetest.SnapshotOf(t, s).Written)
@@ -144,7 +145,7 @@ func TestSharing_DamagedFile(t *testing.T) {
 	storetest.CloseStore(t, s)
 	const base = "snapshots/00000001.snap"
 	data := storetest.ReadTree(t, dir)[base]
-	// In a page that all snapshots share.
+	// Damage a page that all snapshots share.
 	at := strings.Index(data, string(w.Position.Raw().AppendRows(nil, 9000, 9010)))
 	require.Positive(t, at)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, base), []byte(storetest.Flip(data, at, 3)), 0o600))
@@ -190,7 +191,7 @@ func TestRecovery_OlderSnapshot(t *testing.T) {
 	require.ErrorContains(t, r.Skipped[1], "snapshots/00000003.snap")
 	require.Contains(t, r.String(), "skipped: ")
 
-	// It has a new number and shares nothing with the damaged files.
+	// The next snapshot has a new number and shares nothing with the damaged files.
 	next := storetest.SnapshotOf(t, s)
 	require.Equal(t, "snapshots/00000005.snap", next.Name)
 	for _, p := range s.Table() {
@@ -218,7 +219,7 @@ func TestSnapshot_BeginsWhenDue(t *testing.T) {
 		for range 40 {
 			w.Fill(4)
 			require.NoError(t, s.Commit())
-			s.Settle() // The next one may begin after that.
+			s.Settle() // Only one snapshot can be under way.
 		}
 		storetest.CloseStore(t, s)
 		close(done)
@@ -238,7 +239,8 @@ func TestSnapshot_BeginsWhenDue(t *testing.T) {
 	}
 }
 
-// Otherwise the snapshot could outlive its journal after a power failure, and fit a later history.
+// Otherwise a power failure could leave a snapshot without its journal, and the snapshot could seem
+// to fit later ticks.
 func TestSnapshot_TicksDurableFirst(t *testing.T) {
 	w := storetest.New(0)
 	durable := make(chan uint64, 10)
@@ -294,7 +296,7 @@ func TestSnapshot_RetryAfterFailure(t *testing.T) {
 	require.Equal(t, 1, s.Metrics().SnapshotsFailed)
 
 	began := 0
-	for range 200 { // Commit tries again by itself, with the next number.
+	for range 200 { // A later Commit begins the next snapshot.
 		w.Fill(2)
 		require.NoError(t, s.Commit())
 		if s.Snapshotting() {

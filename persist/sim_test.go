@@ -24,13 +24,13 @@ var (
 	simVerbose = flag.Bool("sim.v", false, "print what each simulation did")
 )
 
-// A simulation tries the faults of one program.
+// A simulation runs one program with many faults.
 type simulation struct {
 	t       *testing.T
 	program simProgram
 	rng     *rand.Rand
 	flips   *rand.Rand // Draws the bits that are flipped.
-	every   int        // One of this many faults is tried.
+	every   int        // On average, one of this many faults is tried.
 	only    string     // If not "", only this fault is tried.
 
 	crashes, failures, double int
@@ -38,7 +38,7 @@ type simulation struct {
 	recoveries                int // Recoveries after crashes and failures.
 }
 
-// try reports whether a fault is to be tried.
+// try reports whether the simulation should try a fault.
 func (s *simulation) try(fault string) bool {
 	if s.only != "" {
 		return strings.HasPrefix(s.only, fault)
@@ -52,7 +52,7 @@ func (s *simulation) start(seeds int) *simRun {
 	return newSimRun(s.program, disktest.New(), seeds)
 }
 
-// check runs the program and all faults. It returns the first broken promise, and the fault that
+// check runs the program with all faults. It returns the first broken promise, and the fault that
 // led to it.
 func (s *simulation) check() (fault string, err error) {
 	sound := s.start(2)
@@ -112,8 +112,8 @@ func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 	return "", nil
 }
 
-// fail runs the program with a failing disk. Then it recovers from the remaining files, and from
-// crashes.
+// fail runs the program with a failing disk. Then it recovers from the files that remain, also
+// after a crash.
 func (s *simulation) fail(f simFault, reference []simCommit) error {
 	r := s.start(-1)
 	r.fault, r.reference = f, reference
@@ -136,7 +136,7 @@ func (s *simulation) fail(f simFault, reference []simCommit) error {
 	return nil
 }
 
-// simulate checks a program in a bubble of its own.
+// simulate checks a program in its own bubble of package synctest.
 func simulate(t *testing.T, p simProgram, every int) (s *simulation) {
 	var fault string
 	var err error

@@ -31,7 +31,7 @@ func memStore(t testing.TB, mem *disktest.Mem, w *storetest.World, options persi
 }
 
 // inMemory puts the temporary files of package pagefile into a file system in memory, if the system
-// has one. A sync of them then costs nothing.
+// has one. There a sync costs nothing.
 func inMemory(t *testing.T) {
 	const place = "/dev/shm"
 	if info, err := os.Stat(place); err == nil && info.IsDir() {
@@ -39,8 +39,9 @@ func inMemory(t *testing.T) {
 	}
 }
 
-// everyCrash runs scenario on mem. Before each call that can make a difference, it calls check with
-// the files after a crash. One crash leaves synced bytes only, and two leave some more.
+// everyCrash runs scenario on mem. For each call that follows a change, it calls check with the
+// files after a crash before that call. One crash leaves synced bytes only, and two leave some
+// unsynced bytes too.
 func everyCrash(mem *disktest.Mem, scenario func(), check func(left *disktest.Mem)) {
 	changes := -1
 	var images []*disktest.Mem
@@ -127,7 +128,7 @@ func TestCrash_BackgroundSnapshot(t *testing.T) {
 	w := storetest.New(0)
 	done := make(chan error, 1)
 	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: -1, OnSnapshot: func(r persist.SnapshotResult) { done <- r.Err }})
-	require.NoError(t, <-done) // The base.
+	require.NoError(t, <-done) // The snapshot of the new store.
 	before := storetest.Persistent(w.World)
 	everyCrash(mem, func() {
 		w.Fill(1)
@@ -259,7 +260,7 @@ func TestSharing_DamagedPage(t *testing.T) {
 
 		w := storetest.New(0)
 		s, err := persist.OpenFiles(storetest.Background, damaged, w.World, persist.Options{SnapshotBytes: -1})
-		// The first base shares no pages with it, but no longer leads to the rest.
+		// The first base shares no pages with the damaged file, but no longer leads to the head.
 		if err != nil {
 			require.ErrorIs(t, err, persist.ErrCorrupt)
 			require.ErrorContains(t, err, base)
@@ -270,8 +271,8 @@ func TestSharing_DamagedPage(t *testing.T) {
 	}
 }
 
-// A newer program's changes to an older store are as durable as other ticks: it registers a
-// component and gives it to entities.
+// A newer program registers a component in an older store and gives it to entities. These changes
+// are as durable as other ticks.
 func TestCrash_Upgrade(t *testing.T) {
 	inMemory(t)
 	mem := disktest.New()
@@ -306,7 +307,8 @@ func TestCrash_Upgrade(t *testing.T) {
 	})
 }
 
-// A file is removed before those that it refers to, and each removal is durable before the next.
+// A file is removed before the files that it refers to. Each removal is durable before the next
+// one.
 func TestCrash_Prune(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -342,12 +344,12 @@ func TestCrash_Prune(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A crash during a backup leaves either no store or all of it. After Backup has returned, it leaves
-// all of it.
+// A crash during a backup leaves either no store or a complete one. A crash after Backup has
+// returned leaves a complete one.
 func TestCrash_Backup(t *testing.T) {
 	from, _ := bushy(t)
 	w := storetest.New(0)
-	// Begins a second segment.
+	// Another opening begins a second segment.
 	s := memStore(t, from, w, persist.Options{SnapshotBytes: -1})
 	w.Fill(1)
 	require.NoError(t, s.Commit())
@@ -369,7 +371,7 @@ func TestCrash_Backup(t *testing.T) {
 		if err != nil {
 			if journal := slices.ContainsFunc(left.Files(), func(name string) bool { return strings.HasPrefix(name, "journal") }); journal || !errors.Is(err, persist.ErrForeign) {
 				require.ErrorIs(t, err, persist.ErrCorrupt, "%v", left)
-			} // Otherwise a snapshot is incomplete, and there is nothing else of a store.
+			} // Otherwise the only file is an incomplete snapshot.
 			refused++
 			return
 		}

@@ -39,7 +39,7 @@ func (f simFault) arm(mem *disktest.Mem) {
 	}
 }
 
-// plain returns nil if err describes the fault at this call in a helpful way.
+// plain returns nil if err says that the call failed, with which error, and on which file.
 func (f simFault) plain(err error, call string) error {
 	if call == "" {
 		return fmt.Errorf("an error where nothing failed: %w", err)

@@ -61,7 +61,7 @@ func (s *simulation) flip(r *simRun, img simImage) (fault string, err error) {
 }
 
 // recoverFlipped opens the files after a crash and a bit flip. The state must be one that the crash
-// may have led to, or an error must say which bytes of which file are damaged.
+// may lead to, or an error must say which bytes of which file are damaged.
 func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	mem := flipped(img.mem, f.file, f.bit)
 	told := f.told(simProblems(mem))
@@ -78,7 +78,7 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 		return nil
 	}
 	p := img.simPromise
-	// Nothing confirms these bytes yet.
+	// Nothing on the disk confirms the damaged bytes yet.
 	if t := s.Report().Torn; t != nil && f.told([]error{t}) {
 		p.fresh = min(p.fresh, max(p.before, 0))
 	}
@@ -96,7 +96,7 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	return simLeadsTo(mem, w)
 }
 
-// told reports whether one of errs reports damage of the file, and from where.
+// told reports whether one of errs names the file and the offset of the damage.
 func (f simFlip) told(errs []error) bool {
 	for _, err := range errs {
 		for _, e := range storetest.Flat(err) {
@@ -109,7 +109,7 @@ func (f simFlip) told(errs []error) bool {
 	return false
 }
 
-// simProblems returns all that reading mem finds.
+// simProblems returns all problems of the files on mem.
 func simProblems(mem *disktest.Mem) []error {
 	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	if err != nil {

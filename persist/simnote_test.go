@@ -42,8 +42,8 @@ func (r *simRun) note(n int) error {
 	return nil
 }
 
-// verifyNotes checks that the ticks on mem have their notes. It identifies ticks by the value of
-// seed, which differs in each tick.
+// verifyNotes checks that the ticks on mem have their marks and inputs. It identifies a tick by the
+// value of seed, which differs in each tick.
 func (r *simRun) verifyNotes(mem *disktest.Mem) error {
 	v, err := catalog.OpenFS(storetest.Background, mem, ".")
 	if err != nil {

@@ -17,25 +17,25 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// simOwners are several processes that use one store on a simulated disk. Each one takes the store
-// from the process before, which continues as if it still had the store.
+// simOwners are several processes that use one store on a simulated disk. Each process takes the
+// store from the previous one, which continues as if it still had the store.
 //
 // Every state that was reported as durable must be an ancestor of the state that the next process
-// recovers. The same holds for the state after every crash.
+// recovers. The same is true for a recovery after any crash.
 type simOwners struct {
 	mem    *disktest.Mem
 	rng    *rand.Rand
-	owners []*simOwner // The last one has the store.
-	lost   int         // Owners that were told that they lost the store.
+	owners []*simOwner // The last owner has the store.
+	lost   int         // Number of owners that got ErrLost.
 	ticks  int
-	// Maps the state of each commit to the state it continues.
+	// Maps the state of each commit to the state that it continues.
 	parent map[ecs.Digest]ecs.Digest
 
 	mu     sync.Mutex
 	draw   *rand.Rand   // Draws the actions before a call.
 	taking bool         // A process is opening the store.
-	acts   int          // How often others act during the opening.
-	inside bool         // Another process is acting now.
+	acts   int          // How often other processes act during the opening.
+	inside bool         // Another process is carrying out an action.
 	told   []ecs.Digest // Durable states; the last one descends from all others.
 	broken error        // The first broken promise.
 	images []simOwnersImage
@@ -44,13 +44,13 @@ type simOwners struct {
 type simOwner struct {
 	world *storetest.World
 	store *persist.Store
-	lost  error // The first error that it got.
+	lost  error // The first error of the store.
 }
 
 // A simOwnersImage is the disk after a crash.
 type simOwnersImage struct {
 	mem  *disktest.Mem
-	call string // The call before which it crashed.
+	call string // The call before which the machine crashed.
 	told []ecs.Digest
 }
 
@@ -79,7 +79,7 @@ func (s *simOwners) take() error {
 	s.setTaking(false, 0)
 	if err != nil {
 		if errors.Is(err, persist.ErrLost) {
-			return nil // Another process wrote meanwhile. Nothing was acknowledged.
+			return nil // Another process wrote first. No tick was acknowledged.
 		}
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *simOwners) tell(state ecs.Digest) {
 	s.told = append(s.told, state)
 }
 
-// recovered returns an error unless state descends from all states of told.
+// recovered returns an error unless state descends from all durable states in told.
 func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []error) error {
 	if len(skipped) > 0 {
 		return fmt.Errorf("it looks like damage: %w", errors.Join(skipped...))
@@ -121,7 +121,7 @@ func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []err
 	return fmt.Errorf("durable state %d is not on the way to what was recovered", len(told))
 }
 
-// act lets an owner do a random action, and records what was reported as durable.
+// act lets an owner do a random action, and records the states reported as durable.
 func (s *simOwners) act(o *simOwner) error {
 	kind := s.rng.IntN(6)
 	if kind < 4 {
@@ -160,8 +160,8 @@ func (s *simOwners) act(o *simOwner) error {
 	return nil
 }
 
-// call runs before every call of the disk. The machine crashes, or an earlier owner acts while
-// another process takes the store.
+// call runs before every call of the disk. The machine may crash. While another process takes the
+// store, an earlier owner may act.
 func (s *simOwners) call(n int, call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

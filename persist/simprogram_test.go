@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// A simProgram is a history for a store. Its text form can be parsed.
+// A simProgram is a sequence of steps for a store. Its text form can be parsed.
 type simProgram struct {
 	policy    string // Sync policy: always, never or timed.
 	snapshots int64  // Options.SnapshotBytes.
@@ -22,15 +22,15 @@ type simProgram struct {
 // A simStep is one step of a simProgram:
 //
 //	tick n s     n random actions of seed s, and a commit
-//	note n       notes n marks and inputs of the next tick
-//	sync         makes all durable
+//	note n       adds n marks and inputs to the next tick
+//	sync         makes all ticks durable
 //	rewind n     goes back n ticks
-//	goto n       goes to n records before the newest, with a store that stays open
+//	goto n       goes to n records before the newest, in the open store
 //	load n s     loads a save of the world after n random actions of seed s
-//	snapshot     takes one and waits for it
+//	snapshot     takes a snapshot and waits for it
 //	sleep n      lets n nanoseconds pass, one for each call of a snapshot in the background
-//	close        closes and opens again
-//	kill         ends the process, but not the machine, and opens again
+//	close        closes the store and opens it again
+//	kill         ends the process, but not the machine, and opens the store again
 type simStep struct {
 	name string
 	n    int

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// recover opens the files of a crash on mem, continues the store, closes it and verifies all of it.
+// recover opens the files of a crash on mem, continues the store, closes it and verifies all files.
 // It returns the number of calls up to the end of closing. With a fault it may fail, if the error
-// reports the fault.
+// describes the fault.
 func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls int, err error) {
 	w := storetest.New(0)
 	before := w.Digest()
@@ -45,7 +45,7 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 	return calls, r.verifyNotes(mem)
 }
 
-// simVerify checks everything on mem, which must lead to w.
+// simVerify verifies all files on mem, which must lead to w.
 func simVerify(mem *disktest.Mem, w *storetest.World) error {
 	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	if err != nil {
@@ -70,7 +70,7 @@ func simVerify(mem *disktest.Mem, w *storetest.World) error {
 }
 
 // recoverTwice recovers with a failure of the disk during recovery. Then it recovers from the files
-// after that failure, from crashes after it, and from crashes in place of the failure.
+// after that failure, and from crashes after or instead of the failure.
 func (r *simRun) recoverTwice(img simImage, second simFault) error {
 	var left []*disktest.Mem
 	var failing string

@@ -20,10 +20,10 @@ import (
 )
 
 // A simRun runs a program on a file system in memory, in a bubble of package synctest. So the same
-// program makes the same calls in the same order.
+// program always makes the same calls in the same order.
 //
-// A crash may lead to the commit acked, or to any from fresh on. Commits are counted over all
-// branches and openings; the base is number 0.
+// A recovery after a crash may lead to commit acked, or to any commit from fresh on. Commits are
+// counted over all branches and openings; the base is number 0.
 type simRun struct {
 	program simProgram
 	mem     *disktest.Mem
@@ -41,12 +41,12 @@ type simRun struct {
 	commits []simCommit
 	notes   map[uint64]simNotes // Notes of ticks by the value of seed.
 	first   int                 // The first commit of this opening.
-	told    int                 // Number of its commits that OnDurable reported.
+	told    int                 // Number of commits of this opening that OnDurable reported.
 	syncs   int                 // Number of the journal's syncs.
-	ackedBy int                 // The sync that came with the last acknowledgement.
+	ackedBy int                 // The sync before the last acknowledgement.
 	simPromise
 
-	quiet   bool // The process is dead: its actions do not count.
+	quiet   bool // The process is dead, so its actions do not count.
 	images  []simImage
 	seeds   int // Images of each crash in addition to the one with synced bytes only.
 	changes int // Changes of mem at the last image.
@@ -62,7 +62,7 @@ type simCommit struct {
 // A simPromise says which states a store may recover.
 type simPromise struct {
 	acked int // The newest commit that is durable for certain; -1: none.
-	// acked before the last sync of the journal, which nothing on the disk confirms yet.
+	// acked before the last sync of the journal. Nothing on the disk confirms that sync yet.
 	before  int
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.
@@ -73,7 +73,7 @@ type simPromise struct {
 type simImage struct {
 	mem *disktest.Mem
 	simPromise
-	call string // The call before which it crashed.
+	call string // The call before which the machine crashed.
 	seed int    // 0: only synced bytes remain.
 	n    int
 }
@@ -137,7 +137,7 @@ func (r *simRun) crash(n int, call string) {
 }
 
 // run runs the program. A returned error is a broken promise, not a reported failure of the disk.
-// After a failure that ends the store, the steps up to the next opening run without a store.
+// After a failure that ends the store, the steps up to the next opening have no store.
 func (r *simRun) run() error {
 	r.use(r.mem)
 	r.world = storetest.New(r.program.history)
@@ -228,7 +228,7 @@ func (r *simRun) options() persist.Options {
 	}
 }
 
-// open opens the store and finds out which commit it recovered. ok is false if Open reported a
+// open opens the store and finds out which commit Open recovered. ok is false if Open reported a
 // failure of the disk.
 func (r *simRun) open() (ok bool, err error) {
 	before := r.world.Digest()
@@ -263,7 +263,7 @@ func (r *simRun) abandon() {
 	}
 }
 
-// judge returns the recovered commit, or an error that names the broken promise.
+// judge returns the recovered commit, or an error if a store may not recover this state.
 func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, failing bool) (commit int, err error) {
 	got := simCommitOf(w.World)
 	if report.Fresh {
@@ -277,7 +277,7 @@ func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, 
 	commit = slices.IndexFunc(r.commits, func(c simCommit) bool { return c.state == got.state })
 	switch {
 	case commit < 0 && p.acked < 0 && got == simCommitOf(storetest.New(0).World):
-		return 0, nil // The base of an earlier recovery without files.
+		return 0, nil // An earlier recovery without files created this base.
 	case commit < 0:
 		return 0, errors.New("recovered the state of no commit")
 	case commit != p.acked && commit < p.fresh && commit != p.sealing:
@@ -338,7 +338,7 @@ func (r *simRun) goTo(n int) error {
 	return r.plain(err)
 }
 
-// load loads a save of a world like this one, which becomes the next commit.
+// load loads a save of a world like that of r. The loaded state becomes the next commit.
 func (r *simRun) load(s simStep) error {
 	r.world.ReleaseAll()
 	saved := r.world.Independent()
@@ -381,7 +381,7 @@ func (r *simRun) snapshot() error {
 	return r.plain(err)
 }
 
-// close closes the store. ok is false if it reported a failure of the disk.
+// close closes the store. ok is false if Close reported a failure of the disk.
 func (r *simRun) close() (ok bool, err error) {
 	r.world.ReleaseAll()
 	state := simCommitOf(r.world.World).state
@@ -404,7 +404,7 @@ func (r *simRun) close() (ok bool, err error) {
 	return true, nil
 }
 
-// kill ends the process. Its writes remain, synced or not.
+// kill ends the process. All bytes that it wrote stay, synced or not.
 func (r *simRun) kill() {
 	fork := r.mem.Fork()
 	r.mu.Lock()
@@ -417,7 +417,7 @@ func (r *simRun) kill() {
 	r.use(fork)
 }
 
-// plain checks that an error says what happened, and where.
+// plain checks that an error says which call failed, and on which file.
 func (r *simRun) plain(err error) error {
 	if err == nil {
 		return nil

@@ -33,7 +33,7 @@ func spaceStore(t *testing.T) string {
 	for range 20_000 {
 		entities = append(entities, w.Create())
 	}
-	for i, e := range entities { // Every component has an order of its own.
+	for i, e := range entities { // The storages of the components have different orders.
 		positions.Set(entities[i^1], position{float64(i), 1})
 		switch i % 3 {
 		case 0:
@@ -115,8 +115,8 @@ func TestSpace_Snapshot(t *testing.T) {
 	assert.Positive(t, full.Components[tag].Dense)
 	assert.InDelta(t, 25, full.References+full.Shared, 10, "the resource is that of the first snapshot")
 
-	// The first page of the data of Position changed. So did the last one, because its rows took
-	// the places of destroyed ones.
+	// Two pages of the data of Position changed: the first, and the last, whose rows took the
+	// places of destroyed ones.
 	assert.Positive(t, sharing.References)
 	inFirst := position.Data - sharing.Components[0].Data
 	assert.InDelta(t, 3*4096*16, inFirst, 100)
@@ -124,7 +124,8 @@ func TestSpace_Snapshot(t *testing.T) {
 	assert.Less(t, sharing.Shared, full.Size)
 }
 
-// Components in the order of the registry, or of each other, have no pages of their own.
+// If components have the order of the registry, or of each other, they share pages for their
+// orders.
 func TestSpace_Order(t *testing.T) {
 	const n = 20_000
 	w := ecs.NewWorld(ecs.Options{})

@@ -73,11 +73,11 @@ func everyMachine(t testing.TB) (data []byte) {
 	return data
 }
 
-// A build without locks or 64 bits, for example in a browser, writes the same bytes as this one.
+// A build without locks or 64 bits, for example for a browser, writes the same bytes as this one.
 func TestSave_BytesOnEveryMachine(t *testing.T) { everyMachine(t) }
 
-// The command of bbolt checks saves and lists their pages. The first save has the same bytes as one
-// written under WebAssembly.
+// The bbolt command checks saves and lists their pages. The first save has the same bytes as a save
+// that was written under WebAssembly.
 func TestSave_BboltCommand(t *testing.T) {
 	t.Parallel()
 	deep.Processes(t)
@@ -142,7 +142,7 @@ func TestStream_NotASave(t *testing.T) {
 	require.Equal(t, before, w.Digest())
 }
 
-// A placedReader allows random access and counts the reads. It refuses sequential reads.
+// A placedReader allows random access and counts the reads. Its sequential reads fail.
 type placedReader struct {
 	*bytes.Reader
 	asked atomic.Int64
@@ -216,7 +216,7 @@ func TestLoadFrom_ReaderFails(t *testing.T) {
 	require.Equal(t, before, w.Digest())
 }
 
-// A reader that claims random access but does not support it is copied.
+// If a reader has the methods for random access but cannot seek, LoadFrom copies it.
 func TestLoadFrom_Pipe(t *testing.T) {
 	deep.Processes(t)
 	w := worldOf(300)

@@ -22,8 +22,8 @@ type namelessFS struct {
 
 func (f namelessFS) SyncDir(string) error { return f.err }
 
-// If directories cannot be synced, a store still opens and works, and its report says so. A save
-// succeeds.
+// If directories cannot be synced, a store still opens and works, and its report says that they
+// cannot. A save succeeds.
 func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 	files := namelessFS{disktest.New(), fmt.Errorf("%w: %w", disk.ErrNoDirSync, syscall.EINVAL)}
 	w := storetest.New(0)
@@ -50,7 +50,7 @@ func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 	}
 }
 
-// If a directory sync fails for another reason, that is a failed write.
+// If a directory sync fails for another reason, Open returns the error.
 func TestOpen_DirectorySyncFails(t *testing.T) {
 	broken := errors.New("input/output error")
 	_, err := persist.OpenFS(storetest.Background, namelessFS{disktest.New(), broken}, storetest.New(0).World, persist.Options{})

@@ -54,8 +54,8 @@ func TestTick_SizeOfScatteredRows(t *testing.T) {
 	}
 }
 
-// The ticks write, add and remove components and resources of every kind, and create and destroy
-// entities.
+// The ticks of this test write, add and remove components and resources of every kind, and create
+// and destroy entities.
 func TestCommit_NoAllocations(t *testing.T) {
 	w := storetest.New(3)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever()})
@@ -88,7 +88,7 @@ func TestCommit_NoAllocations(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Journal().Backlog() > 0 { // The buffer is free after that.
+		for s.Journal().Backlog() > 0 { // The writer has then returned the buffer.
 			runtime.Gosched()
 		}
 	}

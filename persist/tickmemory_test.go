@@ -73,6 +73,7 @@ func TestCommit_MemoryOfLargeSlices(t *testing.T) {
 			write(1, 0)
 			_, before := heap(true)
 			// The second tick compares the rows with those of the first one, and keeps copies of
+			// the rows.
 			// them.
 			for step, times := range []int64{3, 6} {
 				allocated, size := write(c.points, 1+step)

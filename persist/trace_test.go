@@ -18,11 +18,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A hearsay is the state of an entity as derived from trace events.
+// A hearsay is the state of an entity, derived only from trace events.
 type hearsay struct {
 	t     testing.TB
 	alive bool
-	rows  map[int]int // By component.
+	rows  map[int]int // Row by component.
 	value map[int]string
 }
 
@@ -72,7 +72,7 @@ func (o *hearsay) requireState(im *inspect.Image, e ecs.Entity) {
 	o.t.Helper()
 	require.Equal(o.t, im.IsAlive(e), o.alive)
 	for n, c := range im.Components {
-		// At takes these values from the nearest snapshot, whatever ticks have.
+		// At reads NoRewind values from the nearest snapshot, whatever the ticks contain.
 		if !c.Rewinds {
 			continue
 		}
@@ -99,7 +99,7 @@ func traced(t testing.TB, v *inspect.View, kinds map[inspect.TraceKind]int) {
 	}
 	for _, e := range storetest.Lives(t, v) {
 		o, left := newHearsay(t), states
-		upTo := func(seq uint64) { // The states before record seq.
+		upTo := func(seq uint64) { // Checks the states before record seq.
 			for len(left) > 0 && left[0].ID.Seq < seq {
 				o.requireState(left[0], e)
 				left = left[1:]

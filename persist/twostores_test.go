@@ -28,7 +28,7 @@ func TestWorld_TwoStores(t *testing.T) {
 			require.NoError(t, err)
 			stores[i] = s
 		}
-		var digests [2]map[uint64]ecs.Digest // By record.
+		var digests [2]map[uint64]ecs.Digest // Digests by record.
 		look := func() {
 			for i, s := range stores {
 				if s != nil {
@@ -44,7 +44,7 @@ func TestWorld_TwoStores(t *testing.T) {
 				for _, s := range stores {
 					if s != nil {
 						require.NoError(t, s.Commit())
-						break // The loop reports both.
+						break // One Commit ends the tick in both stores.
 					}
 				}
 				look()

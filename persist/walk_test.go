@@ -28,7 +28,7 @@ func wandering(t *testing.T, rng *rand.Rand) string {
 			w.ReleaseAll()
 			require.NoError(t, s.Commit())
 			if rng.IntN(4) == 0 {
-				// There may be no tick to go back to.
+				// Rewind fails if the history has no older tick.
 				_ = w.History().Rewind(1 + rng.IntN(2))
 			}
 		}
@@ -99,7 +99,7 @@ func TestCursor_SameAsLoad(t *testing.T) {
 	}
 }
 
-// A clone of a cursor moves independently, and the original cursor stays where it is.
+// A clone of a cursor moves independently: the original cursor stays at its position.
 func TestCursor_Clone(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

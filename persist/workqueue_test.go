@@ -19,7 +19,7 @@ import (
 
 type total struct{ N int64 }
 
-// A counted is a store whose world has a number.
+// A counted is a store whose world has a counter.
 type counted struct {
 	*persist.Store
 	n *ecs.Resource[total]
@@ -35,8 +35,8 @@ func newCounted(t *testing.T, dir string) counted {
 
 func (c counted) add(w *ecs.World) { c.n.In(w).Mut().N++ }
 
-// later calls Do in another goroutine and returns its result on a channel. It returns when the
-// function waits.
+// later calls Do in another goroutine and returns a channel for the result. It returns when the
+// function is in the queue.
 func (c counted) later(ctx context.Context, f func(*ecs.World)) chan error {
 	before, done := persist.Waiting(c.Store), make(chan error, 1)
 	go func() { done <- c.Do(ctx, f) }()
@@ -136,7 +136,7 @@ func TestDo_Cancelled(t *testing.T) {
 	require.NoError(t, s.Commit())
 	require.NoError(t, <-other)
 
-	// A function that is being called is waited for, even if its ctx ends.
+	// If ctx ends while the function runs, Do waits until the function returns.
 	ctx, cancel = context.WithCancel(t.Context())
 	called := s.later(ctx, func(w *ecs.World) {
 		cancel()

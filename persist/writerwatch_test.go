@@ -80,8 +80,8 @@ func TestWatchWriter_KilledProcess(t *testing.T) {
 	require.True(t, late.closed, "it was not looking when the program ran")
 }
 
-// Watches that look all the time do not prevent a program from opening the store, and look at most
-// twice a second.
+// Watches that look again and again do not prevent a program from opening the store. They look at
+// most twice a second.
 func TestWatchWriter_DisturbsNoOwner(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
@@ -111,8 +111,8 @@ func TestWatchWriter_DisturbsNoOwner(t *testing.T) {
 	}
 }
 
-// There are two moments in which the lock is held but its file names no owner. In them the watch
-// reports nothing.
+// For a short time after the lock is taken and before it is released, its file names no owner.
+// During that time the watch reports nothing.
 func TestWatchWriter_LockNotSignedYet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	lock := filepath.Join(dir, "LOCK")
@@ -127,7 +127,7 @@ func TestWatchWriter_LockNotSignedYet(t *testing.T) {
 		watch.look()
 		require.Equal(t, before, watch.changes)
 	}
-	// As in the moment before the lock is released.
+	// The lock file is empty shortly before the lock is released.
 	require.NoError(t, os.WriteFile(lock, nil, 0o600))
 	unchanged()
 	require.NoError(t, os.WriteFile(lock, signed, 0o600))
@@ -135,14 +135,14 @@ func TestWatchWriter_LockNotSignedYet(t *testing.T) {
 	watch.await(t)
 	require.True(t, watch.closed)
 
-	// A process opened and was killed between two looks.
+	// A process opened the store and was killed between two looks.
 	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600))
 	watch.await(t)
 	require.Equal(t, "process 1 on a machine", watch.program)
 	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	signed, err = os.ReadFile(lock)
 	require.NoError(t, err)
-	// As in the moment after the lock is taken.
+	// The lock file still names the previous owner shortly after the lock is taken.
 	require.NoError(t, os.WriteFile(lock, []byte("process 1 on a machine\n"), 0o600))
 	unchanged()
 	require.NoError(t, os.WriteFile(lock, signed, 0o600))

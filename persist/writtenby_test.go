@@ -92,7 +92,7 @@ func TestPlayer_Build(t *testing.T) {
 	require.Equal(t, build.Here(), p.Build())
 }
 
-// The two saves of a tick that another machine recorded name both machines.
+// The two saves of a tick that another machine recorded name the builds of both machines.
 func TestPlayer_SaveBothNamesBuilds(t *testing.T) {
 	dir := t.TempDir()
 	was := build.Here

@@ -9,9 +9,9 @@ import (
 	"github.com/stet-ecs/stet/persist/part"
 )
 
-// BenchmarkBudgetPart takes a thousand entities, which refer to each other, out of a world of a
-// million. It merges this part into another world. The limit is the same work in worlds without
-// other entities, because their number must not matter. Run it once:
+// BenchmarkBudgetPart copies a thousand entities, which refer to each other, from a world of a
+// million into a part. It merges this part into another world. The limit is the same work in worlds
+// without other entities, because their number must not matter. Run the benchmark once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./persist/part
 func BenchmarkBudgetPart(b *testing.B) {

@@ -48,7 +48,7 @@ func (g *game) name(e ecs.Entity) string {
 	return string(n)
 }
 
-// find returns the entity with that name.
+// find returns the entity with the given name.
 func (g *game) find(name string) ecs.Entity {
 	for e, n := range g.Names.All() {
 		if string(n) == name {
@@ -58,8 +58,8 @@ func (g *game) find(name string) ecs.Entity {
 	return 0
 }
 
-// A level leaves the world for a file and comes back. References to entities outside it, such as
-// the player, stay valid as long as these live.
+// A level is saved to a file, destroyed, and merged again. References to entities outside the
+// level, such as the player, stay valid while these entities live.
 func Example_levels() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "stet-example-")
@@ -109,8 +109,8 @@ func Example_levels() {
 	// 1v1 is 1v2
 }
 
-// A template is created once, by hand or in an editor, and merged as often as needed. Each copy has
-// references among its own entities.
+// A template is created once, by code or in an editor, and merged as often as needed. The
+// references of a copy stay within the copy.
 func Example_templates() {
 	workshop := newGame()
 	cart, rider := workshop.spawn("cart"), workshop.spawn("rider")
@@ -137,8 +137,8 @@ func Example_templates() {
 	// cart 3v1 carries rider 4v1
 }
 
-// An entity that goes from one world to another is taken out of the first and merged into the
-// second. Entities outside the part are found there by name.
+// An entity moves from one world to another: its part is taken from the first world and merged into
+// the second. Entities outside the part are found by name in the second world.
 func Example_worlds() {
 	island, mainland := newGame(), newGame()
 	wolf := island.spawn("wolf")
@@ -162,7 +162,7 @@ func Example_worlds() {
 		fmt.Println(err)
 		return
 	}
-	// The entity is destroyed last, so that it cannot be lost on the way.
+	// The original is destroyed last, so that no failure can lose the entity.
 	island.World.Destroy(wolf)
 	h, _ := mainland.Hunts.Get(landed.Entities[0])
 	fmt.Println("on the mainland it hunts", mainland.name(h.Prey), h.Prey)
@@ -192,7 +192,7 @@ func Example_network() {
 	}
 
 	client.spawn("me")
-	// Damage is an error here.
+	// LoadFrom returns an error for damaged bytes.
 	got, err := part.LoadFrom(ctx, io.LimitReader(&connection, 1<<20), client.World)
 	if err != nil {
 		fmt.Println(err)
@@ -215,8 +215,8 @@ func Example_network() {
 	// fox is 2v1 here and 3v1 on the server
 }
 
-// Any tick of a store can be read into a typed world, and entities that were lost since can be
-// taken out of it.
+// Any tick of a store can be read into a typed world. A part of that world brings back entities
+// that were destroyed later.
 func Example_past() {
 	ctx := context.Background()
 	dir, _ := os.MkdirTemp("", "stet-example-")

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/part"
 )
 
-// An origin and an outside have the forms of those of package part, with any content.
+// These types equal origin and outside of package part, so a test can save any content.
 type (
 	origin  struct{ Index, Generation uint32 }
 	outside struct {
@@ -80,7 +80,7 @@ func TestMerge_HostileSave(t *testing.T) {
 	require.Positive(t, refused)
 }
 
-// Changed bytes are refused, or their content is merged completely.
+// Changed bytes are refused, or all entities in them are merged.
 func FuzzLoadFrom(f *testing.F) {
 	w := newWorld(0)
 	_, list := chain(w, 2)

@@ -20,7 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/part"
 )
 
-// A bond holds references of every form; storetest has the other components.
+// A bond holds references of every form. The world of storetest has the other components.
 type bond struct {
 	Parent  ecs.Entity
 	Friends []ecs.Entity
@@ -48,7 +48,7 @@ func (b bond) mapped(to func(ecs.Entity) ecs.Entity) bond {
 	return c
 }
 
-// A world has every sort of component, and bonds.
+// A world has the components of storetest, and bonds.
 type world struct {
 	*storetest.World
 	bonds *ecs.Storage[bond]
@@ -94,7 +94,7 @@ func (w *world) grow(random *rand.Rand, n int) {
 	w.chief.Set(newBond(-1))
 }
 
-// entities are the saved components of each entity, by entity and name.
+// entities are the saved components of each entity, by entity and component name.
 type entities map[ecs.Entity]map[string]any
 
 func (w *world) entities() entities {
@@ -138,7 +138,7 @@ func mappedTo(components map[string]any, to func(ecs.Entity) ecs.Entity) map[str
 	return c
 }
 
-// sent returns p after a round trip through a file, a stream or nothing.
+// sent returns p after a round trip through a file or a stream, or p itself.
 func sent(t testing.TB, random *rand.Rand, p *part.Part, to *ecs.World) *part.Part {
 	var err error
 	ctx := storetest.Background
@@ -178,9 +178,9 @@ func distinct(list []ecs.Entity) (once []ecs.Entity) {
 	return once
 }
 
-// Any part of any world, sent in any way, is merged as a plain model predicts. The copies have the
-// components of the originals, with references inside the part followed and others handled by the
-// program. Existing entities are unchanged.
+// A merge of any part of any world, sent in any way, gives the same as a plain model. The copies
+// have the components of the originals. References inside the part name the copies, and the program
+// handles the others. Existing entities are unchanged.
 func TestMerge_SameAsModel(t *testing.T) {
 	for seed := range uint64(deep.Or(150, 2000)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -214,7 +214,7 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 		stranger = to.Entities()[random.IntN(to.Len())]
 	}
 	policy := random.IntN(3)
-	// The replacement of a reference to the outside.
+	// became returns the entity that replaces an entity outside the part.
 	became := func(e ecs.Entity) ecs.Entity {
 		switch {
 		case policy == 0 && there[e] != nil:
@@ -290,7 +290,8 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 	require.Equal(t, digest, to.Digest(), "a merge is taken back like any change")
 }
 
-// A merge is journaled like a program's changes: the reopened store has it.
+// A merge is journaled like a program's changes: after a reopening, the store has the merged
+// entities.
 func TestMerge_WorldOfStore(t *testing.T) {
 	for seed := range uint64(deep.Or(12, 200)) {
 		random := rand.New(rand.NewPCG(seed, 8))

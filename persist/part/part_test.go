@@ -22,7 +22,7 @@ import (
 
 var ctx = context.Background()
 
-// of is part.Of for arguments that are known to be valid.
+// of is part.Of for valid arguments.
 func of(t testing.TB, w *ecs.World, o part.Options, entities ...ecs.Entity) *part.Part {
 	t.Helper()
 	p, err := part.Of(w, entities, o)
@@ -94,11 +94,11 @@ func TestMerge_Level(t *testing.T) {
 	}
 }
 
-// By default, a reference to a living entity outside is refused. A reference to a dead one is
-// cleared and reported.
+// By default, a reference to a living entity outside the part is refused. A reference to a dead one
+// is cleared and reported.
 func TestPart_ReferenceOutside(t *testing.T) {
 	w := newWorld(0)
-	w.CreateN(nil, 5) // So that the IDs in the part differ.
+	w.CreateN(nil, 5) // The IDs in the part differ from those in w.
 	outside, list := chain(w, 2)
 	p := of(t, w.World.World, part.Options{Name: func(e ecs.Entity) string { return "the cave" }}, list...)
 	to := newWorld(1)
@@ -134,15 +134,15 @@ func TestPart_ReferenceOutside(t *testing.T) {
 	require.Equal(t, "component bond of 6v1: Parent refers to 5v1", m.Cleared[0].String())
 }
 
-// An entity returned by the program is used only if it is alive. Otherwise the reference could name
-// an entity that is created later.
+// A reference to an entity that the program returned is kept only if the entity is alive. Otherwise
+// the reference could name an entity that is created later.
 func TestMerge_ReferenceToDead(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	_, list := chain(from, 1)
 	p := of(t, from.World.World, part.Options{}, list...)
 	for _, policy := range []func(part.Outside) (ecs.Entity, error){
 		part.Outside.Keep,
-		// The next entity that will be created.
+		// This entity does not exist yet, but the next Create returns its ID.
 		func(part.Outside) (ecs.Entity, error) { return ecs.NewEntity(0, 1), nil },
 	} {
 		w := newWorld(0)
@@ -152,7 +152,7 @@ func TestMerge_ReferenceToDead(t *testing.T) {
 		require.Equal(t, bond{Friends: []ecs.Entity{0}}, b)
 		require.Len(t, m.Cleared, 2)
 	}
-	friend := to.Create() // It has the ID that the outside entity had.
+	friend := to.Create() // friend gets the ID of the entity outside the part.
 	m, err := p.Merge(to.World.World, part.MergeOptions{Outside: part.Outside.Keep})
 	require.NoError(t, err)
 	b, _ := to.bonds.Get(m.Entities[0])
@@ -196,7 +196,7 @@ func TestPart_Resources(t *testing.T) {
 	require.Equal(t, m.Entities[0], to.chief.Get().Parent, "it was not named")
 }
 
-// A component that the world lacks is an error, or is left out.
+// If the world lacks a component, Merge returns an error or leaves the component out.
 func TestMerge_MissingComponents(t *testing.T) {
 	from := newWorld(0)
 	e := from.Create()
@@ -292,7 +292,7 @@ func TestPart_IsASave(t *testing.T) {
 	require.Len(t, m.Entities, 1)
 }
 
-// A component of a save with the fields of an origin is not mistaken for one.
+// If a component in a save has the fields of an origin, it is not mistaken for an origin.
 func TestPart_FalseOrigin(t *testing.T) {
 	type version struct{ Index, Generation uint32 }
 	w := ecs.NewWorld(ecs.Options{})
@@ -307,7 +307,7 @@ func TestPart_FalseOrigin(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The same part has the same bytes, in any order of map iteration.
+// Saving a part twice gives the same bytes, in any order of map iteration.
 func TestPart_SavedTwice(t *testing.T) {
 	w := newWorld(0)
 	w.grow(rand.New(rand.NewPCG(3, 3)), 80)
@@ -349,7 +349,7 @@ func TestMerge_SeenAsCreations(t *testing.T) {
 	require.Equal(t, 4, to.Frozen.Len())
 }
 
-// Invalid input is an error.
+// Load refuses invalid input with an error.
 func TestLoad_NotAPart(t *testing.T) {
 	w := newWorld(0)
 	e := w.Create()
@@ -375,7 +375,7 @@ func TestLoad_NotAPart(t *testing.T) {
 	require.ErrorContains(t, err, "nothing")
 }
 
-// A tick of a store can be read with types, and a part of it restored.
+// A tick of a store can be read with types, and some of its entities can be restored.
 func TestPart_OfPast(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(0)
