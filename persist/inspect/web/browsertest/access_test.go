@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// All screens are checked at both widths, in light and dark mode. Every text is readable, every
-// target is large enough, and every ARIA attribute is valid for its role.
+// The test checks all screens at two widths, in light and dark mode. Every text must be readable,
+// every target large enough, and every ARIA attribute valid for its role.
 func TestAccess_EveryScreen(t *testing.T) {
 	b := browser(t)
 	stored, saved := serve(t, store(t, 400)), serve(t, save(t, settle(60), 30))
@@ -64,7 +64,7 @@ func TestAccess_EveryScreen(t *testing.T) {
 	}
 }
 
-// accessible reports accessibility faults of the shown page: texts, targets and roles.
+// accessible reports faults of accessibility on the shown page: texts, targets and roles.
 func (p *page) accessible(what string) {
 	p.Helper()
 	for _, check := range []string{faintTexts, smallTargets, wrongRoles} {
@@ -74,7 +74,7 @@ func (p *page) accessible(what string) {
 	}
 }
 
-// named is the start of each check: it describes an element for a report.
+// named is the first code of each check. It describes an element for a report.
 const named = `
 	const name = (e) => e.tagName.toLowerCase() + (e.id ? "#" + e.id : "") + (e.className ? "." + String(e.className).replaceAll(" ", ".") : "") + " " + JSON.stringify((e.innerText ?? "").slice(0, 30));
 	const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().width > 1 && e.getBoundingClientRect().right > 0;
@@ -83,8 +83,7 @@ const named = `
 `
 
 // faintTexts lists elements whose text has a contrast below 4.5 : 1 with its background. It uses
-// the colors and the opacity that the browser computed. WCAG allows lower contrast for disabled
-// elements.
+// the colors and the opacity that the browser computed. Disabled elements are exempt, as in WCAG.
 const faintTexts = `(() => {` + named + `
 	const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
 	const rgba = (text) => { // As any notation of CSS paints it.
@@ -112,7 +111,7 @@ const faintTexts = `(() => {` + named + `
 	return told();
 })()`
 
-// smallTargets lists clickable elements that are lower or narrower than 24 pixels.
+// smallTargets lists clickable elements that are less than 24 pixels high or wide.
 const smallTargets = `(() => {` + named + `
 	for (const e of all("a, button, input, select, summary, [role=option], [role=row][id], [tabindex='0']")) {
 		const { width, height } = e.getBoundingClientRect();

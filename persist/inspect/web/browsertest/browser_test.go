@@ -23,16 +23,16 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect/web"
 )
 
-// browsers are the names of programs that these tests can use as a browser.
+// browsers are names of programs that the tests can use as a browser.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"}
 
-// browser returns the context of a browser that is closed with the test.
+// browser starts a browser and returns its context. The browser ends with the test.
 func browser(t testing.TB) context.Context {
 	t.Helper()
 	return browserFor(t, 3*time.Minute)
 }
 
-// browserFor is browser with another time limit.
+// browserFor is browser with the given time limit.
 func browserFor(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	path := os.Getenv("STET_BROWSER")
@@ -59,7 +59,7 @@ func serve(t testing.TB, path string) string {
 	return serveWith(t, path, web.Options{})
 }
 
-// serveWith is serve with options. It sets the name.
+// serveWith is serve with options. It sets options.Name.
 func serveWith(t testing.TB, path string, options web.Options) string {
 	t.Helper()
 	options.Name = filepath.Base(path)
@@ -80,7 +80,7 @@ func serveWith(t testing.TB, path string, options web.Options) string {
 	return server.URL + h.Path()
 }
 
-// A page is open in a tab. It records the errors of its console.
+// A page is a tab with a page of the server. It records the errors of the tab's console.
 type page struct {
 	testing.TB
 	ctx    context.Context
@@ -88,17 +88,17 @@ type page struct {
 	errors []string
 }
 
-// open opens url in a tab of this size.
+// open opens url in a new tab of the given size.
 func open(t testing.TB, browser context.Context, url string, width, height int64, dark bool) *page {
 	t.Helper()
-	// The browser is killed when the thread that started it ends. Background goroutines of a store
-	// end their threads, so they must not use this one.
+	// The browser is killed when the thread that started it ends. Background goroutines of a
+	// store end their threads, so they must not run on this thread.
 	goruntime.LockOSThread()
 	t.Cleanup(goruntime.UnlockOSThread)
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	p := &page{TB: t, ctx: ctx}
-	// The tab is open until its context ends.
+	// This opens the tab, which stays open until ctx ends.
 	if err := chromedp.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func open(t testing.TB, browser context.Context, url string, width, height int64
 	return p
 }
 
-// clean reports the recorded console errors.
+// clean reports the recorded errors of the console.
 func (p *page) clean() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *page) clean() {
 	p.errors = nil
 }
 
-// excuse removes the recorded errors that contain text, because the test caused them.
+// excuse removes the recorded errors that contain text, because the test itself caused them.
 func (p *page) excuse(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +154,7 @@ func (p *page) excuse(text string) {
 
 func (p *page) do(actions ...chromedp.Action) {
 	p.Helper()
-	// Waits until the element exists.
+	// chromedp waits until the element exists.
 	ctx, cancel := context.WithTimeout(p.ctx, 15*time.Second)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
@@ -172,7 +172,7 @@ func eval[T any](p *page, script string) (v T) {
 	return v
 }
 
-// until waits for a condition.
+// until waits until a condition is true.
 func (p *page) until(script string) {
 	p.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(15 * time.Millisecond) {
@@ -190,7 +190,7 @@ func (p *page) text(selector string) string {
 	return eval[string](p, fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector))
 }
 
-// shows waits until the element contains a text.
+// shows waits until the element contains text.
 func (p *page) shows(selector, text string) {
 	p.Helper()
 	p.until(fmt.Sprintf(`(document.querySelector(%q)?.innerText ?? "").includes(%q)`, selector, text))
@@ -201,7 +201,7 @@ func (p *page) click(selector string) {
 	p.do(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
-// key presses keys, as on a keyboard.
+// key presses keys, one after the other, as on a keyboard.
 func (p *page) key(keys ...string) {
 	p.Helper()
 	for _, k := range keys {
@@ -209,27 +209,29 @@ func (p *page) key(keys ...string) {
 			p.do(chromedp.KeyEvent(k))
 			continue
 		}
-		// The page handles a key before the character is inserted, and may prevent the insertion.
+		// The page handles a key before the browser inserts the character. It may prevent the
+		// insertion.
 		p.do(input.DispatchKeyEvent(input.KeyDown).WithKey(k).WithText(k), input.DispatchKeyEvent(input.KeyUp).WithKey(k))
 	}
 }
 
-// write types into the focused field.
+// write types text into the focused field.
 func (p *page) write(text string) {
 	p.Helper()
 	p.do(input.InsertText(text))
 }
 
-// tick returns the shown tick.
+// tick returns the tick that the page shows.
 func (p *page) tick() int { return eval[int](p, "stet.point.tick") }
 
-// hide simulates that the page's tab is hidden or visible. Without a window, all tabs are visible.
+// hide simulates that the tab becomes hidden or visible. A browser without a window shows all
+// tabs.
 func (p *page) hide(hidden bool) {
 	p.Helper()
 	eval[bool](p, fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %v, configurable: true }) && document.dispatchEvent(new Event("visibilitychange"))`, hidden))
 }
 
-// shot takes a picture if STET_SHOTS names a directory.
+// shot saves a picture of the page if STET_SHOTS names a directory.
 func (p *page) shot(name string) {
 	p.Helper()
 	dir := os.Getenv("STET_SHOTS")

@@ -16,8 +16,8 @@ import (
 
 var dataDir = flag.String("data", "", "what make inspect-data made, for BenchmarkInspectorBrowser")
 
-// BenchmarkBudgetBrowser measures the time from opening the address until contents are visible. It
-// also measures the time from a commit until a following page shows it.
+// BenchmarkBudgetBrowser measures the time from opening the address until the page has contents.
+// It also measures the time from a commit until the page shows the new tick.
 func BenchmarkBudgetBrowser(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "raid")
 	g, s := play(b, dir, 5000)
@@ -51,8 +51,9 @@ func BenchmarkBudgetBrowser(b *testing.B) {
 	}
 }
 
-// BenchmarkInspectorBrowser measures the time until the page is drawn, for a store of 50,000 ticks
-// and one of 200,000 entities and 5,000 ticks. BenchmarkBudgetBrowser measures following.
+// BenchmarkInspectorBrowser measures the time until the page is drawn, for two stores. One has
+// 50,000 ticks, the other 200,000 entities and 5,000 ticks. BenchmarkBudgetBrowser measures
+// following.
 func BenchmarkInspectorBrowser(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
@@ -61,15 +62,15 @@ func BenchmarkInspectorBrowser(b *testing.B) {
 	long, wide, cache := filepath.Join(*dataDir, "long"), filepath.Join(*dataDir, "wide"), b.TempDir()
 	for _, name := range []string{"bar-first", "bar-kept"} {
 		b.Run(name, func(b *testing.B) {
-			// The browser already runs.
+			// The measured time does not include starting the browser.
 			p := open(b, ctx, serve(b, wide), 1280, 800, false)
-			// The server, which is in this process, has counted the rows.
+			// The server runs in this process. Wait until it has counted the rows.
 			p.until(`stet.bar.doc?.measure === "rows"`)
 			begun := time.Now()
 			p.do(chromedp.Navigate(serveWith(b, long, web.Options{Cache: cache})))
 			p.until(`window.stet?.bar?.doc?.measure === "rows"`)
 			report(b, []float64{float64(time.Since(begun)) / 1e6}, 500)
-			// The page is closed before its server.
+			// Close the page before its server.
 			p.do(chromedp.Navigate("about:blank"))
 		})
 	}
@@ -101,7 +102,7 @@ func BenchmarkInspectorBrowser(b *testing.B) {
 	})
 }
 
-// firstPaint measures how long a page is empty.
+// firstPaint measures how long a page stays empty.
 func firstPaint(b *testing.B, ctx context.Context, url string) {
 	p := open(b, ctx, url, 1280, 800, false)
 	var took []float64
@@ -113,15 +114,15 @@ func firstPaint(b *testing.B, ctx context.Context, url string) {
 	report(b, took, 300)
 }
 
-// step measures steps back by a key that is held down.
+// step measures steps back in time by a key that is held down.
 func step(b *testing.B, ctx context.Context, url string) {
 	p := open(b, ctx, url, 1280, 800, false)
 	p.until(`document.querySelector(".list .row .name")?.innerText.includes("v")`)
 	report(b, timed(p, 30, `await stet.goTo("record:" + stet.point.record, -1)`), 30)
 }
 
-// timed returns the duration of n runs of a script in milliseconds. In the script, i is the number
-// of the run.
+// timed returns how long each of n runs of a script takes, in milliseconds. In the script, i is
+// the number of the run.
 func timed(p *page, n int, script string) []float64 {
 	p.Helper()
 	return eval[[]float64](p, fmt.Sprintf(`(async () => {

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// If A and B differ, or a condition begins to hold, the page names the builds that wrote the
-// states.
+// The page compares A and B, and finds the first tick of a condition. If two builds wrote the
+// states, both answers must name the builds.
 func TestBuilds_Named(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	was := build.Here

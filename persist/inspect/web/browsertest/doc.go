@@ -1,4 +1,4 @@
-// Package browsertest only contains tests. They open the page of package web in a browser, and use
-// all of its screens with mouse and keyboard. They are a separate module, so that no other code
+// Package browsertest contains only tests. They open the page of package web in a browser, and
+// use all screens by mouse and keyboard. The tests are a separate module, so no other code
 // depends on the browser driver.
 package browsertest

@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Enter leaves a field if its text is valid. Otherwise the focus stays, and letters are not
-// shortcuts.
+// The Enter key leaves a field if its text is valid. Otherwise the field keeps the focus, and
+// letters must not act as shortcuts.
 func TestField_EnterLeavesValid(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
@@ -41,7 +41,7 @@ func TestField_EnterLeavesValid(t *testing.T) {
 	p.excuse("400")
 }
 
-// The list handles keys from the start, and after a click on the link to its screen.
+// The list must handle keys at once, and after a click on the link to its screen.
 func TestList_KeysWithoutFocus(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
@@ -57,8 +57,8 @@ func TestList_KeysWithoutFocus(t *testing.T) {
 	}
 }
 
-// The point field accepts the point that it shows, also for a rewound state. It accepts a tick in
-// the notation of the page. Steps end at the newest state.
+// The point field must accept each point that it shows, also a rewound state. It must accept a
+// tick with separators, as the page shows it. Steps must end at the newest state.
 func TestPointField_ShownPoints(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 1600))+"&at=mark:first-blood~10", 1280, 800, false)
@@ -83,11 +83,11 @@ func TestPointField_ShownPoints(t *testing.T) {
 	if got := eval[int](p, "stet.point.record"); got != tip || !eval[bool](p, `document.querySelector("#trouble").hidden`) {
 		t.Errorf("it went to record %d from %d", got, tip)
 	}
-	// As before any state is loaded.
+	// Simulate a key press before any state is loaded.
 	eval[bool](p, `(() => { stet.point = null; document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "p", bubbles: true })); return true; })()`)
 }
 
-// In a narrow window the end of the status line stays visible.
+// In a narrow window, the end of the status line must stay visible.
 func TestNarrowWindow_PointKind(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 400, 800, true)
@@ -107,7 +107,8 @@ func TestNarrowWindow_PointKind(t *testing.T) {
 	p.shot("narrow-rewound")
 }
 
-// The names A and B are readable on every background of the bar, also at the same tick.
+// The names A and B must be readable on every background of the bar, also when both are at the
+// same tick.
 func TestCursors_NamesReadable(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
@@ -125,7 +126,8 @@ func TestCursors_NamesReadable(t *testing.T) {
 	}
 }
 
-// cursorFeet draws the bar and reports whether the triangle of a cursor overlaps the tick labels.
+// cursorFeet draws the bar and reports whether the triangle of a cursor overlaps the labels of
+// ticks.
 const cursorFeet = `(() => {
 	const proto = CanvasRenderingContext2D.prototype, { fillText, lineTo } = proto, height = stet.bar.canvas.clientHeight;
 	let low = 0, top = height;
@@ -139,7 +141,7 @@ const cursorFeet = `(() => {
 	return low < top && top < height ? "" : "a triangle ends at " + low + ", the ticks begin at " + top;
 })()`
 
-// cursorNames draws the bar and reports faults of the names A and B.
+// cursorNames draws the bar and reports faults in how the names A and B are drawn.
 const cursorNames = `(() => {
 	const seen = [], draw = CanvasRenderingContext2D.prototype.fillText, canvas = stet.bar.canvas, scale = devicePixelRatio;
 	const lum = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
@@ -183,8 +185,9 @@ func TestLegend_Colors(t *testing.T) {
 	p.excuse("400")
 }
 
-// While a program commits 25 ticks per second, data about an entity is from the shown tick or
-// labelled with its own tick. That also holds for an entity that is chosen meanwhile.
+// While a program commits 25 ticks per second, data about an entity must belong to the shown tick
+// or be labelled with its tick. The same is required for an entity that the user chooses
+// meanwhile.
 func TestEntity_WhileTimeGoesOn(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")
@@ -215,7 +218,7 @@ func TestEntity_WhileTimeGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The same holds during play, starting before the entity existed.
+	// The same is required while the page plays, starting before the entity existed.
 	last := g.world.Tick()
 	p.key(kb.Home)
 	p.until("stet.point.tick === 0")
@@ -227,8 +230,8 @@ func TestEntity_WhileTimeGoesOn(t *testing.T) {
 	p.shot("played-entity")
 }
 
-// The bar shows the changes of an entity on the way to the shown point. Changes of a rewound branch
-// are removed.
+// The bar shows the changes of an entity on the way to the shown point. When the user leaves a
+// rewound branch, its changes must disappear.
 func TestChanges_OfOtherBranch(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
@@ -241,7 +244,7 @@ func TestChanges_OfOtherBranch(t *testing.T) {
 	}
 }
 
-// agesOf reports which part of the Entity screen is from an older tick without a label.
+// agesOf reports data on the Entity screen that belongs to an older tick and has no label.
 const agesOf = `(() => {
 	const newest = +document.querySelector(".life .row button")?.innerText.replace(/\D/g, ""), ages = [...document.querySelectorAll(".age")];
 	if (!newest) return "";

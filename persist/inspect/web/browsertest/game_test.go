@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The components of a small game in which orcs hunt villagers.
+// The types below are the components of a small game in which orcs hunt villagers.
 type (
 	Position struct{ X, Y float64 }
 	Kind     struct {
@@ -25,13 +25,13 @@ type (
 	}
 	Gold  int64
 	Fled  struct{}
-	Armor struct{ Plates int32 } // Registered only by a later version of the game.
+	Armor struct{ Plates int32 } // Only a later version of the game registers it.
 	Score struct {
 		Fallen, Born uint64
 	}
 )
 
-// A game makes the data of a store.
+// A game is a world whose ticks fill a store.
 type game struct {
 	world     *ecs.World
 	positions *ecs.Storage[Position]
@@ -75,7 +75,7 @@ func (g *game) spawn(clan string) {
 	g.score.Mut().Born++
 }
 
-// step runs a tick.
+// step runs one tick of the game.
 func (g *game) step() {
 	var all, villagers []ecs.Entity
 	for e, k := range g.kinds.All() {
@@ -129,7 +129,7 @@ func (g *game) hunt(e ecs.Entity, prey []ecs.Entity) {
 }
 
 // play makes a store of the given number of ticks, with marks, inputs, rewound branches and
-// snapshots. The store stays open.
+// snapshots. It leaves the store open.
 func play(t testing.TB, dir string, ticks int) (*game, *persist.Store) {
 	t.Helper()
 	g := newGame()

@@ -10,14 +10,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect/web"
 )
 
-// A server is started and stopped by a test.
+// A server serves a store. A test can start and stop it.
 type server struct {
 	*http.Server
 	handler *web.Handler
 	address string
 }
 
-// start serves path at an address. ":0" uses a free port. All servers have the same token.
+// start serves path at an address. Address ":0" means any free port. All servers use the same
+// token.
 func start(t testing.TB, path, address string) *server {
 	t.Helper()
 	h, err := web.New(context.Background(), func(ctx context.Context) (*inspect.View, error) {
@@ -31,7 +32,7 @@ func start(t testing.TB, path, address string) *server {
 		t.Fatal(err)
 	}
 	s := &server{&http.Server{Handler: h}, h, l.Addr().String()}
-	// It ends when the server is closed.
+	// Serve returns when the server is closed.
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.kill)
 	return s
@@ -43,8 +44,8 @@ func (s *server) kill() {
 	_ = s.handler.Close()
 }
 
-// The page shows that its server is gone without any input, and removes the message when a server
-// answers again.
+// Without any input, the page must show that its server has stopped. It must remove the message
+// when a server answers again.
 func TestServerGone_ShownAtOnce(t *testing.T) {
 	b := browser(t)
 	for _, path := range []string{store(t, 200), save(t, settle(20), 3)} {

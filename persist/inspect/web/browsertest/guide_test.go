@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The help opens by its key. Its examples are valid for the shown store.
+// The help opens by its key. Its examples must be valid for the shown store.
 func TestHelp_Examples(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)

@@ -10,10 +10,11 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A Spot is a place. Its numbers may be any float64.
+// A Spot is a component with a position. Its numbers may be any float64.
 type Spot struct{ X, Y float64 }
 
-// spots saves a world with these places, and others entities without one.
+// spots saves a world with one entity per place. Further entities, as many as others, have no
+// Spot.
 func spots(t testing.TB, places []Spot, others int) string {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -39,7 +40,7 @@ func square(n int) (places []Spot) {
 	return places
 }
 
-// extent is the width and height in pixels of the drawn points.
+// extent returns the width and height, in pixels, of the area in which points are drawn.
 const extent = `(() => {
 	const canvas = document.querySelector("#map"), c = canvas.getContext("2d"), { width, height } = canvas, data = c.getImageData(0, 0, width, height).data;
 	const [r, g, b] = [1, 3, 5].map((i) => parseInt(getComputedStyle(document.documentElement).getPropertyValue("--accent").trim().slice(i, i + 2), 16));
@@ -111,7 +112,8 @@ func TestMap_CountsOmitted(t *testing.T) {
 func TestMap_SampleOfMany(t *testing.T) {
 	b := browser(t)
 	var places []Spot
-	// The last entities are far from the first, and close together.
+	// Entities with close indices have close positions, so the last entities are far from the
+	// first.
 	for i := range 60_000 {
 		places = append(places, Spot{float64(i / 300), float64(i % 300)})
 	}

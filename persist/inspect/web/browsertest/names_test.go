@@ -33,8 +33,8 @@ func TestHostileNames_ShownAsText(t *testing.T) {
 	}
 }
 
-// With names of any length and contents, the screens are no wider than the window. Elements next to
-// a name have enough space, and expressions can use the name.
+// With names of any length and contents, no screen may be wider than the window. Elements next to
+// a name must have enough space, and expressions must be able to use the name.
 func TestLongNames_Layout(t *testing.T) {
 	b := browser(t)
 	url := serve(t, longStore(t))
@@ -72,8 +72,8 @@ func TestLongNames_Layout(t *testing.T) {
 	}
 }
 
-// With any number of marks and any width of the bar, no name overlaps another name or a flag, or
-// leaves the bar.
+// With any number of marks and any width of the bar, no name may overlap another name or a flag.
+// No name may extend beyond the bar.
 func TestMarks_NamesDoNotOverlap(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
@@ -109,7 +109,7 @@ func TestMarks_NamesDoNotOverlap(t *testing.T) {
 	}
 }
 
-// Components with names of maximum length.
+// The types below are components whose names have the maximum length.
 type (
 	Wide struct {
 		X, Y                                                                         float64
@@ -122,7 +122,7 @@ type (
 	}
 )
 
-// longStore makes a store with such names, and with long values.
+// longStore makes a store with names of maximum length, and with long values.
 func longStore(t testing.TB) string {
 	t.Helper()
 	dir, long := filepath.Join(t.TempDir(), "store-"+strings.Repeat("n", 120)), strings.Repeat("W", 200)

@@ -22,7 +22,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// store returns a store that was played and closed.
+// store makes a store of the given number of ticks, closes it and returns its directory.
 func store(t testing.TB, ticks int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "raid")
@@ -33,7 +33,7 @@ func store(t testing.TB, ticks int) string {
 	return dir
 }
 
-// screens holds the names of the screens, and a text on each of them.
+// screens has the name of each screen, and a text that the screen shows at a place.
 var screens = []struct{ name, where, text string }{
 	{"Entities", "#entities", "Position{"},
 	{"Map", "#screen .status", "points"},
@@ -44,8 +44,8 @@ var screens = []struct{ name, where, text string }{
 	{"Health", "#screen", "It opens."},
 }
 
-// Every screen opens by clicks and by keys, at both widths, in light and dark mode. No screen is
-// wider than the window, and no text is too faint.
+// The test opens every screen by clicks and by keys, at two widths, in light and dark mode. No
+// screen may be wider than the window, and no text may be too faint.
 func TestScreens_ClicksAndKeys(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
@@ -79,7 +79,7 @@ func TestScreens_ClicksAndKeys(t *testing.T) {
 	}
 }
 
-// contrast is the lowest contrast between text colors and the background, by WCAG.
+// contrast returns the lowest contrast between a text and the background, by the formula of WCAG.
 const contrast = `(() => {
   const style = getComputedStyle(document.documentElement), lum = (name) => {
     const n = parseInt(style.getPropertyValue("--" + name).trim().slice(1), 16);
@@ -199,7 +199,7 @@ func TestEntity_Changes(t *testing.T) {
 		t.Error("the address has no entity")
 	}
 
-	// References link to the entities that they refer to.
+	// A reference must link to the entity that it refers to.
 	p.key("1", "/")
 	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
 	p.write(`has(Target) && exists(Target.Of)`)
@@ -242,7 +242,7 @@ func TestFilter_OffersAndErrors(t *testing.T) {
 	}
 	p.shot("wrong-filter")
 
-	// An invalid text stays in the field after a reload and does not empty the list.
+	// An invalid text must stay in its field after a reload, and must not empty the list.
 	p.do(chromedp.Reload())
 	p.until(`document.documentElement.dataset.ready === "1" && document.querySelector("#filter").value === "Health.Now << 3"`)
 	p.shows(".error", "Listed without it.")
@@ -258,7 +258,8 @@ func TestFilter_OffersAndErrors(t *testing.T) {
 	p.shows(".list .head", "hp ↑")
 	p.until(`(() => { const n = [...document.querySelectorAll(".row .cell:nth-child(3)")].slice(0, 9).map((c) => +c.innerText); return n.length > 5 && n.every((v, i) => !i || n[i - 1] <= v); })()`)
 
-	// With an invalid filter the last valid one stays in effect, also at another point in time.
+	// If a filter is invalid, the last valid filter must stay in effect, also at another point in
+	// time.
 	p.click("#filter")
 	p.write(" and")
 	p.shows(".error", "Listed by the last valid text: Health.Now < 1000")
@@ -268,8 +269,9 @@ func TestFilter_OffersAndErrors(t *testing.T) {
 	p.excuse("400")
 }
 
-// The browser's back button reverts text that was typed into a field as a whole, a sort order, and
-// a jump by a link. Steps in time are not in the history.
+// The browser's back button must revert a text that was typed into a field, as one change. It
+// must also revert a sort order, and a jump by a link. The history must not contain steps in
+// time.
 func TestHistory_BackAndForward(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
@@ -316,7 +318,7 @@ func TestHistory_BackAndForward(t *testing.T) {
 		t.Errorf("%s are listed, want %s", now, orcs)
 	}
 
-	// The same holds for the fields of the map and for plots.
+	// The same is required for the fields of the map and for plots.
 	p.key("2")
 	p.shows("#screen .status", "points")
 	p.click("#map-color")
@@ -354,7 +356,7 @@ func TestBar_ScrubZoomBranches(t *testing.T) {
 	p.key("0")
 	p.until("stet.bar.doc.to === stet.bar.doc.last")
 
-	// A tooltip shows what is under the pointer.
+	// A tooltip must describe the tick under the pointer.
 	over := func(tick string) {
 		p.do(input.DispatchMouseEvent(input.MouseMoved, eval[float64](p, "stet.bar.xOf("+tick+")"), y+30))
 	}
@@ -373,7 +375,7 @@ func TestBar_ScrubZoomBranches(t *testing.T) {
 	p.click("#legend button")
 	p.until(`!document.querySelector("#where").innerText.includes("rewound") || stet.bar.doc.marks.some((m) => m.rewound)`)
 
-	// With many marks, the legend lists the newest ones and the number of the others.
+	// If there are many marks, the legend lists the newest ones and the number of the others.
 	eval[bool](p, `(stet.bar.doc.marks = Array.from({ length: 9 }, (_, i) => ({ name: "wave " + i, tick: 10 * i, record: 10 * i, rewound: false })), stet.bar.tell(), true)`)
 	p.shows("#legend", "marks: wave 5, wave 6, wave 7, wave 8 and 5 more")
 	p.do(chromedp.Click(`//*[@id="legend"]//button[text()="5 more"]`, chromedp.BySearch))
@@ -400,7 +402,7 @@ func TestPin_Comparison(t *testing.T) {
 	p.until(`document.documentElement.dataset.ready === "1"`)
 	p.shows("#screen .big", "A 200 → B 300")
 
-	// All other screens show the differences of the same two points.
+	// All other screens must show the differences of the same two points.
 	eval[bool](p, `(stet.show("entities", {where: "Target.Seen == 250", columns: "Health.Now as hp, Target.Seen"}), true)`)
 	p.until(`document.querySelectorAll("#entities .row .removed").length > 0`)
 	p.shot("beside-entities")
@@ -432,7 +434,7 @@ func TestPin_Comparison(t *testing.T) {
 	p.until(`document.querySelectorAll(".plot canvas").length === 2 || stet.all("expr").includes("avg(Health.Now)")`)
 }
 
-// The walkthrough of docs/INSPECTOR.md works, using only the page.
+// The test follows the walkthrough of docs/INSPECTOR.md, using only the page.
 func TestWalkthrough_WrongValue(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "worlds")
@@ -443,7 +445,7 @@ func TestWalkthrough_WrongValue(t *testing.T) {
 	p := open(t, b, serve(t, filepath.Join(dir, "peer2")), 1280, 800, false)
 	p.shows("#where", "tick 27 · record 43")
 	p.key("7")
-	// Finds the wrong player and tick if there are no digests.
+	// If no digests were recorded, this command finds the tick at which two players diverge.
 	p.shows("#screen pre", "ecsdump diff peer2 OTHER --first")
 	p.key("4")
 	p.shows("#screen .big", "tick 27")
@@ -469,7 +471,7 @@ func TestWalkthrough_WrongValue(t *testing.T) {
 	p.shot("wrong-guess")
 }
 
-// When the user steps repeatedly, the next state is requested in advance.
+// When the user steps repeatedly, the page must request the next state in advance.
 func TestStep_Prefetch(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
@@ -523,8 +525,8 @@ func TestFollow_OpenStore(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The next program registers another component. It is listed at ticks of that program, and only
-	// there.
+	// The next program registers another component. The page must list it only at ticks of that
+	// program.
 	p.key("6")
 	p.shows("#screen", "Dense and data")
 	p.key("f")
@@ -556,7 +558,7 @@ func TestFollow_OpenStore(t *testing.T) {
 	p.excuse("404")
 }
 
-// Browsers allow six connections to a server. Closed and hidden pages take none.
+// Browsers allow six connections to a server. Closed and hidden pages must use none.
 func TestServer_ManyTabs(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 50))
@@ -617,7 +619,7 @@ func TestHealth_SaveAndDamagedStore(t *testing.T) {
 	d.shows("#trouble", "Health, screen 7, shows the damage")
 	d.click("#legend .danger button")
 	d.shows("#screen", "It does not open.")
-	// The first one.
+	// The first suggested command must be a recovery.
 	d.shows("#screen pre", "ecsdump recover raid -o raid.recovered")
 	if eval[bool](d, `/damaged: corrupt|corrupt\s*corrupt|closed cleanly/.test(document.body.innerText)`) {
 		t.Errorf("the page reports damage twice, or a clean close: %s", d.text("body"))
@@ -629,7 +631,7 @@ func TestHealth_SaveAndDamagedStore(t *testing.T) {
 
 var scrubbing = flag.Duration("scrub", 5*time.Second, "how long to scrub for the test of memory")
 
-// Scrubbing does not increase the memory of the page, its cached answers, or the server.
+// Scrubbing must not increase the memory of the page, of its cached answers, or of the server.
 func TestScrubbing_Memory(t *testing.T) {
 	b := browserFor(t, 3*time.Minute+*scrubbing)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
@@ -655,7 +657,8 @@ func TestScrubbing_Memory(t *testing.T) {
 			time.Sleep(4 * time.Millisecond)
 		}
 		time.Sleep(200 * time.Millisecond)
-		// The last tick of a scrub depends on the machine, and so do the first rows.
+		// The last tick of a scrub, and its rows, depend on the machine. So show a fixed tick at
+		// the end.
 		eval[bool](p, `(stet.show("entities"), stet.goTo("600"), true)`)
 		p.shows("#where", "tick 600")
 		p.shows("#entities", "orc-")

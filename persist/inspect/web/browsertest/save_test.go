@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// settle returns a game with some villagers, and a third as many orcs.
+// settle returns a game with some villagers, and one orc per three villagers.
 func settle(villagers int) *game {
 	g := newGame()
 	for range villagers {
@@ -25,7 +25,7 @@ func settle(villagers int) *game {
 	return g
 }
 
-// save saves the world of g after the given number of ticks, and returns the file.
+// save runs g up to the given number of ticks, saves its world and returns the file.
 func save(t testing.TB, g *game, ticks int) string {
 	t.Helper()
 	for range ticks {
@@ -39,7 +39,7 @@ func save(t testing.TB, g *game, ticks int) string {
 	return file
 }
 
-// showsSchema checks everything on the page that depends on the schema of the shown state.
+// showsSchema checks every element of the page that depends on the schema of the shown state.
 func (p *page) showsSchema() {
 	p.Helper()
 	p.until(`stet.names().includes("Health.Now")`)
@@ -100,7 +100,7 @@ func (p *page) showsSchema() {
 	p.key("?")
 	p.shows("#guide", "count(Position.X < 10)")
 	p.key(kb.Escape)
-	// Requests with incomplete conditions.
+	// The page has sent requests with incomplete conditions, which the server rejects.
 	p.excuse("400")
 }
 
@@ -123,7 +123,7 @@ func TestSave_EveryScreen(t *testing.T) {
 	}
 }
 
-// A store without a commit has one state, that of record 0.
+// A store without a commit has only the state of record 0.
 func TestRecordZero_EveryScreen(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")
@@ -148,8 +148,8 @@ func TestRecordZero_EveryScreen(t *testing.T) {
 	p.shows("#screen", "Dense and data")
 }
 
-// A save with a damaged page of values opens. The page shows the readable data and names the
-// damage.
+// A save with a damaged page of values can be opened. The page must show the readable data and
+// name the damage.
 func TestSave_Damaged(t *testing.T) {
 	b := browser(t)
 	file := save(t, settle(10_000), 0)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestPictures takes the pictures of docs/INSPECTOR.md if STET_SHOTS names a directory.
+// TestPictures takes the pictures for docs/INSPECTOR.md if STET_SHOTS names a directory.
 func TestPictures(t *testing.T) {
 	if os.Getenv("STET_SHOTS") == "" {
 		t.Skip("STET_SHOTS names no directory for pictures")

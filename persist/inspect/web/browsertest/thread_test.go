@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// Goroutines that end their threads, as those of a store do, do not end the browser.
+// Goroutines of a store may end their threads. This must not end the browser.
 func TestBrowser_OutlivesThreads(t *testing.T) {
 	p := open(t, browser(t), serve(t, store(t, 200)), 600, 400, false)
 	for range 500 {
 		done := make(chan bool)
 		go func() {
-			// Not unlocked, so that the thread ends with the goroutine.
+			// The goroutine does not unlock its thread, so the thread ends with the goroutine.
 			goruntime.LockOSThread()
 			done <- true
 		}()

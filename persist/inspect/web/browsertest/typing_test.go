@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// slow delays the answers to some requests of the page by half a second.
+// slow delays the answers to the named requests of the page by half a second.
 func (p *page) slow(questions ...string) {
 	p.Helper()
 	var patterns []*fetch.RequestPattern
@@ -21,7 +21,7 @@ func (p *page) slow(questions ...string) {
 		if e, ok := event.(*fetch.EventRequestPaused); ok {
 			go func() {
 				time.Sleep(500 * time.Millisecond)
-				// The page may be closed by then.
+				// The page may already be closed, so ignore the error.
 				_ = chromedp.Run(p.ctx, fetch.ContinueRequest(e.RequestID))
 			}()
 		}
@@ -29,7 +29,7 @@ func (p *page) slow(questions ...string) {
 	p.do(fetch.Enable().WithPatterns(patterns))
 }
 
-// Text that is typed during a request stays in its field.
+// A text that the user types during a request must stay in its field.
 func TestTyping_DuringRequest(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
@@ -74,7 +74,7 @@ func TestTyping_DuringRequest(t *testing.T) {
 	p.write("17")
 	p.until("stet.point.tick === 51")
 	p.until(`document.querySelector("#screen .title .big").innerText === "3v1"`)
-	// The answer to the request for the entity.
+	// Wait for the answer to the request for the entity.
 	time.Sleep(700 * time.Millisecond)
 	holds("#entity", "17")
 	p.key(kb.Enter)
@@ -83,7 +83,7 @@ func TestTyping_DuringRequest(t *testing.T) {
 	p.excuse("400")
 }
 
-// A number that is typed into a pager stays while time moves.
+// A number that the user types into a pager must stay in its field while time moves.
 func TestTyping_WhileTimeGoesOn(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)

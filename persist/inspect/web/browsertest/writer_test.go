@@ -15,7 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// keepVariable names the directory of the store that this program keeps open as a child process.
+// keepVariable is the environment variable that makes a child process keep a store open. Its
+// value is the directory of the store.
 const keepVariable = "STET_KEEP"
 
 func TestMain(m *testing.M) {
@@ -25,7 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// keepOpen makes a store, prints a line when it is ready, and waits until the process is killed.
+// keepOpen makes a store, prints a line when the store is open, and waits until the process is
+// killed.
 func keepOpen(dir string) {
 	g := newGame()
 	s, err := persist.Open(context.Background(), dir, g.world, persist.Options{})
@@ -40,8 +42,8 @@ func keepOpen(dir string) {
 	time.Sleep(time.Hour)
 }
 
-// The writing program is killed while the page is open. The page reports that once. It reports
-// again when another program opens the store.
+// The writing program is killed while the page is open. The page must report this once. It must
+// report again when another program opens the store.
 func TestWriter_Killed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	program := exec.Command(os.Args[0])
