@@ -70,7 +70,7 @@ func TestQuery_TooManyStorages(t *testing.T) {
 	mustPanic(t, "ecs: a query joins more than 16 storages", func() { q.With(a) })
 }
 
-// saves returns how many rows of s are saved, and whether the open frame has a record of s.
+// saves returns the number of saved rows of s, and whether the open frame has a record of s.
 func saves[T any](s *Storage[T]) (rows int, opened bool) {
 	return s.data.Log.SavedRows(), s.rows.Span == s.w.clock.Span
 }
@@ -115,7 +115,8 @@ func TestQuery_SavesReturnedRowsOnly(t *testing.T) {
 	}
 }
 
-// A second walk skips rows that a complete first walk saved, unless they changed since.
+// A second loop over a query skips rows that a complete first loop has saved, unless they changed
+// in between.
 func TestQuery_SecondWalkSavesRest(t *testing.T) {
 	for _, between := range []func(w *World, a *Storage[plain]){
 		func(*World, *Storage[plain]) {},
@@ -124,7 +125,7 @@ func TestQuery_SecondWalkSavesRest(t *testing.T) {
 		func(w *World, a *Storage[plain]) { a.Remove(a.Entities()[0]) },
 		func(w *World, a *Storage[plain]) { a.Set(w.Create(), plain{}) },
 	} {
-		// n is how many rows the first walk visits.
+		// n is the number of rows that the first loop visits.
 		for _, n := range []int{1, 2, 199, 200} {
 			w, a, _, _ := members(200, Options{History: 2})
 			w.Commit()
@@ -162,7 +163,7 @@ func TestQuery_SecondWalkSavesRest(t *testing.T) {
 
 func TestQuery_CheckpointInSecondWalk(t *testing.T) {
 	w, a, b, entities := members(200, Options{})
-	b.Remove(entities[70]) // Makes two runs in a block.
+	b.Remove(entities[70]) // Makes two runs in the second block.
 	q := NewQuery2(Write(a), Read(b))
 	w.Checkpoint()
 	for range q.Runs() {
@@ -185,12 +186,12 @@ func TestQuery_CheckpointInSecondWalk(t *testing.T) {
 	}
 }
 
-// vacate makes the row of e a gap, as in storages whose rows do not move.
+// vacate makes the row of e a gap. It simulates a storage whose rows do not move.
 func vacate[T any](s *Storage[T], e Entity) {
 	row := s.row(e)
 	s.dense.Live[row] = Vacant
 	s.rows.Extra++
-	// No other code records an entity that leaves a row in place.
+	// Record that e has left its row, because no other code records a row that becomes a gap.
 	s.dropNotes()
 	s.recordMove(e)
 }
@@ -362,13 +363,14 @@ func TestQuery_Allocations(t *testing.T) {
 	}
 }
 
-// A query that found nothing in a block must search the block again after another storage gets a
-// row there.
+// If a query found nothing in a block, and another storage then gets a row there, the query must
+// search the block again.
 func TestQuery_RowAddedToKnownBlock(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])
-		// Makes a the driver. The first 64 rows of a have no row in the block where b adds one.
+		// Makes a the driver, because b now has an extra row. Before b gets a row again, the query
+		// finds nothing at entity 3.
 		b.Set(w.Create(), padded{})
 		if masks {
 			a.giveMask(true)

@@ -4,15 +4,16 @@ package ecs
 
 import "testing"
 
-// The first walk of a query allocates the query, its caches, and once or twice for each chunk. With
-// the race detector, the compiler moves more to the heap.
+// The first loop over a query allocates the query and its caches. It also allocates once or twice
+// per chunk. With the race detector, the compiler allocates more on the heap.
 func TestQuery_FirstWalkAllocations(t *testing.T) {
-	// known counts the query, its columns and sets, the cache by driver, the list of handled notes,
-	// a cursor, and the chunks.
+	// known is the number of allocations that do not depend on the number of chunks. They are the
+	// query, its columns and sets, the cache per driver, the list of processed notes, a cursor, and
+	// the list of chunks.
 	const chunks, known = 3, 7
 	for _, test := range []struct {
 		name     string
-		every    int // One in so many entities has both components.
+		every    int // One in this number of entities has both components.
 		perChunk float64
 	}{{"few", 20, 1}, {"half", 2, 2}} {
 		w, a, b, entities := members(chunks*chunkRows, Options{})

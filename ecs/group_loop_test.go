@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A groupLoop is a loop over a world with a group. The body makes a change once. The entities are
-// x0 … x3, of which x0 and x2 are members, and more entities that have one of the components.
+// A groupLoop is a loop over a world with a group. The body changes the world at one visit. The
+// entities are x0 … x3, of which x0 and x2 are members, and more entities that have only one of the
+// components.
 type groupLoop struct {
 	w     *World
 	a     *Storage[plain]
@@ -20,9 +21,10 @@ type groupLoop struct {
 
 	entities []Entity
 	seen     map[Entity]int
-	always   map[Entity]bool // Found by the query at all times.
-	came     map[Entity]bool // Added to all storages of the query, and not removed since.
-	left     map[Entity]bool // Not found by the query at some time after the visit.
+	always   map[Entity]bool // Entities that the query finds from start to end of the loop.
+	// Entities that were added to all storages of the query, and not removed since.
+	came map[Entity]bool
+	left map[Entity]bool // Entities that the query did not find at some time after their visit.
 }
 
 func newGroupLoop(query string) *groupLoop {
@@ -60,7 +62,7 @@ func entitiesOf[V any](all iter.Seq2[Entity, V]) iter.Seq[Entity] {
 	}
 }
 
-// note updates the maps after a change.
+// note updates the maps after a change of the world.
 func (v *groupLoop) note() {
 	for _, e := range v.entities {
 		if !v.in(e) {
@@ -85,7 +87,7 @@ func (v *groupLoop) spawn(a, b bool) {
 	}
 }
 
-// A loopAction is a change that is made while e is visited.
+// A loopAction is a change of the world while e is visited.
 type loopAction struct {
 	name string
 	do   func(v *groupLoop, e Entity)
@@ -130,7 +132,8 @@ var loopActions = func() []loopAction {
 	return list
 }()
 
-// run makes both changes at the at-th visit. It returns the text of the panic, or "".
+// run makes both changes at visit number at, counted from 0. It returns the text of the panic, or
+// "".
 func (v *groupLoop) run(at int, first, second loopAction) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -159,12 +162,13 @@ func (v *groupLoop) run(at int, first, second loopAction) (text string) {
 	return ""
 }
 
-// check returns the first wrong visit of a loop that did not panic, or nil.
+// check returns an error for the first entity that the loop visited too often or not at all. The
+// loop must not have panicked.
 func (v *groupLoop) check() error {
 	for _, e := range v.entities {
 		most := 1
 		if v.left[e] {
-			most = 2 // It was added again.
+			most = 2 // The entity was added again after its visit.
 		}
 		if n := v.seen[e]; n > most || n == 0 && (v.always[e] || v.came[e]) {
 			return fmt.Errorf("%v was visited %d times", e, n)
@@ -181,7 +185,7 @@ func TestGroupInLoop_EveryChange(t *testing.T) {
 			for i, first := range loopActions {
 				for k, second := range loopActions {
 					if *depth < 5 && k > 0 && (i+k+at)%6 > 0 {
-						continue // Part of the pairs is enough for a normal run.
+						continue // A normal run tries only some of the pairs.
 					}
 					v := newGroupLoop(query)
 					text := v.run(at, first, second)
@@ -239,12 +243,13 @@ func TestGroupInLoop_RowsMovedAcross(t *testing.T) {
 		at    int
 		do    string
 	}{
-		{"a", 0, "remove b of e"}, // The entity would be visited again.
-		{"b", 1, "remove a of e"}, // The same for b.
-		// The entity was visited, and moves to a row that is not visited yet.
+		{"a", 0, "remove b of e"}, // The loop would visit e again.
+		{"b", 1, "remove a of e"}, // The loop would visit e again.
+		// The loop has visited the entity, whose row moves to the part of the storage that the loop
+		// has not visited yet.
 		{"a", 1, "remove b of x0"},
 		{"a", 0, "remove b of x4"},
-		{"a", 3, "set b of x5"}, // The other direction.
+		{"a", 3, "set b of x5"}, // The loop would miss the entity.
 		{"a", 4, "spawn both"},
 		{"a without b", 0, "spawn both"},
 	} {
@@ -263,11 +268,12 @@ func TestGroupInLoop_RowsMovedAcross(t *testing.T) {
 	}
 }
 
-// Restore need not change the storage that drives the query. The number of packed rows falls.
+// A restore can reduce the number of packed rows without a change of the storage that drives the
+// query.
 func TestGroupInLoop_Restore(t *testing.T) {
 	w, a, b, g, entities := grouped(3, Options{})
 	checkAtEnd(t, w)
-	b.Remove(entities[4]) // In the last packed row.
+	b.Remove(entities[4]) // Entity 4 is in the last packed row.
 	cp := w.Checkpoint()
 	b.Set(entities[4], padded{})
 	if !a.rows.Untouched() || g.Len() != 3 {
@@ -284,12 +290,12 @@ func TestGroupInLoop_Restore(t *testing.T) {
 	})
 }
 
-// A group that is made after a rewind discards the forward ticks, because they have no record of
+// A group that is created after a rewind discards the undone ticks, because they have no record of
 // the group.
 func TestNewGroup_DiscardsForwardTicks(t *testing.T) {
 	w, a, b, entities := members(4, Options{History: 2})
 	checkAtEnd(t, w)
-	w.restart(seqs{}) // Only the forward ticks have records of changes.
+	w.restart(seqs{}) // After this restart, only the undone ticks have records of changes.
 	b.Remove(entities[0])
 	a.Remove(entities[1])
 	w.Commit()
@@ -375,7 +381,7 @@ func TestGroupInLoop_PackAndSort(t *testing.T) {
 	}
 	w, a, b, q := build()
 	checkAtEnd(t, w)
-	// A sort that moves no row is harmless.
+	// A sort that moves no row is allowed.
 	for range q.All() {
 		a.SortFunc(func(x, y plain) int { return int(x.X - y.X) })
 		b.SortEntities(byIndexBackwards)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// check returns the first inconsistency of g, or nil. It checks the packed rows and the rows after
-// them.
+// check returns the first inconsistency of g, or nil. It checks both the packed rows and the rows
+// after them.
 func (g *Group) check() error {
 	if _, err := g.w.checkTracker(&g.rows, "group"); err != nil {
 		return err
@@ -31,7 +31,8 @@ func (g *Group) check() error {
 	return nil
 }
 
-// An oracleGroup does what the documentation of Group says, on the stores of an oracle.
+// An oracleGroup implements the documentation of Group on the stores of an oracle, as simply as
+// possible.
 type oracleGroup struct {
 	stores []int
 	packed int
@@ -56,7 +57,7 @@ func (w *oracle) member(g *oracleGroup, e Entity) bool {
 	return true
 }
 
-// moveTo exchanges e with the row at in all stores of g.
+// moveTo swaps the row of e with the row at position at, in all stores of g.
 func (w *oracle) moveTo(g *oracleGroup, e Entity, at int) {
 	for _, i := range g.stores {
 		s := &w.stores[i]
@@ -66,7 +67,7 @@ func (w *oracle) moveTo(g *oracleGroup, e Entity, at int) {
 	}
 }
 
-// regroup packs e in every group that it has become a member of.
+// regroup packs e in every group of which e has become a member.
 func (w *oracle) regroup(e Entity) {
 	for i := range w.groups {
 		g := &w.groups[i]
@@ -77,7 +78,7 @@ func (w *oracle) regroup(e Entity) {
 	}
 }
 
-// ungroup moves e, which is about to lose a component, out of the packed rows.
+// ungroup moves e out of the packed rows. e is about to lose a component.
 func (w *oracle) ungroup(g *oracleGroup, e Entity) {
 	if k := slices.Index(w.stores[g.stores[0]].entities, e); k >= 0 && k < g.packed {
 		g.packed--
@@ -115,7 +116,7 @@ func (w *oracle) pack() {
 	}
 }
 
-// group makes a group of stores.
+// group creates a group of stores.
 func (p *model) group(stores ...int) bool {
 	var storages []AnyStorage
 	for _, i := range stores {
@@ -128,7 +129,7 @@ func (p *model) group(stores ...int) bool {
 	if err != nil {
 		failf("NewGroup(%v) = %v", stores, err)
 	}
-	for i := range p.oracle.frames { // In every older state, the group is not packed yet.
+	for i := range p.oracle.frames { // In every older state, the group is not packed.
 		s := p.oracle.frames[i].state
 		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
@@ -136,7 +137,7 @@ func (p *model) group(stores ...int) bool {
 		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
 	p.oracle.groups = append(p.oracle.groups, oracleGroup{stores: stores})
-	// If no frame has records of the stores, all states are equal to the present one.
+	// If no frame has records of the stores, all states have the same rows as the present state.
 	if g.untouched() && g.rows.Untouched() {
 		forward := p.oracle.forward
 		p.oracle.pack()
@@ -154,7 +155,7 @@ func (p *model) group(stores ...int) bool {
 	return true
 }
 
-// pack packs all groups. It reports whether any of them was not packed.
+// pack packs all groups. It returns false if all of them were already packed.
 func (p *model) pack() bool {
 	waits := slices.ContainsFunc(p.oracle.groups, func(g oracleGroup) bool { return !g.whole })
 	for _, g := range p.w.groups {
@@ -184,7 +185,7 @@ type sorter interface {
 	SortLike(other AnyStorage)
 }
 
-// byTens leaves many values equal, to test that equal values keep their order.
+// byTens compares few different keys, so that the sort must keep the order of equal values.
 func byTens(a, b int) int { return cmp.Compare(a/10%3, b/10%3) }
 
 func byIndexBackwards(a, b Entity) int { return cmp.Compare(b.Index(), a.Index()) }
@@ -216,8 +217,8 @@ func (p *model) sortLike(i, other int) bool {
 	return p.oracle.sort(i, func(s *oracleStore, a, b int) int { return cmp.Compare(at(s, a), at(s, b)) })
 }
 
-// sort sorts the packed rows of store i together with those of its group, then the other rows. It
-// reports whether a row moved.
+// sort sorts the packed rows of store i together with those rows of the other stores in its group.
+// Then it sorts the remaining rows of store i. It reports whether a row moved.
 func (w *oracle) sort(i int, compare func(s *oracleStore, a, b int) int) bool {
 	s := &w.stores[i]
 	packed, stores := 0, []int(nil)
@@ -260,8 +261,8 @@ func (p *model) align(stores ...int) bool {
 	return p.oracle.align(stores)
 }
 
-// align moves the entities that all stores share to the front of each store. It reports whether a
-// row moved.
+// align moves the entities that are in all of these stores to the front of each store. It reports
+// whether a row moved.
 func (w *oracle) align(stores []int) (moved bool) {
 	var common []Entity
 	for _, e := range w.stores[stores[0]].entities {
@@ -297,7 +298,7 @@ func (w *oracle) align(stores []int) (moved bool) {
 	return moved
 }
 
-// forward returns the order of entities that has those of common in front.
+// forward returns the row numbers of entities in a new order. Entities in common come first.
 func forward(entities, common []Entity) (order []int) {
 	for _, e := range common {
 		if k := slices.Index(entities, e); k >= 0 {
@@ -305,7 +306,7 @@ func forward(entities, common []Entity) (order []int) {
 		}
 	}
 	front := len(order)
-	var driven []int // Moved away from the front.
+	var driven []int // Rows that were moved away from the front.
 	for k := range front {
 		if !slices.Contains(order, k) {
 			driven = append(driven, k)
@@ -335,7 +336,7 @@ func (s *oracleStore) reorder(order []int) {
 	}
 }
 
-// Operations on groups.
+// The functions below return operations on groups.
 
 func grouping(stores ...int) operation {
 	return operation{fmt.Sprint("group ", stores), func(p *model) bool { return p.group(stores...) }}

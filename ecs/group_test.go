@@ -49,7 +49,7 @@ func TestGroupModel_EightStorages(t *testing.T) {
 // largeGroup has as many components as a query can have.
 var largeGroup = []kind{plainKind, paddedKind, wordKind, labelKind, listKind, hashedKind, orderedKind, markedKind}
 
-// everything gives a handle all components.
+// everything returns an operation that adds all components to the entity of a handle.
 func everything(handle int) []operation {
 	return []operation{{fmt.Sprintf("give e%d all", handle), func(p *model) (some bool) {
 		for i := range p.stores {
@@ -59,7 +59,8 @@ func everything(handle int) []operation {
 	}}}
 }
 
-// The group is made at any point of a sequence, so a rewind can go back to before it.
+// The operations create the group at any point of a sequence, so a rewind can return to a state
+// before the group.
 func TestGroupModel_NewGroup(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{0, 3} {
@@ -96,8 +97,8 @@ func TestGroupModel_QueriesBeforePack(t *testing.T) {
 	exploreQueries(t, s, *depth-1, grouping(1, 0), removes(0, 2), adds(0, 4)[3:], removes(1, 1), adds(1, 4)[3:], packing, ticks()[:4], checkpoints(1)[:2])
 }
 
-// groupSteps are the steps of programs that also sort. Sort steps replace steps that are in the
-// list twice.
+// groupSteps are the steps of programs that also sort. A sort replaces each step that occurs a
+// second time in the list.
 var groupSteps = func() []func(r *programRunner, arg int) {
 	list := slices.Clone(steps)
 	list[1] = func(r *programRunner, arg int) { r.sortValues(arg % len(r.stores)) }
@@ -118,7 +119,7 @@ func TestProgram_RandomWithGroups(t *testing.T) {
 		{{storeWord, storeList, storeLabel}, {storePadded, storePlain}},
 		{{storeLabel, storePadded, storeList, storePlain}},
 		{{storeLabel, storePadded, storeList, storeHashed, storePlain, storeOrdered, storeWord, storeMarked}},
-		{}, // Sorting only.
+		{}, // Without groups, so the program only sorts.
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		p := program(rapid.SliceOfN(rapid.Byte(), 100, 500).Draw(t, "program"))
@@ -128,8 +129,8 @@ func TestProgram_RandomWithGroups(t *testing.T) {
 	})
 }
 
-// grouped returns a world with a group. In turns, it adds n members and n entities that have only a
-// plain.
+// grouped returns a world with a group of a and b. It creates n members and n entities that have
+// only a plain, in alternation.
 func grouped(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded], g *Group, entities []Entity) {
 	w = NewWorld(o)
 	a = plainKind.add(w).any().(*Storage[plain])
@@ -259,7 +260,8 @@ func TestGroup_LoadedInOrder(t *testing.T) {
 	}
 }
 
-// Loaded rows that are scattered stay so until the next commit, when a recorder can see the move.
+// If Load finds the members of a group in scattered rows, they are not packed until the next
+// commit. A recorder then sees the moves.
 func TestGroup_LoadedScattered(t *testing.T) {
 	for _, change := range []bool{false, true} {
 		w := NewWorld(Options{})
@@ -336,7 +338,7 @@ func TestGroup_WorldClone(t *testing.T) {
 	}
 }
 
-// A hook may make a member again of an entity that is being removed from the group.
+// While an entity is being removed from the group, a hook may make the entity a member again.
 func TestGroup_Hooks(t *testing.T) {
 	for name, change := range map[string]func(w *World, b *Storage[padded], e Entity){
 		"destroy":   func(w *World, _ *Storage[padded], e Entity) { w.Destroy(e) },
@@ -411,7 +413,7 @@ func TestGroup_SavesMovedRowsOnly(t *testing.T) {
 	w, a, b, g, entities := grouped(100, Options{})
 	checkAtEnd(t, w)
 	w.Checkpoint()
-	b.Remove(entities[2*99]) // The last member: no row of a moves.
+	b.Remove(entities[2*99]) // This is the last member, so no row of a moves.
 	if rows := saved(a); rows != [3]int{} || !a.rows.Untouched() {
 		t.Errorf("%v rows are saved of a storage in which none moves", rows)
 	}
@@ -421,7 +423,8 @@ func TestGroup_SavesMovedRowsOnly(t *testing.T) {
 	}
 }
 
-// Rows of an Indexed storage cannot move. Groups, sorts and Align refuse them and change nothing.
+// Rows of an Indexed storage cannot move. So groups, sorts and Align refuse the storage and change
+// nothing.
 func TestNewGroup_Indexed(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
@@ -446,7 +449,7 @@ func TestNewGroup_Indexed(t *testing.T) {
 	}
 }
 
-// A tick from before the group has members that are not packed. A query over the group finds all of
+// In a tick from before the group, the members are not packed. A query over the group finds all of
 // them.
 func TestGroupQuery_NotPacked(t *testing.T) {
 	w := NewWorld(Options{History: 4})

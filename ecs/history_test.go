@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Each sequence breaks a tempting shortcut of the undo log, which its name states. All sequences
-// begin with e0, e1, e2 in a storage.
+// Each sequence would fail with a wrong simplification of the undo log. The name of the test is the
+// simplification. All sequences begin with e0, e1 and e2 in a storage.
 func TestHistory_FailingShortcuts(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
@@ -73,8 +73,8 @@ func TestHistory_FailingShortcuts(t *testing.T) {
 	}
 }
 
-// The rewind releases the checkpoint that protected the last row. The seek forward ends the branch
-// that the row was kept for.
+// The rewind releases the checkpoint that protected the last row. The seek forward then discards
+// the undone frames that needed the row. So the row must be cleared.
 func TestHistory_UnprotectedRowZeroed(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
@@ -86,7 +86,7 @@ func TestHistory_UnprotectedRowZeroed(t *testing.T) {
 	s.Clear()
 	w.Commit()
 	w.Commit()
-	// At the second tick, the forward branch exists already.
+	// At the second tick, undone frames exist already.
 	if err := w.History().Rewind(2); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestHistory_ByteLimit(t *testing.T) {
 	for range 20 {
 		for _, e := range entities {
 			a.Mut(e).X++
-			w.Release(w.Checkpoint()) // The next write saves its row again.
+			w.Release(w.Checkpoint()) // The next write saves its row again in a new frame.
 		}
 		w.Commit()
 	}
@@ -208,7 +208,8 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 						a.Set(entities[(i+1)%100], plain{})
 					})
 				}
-				// The list of operations does grow within a tick, because it is kept in order.
+				// Exclude the list of operations, which grows within a tick, because it is kept in
+				// order.
 				w.ops = nil
 				if bytes := w.History().Bytes(); bytes > 200_000 {
 					t.Errorf("Bytes() = %d after writing 100 rows 20000 times", bytes)
@@ -225,8 +226,8 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 	}
 }
 
-// Logs of a few hundred rows have several chunks, and are merged unchanged. Larger logs are
-// compacted as well.
+// Logs of a few hundred rows have several chunks, and a merge appends them. A merge of larger logs
+// also compacts them.
 func TestHistory_LogsMergedInEveryOrder(t *testing.T) {
 	for _, n := range []int{100, 400, 10_000} {
 		t.Run(fmt.Sprint(n, " rows"), func(t *testing.T) { mergeInEveryOrder(t, n) })

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A hookLog has the calls that the hooks of a model received.
+// A hookLog records the calls that the hooks of a model received.
 type hookLog struct {
 	deltas         []oracleDelta
 	replaced       []oracleSet
@@ -19,13 +19,13 @@ type hookLog struct {
 	stores         []intStore
 }
 
-// An oracleSet is a Set of a component that the entity had already.
+// An oracleSet is a Set of a component that the entity already had.
 type oracleSet struct {
 	store int
 	oracleEdit
 }
 
-// listen registers hooks of w that log created and destroyed entities.
+// listen registers hooks of w that record created and destroyed entities.
 func (log *hookLog) listen(w *World) {
 	w.OnCreate(func(e Entity) {
 		for _, f := range log.stores {
@@ -47,8 +47,8 @@ func (log *hookLog) listen(w *World) {
 	})
 }
 
-// hookedKinds returns kinds whose storages call hooks that write to log. The hooks check their
-// arguments against the world.
+// hookedKinds returns kinds whose storages have hooks that record their calls in log. The hooks
+// also compare their arguments with the world.
 func hookedKinds(kinds []kind, log *hookLog) []kind {
 	hooked := slices.Clone(kinds)
 	log.deltas = make([]oracleDelta, len(kinds))
@@ -83,8 +83,8 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 	return hooked
 }
 
-// expect compares the calls that the hooks received during do with the changes of the oracle. A
-// step either adds components or removes them.
+// expect compares the calls that the hooks received during do with the changes of the oracle. If
+// quiet is set, no hook may be called. The function do must either add components or remove them.
 func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 	clear(log.deltas)
 	log.replaced, log.created, log.ended, p.oracle.replaced = nil, nil, nil, nil
@@ -105,7 +105,7 @@ func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 			want.changed = nil
 			slices.Reverse(want.removed)
 		}
-		// World.Clear goes by entities, not by rows.
+		// World.Clear calls the hooks in the order of entities, and not of rows.
 		if len(p.oracle.alive) == 0 {
 			slices.SortFunc(want.removed, byEntity)
 			slices.SortFunc(log.deltas[i].removed, byEntity)
@@ -126,14 +126,14 @@ func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 	return done
 }
 
-// among returns those of entities that are not in others.
+// among returns the elements of entities that are not in others.
 func among(entities, others []Entity) []Entity {
 	return slices.DeleteFunc(slices.Clone(entities), func(e Entity) bool { return slices.Contains(others, e) })
 }
 
 func byEntity(a, b oracleEdit) int { return cmp.Compare(a.e, b.e) }
 
-// listened returns the operations with a check of the hook calls that they make.
+// listened returns the operations extended by a check of the hook calls.
 func listened(all []operation, log *hookLog) []operation {
 	list := slices.Clone(all)
 	for i, o := range all {
@@ -188,7 +188,7 @@ func (w *hookWorld) logCall(what string, e Entity, v plain) {
 	w.log = append(w.log, fmt.Sprint(what, " ", e, " ", v.X))
 }
 
-// listen logs added and removed components of both storages.
+// listen registers hooks that log added and removed components of both storages.
 func (w *hookWorld) listen() {
 	for _, s := range []*Storage[plain]{w.a, w.b} {
 		s.OnAdd(func(e Entity, v plain) { w.logCall("+"+s.name, e, v) })
@@ -196,7 +196,7 @@ func (w *hookWorld) listen() {
 	}
 }
 
-// entity returns a new entity with both components.
+// entity creates an entity with both components.
 func (w *hookWorld) entity(v int32) Entity {
 	e := w.Create()
 	w.a.Set(e, plain{v, 0})
@@ -341,7 +341,7 @@ func TestHook_LoadAndClone(t *testing.T) {
 	w.expect(t, "~a 0v1 8")
 }
 
-// The tests below cover what hooks may do.
+// The tests below are about the calls that hooks may make.
 
 func TestHook_OrderAndNewHooks(t *testing.T) {
 	w := newHookWorld(t, Options{})
@@ -478,15 +478,15 @@ func TestDestroy_HookDestroysAgain(t *testing.T) {
 	}
 }
 
-// Components that hooks add to an entity during its Destroy are removed as well, and hooks are
-// called for them.
+// If hooks add components to an entity during its Destroy, these components are removed as well,
+// with calls of their hooks.
 func TestDestroy_HookAddsComponent(t *testing.T) {
 	w := newHookWorld(t, Options{History: 1})
 	c := MustRegister(w.World, Component[plain]{Name: "c"})
 	w.listen()
 	w.b.OnRemove(func(e Entity, v plain) {
 		w.a.Set(e, plain{v.X + 1, 0})
-		c.Set(e, v) // No hook is called for c.
+		c.Set(e, v) // c has no hooks.
 	})
 	e := w.Create()
 	w.b.Set(e, plain{1, 0})
@@ -525,7 +525,8 @@ func TestClear_HookAdds(t *testing.T) {
 	}
 }
 
-// The hook for an entity is called once, even if another hook removes the entity before its turn.
+// If one hook removes another entity during Clear, the hook for that entity is still called only
+// once.
 func TestClear_HookRemovesOthers(t *testing.T) {
 	for name, empty := range map[string]func(w *hookWorld){
 		"Clear":       func(w *hookWorld) { w.a.Clear() },
@@ -581,7 +582,7 @@ func TestHook_Restores(t *testing.T) {
 	}
 }
 
-// If a hook panics, its event has happened completely or not at all.
+// If a hook panics, the change that called the hook is either complete or has no effect.
 func TestHook_Panics(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	e := w.entity(1)
@@ -645,8 +646,8 @@ func TestOnChange_WritesInHook(t *testing.T) {
 	w.a.OnChange(func(e Entity, before, now plain) {
 		w.logCall("a", e, now)
 		w.b.Mut(e).X += now.X - before.X
-		w.a.Mut(e).Y++     // Triggers no further hook.
-		w.a.Mut(f).X += 10 // The hook of f gets the value without the 10.
+		w.a.Mut(e).Y++     // A write in an OnChange hook calls no further hook.
+		w.a.Mut(f).X += 10 // The hook of f gets the value before this addition.
 	})
 	w.b.OnChange(func(e Entity, _, now plain) { w.logCall("b", e, now) })
 	w.Commit()
@@ -697,7 +698,8 @@ type markRecorder struct{ n uint64 }
 
 func (r *markRecorder) Record(*raw.Change) uint64 { r.n++; return r.n }
 
-// Attach, Detach and Load keep the tick that an OnChange hook needs.
+// After Attach, Detach and Load, the world still has the values of the last tick, which an OnChange
+// hook needs.
 func TestOnChange_RecorderAttached(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.a.OnChange(func(e Entity, _, now plain) { w.logCall("~", e, now) })
@@ -759,7 +761,7 @@ func TestHook_Allocations(t *testing.T) {
 	}
 }
 
-// If a hook removes the component whose removal called it, the removal is recorded once.
+// If an OnRemove hook removes the same component again, the removal is recorded once.
 func TestRemove_HookRemoves(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)

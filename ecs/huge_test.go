@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// hugeWorld creates n entities as CreateN does, without the slice that CreateN returns. A hundred
+// hugeWorld creates n entities like CreateN, but without the slice that CreateN returns. A hundred
 // million entities take 1.2 GB.
 func hugeWorld(n int) *World {
 	w := NewWorld(Options{})
@@ -19,8 +19,8 @@ func hugeWorld(n int) *World {
 	return w
 }
 
-// hugeMembers returns indices below n. They are at both ends, on both sides of word and page
-// borders, in one page, and at the same position of many pages.
+// hugeMembers returns indices below n for the test. They are near both ends, near borders of words
+// and pages, several in one page, and at the same position of many pages.
 func hugeMembers(n int) (indices []uint32) {
 	for _, border := range []int{0, 64, track.PageSize, 1 << 18, 1 << 24, 1 << 26, n} {
 		for i := max(0, border-2); i < min(n, border+2); i++ {
@@ -34,13 +34,13 @@ func hugeMembers(n int) (indices []uint32) {
 	return slices.Compact(indices)
 }
 
-// This test is not parallel, to limit memory.
+// This test is not parallel, because it needs much memory.
 func TestWorld_HundredMillionIndices(t *testing.T) {
 	if testing.Short() || debug {
 		t.Skip("it takes 1.3 GB, and a debug build copies all of that")
 	}
 	const n = 100_000_000
-	defer runtime.GC() // Later tests would add to this memory.
+	defer runtime.GC() // Frees the memory before later tests allocate theirs.
 	w := hugeWorld(n)
 	var storages []*Storage[plain]
 	for _, k := range []Kind{Sparse, Hashed, Ordered} {

@@ -6,14 +6,15 @@ import (
 	"testing"
 )
 
-// After a panic of the key function in a lookup, the next lookup finds all entities again.
+// If the key function panics during a look-up, the next look-up finds all entities again.
 func TestIndex_KeyPanics(t *testing.T) {
 	seed := rand.Uint64()
 	for k := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, k))
 		w := NewWorld(Options{History: 2})
 		a := MustRegister[plain](w)
-		// calls counts down to the panic of the key function. A negative number means no panic.
+		// calls is the number of calls before the key function panics. A negative number means no
+		// panic.
 		calls := -1
 		x := NewIndex(a, func(p plain) int32 {
 			if calls--; calls == 0 {

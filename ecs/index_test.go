@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// An intIndex gives the models access to an index with int keys.
+// An intIndex gives the models access to an index whose keys are ints.
 type intIndex struct {
 	of    func(key int) []Entity
 	len   func(key int) int
@@ -36,7 +36,7 @@ func newIntIndex[T any](x *Index[T, int]) intIndex {
 // byIndex sorts entities by their indices.
 func byIndex(a, b Entity) int { return int(a.Index()) - int(b.Index()) }
 
-// check compares x with entities and their keys. It skips gaps.
+// check compares the content of x with entities and their keys. It skips gaps.
 func (x intIndex) check(entities []Entity, keys []int) error {
 	want := make(map[int][]Entity)
 	for i, e := range entities {
@@ -67,7 +67,7 @@ func (x intIndex) check(entities []Entity, keys []int) error {
 	return nil
 }
 
-// checkIndex compares the index of store i with the oracle. The first call makes an index of each
+// checkIndex compares the index of store i with the oracle. The first call creates an index of each
 // store.
 func (p *model) checkIndex(i int) bool {
 	if p.indexes == nil {
@@ -101,7 +101,8 @@ var (
 	lastLookup  = func(p *model) bool { return p.checkIndex(0) }
 )
 
-// exploreIndex is like explore, with a comparison of an index as another operation and at the end.
+// exploreIndex is like explore, but also compares an index, as an additional operation and at the
+// end of each sequence.
 func exploreIndex(t *testing.T, s modelOptions, all []operation, n int) {
 	t.Helper()
 	x := explorer{t: t, options: s, operations: append(all, indexLookup), last: lastLookup}
@@ -138,8 +139,8 @@ func TestIndexModel_NoRewind(t *testing.T) {
 	exploreIndex(t, s, operations(create, destroys(3), adds(0, 3), writes(0, 2), removes(0, 1), ticks(), checkpoints(1)), *depth+1)
 }
 
-// A indexWorld is a world whose components are written in every way, and an index. The index is
-// compared with all values after writes.
+// An indexWorld is a world with an index, whose components are written in every possible way. The
+// index is compared with all values after writes.
 type indexWorld struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -150,7 +151,7 @@ type indexWorld struct {
 	ints   intIndex
 	query  *Query2[plain, list]
 	looks  int
-	trying bool // Inside Try, so Seek is not allowed.
+	trying bool // Set inside Try, where Seek is not allowed.
 }
 
 func newIndexWorld(t *testing.T, seed uint64, options Options) *indexWorld {
@@ -167,7 +168,7 @@ func newIndexWorld(t *testing.T, seed uint64, options Options) *indexWorld {
 		}
 	}
 	if l.rng.IntN(2) == 0 {
-		// Scatters the rows that the query finds.
+		// Scatter the rows that the query finds.
 		l.s.SortFunc(func(a, b plain) int { return int(a.X - b.X) })
 	}
 	l.query = NewQuery2(Write(l.s), Write(l.other))
@@ -186,7 +187,7 @@ func (l *indexWorld) entity() Entity {
 	return all[l.rng.IntN(len(all))]
 }
 
-// sometimes compares the index with the storage in one of n calls.
+// sometimes compares the index with the storage, on average in one of n calls.
 func (l *indexWorld) sometimes(n int) {
 	if l.rng.IntN(n) > 0 {
 		return
@@ -199,7 +200,7 @@ func (l *indexWorld) sometimes(n int) {
 	require.NoError(l.t, l.ints.check(l.s.Entities(), keys))
 }
 
-// write writes through p, sometimes between two comparisons.
+// write writes through p, and sometimes compares the index before and after the write.
 func (l *indexWorld) write(p *plain) {
 	l.sometimes(3)
 	p.X = l.number()
@@ -220,7 +221,7 @@ func (l *indexWorld) do(depth int) {
 			l.write(p)
 		}
 	case 2:
-		if depth > 0 { // In a loop, MutValues would become invalid.
+		if depth > 0 { // MutValues is not allowed in a loop.
 			return
 		}
 		values := l.s.MutValues()
@@ -285,7 +286,7 @@ func (l *indexWorld) do(depth int) {
 	}
 }
 
-// still makes a random change that keeps the structure.
+// still makes a random change that adds and removes no entities or components.
 func (l *indexWorld) still(depth int) {
 	if p := l.s.Mut(l.entity()); p != nil {
 		l.write(p)
@@ -299,7 +300,7 @@ func (l *indexWorld) still(depth int) {
 	}
 }
 
-// change changes the structure, outside of any loop.
+// change adds, removes or moves entities or components. It does nothing inside a loop.
 func (l *indexWorld) change(depth int) {
 	if depth > 0 {
 		return
@@ -340,7 +341,7 @@ func (l *indexWorld) change(depth int) {
 		l.s.SortFunc(func(a, b plain) int { return int(a.Y - b.Y + (a.X%3 - b.X%3)) })
 	case 7:
 		if l.w.Tick() > 0 && !l.trying {
-			// The tick may be evicted.
+			// The Seek may fail, because the tick may be evicted.
 			_ = l.w.History().Seek(l.w.Tick() - uint64(l.rng.IntN(2)))
 		}
 	case 8:
@@ -364,19 +365,19 @@ func TestIndex_RandomLookups(t *testing.T) {
 	}
 }
 
-// A write before ParallelRuns is found by lookups inside it. A write through its runs is found
-// after it.
+// Look-ups inside ParallelRuns find values that were written before the loop. Look-ups after the
+// loop find values that its runs have written.
 func TestIndex_ParallelRunsAfterChange(t *testing.T) {
 	l := newIndexWorld(t, 3, Options{})
 	l.index.Len(0)
 	for want := range 3 {
 		e := l.s.Entities()[want]
-		l.s.Set(e, plain{X: 99}) // No lookup comes before the loop.
+		l.s.Set(e, plain{X: 99}) // No look-up happens between this Set and the loop.
 		l.query.ParallelRuns(2, func(run Run2[plain, list]) { assert.Equal(t, want+1, l.index.Len(99)) })
 	}
 }
 
-// The end of an inner loop does not end the state of the outer loop.
+// The end of an inner ParallelRuns does not end the restrictions of the outer one.
 func TestIndex_NestedParallelRuns(t *testing.T) {
 	l := newIndexWorld(t, 4, Options{})
 	inner := NewQuery1(Read(l.other))
@@ -411,11 +412,11 @@ func TestIndex_KeyNaN(t *testing.T) {
 	}
 }
 
-// A loop over Of visits an entity if it has the key when the loop reaches it.
+// A loop over Of visits an entity if the entity has the key when the loop reaches it.
 func TestIndexOf_ChangedInLoop(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
-	all := w.CreateN(nil, 600) // In several chunks.
+	all := w.CreateN(nil, 600) // The entities are in several chunks of the index.
 	s.SetAll(all, plain{X: 1})
 	s.SetAll(all[590:], plain{X: 2})
 	x := NewIndex(s, func(p plain) int32 { return p.X })
@@ -424,8 +425,8 @@ func TestIndexOf_ChangedInLoop(t *testing.T) {
 		visited = append(visited, e)
 		switch e {
 		case all[3]:
-			s.Set(all[2], plain{X: 2}) // Visited already.
-			s.Set(all[4], plain{X: 2}) // Not visited yet.
+			s.Set(all[2], plain{X: 2}) // The loop has already visited this entity.
+			s.Set(all[4], plain{X: 2}) // The loop has not yet visited this entity.
 			w.Destroy(all[6])
 		case all[5]:
 			s.Mut(all[595]).X = 1
@@ -468,7 +469,8 @@ func TestIndex_ParallelRuns(t *testing.T) {
 	}
 }
 
-// Two indexes of one storage, with the same types and different keys, stay separate in a clone.
+// Two indexes of one storage have the same types and different keys. In a clone of the world, they
+// stay separate.
 func TestIndexIn_TwoOfOneType(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
@@ -496,8 +498,8 @@ func TestIndexIn_TwoOfOneType(t *testing.T) {
 	}
 }
 
-// An entity that has the key already keeps its component and its row. Replace writes it without a
-// removal.
+// If Replace is called for an entity that already has the key, the entity keeps its row. No
+// component is removed.
 func TestIndexReplace_SameKey(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
@@ -523,8 +525,8 @@ func TestIndexReplace_SameKey(t *testing.T) {
 	}
 }
 
-// A loop over a key ends when no entity has the key. If entities have the key again, the loop
-// continues after the current entity.
+// A loop over a key ends if no entity has the key any more. If the body gives the key to entities
+// again, the loop continues after the current entity.
 func TestIndexOf_ClearInLoop(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := NewWorld(Options{})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// members returns a world with n entities, each with a plain{i, -i} and a padded.
+// members returns a world with n entities. Entity i has a plain{i, -i} and a padded.
 func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded], entities []Entity) {
 	w = NewWorld(o)
 	a, b = MustRegister[plain](w), MustRegister[padded](w)
@@ -19,8 +19,8 @@ func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	return w, a, b, entities
 }
 
-// eachIteration runs f with loops that find all plain components in different ways: as the only
-// component, in long runs, and row by row.
+// eachIteration runs f with several loops that all find every plain component. One query has only
+// this component, one finds long runs, and one finds single rows.
 func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(visit func(Entity, *plain)))) {
 	t.Helper()
 	t.Run("Query1", func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestLoop_RowMovedIntoGap(t *testing.T) {
 	})
 }
 
-// An entity that is removed and added again while it is visited gets the last row, so the loop
-// visits it again.
+// If the body removes the visited entity and adds it again, the entity gets the last row. So the
+// loop visits it again.
 func TestLoop_VisitedEntityAddedAgain(t *testing.T) {
 	eachIteration(t, 5, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		var got []Entity
@@ -196,7 +196,7 @@ func TestLoop_UnrelatedComponentRemoved(t *testing.T) {
 			c.Remove(entities[7])
 		}
 	}
-	// Entity 7 is excluded at first, but is found before the loop reaches it.
+	// Entity 7 is excluded at first, but the query finds it before the loop reaches it.
 	if n != 10 {
 		t.Errorf("%d entities visited, want 10", n)
 	}
@@ -328,7 +328,7 @@ func TestLoop_Nested(t *testing.T) {
 	})
 }
 
-// A run that begins inside a block could end past the limit.
+// A run that begins inside a block of rows must not exceed the limit.
 func TestRuns_MaxLength(t *testing.T) {
 	for _, first := range []int{0, 1, 63, 64} {
 		w, a, b, entities := members(10_000, Options{})
@@ -339,7 +339,7 @@ func TestRuns_MaxLength(t *testing.T) {
 		for i, e := range entities[first:] {
 			b.Set(e, padded{B: int64(first + i)})
 		}
-		for range 100 { // The storage of a is the smaller one.
+		for range 100 { // Makes the storage of a the smaller one.
 			b.Set(w.Create(), padded{})
 		}
 		n := 0
@@ -371,10 +371,10 @@ func TestQuery_Misuse(t *testing.T) {
 	mustPanic(t, "ecs: a query joins more than 16 storages", func() { NewQuery1(Read(a)).With(a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a) })
 }
 
-// Runs returns entities in the order of All, whatever the order of rows in the other storages.
+// Runs returns entities in the same order as All, whatever the order of rows in the other storages.
 func TestRuns_Order(t *testing.T) {
 	for i, kind := range []Kind{Sparse, Hashed, Ordered, Sparse, Ordered} {
-		// Blocks of 64 consecutive rows, the last one first.
+		// If blocks is set, b has blocks of 64 consecutive rows, the last block first.
 		blocks := i > 2
 		w := NewWorld(Options{})
 		a := MustRegister[plain](w)
@@ -417,7 +417,7 @@ func TestRuns_Order(t *testing.T) {
 		}
 		q := NewQuery2(Read(a), Read(b))
 		check("scattered", q)
-		// Makes b the driver of the next query, which does not read b.
+		// Makes b the driver of the next query. The query does not read b.
 		a.Set(w.Create(), plain{X: int32(len(all))})
 		for run := range NewQuery1(Read(a)).With(b).Runs() {
 			for i, e := range run.Entities {
@@ -438,7 +438,7 @@ func TestRuns_Order(t *testing.T) {
 	}
 }
 
-// If entities lack an optional component, a run has at most 64 rows.
+// If some entities lack an optional component, a run has at most 64 rows.
 func TestRuns_OptionalMissing(t *testing.T) {
 	w := NewWorld(Options{})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)

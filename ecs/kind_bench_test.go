@@ -9,14 +9,14 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// BenchmarkKind measures the figures of docs/STORAGES.md. Each kind of storage is in a world of a
-// million entities. The component is on all of them, on one in 100, or on one in 100 000. No frame
-// is open. Run it once:
+// BenchmarkKind measures the figures in docs/STORAGES.md. Each kind of storage is in a world of a
+// million entities. All entities have the component, or one in 100, or one in 100 000. No frame is
+// open. Run the benchmark once:
 //
 //	go test -run '^$' -bench '^BenchmarkKind' -benchtime 1x ./ecs
 //
-// Times are the thread's processor time on Linux (see now). Each is the lower quartile of
-// several rounds, in nanoseconds per entity:
+// Times are the thread's processor time on Linux (see now). Each is the lower quartile of several
+// rounds, in nanoseconds per entity:
 //
 //	ns/add      Set of a new component, by index; all were removed before
 //	ns/get      Get of at most 10 000 members, in random order
@@ -56,7 +56,7 @@ func benchmarkKind[T any](b *testing.B, name string, share int, v T, c ecs.Compo
 		b.ReportMetric(k.remove.per(n), "ns/remove")
 		b.ReportMetric(k.clear.per(1), "ns/clear")
 		b.ReportMetric(float64(k.bytes)/n, "B/entity")
-		b.ReportMetric(0, "ns/op") // Has no meaning here.
+		b.ReportMetric(0, "ns/op") // Hide ns/op, which has no meaning in this benchmark.
 	})
 }
 
@@ -67,7 +67,7 @@ type kindBench[T any] struct {
 	v        T
 	members  []ecs.Entity
 	shuffled []ecs.Entity // The members in random order.
-	sample   []ecs.Entity // Some of them.
+	sample   []ecs.Entity // Some members, in random order.
 	found    int
 	bytes    int64
 
@@ -99,7 +99,7 @@ func (k *kindBench[T]) measure() {
 		k.remove.note(k.strip)
 		k.add.note(k.fill)
 		k.get.note(k.ask)
-		k.loop() // Fills the cache of runs.
+		k.loop() // Fill the query's cache of runs.
 		k.iterate.note(k.loop)
 		k.clear.note(k.s.Clear)
 		k.fill()
@@ -141,10 +141,10 @@ func (t *times) note(work func()) {
 	start := now()
 	work()
 	between := now()
-	*t = append(*t, between-start-(now()-between)) // Subtracts the time of reading the clock.
+	*t = append(*t, between-start-(now()-between)) // Subtract the time of reading the clock.
 }
 
-// per returns the lower quartile, divided by n.
+// per returns the lower quartile of the times, divided by n.
 func (t times) per(n float64) float64 {
 	sorted := slices.Clone(t)
 	slices.Sort(sorted)

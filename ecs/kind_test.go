@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A kindWorld is a world with one component of each kind, which all get the same changes. Other
-// models cover the Sparse one, so the others are compared with it.
+// A kindWorld is a world with one component of each kind. All of these components get the same
+// changes. Other models test the Sparse component, so the other kinds are compared with it.
 type kindWorld struct {
 	w       *World
 	sparse  *Storage[plain]
@@ -31,7 +31,7 @@ func newKindWorld(t *testing.T, grouped bool) *kindWorld {
 	if grouped {
 		c.w.MustNewGroup(c.sparse, c.others[1], c.others[2])
 	}
-	// Some indices are equal modulo the page size, and some are not.
+	// Some of the indices are equal modulo the page size.
 	const spread = 6 * track.PageSize
 	for range spread {
 		c.w.Create()
@@ -55,7 +55,8 @@ func (c *kindWorld) each(f func(s *Storage[plain]) bool) bool {
 	return ok
 }
 
-// check compares members and values, and the order of rows if it must be the same.
+// check compares the members and values of all storages. For kinds with the same order of rows, it
+// also compares the order.
 func (c *kindWorld) check() {
 	if err := c.w.check(); err != nil {
 		failf("%v", err)
@@ -88,7 +89,7 @@ func (c *kindWorld) check() {
 	}
 }
 
-// inOrder checks that s is iterated in the order of entity indices.
+// inOrder fails unless a loop over s visits entities by ascending index.
 func inOrder(s *Storage[plain]) {
 	last, n := -1, 0
 	for e, v := range s.All() {
@@ -153,7 +154,7 @@ func (c *kindWorld) step(rng *rand.Rand, cps *[]Checkpoint) {
 	}
 }
 
-// refresh replaces each handle by the living entity of the same index.
+// refresh replaces each handle by the alive entity with the same index.
 func (c *kindWorld) refresh() {
 	for i, e := range c.handles {
 		c.handles[i] = c.w.entities.dense.Live[c.w.entities.sparse[e.Index()]]
@@ -191,7 +192,8 @@ func TestKind_HashedPagesShared(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
-	// One entity per block: some has different positions, same has equal positions.
+	// Both sets have one entity per block. The positions in the blocks differ in some, and are
+	// equal in same.
 	var some, same []Entity
 	for i := range blocks * track.PageSize {
 		e := w.Create()
@@ -257,7 +259,7 @@ func TestKind_Errors(t *testing.T) {
 	require.Equal(t, Indexed, MustRegister(w, Component[label]{Kind: Indexed, Name: "flags"}).Kind())
 }
 
-// Load puts rows into the order of the registered kind.
+// Load arranges rows in the order that the registered kind requires.
 func TestKind_Load(t *testing.T) {
 	from := NewWorld(Options{})
 	kinds := []Kind{Sparse, Indexed, Hashed, Ordered}

@@ -13,8 +13,8 @@ type (
 	region struct{ Cells [1 << 12]byte }
 )
 
-// For large rows, a history keeps only the changed parts. It can still seek to every tick in both
-// directions, also with checkpoints and reverted changes between ticks.
+// For large rows, a history stores only the pieces that changed. It can still seek to every tick in
+// both directions. The test includes checkpoints, and changes between ticks that are reverted.
 func TestLargeRow_ChangedPartsKept(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 0x6c))
@@ -59,10 +59,11 @@ func TestLargeRow_ChangedPartsKept(t *testing.T) {
 			}
 		}
 		for range 60 {
-			for did := 0; did != 3; { // The last action is a write.
+			for did := 0; did != 3; { // Repeat until the action was a write.
 				switch did = rng.IntN(4); did {
 				case 0:
-					_ = w.Try(func() error { write(); return errTooFar }) // Reverted.
+					// These writes are reverted.
+					_ = w.Try(func() error { write(); return errTooFar })
 				case 1:
 					_ = w.Try(func() error { write(); return nil })
 				default:
@@ -73,7 +74,7 @@ func TestLargeRow_ChangedPartsKept(t *testing.T) {
 			w.Commit()
 			states[w.Tick()] = of()
 		}
-		for tick := h.Oldest(); tick < h.Newest() && !much; tick++ { // The full rows are 105 KB.
+		for tick := h.Oldest(); tick < h.Newest() && !much; tick++ { // The full rows have 105 KB.
 			require.Less(t, h.TickBytes(tick), int64(64<<10), "seed %d, tick %d", seed, tick)
 			require.Greater(t, h.TickBytes(tick), int64(11*64), "seed %d, tick %d", seed, tick)
 		}
@@ -88,7 +89,7 @@ func TestLargeRow_ChangedPartsKept(t *testing.T) {
 	}
 }
 
-// If all bytes of a large row change, the history keeps the old row once.
+// If all bytes of a large row change, the history stores the old row once.
 func TestLargeRow_AllBytesChanged(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	land := MustRegisterResource(w, canvas{})
@@ -104,8 +105,8 @@ func TestLargeRow_AllBytesChanged(t *testing.T) {
 	require.Equal(t, byte(5), land.Read().Cells[1<<16-1])
 }
 
-// A pointer to a large row stays valid until its tick ends, even if a checkpoint was released
-// since.
+// A pointer to a large row stays valid until its tick ends, even if a checkpoint is released in
+// between.
 func TestLargeRow_PointerAfterRelease(t *testing.T) {
 	w := NewWorld(Options{})
 	land := MustRegisterResource(w, canvas{})

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// ownedState returns the state of w as an owned state, which a world may keep.
+// ownedState returns the state of w. The state is owned: a world may keep its memory.
 func ownedState(w *World) *raw.State {
 	s := stateOf(w)
 	s.Owned, s.Registry = true, slices.Clone(s.Registry)
@@ -21,7 +21,8 @@ func ownedState(w *World) *raw.State {
 	return s
 }
 
-// checkedState returns the state of w with the results of all checks, so Load need not repeat them.
+// checkedState returns the state of w together with the results of all checks. Load need not repeat
+// these checks.
 func checkedState(w *World) *raw.State {
 	s := ownedState(w)
 	var err error
@@ -34,8 +35,8 @@ func checkedState(w *World) *raw.State {
 	return s
 }
 
-// putAll gives st the sparse array that follows from entities. It returns whether each page was
-// valid.
+// putAll computes the sparse array of st from entities and puts all of its pages. It returns
+// whether each page was valid.
 func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 	if st.Resource {
 		return true
@@ -47,7 +48,7 @@ func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 	return all
 }
 
-// putPage puts one page of the sparse array that follows from entities, unless the page has no
+// putPage computes one page of the sparse array from entities and puts it. It skips a page without
 // entries.
 func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 	var rows [track.PageSize]uint32
@@ -68,7 +69,7 @@ func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 	return ok && n == want
 }
 
-// Load takes checked data as they are. The world is the same as after a load with checks.
+// Load uses checked data without further checks. The world is the same as after a load with checks.
 func TestLoad_Checked(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0x10ad))
@@ -87,7 +88,7 @@ func TestLoad_Checked(t *testing.T) {
 		}
 		random.Shuffle(len(entities), func(i, j int) { entities[i], entities[j] = entities[j], entities[i] })
 		for i, e := range entities {
-			for k, s := range from[:4] { // The last one stays empty.
+			for k, s := range from[:4] { // The fifth storage stays empty.
 				if random.IntN(k+1) == 0 {
 					s.Set(e, plain{int32(i), int32(k)})
 				}
@@ -109,7 +110,7 @@ func TestLoad_Checked(t *testing.T) {
 		if &rows[0] != &w.entities.sparse[0] || pages[0] != to[1].sparse.Pages[0] || pages[2] != to[1].sparse.Pages[2] {
 			t.Errorf("seed %d: the world made anew what was checked", seed)
 		}
-		for range 500 { // The loaded world works like the other one.
+		for range 500 { // The source and the loaded world must behave equally.
 			e := entities[random.IntN(len(entities))]
 			k := random.IntN(4)
 			for _, s := range []*Storage[plain]{from[k], to[k]} {
@@ -129,13 +130,14 @@ func TestLoad_Checked(t *testing.T) {
 	}
 }
 
-// The result of a check counts only for the rows that it was made from, and only if it is complete.
+// Load uses the result of a check only for the rows that were checked, and only if the check is
+// complete.
 func TestLoad_CheckedInvalid(t *testing.T) {
 	var before, after *raw.Registry
 	for _, tt := range []struct {
 		name  string
 		spoil func(s *raw.State, st *raw.StorageState)
-		text  string // Of the error; "" means that the state is loaded.
+		text  string // The text of the error. "" means that Load succeeds.
 	}{
 		{"a dead entity", func(s *raw.State, st *raw.StorageState) {
 			st.Entities[1] = s.Registry[s.Alive]
@@ -153,7 +155,7 @@ func TestLoad_CheckedInvalid(t *testing.T) {
 			other := slices.Clone(st.Entities)
 			other[0], other[1] = other[1], other[0]
 			if putAll(s, st, other) {
-				s.Storages = nil // The check below expects that nothing is loaded.
+				s.Storages = nil // The check after the load expects that nothing was loaded.
 			}
 		}, ""},
 		{"no page", func(s *raw.State, st *raw.StorageState) { st.Checked = s.Checked.Sparse(st.Entities) }, ""},

@@ -9,7 +9,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// An owned state, and a state in pages, give the same world as any other state.
+// The cases are a state that the world may own, a state whose rows are in pages, and an ordinary
+// state. All give the same world.
 func TestLoad_OwnedAndPaged(t *testing.T) {
 	source, _ := loadable(t)
 	want := source.Digest()
@@ -40,13 +41,13 @@ func TestLoad_OwnedAndPaged(t *testing.T) {
 		if kept != state.Owned {
 			t.Errorf("%s: the registry is kept: %v", name, kept)
 		}
-		e := w.Create() // The world can continue with the memory it took over.
+		e := w.Create() // The world can continue to use the memory of the state.
 		p.Set(e, plain{1, 2})
 		w.Commit()
 	}
 }
 
-// inPages splits the rows of s into pages of n.
+// inPages splits the rows of s into pages of n rows.
 func inPages(s *raw.StorageState, n int) {
 	rest := s.Rows
 	rows := max(1, len(s.Entities))

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// loadable returns a world with everything that a state can hold.
+// loadable returns a world with all kinds of data that a state can have.
 func loadable(t *testing.T) (*World, *Storage[plain]) {
 	w := NewWorld(Options{History: 3})
 	p := MustRegister[plain](w)
@@ -44,8 +44,8 @@ func checkAtEnd(t *testing.T, w *World) {
 	})
 }
 
-// unregistered gives a storage of s a name that is not registered. Load must not take it for a
-// former name.
+// unregistered changes the name of storage i of s to a name that is not registered. s is marked as
+// lossy, so Load accepts this name without a check for former names.
 func unregistered(s *raw.State, i int) *raw.StorageState {
 	s.Lossy, s.Storages[i].Name = true, "x"
 	return &s.Storages[i]
@@ -150,8 +150,8 @@ func TestLoad_MissingStorages(t *testing.T) {
 	}
 }
 
-// A query made before Load must notice that the rows hold other entities, although their number is
-// the same.
+// A query that was created before Load must notice that the rows have other entities now. The
+// number of rows is the same.
 func TestLoad_Queries(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	q := NewQuery2(Read(a), Read(b))
@@ -256,7 +256,7 @@ func TestLoad_UnknownComponents(t *testing.T) {
 		t.Errorf("%d unknown, want 3", unknown)
 	}
 
-	// Unknown components take part in Destroy, Restore and the history.
+	// Components of unknown types take part in Destroy, Restore and the history.
 	before := w.Digest()
 	cp := w.Checkpoint()
 	w.Destroy(w.Entities()[0])
@@ -298,7 +298,7 @@ func sameState(a, b *raw.State) bool {
 	return a.Tick == b.Tick && a.Alive == b.Alive && a.Free == b.Free && slices.Equal(a.Registry, b.Registry) && reflect.DeepEqual(x, y)
 }
 
-// An unknown name may be loaded again with another layout.
+// A component with an unknown name may be loaded again with another layout.
 func TestLoad_UnknownComponentsReplaced(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)

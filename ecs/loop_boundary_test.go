@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A boundaryWorld is a world whose loops set boundaries in their bodies, with the digests at the
-// boundaries.
+// A boundaryWorld is a world whose loops set boundaries in their bodies. It records the digests at
+// the boundaries.
 type boundaryWorld struct {
 	w    *World
 	a    *Storage[plain]
@@ -14,7 +14,7 @@ type boundaryWorld struct {
 	o    *Storage[extra]
 	rng  *rand.Rand
 	held []savedDigest
-	left int // Actions until the end.
+	left int // Number of actions until the end.
 }
 
 type savedDigest struct {
@@ -38,7 +38,8 @@ func newBoundaryWorld(seed uint64) *boundaryWorld {
 	return h
 }
 
-// act may set a boundary in the body of a loop. Function write writes the current row of the loop.
+// act may set a boundary in the body of a loop. The function write writes the current row of the
+// loop.
 func (h *boundaryWorld) act(t *testing.T, write func()) {
 	if h.left--; h.left < 0 || h.rng.IntN(4) > 0 {
 		return
@@ -73,7 +74,7 @@ func (h *boundaryWorld) act(t *testing.T, write func()) {
 	}
 }
 
-// putBack restores the newest checkpoint.
+// putBack restores the newest checkpoint and compares the digest.
 func (h *boundaryWorld) putBack(t *testing.T) {
 	last := h.held[len(h.held)-1]
 	h.w.Restore(last.cp)
@@ -82,8 +83,8 @@ func (h *boundaryWorld) putBack(t *testing.T) {
 	}
 }
 
-// The current row of a loop may be written after a boundary in the body. A restore then restores
-// the value at the boundary.
+// The body of a loop may write the current row after it set a boundary. A restore then restores the
+// value at the boundary.
 func TestLoop_WriteAfterBoundary(t *testing.T) {
 	loops := map[string]func(h *boundaryWorld, act func(write func())){
 		"alone": func(h *boundaryWorld, act func(func())) {
@@ -206,7 +207,7 @@ func TestLoop_WriteAfterBoundary(t *testing.T) {
 	}
 }
 
-// The record of a loop that panicked is kept only until its rows move.
+// The world keeps the cursor of a loop that panicked only until the loop's rows move.
 func TestPanicInLoop_CursorDropped(t *testing.T) {
 	w, a, _, _ := members(100, Options{})
 	q := NewQuery1(Write(a))
@@ -231,8 +232,8 @@ func TestPanicInLoop_CursorDropped(t *testing.T) {
 	}
 }
 
-// The current row of a loop may be written after a Seek in the body, as after any other boundary. A
-// second Seek reverts the write.
+// The body of a loop may write the current row after a Seek, which is a boundary too. A second Seek
+// reverts the write.
 func TestLoop_WriteAfterSeek(t *testing.T) {
 	for to := uint64(1); to < 5; to++ {
 		w := NewWorld(Options{History: 8})

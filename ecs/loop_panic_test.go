@@ -83,7 +83,8 @@ func panickingLoops() []panickingLoop {
 	}
 }
 
-// After a panic in the body of a loop, the rows of the loop are recorded once, by the next commit.
+// After a panic in the body of a loop, the next commit records the rows of the loop. Later commits
+// do not record them again.
 func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 	for _, loop := range panickingLoops() {
 		for _, history := range []int{0, 4} {
@@ -132,7 +133,7 @@ func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 	}
 }
 
-// In a world that never commits, later checkpoints save nothing for a loop that panicked.
+// In a world that never commits, later checkpoints save no rows of a loop that panicked.
 func TestPanicInLoop_Checkpoints(t *testing.T) {
 	for _, loop := range panickingLoops() {
 		t.Run(loop.name, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestPanicInLoop_Checkpoints(t *testing.T) {
 	}
 }
 
-// The rows of an outer loop stay writable, however many inner loops panic.
+// The rows of an outer loop can still be written, however many inner loops panic.
 func TestPanicInLoop_OuterLoop(t *testing.T) {
 	w, a, b, _ := members(2, Options{History: 2})
 	outer, inner := NewQuery1(Write(a)), NewQuery1(Write(b))
@@ -189,7 +190,7 @@ func TestPanicInLoop_OuterLoop(t *testing.T) {
 	}
 }
 
-// In a world without boundaries, the records of panicked loops do not pile up.
+// In a world without boundaries, the cursors of panicked loops do not accumulate.
 func TestPanicInLoop_NoBoundary(t *testing.T) {
 	w, a, _, _ := members(2, Options{})
 	q := NewQuery1(Write(a))
@@ -205,7 +206,7 @@ func TestPanicInLoop_NoBoundary(t *testing.T) {
 	}
 }
 
-// After a hook panicked in World.Clear, new relations still work.
+// After a panic of a hook in World.Clear, new relations still work.
 func TestPanicInClear_RelationsStay(t *testing.T) {
 	w := NewWorld(Options{})
 	type link struct{ To Entity }

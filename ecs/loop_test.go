@@ -17,8 +17,8 @@ type loopWorld struct {
 	entities []Entity
 }
 
-// newLoopWorld returns a world with n entities in a storage of the given kind. Some components were
-// removed again.
+// newLoopWorld returns a world with n entities in a storage of the given kind. Some of their
+// components were removed again.
 func newLoopWorld(kind Kind, grouped bool, n int) loopWorld {
 	w := NewWorld(Options{History: 2})
 	l := loopWorld{w, MustRegister(w, Component[plain]{Kind: kind}), MustRegister[padded](w), w.CreateN(nil, n)}
@@ -45,7 +45,7 @@ func (l loopWorld) clone() loopWorld {
 	return loopWorld{c, l.s.In(c), l.other.In(c), l.entities}
 }
 
-// act makes a random change in a loop at e. Some changes are not allowed, and panic.
+// act makes a random change while a loop visits e. Some of the changes are not allowed, and panic.
 func (l loopWorld) act(rng *rand.Rand, e Entity) {
 	some := l.entities[rng.IntN(len(l.entities))]
 	switch rng.IntN(40) {
@@ -79,7 +79,8 @@ func (l loopWorld) act(rng *rand.Rand, e Entity) {
 	}
 }
 
-// visited returns a text of the visits of a loop with random changes, and of its panic.
+// visited runs a loop whose body makes random changes. It returns a text of the visits and of the
+// panic.
 func (l loopWorld) visited(seed uint64, loop func(visit func(Entity, plain) bool)) (text string) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	end := 1 + rng.IntN(100)
@@ -97,8 +98,8 @@ func (l loopWorld) visited(seed uint64, loop func(visit func(Entity, plain) bool
 	return text
 }
 
-// A loop over All visits the same entities as a query over the storage, whatever the body changes.
-// It panics in the same cases.
+// A loop over All of a storage visits the same entities as a query over the storage, whatever the
+// body changes. Both panic in the same cases.
 func TestStorageAll_SameAsQuery(t *testing.T) {
 	panicked, went := 0, 0
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
@@ -130,8 +131,8 @@ func TestStorageAll_SameAsQuery(t *testing.T) {
 	}
 }
 
-// A somePredicate is a predicate. It keeps the entities that exist when the iteration begins, and
-// whose index is a multiple of every.
+// A somePredicate keeps an entity if it exists when the iteration begins and its index is a
+// multiple of every.
 type somePredicate struct {
 	w     *World
 	every uint32
@@ -151,8 +152,8 @@ func (s *somePredicate) begin() {
 	}
 }
 
-// A loop over a query with a predicate visits the same entities as a loop that checks each entity
-// itself.
+// A loop over a query with a predicate visits the same entities as a loop whose body checks each
+// entity.
 func TestLoop_PredicateSameAsCheck(t *testing.T) {
 	panicked, went := 0, 0
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
@@ -274,7 +275,7 @@ func TestRuns_StructureChanged(t *testing.T) {
 				})
 				w.Restore(cp)
 				q.loop(func() {
-					w.Create() // Changes no storage of the query.
+					w.Create() // This changes no storage of the query.
 					w.Release(w.Checkpoint())
 				})
 				w.Restore(cp)

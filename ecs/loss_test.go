@@ -37,8 +37,8 @@ type (
 	}
 )
 
-// stateWith returns the state of a world whose only content is v, as a resource or as the component
-// of an entity.
+// stateWith returns the state of a world that contains only v. v is a resource or the component of
+// an entity.
 func stateWith[T any](v T, resource bool, c Component[T]) *raw.State {
 	w := NewWorld(Options{})
 	c.Name, c.Clone = "it", func(v T) T { return v }
@@ -50,9 +50,9 @@ func stateWith[T any](v T, resource bool, c Component[T]) *raw.State {
 	return stateOf(w)
 }
 
-// loaded loads state into a world that registers only c, as a resource if the state has one. It
-// returns the loaded value. If Load fails, Conversions must return the same error, and the world
-// stays unchanged.
+// loaded loads state into a world that registers only c, and returns the loaded value. c becomes a
+// resource if the state has one. If Load fails, Conversions must return the same error, and the
+// world must not change.
 func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, converted []raw.Conversion, err error) {
 	t.Helper()
 	w := NewWorld(Options{})
@@ -76,7 +76,7 @@ func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, convert
 }
 
 // mustRefuse checks that a program with c refuses state until Dropped lists all fields that the
-// error names. It also checks that the state can be shown without that.
+// error names. It also checks that a state marked as Lossy loads without Dropped.
 func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[T], want T, fields ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -113,8 +113,8 @@ func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[
 	})
 }
 
-// If the program's types lack a place for stored values, Load refuses them and names field and
-// type. After the line in the error is added to the program, Load succeeds.
+// If the program's types have no field for some stored values, Load fails. The error names the
+// field and the type. After the line in the error is added to the program, Load succeeds.
 func TestLoss_Refused(t *testing.T) {
 	it := lossUnit{5, 6, lossPos{1, 2}, [2]lossItem{{3, 4}, {7, 8}}}
 	unit := stateWith(it, false, Component[lossUnit]{})
@@ -177,9 +177,9 @@ func TestLoss_Refused(t *testing.T) {
 
 type lossRow [2]lossCount
 
-// A dropped field and an added field of the same type were probably renamed. The same holds for a
-// stored and a registered component with equal fields. The error names the line to write, and that
-// line works.
+// A dropped field and an added field of the same type were probably renamed. The same is true of a
+// stored and a registered component with equal fields. The error contains the line to write in the
+// program, and the line works.
 func TestLoss_RenameSuggested(t *testing.T) {
 	refused := func(name, want string, err error) {
 		t.Helper()
@@ -260,8 +260,8 @@ type (
 	lossOne    struct{ X float64 }
 )
 
-// Converted lists stored data that are not registered, and registered components that are not
-// stored. It leaves out components that both sides have unchanged.
+// Converted lists stored data that the program does not register, and registered components that
+// are not stored. It omits components that are the same on both sides.
 func TestLoss_Converted(t *testing.T) {
 	w := NewWorld(Options{})
 	p := MustRegister[lossPos](w)
@@ -273,7 +273,7 @@ func TestLoss_Converted(t *testing.T) {
 	MustRegister[label](later)
 	MustRegister(later, Component[lossTag]{NoPersist: true})
 	MustRegisterResource(later, lossNumber(3))
-	for range 2 { // The second load finds the components of the first.
+	for range 2 { // The second load finds the components of the first load.
 		if err := later.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)
 		}
@@ -291,16 +291,16 @@ func TestLoss_Converted(t *testing.T) {
 	}
 }
 
-// A lossPair makes a random stored type, a changed version of it for the program, and rows of the
-// stored type. All numbers in a row differ.
+// A lossPair creates a random stored type, a changed version of the type for the program, and rows
+// of the stored type. All numbers in a row differ.
 type lossPair struct {
 	*rand.Rand
 	next  int
-	drops bool // A field has no successor.
-	keyed bool // The field is in a key of a map, where nothing may be dropped.
+	drops bool // Set if the change drops a field without a successor.
+	keyed bool // Set if the dropped field is in a key of a map, where Load must refuse it.
 }
 
-// stored returns a random type, and the JSON of a value of it.
+// stored returns a random type, and the JSON of one of its values.
 func (p *lossPair) stored(depth int, key bool) (*layout.Type, string) {
 	kind := []layout.Kind{layout.Int16, layout.Int32, layout.Uint16, layout.Struct, layout.Struct, layout.Struct, layout.Array, layout.Slice, layout.Map, layout.Pointer}[p.IntN(10)]
 	if depth == 0 && kind >= layout.Struct {
@@ -339,7 +339,7 @@ func (p *lossPair) stored(depth int, key bool) (*layout.Type, string) {
 	return t, text
 }
 
-// renumbered returns the value in text with other numbers.
+// renumbered returns text with other numbers.
 func (p *lossPair) renumbered(text string) string {
 	return regexp.MustCompile(`\d+`).ReplaceAllStringFunc(text, func(string) string {
 		p.next++
@@ -347,8 +347,8 @@ func (p *lossPair) renumbered(text string) string {
 	})
 }
 
-// changed returns a changed version of t. Numbers get wider and arrays longer. Fields are added,
-// removed, moved and renamed. key tells whether t is in a key of a map.
+// changed returns a changed version of t. Numbers become wider and arrays longer. Fields are added,
+// removed, moved and renamed. key reports whether t is in a key of a map.
 func (p *lossPair) changed(t *layout.Type, key bool) *layout.Type {
 	u := *t
 	switch wide := p.IntN(2) == 0; {
@@ -400,7 +400,7 @@ func (p *lossPair) changeFields(t *layout.Type, key bool) {
 	}
 }
 
-// numbers appends the numbers in v.
+// numbers appends the numbers in v to all.
 func numbers(all []int64, v layout.Value) []int64 {
 	switch v.Kind() {
 	case layout.Uint16:
@@ -417,8 +417,8 @@ func numbers(all []int64, v layout.Value) []int64 {
 	return all
 }
 
-// loadPair loads a row of one layout into a world of the other, and returns the numbers that are
-// still there.
+// loadPair loads a row of layout from into a world with layout to. It returns the numbers that the
+// loaded row still contains.
 func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropped []string) (found []int64, lost droppedFields, err error) {
 	e := []uint64{uint64(NewEntity(0, 1))}
 	state := &raw.State{Registry: e, Alive: 1, Free: 1, Lossy: lossy, Storages: []raw.StorageState{{Name: "it", Layout: from, Entities: e, Rows: row}}}
@@ -439,7 +439,7 @@ func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropp
 	return found, lost, err
 }
 
-// For random types before and after a change, Load refuses the state if and only if a stored value
+// For random types before and after a change, Load refuses the state exactly if a stored value
 // would be lost. The error lists the lost values.
 func TestLoss_RandomTypes(t *testing.T) {
 	lossless, lossy, keyed := 0, 0, 0

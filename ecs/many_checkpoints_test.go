@@ -7,20 +7,22 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A checkpointRun takes a model through a random program that holds 8 to 64 checkpoints. One seed
-// in four holds at most one. The checkpoints are in several ticks of a history, or all in one tick.
-// The program releases neighbours among them, and restores with pins held. Meanwhile storages grow,
-// shrink and are cleared.
+// A checkpointRun runs a random program on a model that holds 8 to 64 checkpoints. In one of four
+// seeds, it holds at most one. The checkpoints are in several ticks of a history, or all in one
+// tick.
+//
+// The program releases neighbouring checkpoints, and restores checkpoints while pins read the
+// world. Meanwhile storages grow, shrink and are cleared.
 type checkpointRun struct {
 	pinProgram
 	r               *rand.Rand
-	wantCheckpoints int // The number of checkpoints to hold, roughly.
+	wantCheckpoints int // The approximate number of checkpoints to hold.
 }
 
 func newCheckpointRun(seed uint64) *checkpointRun {
 	r := rand.New(rand.NewPCG(seed, 9))
 	h := &checkpointRun{r: r, wantCheckpoints: 8 + r.IntN(57)}
-	// With few checkpoints, ticks are evicted too, even if a pin still reads them.
+	// With few checkpoints, ticks are evicted too, even while a pin reads them.
 	if seed%4 == 3 {
 		h.wantCheckpoints = r.IntN(2)
 	}
@@ -89,7 +91,7 @@ func (h *checkpointRun) releaseInTheMiddle() {
 	}
 }
 
-// back restores the n-th newest checkpoint.
+// back restores the n-th newest checkpoint, counted from 0.
 func (h *checkpointRun) back(n int) {
 	if i := h.checkpoints() - 1 - n; i >= 0 {
 		h.wentBack(h.oracle.frames[h.checkpointAt(i)].cp.id, never)
@@ -148,7 +150,7 @@ func (h *checkpointRun) checkAll() {
 	}
 }
 
-// run takes n steps. It then restores each checkpoint, the newest first, and the oldest tick.
+// run makes n steps. Then it restores each checkpoint, the newest first, and the oldest tick.
 func (h *checkpointRun) run(n int) (err error) {
 	defer catch(&err)
 	for i := range n {
@@ -181,8 +183,8 @@ func TestCheckpoints_ReleasedInMiddle(t *testing.T) {
 	}
 }
 
-// Ten checkpoints are set, and the storage is cleared after the first. Some neighbours among them
-// are released, and then all rows are written.
+// The test sets ten checkpoints and clears the storage after the first one. It releases some
+// neighbouring checkpoints, and then writes all rows.
 func TestCheckpoints_ClearedStorage(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {
