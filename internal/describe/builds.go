@@ -6,11 +6,11 @@ import (
 	"github.com/stet-ecs/stet/internal/build"
 )
 
-// Builds holds the programs and machines that wrote two states, if they differ.
+// Builds describes the programs and machines that wrote two states, if these differ.
 type Builds struct {
 	Old string `json:"old"`
 	New string `json:"new"`
-	// Float results may differ between the two: see docs/MACHINES.md.
+	// Floats reports whether float results may differ between the two builds: see docs/MACHINES.md.
 	Floats bool `json:"floats"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Listed returns doc(item) for each item. The result is never nil, because JSON would encode nil as
-// null.
+// Listed returns doc(item) for each item. The result is never nil, so that an empty list becomes []
+// in JSON, not null.
 func Listed[T, D any](items []T, doc func(T) D) []D {
 	docs := make([]D, len(items))
 	for i, item := range items {
@@ -30,8 +30,8 @@ func Known(t time.Time) *time.Time {
 	return &t
 }
 
-// Kind returns the kind of a storage with rows of type t: "component", "resource", or "tag", whose
-// rows take no bytes.
+// Kind returns the kind of a storage with rows of type t: "component", "resource", or "tag". The
+// rows of a tag take no bytes.
 func Kind(t *layout.Type, resource bool) string {
 	switch {
 	case resource:
@@ -42,8 +42,8 @@ func Kind(t *layout.Type, resource bool) string {
 	return "component"
 }
 
-// Holder returns the name of the entity that has a value, or "" for a resource. Package inspect
-// uses entity 0 for a resource, which would be printed as an entity.
+// Holder returns the name of the entity that has a value, or "" for a resource. Without this
+// function, a resource would be printed as entity 0, which package inspect uses for resources.
 func Holder(e ecs.Entity, resource bool) string {
 	if resource {
 		return ""
@@ -68,7 +68,7 @@ type ProblemDoc struct {
 	Message string `json:"message,omitempty"` // The whole problem as text.
 }
 
-// ProblemOf describes a problem, with its place in a file if there is one. A problem without a
+// ProblemOf describes a problem, with its position in a file if it has one. A problem without a
 // known cause counts as damage.
 func ProblemOf(err error) ProblemDoc {
 	doc := ProblemDoc{Kind: "corrupt", Message: Unprefixed(err)}

@@ -9,13 +9,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// RowCounts holds the number of rows of a component that differ.
+// RowCounts has the numbers of differing rows of a component.
 type RowCounts struct {
 	Name    string `json:"name"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Changed int    `json:"changed"`
-	// Rows with another row number. They may also count as changed.
+	// Number of rows with another row number. They may also count as changed.
 	Moved int `json:"moved"`
 }
 
@@ -40,9 +40,9 @@ type Difference struct {
 }
 
 // Differences returns the differences in the components for which of returns true. The name ""
-// stands for the entities themselves. If of is nil, all are included. Resources come first,
-// followed by entities. The difference of an entity itself comes before those of its components.
-// Rows that only moved are omitted unless moved is set.
+// stands for the entities themselves. If of is nil, the result has all differences. Resources come
+// first, followed by entities. The difference of an entity itself comes before those of its
+// components. Rows that only moved are omitted unless moved is set.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }
@@ -66,8 +66,8 @@ func Differences(diff *inspect.Diff, moved bool, of func(component string) bool)
 			}
 		}
 	}
-	// Sort by entity, so that the differences of an entity are together; the order of components
-	// stays. A resource has entity 0, which no living entity has, so resources come first.
+	// Sort by entity, so that the differences of an entity are together. Sorting keeps the order of
+	// components. A resource has entity 0, which no living entity has, so resources come first.
 	slices.SortStableFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Entity.Index(), b.Entity.Index()), cmp.Compare(a.Entity.Generation(), b.Entity.Generation()))
 	})
@@ -96,7 +96,7 @@ func (x Difference) Names() (entity, component string) {
 	return Holder(x.Entity, x.Component.Resource), x.Component.Name
 }
 
-// Values returns the old and the new row of x. A missing row is the zero Value.
+// Values returns the old and the new row of x. For a missing row it returns the zero Value.
 func (x Difference) Values() (before, after layout.Value, err error) {
 	if !x.Row.Added() {
 		if before, err = x.Component.Old.Value(x.Component.OldRow(x.Row)); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A TickCounts holds the number of changes in a tick.
+// TickCounts has the number of changes in a tick.
 type TickCounts struct {
 	Created    int // Number of created entities.
 	Destroyed  int
@@ -17,7 +17,7 @@ type TickCounts struct {
 	Components []ComponentCounts // In the order of their numbers.
 }
 
-// A ComponentCounts holds the number of changes to a component or resource in a tick.
+// ComponentCounts has the number of changes to a component or resource in a tick.
 type ComponentCounts struct {
 	inspect.RowChange
 	Name  string
@@ -55,7 +55,7 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 			destroyed = append(destroyed, op.Entity)
 		case op.Kind == raw.OpClear && op.Component < 0:
 			d.Cleared++
-		// The format allows an operation without a component.
+		// Skip an operation without a component, which the format allows.
 		case op.Component < 0:
 		case op.Kind == raw.OpClear:
 			at(op.Component).Cleared++
@@ -78,9 +78,9 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 // without an operation for each. So removed subtracts the final rows from the initial and added
 // rows.
 //
-// Rows of an Indexed storage include gaps, so removed counts differently there. It counts remove
-// calls, and destroyed entities whose row is vacated or given to another entity. After a clear, the
-// gaps are counted too.
+// Rows of an Indexed storage include gaps, so removed counts its rows in another way. It counts
+// remove calls, and destroyed entities whose row becomes vacant or gets another entity. After a
+// clear, it also counts the gaps.
 func (c *ComponentCounts) removed() int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A removal counts the same for every call, also in a storage with gaps.
+// A removed row counts once, whichever call removed it, also in a storage with gaps.
 func TestCountTick_Removals(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	w := ecs.NewWorld(ecs.Options{})

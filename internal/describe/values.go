@@ -26,7 +26,7 @@ func Dotted(path string) string {
 }
 
 // Leaves iterates over the fields of v with their paths, and over the fields of nested structs.
-// Arrays, slices and maps are not split, because their number of parts can vary between values.
+// Arrays, slices and maps are not split, because their number of elements can vary between values.
 func Leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
 	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
 }

@@ -18,15 +18,15 @@ import (
 )
 
 // Aggregates combine the answers of all entities into one: sum(Health), any(Position.X > 10). The
-// argument is an expression of its own, about one entity. The expression around it is about the
-// world. A Total collects the answers, for aggregates and for commands. A sum is exact until its
-// result is read, so it does not depend on the order of entities. Most answers can be removed
-// again, so an aggregate can follow a world from tick to tick (follow.go).
+// argument is a separate expression about one entity. The surrounding expression is about the
+// world. A Total collects the answers, for aggregates and for commands. A sum is computed exactly
+// and rounded only in its result, so it does not depend on the order of entities. Most answers can
+// be removed again, so an aggregate can follow a world from tick to tick (follow.go).
 
 // An aggregateKind is a function over all entities.
 type aggregateKind struct {
 	want Want
-	// of is the type of the result.
+	// of is the result type of the aggregate.
 	of reflect.Type
 }
 
@@ -69,7 +69,7 @@ func percent(name string) (p int, ok bool) {
 // rejects the text, SplitTotal splits it anyway, and the compiler reports the error.
 func SplitTotal(text string) (kind, expr string, ok bool) {
 	if tokens, err := lexer.Lex(file.NewSource(text)); err == nil && len(tokens) > 2 {
-		// The last token is the end of the text.
+		// tokens ends with an end token, so the closing bracket must be the one before.
 		if end, _ := argument(tokens, 1); end != len(tokens)-2 {
 			return "", "", false
 		}
@@ -80,7 +80,7 @@ func SplitTotal(text string) (kind, expr string, ok bool) {
 	return kind, strings.TrimSpace(expr), ok && closed && k.of != boolType
 }
 
-// WantOf returns what the argument of an aggregate must be.
+// WantOf returns the required type of an aggregate's argument.
 func WantOf(kind string) Want {
 	k, _ := aggregateOf(kind)
 	return k.want
@@ -98,7 +98,7 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 		if !known || tokens[i].Kind != lexer.Identifier || i+1 == len(tokens) || !tokens[i+1].Is(lexer.Bracket, "(") {
 			continue
 		}
-		// It is a field, or a function that gets its first argument by a pipe.
+		// Skip fields, and functions that get their first argument by a pipe.
 		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") {
 			continue
 		}
@@ -124,14 +124,15 @@ func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	return len(tokens), false
 }
 
-// An aggregate is a call of an aggregate function.
+// An aggregate is a call of an aggregate function in an expression.
 type aggregate struct {
 	kind string
-	// of is the argument, an expression about one entity.
+	// of is the compiled argument, an expression about one entity.
 	of *Expr
-	// kept has the answers of all entities if the aggregate follows ticks, or nil.
+	// kept caches the answers of all entities if the aggregate follows ticks. It is nil otherwise.
 	kept *answerCache
-	// given returns the result of a sweep. If it is nil, run evaluates the entities of the image.
+	// given returns the result of a finished sweep. If given is nil, run evaluates the entities of
+	// the image.
 	given func() (any, error)
 }
 
@@ -139,9 +140,9 @@ type aggregate struct {
 // contain this name.
 func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
-// aggregate resolves a call of an aggregate. Its argument becomes an expression of its own, about
-// one entity. The surrounding tree keeps a call without arguments, which runs a loop over all
-// entities.
+// aggregate resolves a call of an aggregate. It compiles the argument as a separate expression
+// about one entity. In the surrounding tree, it replaces the call by one without arguments, which
+// evaluates all entities.
 func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	kind := unmarked(name)
 	k, ok := aggregateOf(kind)
@@ -149,7 +150,7 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
 	}
-	// The expression has the whole text, so that errors point to the right places.
+	// The argument's expression has the whole text, so that errors have the right positions.
 	a := &aggregate{kind: kind, of: &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
 	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
 	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
@@ -171,10 +172,10 @@ func (a *aggregate) signature() reflect.Type {
 	return reflect.FuncOf(nil, []reflect.Type{k.of}, false)
 }
 
-// run returns the result for the live entities of im, from kept or by a loop in the order of the
-// registry. any and none stop at the first entity for which the condition holds, all at the first
-// for which it does not. So errors of later entities may not show. If there are errors,
-// kept.result leaves the decision to this loop.
+// run returns the result for the live entities of im, from the cache or by a loop in the order of
+// the registry. any and none stop at the first entity for which the condition holds. all stops at
+// the first entity for which the condition does not hold. So an error of a later entity may not
+// occur. If the cache has errors, run uses the loop.
 func (a *aggregate) run(im *inspect.Image) (any, error) {
 	if a.given != nil {
 		return a.given()
@@ -206,7 +207,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition equals like for any of entities.
+// find reports whether the condition returns like for at least one of entities.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -226,15 +227,15 @@ func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 //	p0 to p100          spread, percent
 //	distinct            variety
 type Total struct {
-	// kind is an aggregate whose result is not a boolean.
+	// kind is the name of the aggregate, except any, all and none.
 	kind string
-	// n counts the answers that are not nil. For count it counts those that are true.
+	// n counts the answers that are not nil. For the kind count, it counts the true answers.
 	n     int
 	whole big.Int
 	// small is the part of the integer sum that is not yet in whole.
 	small int
 	float *floatSum
-	// floats counts the answers in float.
+	// floats is the number of answers that were added to float.
 	floats int
 	best   Answer
 
@@ -293,8 +294,8 @@ func (t *Total) Add(a Answer) error {
 	return nil
 }
 
-// Remove removes an answer that was added. It does not work for min and max. It does nothing if
-// the total no longer has all answers.
+// Remove removes an answer that was added. It does not work for min and max. It does nothing if the
+// total has rounded or dropped some answers.
 func (t *Total) Remove(a Answer) {
 	if a.v == nil || a.v == false && t.kind == "count" || t.forgot() {
 		return
@@ -306,23 +307,24 @@ func (t *Total) Remove(a Answer) {
 	case t.variety != nil:
 		t.variety.take(a)
 	case t.kind != "count":
-		// The answer was added, so it is a number.
+		// The answer was added before, so it is a number, and sum returns no error.
 		_ = t.sum(a.v, -1)
 	}
 }
 
-// Near reports whether the result is approximate, because more values were added than the total
-// can keep.
+// Near reports whether the result is approximate, because the total has more values than fit into
+// memory.
 func (t *Total) Near() bool {
 	return t.spread != nil && t.spread.bits < wholeBits || t.variety != nil && t.variety.zeros > 0
 }
 
-// forgot reports whether some added answers can no longer be removed.
+// forgot reports whether the total has rounded or dropped some answers. Such answers cannot be
+// removed.
 func (t *Total) forgot() bool {
 	return t.Near() && !(t.variety != nil && t.variety.all)
 }
 
-// pick keeps a if it is the first answer, or if it compares with the best as sign says.
+// pick sets best to a if a is the first answer, or if comparing a with best returns sign.
 func (t *Total) pick(a Answer, sign int) {
 	if t.n == 0 || a.Compare(t.best) == sign {
 		t.best = a
@@ -334,7 +336,7 @@ func (t *Total) pick(a Answer, sign int) {
 func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
-		// Its negative does not fit in an int.
+		// The negative of MinInt does not fit in an int.
 		if v == math.MinInt {
 			t.large(big.NewInt(int64(v)), times)
 			return nil
@@ -361,7 +363,7 @@ func (t *Total) sum(v any, times int) error {
 	return nil
 }
 
-// large adds n times. It may change n.
+// large adds n to the sum, times times. It may change n.
 func (t *Total) large(n *big.Int, times int) {
 	t.whole.Add(&t.whole, n.Mul(n, big.NewInt(int64(times))))
 }
@@ -372,9 +374,9 @@ func (t *Total) flush() {
 	t.small = 0
 }
 
-// Result returns the total. min, max and avg of no answers are nil. An integer sum has the
-// smallest type that holds it: int, uint64 or big.Int. If floats were added, the sum is a
-// float64. More answers may be added afterwards.
+// Result returns the total of all added answers. Without answers, min, max and avg are nil. An
+// integer sum has the smallest type that holds it: int, uint64 or big.Int. If floats were added,
+// the sum is a float64. More answers may be added afterwards.
 func (t *Total) Result() Answer {
 	t.flush()
 	switch {

@@ -15,18 +15,18 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Answers have the Go types of columns (see column), or types that package expr derives from
-// them. Printing and comparing must not depend on the type: 1 is the same as int, uint64 and
-// float64. Numbers compare exactly, which float64 cannot do beyond 2^53.
+// Answers have the Go types of columns (see column), or types that package expr derives from them.
+// Printing and comparing must not depend on the type: an int 1 equals a uint64 1 and a float64 1.
+// Numbers compare exactly, which float64 cannot do beyond 2^53.
 
-// An Answer is the result of an expression for an entity, as text and as JSON. No result is "-"
-// and null. Other values are written like those of package layout, except that a single text has
-// no quotes.
+// An Answer is the result of an expression for an entity, as text and as JSON. An answer without a
+// value is "-" as text and null as JSON. Other values are written as in package layout, but a
+// single text has no quotes.
 type Answer struct{ v any }
 
 // String returns a as text on one line.
 func (a Answer) String() string {
-	// These are the most frequent types, handled without reflection.
+	// The most frequent types are handled without reflection.
 	switch v := a.v.(type) {
 	case nil:
 		return "-"
@@ -40,7 +40,7 @@ func (a Answer) String() string {
 	return goText(reflect.ValueOf(a.v), unnamed)
 }
 
-// unnamed is the type of a value that is not a field.
+// unnamed is the type of a value that is not a field: it has no names for numbers.
 var unnamed = &layout.Type{}
 
 // goText returns v in the syntax of package layout. The result of an expression may combine
@@ -68,7 +68,7 @@ func goText(v reflect.Value, t *layout.Type) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
-		// An expression may have made v. Then t is unnamed, and the fields have no types.
+		// If an expression has created v, t is unnamed, and the fields have no types.
 		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i), fieldType(t, i)) })
 	case reflect.Slice:
 		if v.IsNil() {
@@ -85,8 +85,8 @@ func goText(v reflect.Value, t *layout.Type) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// named returns the text of v, whose number is n. It is the name of a constant or a duration if t
-// has one, such as "Running" or "1.5s". Otherwise it is the digits.
+// named returns the text of v, whose number is n. The text is the name of a constant or a duration
+// if t has one, such as "Running" or "1.5s". Otherwise it has the digits of the number.
 func named(v reflect.Value, t *layout.Type, n int64) string {
 	if name := t.NameOf(n); name != "" {
 		return name
@@ -95,7 +95,7 @@ func named(v reflect.Value, t *layout.Type, n int64) string {
 }
 
 // elem returns the element type of t, or unnamed if t has none, such as for a list that an
-// expression made.
+// expression created.
 func elem(t *layout.Type) *layout.Type { return cmp.Or(t.Elem, unnamed) }
 
 // key returns the key type of t.
@@ -175,8 +175,8 @@ func jsonText(v reflect.Value) string {
 			})
 		}
 	}
-	// The rest are scalars, bytes, and nil slices and maps. Bytes become base64, nil becomes
-	// null.
+	// All other values are scalars, bytes, and nil slices and maps. Bytes become base64, nil
+	// becomes null.
 	b, err := Marshal(v.Interface())
 	// JSON cannot represent the value, for example NaN.
 	if err != nil {
@@ -263,7 +263,7 @@ func (a Answer) Text() (text string, ok bool) {
 func (a Answer) Nothing() bool { return a.v == nil }
 
 // rank returns the position of the type of a in the order of answers. An expression may return
-// numbers for some entities and text for others, so there is an order for all types.
+// numbers for some entities and text for others, so rank defines an order of all types.
 //
 //	0 false   1 true   2 numbers   3 text   4 structs, lists and maps   5 NaN   6 nil
 func (a Answer) rank() int {
@@ -340,8 +340,8 @@ func exact(v any) (*big.Float, bool) {
 	return nil, false
 }
 
-// Types of answers. Answers of different types can compare as equal and still be distinct: 1 as
-// an integer and 1 as a float. A minimum must say which of them it is.
+// Types of answers. Answers of different types can compare as equal and still be distinct: 1 as an
+// integer and 1 as a float. A minimum must be one of the two.
 const (
 	noAnswer = iota
 	intAnswer

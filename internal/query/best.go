@@ -15,7 +15,7 @@ import (
 // ordered by index, and nil comes last. Memory grows with twice the limit, not with the number of
 // added entities.
 //
-// A key is stored as a code: a number with the same order as the keys. A code with its entity
+// Best stores a key as a code: a number with the same order as the keys. A code with its entity
 // takes 16 bytes. Some keys do not fit into a code: texts, numbers that no float64 can represent,
 // and several keys per entity. These keys are stored as well.
 //
@@ -26,7 +26,7 @@ type Best struct {
 	Limit int    // Number of entities to keep; 0: all.
 	After *Place // Keep only entities after this place; nil: all.
 
-	Total int // Number of added entities, kept or not.
+	Total int // Number of added entities, including those that were dropped.
 
 	plain [][]plainPlace
 	full  []Place
@@ -34,7 +34,7 @@ type Best struct {
 	worst atomic.Pointer[Place]
 }
 
-// A Place is the place of an entity in the order.
+// A Place is the position of an entity in the order: its keys and its index.
 type Place struct {
 	plainPlace
 	keys []Answer // nil if the code is exact.
@@ -63,7 +63,7 @@ const (
 	codeNothing = math.MaxUint64
 )
 
-// codeOf returns the code of a key, and whether the code is exact.
+// codeOf returns the code of a key, and whether the code represents the key exactly.
 func (b *Best) codeOf(a Answer) (code uint64, all bool) {
 	switch all = true; a.rank() {
 	case 0:
@@ -90,8 +90,8 @@ func (b *Best) codeOf(a Answer) (code uint64, all bool) {
 	return code, all
 }
 
-// numberCode returns the code of a number: the bits of the nearest float64, changed so that they
-// sort like the numbers.
+// numberCode returns the code of a number: the bits of the nearest float64, changed so that the
+// codes sort like the numbers.
 func numberCode(a Answer) (code uint64, all bool) {
 	const most = 1 << 53
 	var x float64
@@ -132,8 +132,8 @@ func (b *Best) keyOf(code uint64) Answer {
 	return Answer{math.Float64frombits(code &^ (1 << 63))}
 }
 
-// Part returns an empty Best, to be joined to b later. It skips entities that b would skip now.
-// Several goroutines may call Part, also during a Join.
+// Part returns an empty Best that a goroutine fills and then joins to b. It skips entities that b
+// would skip at the moment. Several goroutines may call Part, even during a Join.
 func (b *Best) Part() *Best {
 	part := &Best{Desc: b.Desc, Limit: b.Limit, After: b.After}
 	part.worst.Store(b.worst.Load())
@@ -171,7 +171,7 @@ func comparePlain(x, y plainPlace) int {
 	return cmp.Or(cmp.Compare(x.code, y.code), cmp.Compare(x.entity.Index(), y.entity.Index()))
 }
 
-// Add adds an entity with its keys. It copies the keys that it keeps.
+// Add adds an entity with its keys. It copies the keys if it stores them.
 func (b *Best) Add(e ecs.Entity, keys ...Answer) {
 	b.Total++
 	code, all := b.codeOf(keys[0])
@@ -188,7 +188,7 @@ func (b *Best) Add(e ecs.Entity, keys ...Answer) {
 	}
 }
 
-// leavesOut reports whether b skips a place.
+// leavesOut reports whether a place is beyond the limit or not after After.
 func (b *Best) leavesOut(p *Place) bool {
 	worst := b.worst.Load()
 	return worst != nil && b.compare(p, worst) > 0 || b.After != nil && b.compare(p, b.After) <= 0
@@ -228,7 +228,7 @@ func (b *Best) kept() int {
 	return n
 }
 
-// Join adds the entities of a Best with the same order and limit.
+// Join adds all entities of another Best, which has the same order and limit.
 func (b *Best) Join(of *Best) {
 	b.Total += of.Total
 	join := func(p Place) {
@@ -292,8 +292,8 @@ func (b *Best) Sorted() iter.Seq[Place] {
 // merged returns the places of all sorted runs in order.
 func (b *Best) merged() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		// This is a heap of the runs, ordered by their first places. The last run has the full
-		// places.
+		// The heap contains the runs, ordered by their first places. The last run consists of the
+		// full places.
 		type run struct {
 			first Place
 			plain []plainPlace

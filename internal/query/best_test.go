@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// bigInt is 2^53, from which on float64 does not represent every int. In a 32-bit int it is
-// another number.
+// bigInt is 2^53. From this number on, float64 cannot represent every integer. An int of 32 bits
+// cannot represent it either.
 var bigInt int64 = 1 << 53
 
 // sortKeys are answers of all types. Some differ only where float64 is inexact.
@@ -23,8 +23,8 @@ var sortKeys = []any{
 	"", "a", "a\x00", "abcdef", "abcdefg", "abcdefh", "\xff\xff\xff\xff\xff\xff\xff", []any{1, 2}, []any{1, 3},
 }
 
-// A Best keeps the same entities as sorting, from any place on and joined from any number of
-// parts.
+// A Best must keep the same entities as sorting all of them. It may begin at any place and be
+// joined from any number of parts.
 func TestBest_EqualsSorting(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

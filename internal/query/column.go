@@ -26,7 +26,8 @@ import (
 //	encoded row ──layout.Value──▶ setGo into value ──▶ env[key]; env[flag] says if there is a row
 type column struct {
 	name string
-	// key is the variable with the value, flag the variable that says whether there is a value.
+	// key is the name of the variable with the value. flag is the name of the variable that reports
+	// whether the entity has a value.
 	key, flag string
 	layout    *layout.Type
 	resource  bool
@@ -46,13 +47,14 @@ type Lookup func(e ecs.Entity) (row []byte, has bool, err error)
 
 // Prefixes of the names of variables. No expression can contain them.
 const (
-	valueMark = "\x01" // Prefix for the value.
-	flagMark  = "\x02" // Prefix for whether the entity has it.
+	valueMark = "\x01" // Prefix of the variable with the value.
+	// Prefix of the variable that reports whether the entity has the component.
+	flagMark = "\x02"
 )
 
-// newColumn allocates one value of c, which every load overwrites: an expression reads millions
-// of rows. So a value must be copied to outlive the evaluation. Only one goroutine may use a
-// column at a time ([Expr.Clone]).
+// newColumn allocates one value of c, which every load overwrites, because an expression reads
+// millions of rows. So a caller must copy a value that it needs after the evaluation. Only one
+// goroutine may use a column at a time ([Expr.Clone]).
 func newColumn(c *inspect.Component) *column {
 	col := &column{
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
@@ -95,7 +97,7 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 		return err
 	}
 	setGo(c.value.Elem(), v)
-	// The value is a struct.
+	// Structs are passed by pointer.
 	if c.typ == c.value.Type() {
 		env[c.key] = c.value.Interface()
 	} else {
@@ -249,7 +251,7 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	m := reflect.MakeMapWithSize(t, v.Len())
 	for i := range v.Len() {
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		// Such a key is its text: {X:1 Y:2}.
+		// A key whose Go type would be a slice becomes text: {X:1 Y:2}.
 		if goKey(v.Type().Key) != goType(v.Type().Key) {
 			key.SetString(v.Key(i).String())
 		} else {
@@ -261,8 +263,8 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	return m
 }
 
-// asPrinted returns the number as which a float32 prints: what people mean when they write 0.1.
-// It preserves the order.
+// asPrinted returns the float64 whose shortest text is that of the float32: 0.1 for the float32
+// 0.1. It preserves the order.
 func asPrinted(f float64) float64 {
 	p, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', -1, 32), 64)
 	if err != nil {

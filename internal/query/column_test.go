@@ -12,7 +12,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// answerOf returns the answer of an expression that names a component of layout t, for one row.
+// answerOf returns the answer of an expression that names a component of layout t, for the given
+// row.
 func answerOf(t *layout.Type, row []byte) (Answer, error) {
 	v, err := t.Value(row)
 	if err != nil {
@@ -23,7 +24,7 @@ func answerOf(t *layout.Type, row []byte) (Answer, error) {
 	return Answer{dereferenced(dst.Interface())}, nil
 }
 
-// plainKeys reports whether all maps in t have keys that JSON objects can have.
+// plainKeys reports whether all maps in t have keys that are valid in JSON objects.
 func plainKeys(t *layout.Type) bool {
 	if t == nil {
 		return true

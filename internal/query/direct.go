@@ -23,14 +23,15 @@ import (
 //	joined("&&", row(Unit).has,                     as closures, made once
 //	       compared("<", int32 at offset 0 of row(Unit), 10))
 
-// A reading is the direct evaluation of an expression, for one entity after the other. It finds a
-// row at the first use, and once per entity, so short-circuiting reads fewer rows.
+// A reading is the state of the direct evaluation of an expression, for one entity at a time. It
+// looks up a row at most once per entity, when the expression first uses the row. So
+// short-circuiting reads fewer rows.
 type reading struct {
 	entity ecs.Entity
 	find   Rows
 	found  []foundRow // By column.
 	others []otherRow // By referred column.
-	err    error      // The error of finding a row.
+	err    error      // The first error of looking up a row.
 }
 
 // newReading returns a reading for x.
@@ -41,12 +42,12 @@ func (x *Expr) newReading() reading {
 // begin resets r for entity e. rows finds the rows of e.
 func (r *reading) begin(e ecs.Entity, rows Rows) {
 	r.entity, r.find, r.err = e, rows, nil
-	// These are the rows of the previous entity.
+	// Drop the rows of the previous entity.
 	clear(r.found)
 	clear(r.others)
 }
 
-// An otherRow is the row of a referred column for the last entity.
+// An otherRow caches the last row of a referred column and its entity.
 type otherRow struct {
 	entity ecs.Entity
 	foundRow
@@ -86,10 +87,10 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// A direct is a part of an expression as a closure. One of the fields is set, by the type of the
-// result. Most frequent expressions combine comparisons of scalar fields with numbers. Their
-// closures read only the field, and need no variables and no machine. They return the same
-// results as the program.
+// A direct is a part of an expression as a closure. The type of the result decides which field is
+// set. Most frequent expressions combine comparisons of scalar fields with numbers. Their closures
+// read only these fields, and use neither variables nor the machine. They return the same results
+// as the program.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int
@@ -102,7 +103,7 @@ type direct struct {
 // entities without them.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// only says whether there is an answer.
+	// only reports whether the expression has an answer for the entity.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
@@ -152,13 +153,13 @@ func (x *Expr) part(n ast.Node) direct {
 	case *ast.UnaryNode:
 		return unary(n.Operator, x.part(n.Node))
 	case *ast.BinaryNode:
-		// This guards a component of another entity, see guarder.referred.
+		// The comparison guards a component of another entity: see guarder.referred.
 		if of, _, ok := x.referring(n.Left); ok && isNil(n.Right) && n.Operator == "!=" {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
 		return joined(n.Operator, x.part(n.Left), x.part(n.Right))
 	case *ast.CallNode:
-		// The value of a tag is whether the entity has it.
+		// For a tag, the value reports whether the entity has it.
 		if of, col, ok := x.referring(n); ok && col.typ == nil {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
@@ -205,7 +206,7 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
-// zero is compared with the result of apart.
+// zero is the right side of comparisons with the result of apart.
 func zero(*reading) int { return 0 }
 
 // mixed returns an exact comparison of an int with a float. With sign -1 it compares the float
@@ -235,8 +236,8 @@ func compareFloat(a int, b float64) int {
 	return cmp.Or(cmp.Compare(int64(a), int64(whole)), cmp.Compare(whole, b))
 }
 
-// existing compiles a call of [Expr.exists] for an entity in a field. It returns false without a
-// row. The guard before it has checked that there is a row.
+// existing compiles a call of [Expr.exists] for an entity in a field. The call returns false
+// without a row, although a guard has already checked that the row exists.
 func (x *Expr) existing(n *ast.CallNode) direct {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != existsName {
 		return direct{}
@@ -254,7 +255,7 @@ func (x *Expr) existing(n *ast.CallNode) direct {
 // noRow is the row of a missing entity.
 var noRow foundRow
 
-// referring returns the row and column of a referred component, if n is a call that reads one,
+// referring returns the row and column that n reads if n is a call that reads a referred component:
 // see refer.go.
 func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 	call, ok := n.(*ast.CallNode)
@@ -359,7 +360,7 @@ func field(of rowOf, t *layout.Type, offset int) direct {
 	case layout.Bool:
 		return direct{boolean: func(r *reading) bool { return bits(r) != 0 }}
 	case layout.Int8, layout.Int16, layout.Int32, layout.Int64:
-		// Shifting left and back extends the sign.
+		// Shifting left and right again extends the sign.
 		unused := 64 - 8*width
 		return direct{integer: func(r *reading) int { return int(int64(bits(r)<<unused) >> unused) }}
 	case layout.Uint8, layout.Uint16, layout.Uint32:
@@ -374,8 +375,8 @@ func field(of rowOf, t *layout.Type, offset int) direct {
 	return direct{}
 }
 
-// bits returns a scalar of the row in the encoding of package layout, or 0 without a row. The row
-// must have been checked.
+// bits returns a scalar of the row in the encoding of package layout, or 0 without a row. The
+// row is a valid encoding, so it has the bytes at offset.
 func (f *foundRow) bits(offset, width int) uint64 {
 	if !f.has {
 		return 0

@@ -11,18 +11,18 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Package expr reports errors about the prepared text, in which names are marked and components
-// are replaced. Here these errors are translated to the original text, with their positions.
-// Positions stay valid, since a mark replaces exactly one character.
+// Package expr reports errors about the prepared text, in which some letters are replaced by marks
+// and components by variables. This file translates these errors to the original text. Positions
+// stay valid, because a mark replaces exactly one character.
 
 // An Error is an error in an expression, or in its result.
 type Error struct {
-	// The entity for which it was evaluated, or "".
+	// The entity for which the expression was evaluated, or "".
 	Entity  string
-	What    string // The argument with the expression, such as "--where".
+	What    string // The argument that contains the expression, such as "--where".
 	Message string
 	Text    string // The expression.
-	At      int    // Position of the error in Text, in runes; -1: none.
+	At      int    // Position of the error in Text, in runes. -1: unknown.
 }
 
 // Error returns the message with the entity and the argument. Excerpt returns the position in the
@@ -35,12 +35,12 @@ func (e *Error) Error() string {
 	return text
 }
 
-// error returns an error without a position.
+// error returns an error about x without a position.
 func (x *Expr) error(format string, args ...any) *Error {
 	return &Error{What: x.what, Message: fmt.Sprintf(format, args...), Text: x.text, At: -1}
 }
 
-// Wrong returns an error about the result of x for e.
+// Wrong returns err as an error about the result of x for e.
 func (x *Expr) Wrong(e ecs.Entity, err error) error { return x.error("%v: %v", e, err) }
 
 // uncompiled returns an error for expressions that package expr rejects without a reason, or on
@@ -53,9 +53,9 @@ func (x *Expr) uncompiled() *Error {
 // excerptWidth is the length of the part of an expression that an error shows.
 const excerptWidth = 100
 
-// Excerpt returns the part of the expression around the error, on one line, and the position of
-// the error in it. Tabs and line ends become blanks, so that a mark on the next line is at the
-// right column.
+// Excerpt returns the part of the expression around the error, on one line, and the position of the
+// error in it. Tabs and line ends become blanks, so that a caret on the next line is at the right
+// column.
 func (e *Error) Excerpt() (line []rune, before int) {
 	runes := []rune(e.Text)
 	for i, r := range runes {
@@ -89,7 +89,7 @@ var (
 	internalName = regexp.MustCompile(`[\x01-\x05]`)
 )
 
-// reworded has messages of package expr, and plain messages for people. The parts in parentheses
+// reworded maps messages of package expr to plain messages for people. The parts in parentheses
 // replace %s, with Go types in words.
 var reworded = []struct {
 	message *regexp.Regexp

@@ -25,12 +25,12 @@ type exactness struct{}
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
 // Visit implements ast.Visitor. It visits operands before their node. A replaced operand has no
-// type until the next check, so it counts as delicate.
+// type until the checker runs again, so isDelicate accepts it.
 func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
-		// The operators of outcomes.
+		// These are the operators in outcomes.
 		case "==", "!=", "<", ">", "<=", ">=":
 			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right) || isMixed(n.Left, n.Right)) {
 				*p = comparison(n)
@@ -54,8 +54,8 @@ func isMixed(a, b ast.Node) bool {
 	return isOf(a, reflect.Int) && isOf(b, reflect.Float64) || isOf(a, reflect.Float64) && isOf(b, reflect.Int)
 }
 
-// isSmall reports whether n is a constant for which float64 is exact, as it is for all integers
-// near it.
+// isSmall reports whether n is a constant between -2^53 and 2^53. Comparing such a constant as a
+// float64 is exact.
 func isSmall(n ast.Node) bool {
 	const exact = 1 << 53
 	switch n := n.(type) {
@@ -79,8 +79,8 @@ func isOf(n ast.Node, k reflect.Kind) bool {
 	return t != nil && t.Kind() == k
 }
 
-// isDelicate reports whether n may be a uint64 or nil, which package expr does not compare as
-// people expect. A chain with ?. and a conditional may be nil although their types do not say so.
+// isDelicate reports whether n may be a uint64 or nil. Comparing such a value needs compareCall. A
+// chain with ?. and a conditional may be nil although their types do not say so.
 func isDelicate(n ast.Node) bool {
 	if isWide(n) {
 		return true
@@ -102,7 +102,7 @@ func comparison(n *ast.BinaryNode) ast.Node {
 	return ownCall(n, compareName, at(n, &ast.StringNode{Value: n.Operator}), n.Left, n.Right)
 }
 
-// narrowed converts n to int if it is a uint64. Package expr computes in int.
+// narrowed converts n to int if it is a uint64. Package expr computes with int.
 func narrowed(n ast.Node) ast.Node {
 	if !isWide(n) {
 		return n

@@ -53,7 +53,7 @@ const (
 	memoryBudget = 1e6
 )
 
-// A Want says what an expression must return.
+// A Want is the required kind of result of an expression.
 type Want int
 
 // The possible results of an expression.
@@ -80,20 +80,20 @@ const (
 // that need it are nil. Tags are booleans.
 type Expr struct {
 	text string
-	// what is the argument with the expression, for errors: "--where".
+	// what names the argument that contains the expression, for errors: "--where".
 	what string
 	want Want
 
 	// Number says that all results are numbers or nil.
 	Number bool
 
-	// layout is the type of the field if the expression is one, or unnamed.
+	// layout is the type of the field if the expression is a field. Otherwise it is unnamed.
 	layout *layout.Type
-	// columns are the components of the current entity that it reads, each once.
+	// columns are the components of the current entity that the expression reads, each once.
 	columns []*column
 	// referred are components of other entities, one for each place in the text.
 	referred []*column
-	// aggregates are those of an expression on the world, in the order of the text.
+	// aggregates are the aggregates of an expression on the world, in the order of the text.
 	aggregates []*aggregate
 	// program is nil if the expression is not compiled, or does not compile.
 	program *vm.Program
@@ -102,13 +102,13 @@ type Expr struct {
 	env map[string]any
 	// im is the image that the expression is bound to.
 	im *inspect.Image
-	// alive reports whether an entity is alive; nil: ask the image.
+	// alive reports whether an entity is alive. nil: the image decides.
 	alive func(ecs.Entity) bool
-	// direct evaluates the expression without the program; nil: it needs the program.
+	// direct evaluates the expression without the program. nil: the expression needs the program.
 	direct  func(*reading) any
 	reading reading
 	needs   dependence
-	// asking is called with each entity that exists(…) checks, and may be nil.
+	// asking is called with each entity that exists(…) checks. nil: no call.
 	asking func(ecs.Entity)
 }
 
@@ -138,7 +138,7 @@ func (x *Expr) fits(im *inspect.Image) bool {
 	x.im = im
 	for _, col := range slices.Concat(x.columns, x.referred) {
 		c := im.Find(col.name)
-		// Images of one schema share their layouts, so mostly the pointers are equal.
+		// Images with the same schema share their layouts, so the pointers are equal in most cases.
 		if c != nil && (c.Layout != col.layout && !c.Layout.Equal(col.layout) || c.Resource != col.resource) {
 			return false
 		}
@@ -152,10 +152,10 @@ func (x *Expr) fits(im *inspect.Image) bool {
 	return true
 }
 
-// build parses and compiles x. It resolves names, runs the checker of package expr, and then
-// guards the tree and makes it exact. These passes need the types from the checker, and leave
-// nodes without types. So the checker runs again after each pass. build does not panic, whatever
-// the text is.
+// build parses and compiles x. It resolves names, runs the checker of package expr, and then guards
+// the tree and makes it exact. These passes need the types from the checker, and create nodes
+// without types. So the checker runs again after each pass. build does not panic, whatever the text
+// is.
 func (x *Expr) build() (err error) {
 	// Package expr panics on some texts, and texts are untrusted.
 	defer func() {
@@ -181,8 +181,8 @@ func (x *Expr) build() (err error) {
 // finish compiles a tree with resolved names.
 func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
 	x.columns, x.referred, x.aggregates = r.columns, r.referred, r.aggregates
-	// Check the result before guarding: a guarded value is a conditional, which is not a field
-	// and has no single type.
+	// Check the result before guarding. A guarded value is a conditional, which is not a field and
+	// has no single type.
 	x.layout = cmp.Or(r.layoutOf(tree.Node), unnamed)
 	x.declare(config)
 	if _, err := checker.Check(tree, config); err != nil {
@@ -289,7 +289,7 @@ func (x *Expr) exists(text any) (bool, error) {
 	return x.isThere(e), nil
 }
 
-// isThere reports whether e is alive, and calls asking.
+// isThere reports whether e is alive. It calls asking first.
 func (x *Expr) isThere(e ecs.Entity) bool {
 	if x.asking != nil {
 		x.asking(e)
@@ -325,7 +325,7 @@ func (x *Expr) run(e ecs.Entity) (Answer, error) {
 		return Answer{dereferenced(v)}, nil
 	}
 	failed := x.failed(err)
-	// An aggregate has set the entity on which it failed.
+	// The error of an aggregate already names the entity.
 	if failed.Entity == "" && !x.isWorldly() {
 		failed.Entity = e.String()
 	}
@@ -360,7 +360,7 @@ func (x *Expr) Text(total string, a Answer) string {
 	switch v := a.v.(type) {
 	case nil, string:
 		return a.String()
-	// The mean of durations is a duration, rounded to nanoseconds.
+	// The mean of durations is a duration, so round the mean to nanoseconds.
 	case float64:
 		if total == "avg" && t.Named() && len(t.Constants) == 0 {
 			a.v = int(math.Round(v))

@@ -107,7 +107,8 @@ func testImage(t testing.TB) *inspect.Image {
 // ownerJSON is the unit of 0v1.
 const ownerJSON = `{"HP":-7,"Max":200,"ID":9223372036854775809,"Serial":9007199254740993,"Speed":0.1,"Weight":"NaN","At":[3,4],"Elite":true,"Owner":"0v0","private":5}`
 
-// The answers for the three entities are in JSON; ! stands for an error at run time.
+// Each text has the JSON answers for the three entities. An exclamation mark stands for an error at
+// run time.
 func TestExpr_Answers(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]string{
@@ -135,7 +136,7 @@ func TestExpr_Answers(t *testing.T) {
 		`filter(component("game.Bag-2").Items, .N > 3)`: `[{"N":4,"Size":1.5}] null []`,
 		`len(component("game.Bag-2").Name)`:             `5 null 5`,
 
-		// Numbers that have names.
+		// Numbers with names.
 		`Task.State`:                     `2 null 7`,
 		`Task.State == "Done"`:           `true false false`,
 		`"Done" != Task.State`:           `false false true`,
@@ -168,7 +169,7 @@ func TestExpr_Answers(t *testing.T) {
 		`Unit.Owner.Unit.At[1]`:                    `null 4 null`,
 		`exists(Unit.Owner.Unit.Owner)`:            `null false null`,
 
-		// Variables, resources, and names that are also those of variables.
+		// Variables, resources, and components with the names of variables.
 		`[entity, index, generation, alive]`: `["0v1",0,1,3] ["1v1",1,1,3] ["2v1",2,1,3]`,
 		`seed`:                               `18446744073709551615 18446744073709551615 18446744073709551615`,
 		`resource("seed") == seed`:           `true true true`,
@@ -235,7 +236,7 @@ func TestExpr_Answers(t *testing.T) {
 		`exists("2v1") and not exists("2v2")`:  `true true true`,
 		`exists(component("game.Bag-2").Name)`: `! null !`,
 
-		// An error concerns only its entity.
+		// An error affects only its entity.
 		`Unit.At[index + 1]`: `4 ! null`,
 	} {
 		x, err := Compile(im, "test", text, WantValue)
@@ -257,7 +258,7 @@ func TestExpr_Answers(t *testing.T) {
 	}
 }
 
-// The columns are the positions of errors.
+// The columns in the wanted texts are the positions of errors.
 func TestCompile_Errors(t *testing.T) {
 	im := testImage(t)
 	for _, test := range []struct {

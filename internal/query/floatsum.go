@@ -11,8 +11,8 @@ import (
 //	digits    | 0 | 1 | 2 | … |   in base 2^32; digit 0 counts units of the least float, 2^-1074
 //	a float   |   | · | · |       its 53 bits are in at most three digits
 //
-// Digits are signed, and may exceed the base. They are carried before they exceed 64 bits. This
-// is the small superaccumulator of Radford Neal, "Fast exact summation using small and large
+// Digits are signed, and may exceed the base. carry runs before a digit exceeds 64 bits. This is
+// the small superaccumulator of Radford Neal, "Fast exact summation using small and large
 // superaccumulators" (2015).
 type floatSum struct {
 	digits [68]int64
@@ -64,7 +64,7 @@ func (s *floatSum) add(f float64, n int) {
 	}
 }
 
-// carry makes all digits but the last non-negative and less than the base.
+// carry normalizes the digits: all except the last become non-negative and less than the base.
 func (s *floatSum) carry() {
 	s.since = 0
 	for i := range len(s.digits) - 1 {

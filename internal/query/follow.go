@@ -10,18 +10,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Along ticks, an aggregate does not evaluate all entities again. It keeps the answer of each
-// entity, and a tick says which entities it changed:
+// An aggregate that follows ticks does not evaluate all entities again. It caches the answer of
+// each entity, and updates the answers of the entities that a tick changed:
 //
 //	tick ──change──▶ again: indices that the tick may have changed
 //	                   │ take: removes the old answer from tally
 //	                   └ ask:  adds the new answer
 //	tally ──result──▶ the result
 
-// A dependence says on what an answer depends, apart from the rows of the entity.
+// A dependence describes the inputs of an answer other than the rows of the entity.
 type dependence struct {
 	tick, alive bool // The answer depends on these variables.
-	// more says that the answer depends on something else, so that answers cannot be kept.
+	// more says that the answer has other inputs, so that it cannot be cached.
 	more bool
 }
 
@@ -37,11 +37,11 @@ func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 			d.tick = true
 		case "alive":
 			d.alive = true
-		// exists records the entities that it checks when it runs.
+		// exists needs no case: it records the entities that it checks when it runs.
 		case existsName, compareName, narrowName:
 		default:
-			// Names that begin with a control character are internal. Those of columns read the
-			// entity's own rows, and all others read other entities.
+			// Names that begin with a control character are internal. Columns read the entity's own
+			// rows, and all other internal names read other entities.
 			isColumn := slices.ContainsFunc(x.columns, func(c *column) bool { return id.Value == c.key || id.Value == c.flag })
 			d.more = d.more || id.Value[0] < ' ' && !isColumn
 		}
@@ -64,11 +64,11 @@ func (v visitor) Visit(p *ast.Node) { v(*p) }
 //	creates, destroys      the entity, and those that checked whether it exists
 //	writes a resource      all, if answers depend on it; also with the variables tick and alive
 //
-// It evaluates all entities if the state was reached in another way, and whenever it reads a
+// It evaluates all entities if the state was reached by other steps than one tick, or if it reads a
 // component that does not rewind. The results are always those after Bind. c may be nil.
 //
-// Each aggregate keeps some 20 bytes per entity, and some 100 for percentiles and distinct. The
-// next Follow that compiles x again releases them.
+// Each aggregate caches about 20 bytes per entity, or about 100 for percentiles and distinct. A
+// later Follow that compiles x again releases this memory.
 func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 	if err := x.Bind(im); err != nil {
 		return err
@@ -86,11 +86,10 @@ func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 	return nil
 }
 
-// answerCache has the answers of the entities of a state, from which an aggregate is computed.
+// answerCache caches the answers of the entities in state seq, so that an aggregate can be updated.
 //
-// answers has the answer of each live entity in state seq, and tally combines them. failing has
-// the entities with an error instead of an answer. To evaluate an entity again, its old answer is
-// removed from tally, and the new one is added.
+// tally combines all answers. failing has the entities with an error instead of an answer. To
+// evaluate an entity again, the cache removes its old answer from tally and adds the new one.
 type answerCache struct {
 	im      *inspect.Image // nil: the cache has no state.
 	seq     uint64
@@ -101,20 +100,21 @@ type answerCache struct {
 	// failing has the indices of entities whose evaluation failed.
 	failing map[uint32]bool
 	// asked has, by entity, the indices of the entities that checked whether it is alive. An
-	// entry may be outdated: then an entity is evaluated in vain.
+	// outdated entry is harmless: it only causes a needless evaluation.
 	asked map[ecs.Entity]map[uint32]bool
 	asker ecs.Entity // The entity that is being evaluated.
 	tally tally
 
 	again []uint32 // Indices to evaluate again, while a tick is followed.
-	noted []bool   // By index: whether it is in again.
+	noted []bool   // Whether an index is in again, by index.
 }
 
 // isOf reports whether k has the state that x is bound to.
 func (k *answerCache) isOf(x *Expr) bool { return k.im == x.im && k.im != nil && k.seq == x.im.ID.Seq }
 
-// result returns the result of the aggregate. It returns false if an entity failed: then the
-// caller evaluates all entities in order, since the order may decide whether the error shows.
+// result returns the result of the aggregate. It returns false if the evaluation of an entity
+// failed. Then the caller evaluates all entities in order, because the order decides which error
+// occurs first.
 func (k *answerCache) result(a *aggregate) (Answer, bool) {
 	if !k.isOf(a.of) {
 		k.begin(a)
@@ -139,20 +139,21 @@ func (k *answerCache) begin(a *aggregate) {
 	}
 }
 
-// bind records the state that a is bound to: its image and its seq. The image alone is not
-// enough, since it is changed in place from tick to tick.
+// bind records the image and the seq of the state that a is bound to. The image alone is not
+// enough, because ticks change it in place.
 func (k *answerCache) bind(a *aggregate) {
 	k.im, k.seq, k.columns = a.of.im, a.of.im.ID.Seq, a.of.Reads()
 }
 
-// grow makes room for that many indices.
+// grow extends answers and noted to that many indices.
 func (k *answerCache) grow(indices int) {
 	k.answers = append(k.answers, make([]Answer, max(0, indices-len(k.answers)))...)
 	k.noted = append(k.noted, make([]bool, max(0, indices-len(k.noted)))...)
 }
 
-// follow updates k to the state that a is bound to, to which c led. If that is not possible, it
-// clears k.im, and the next result begins with all entities. While follow runs, k.im is nil.
+// follow updates k to the state that a is bound to. c is the tick that led to this state. If an
+// update is impossible, follow leaves k.im nil, and the next result evaluates all entities. k.im is
+// nil while follow runs.
 func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	if k.im == nil {
 		return
@@ -163,8 +164,8 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	}
 	k.grow(len(a.of.im.Registry))
 	if k.change(a, c) {
-		// Remove the answer of the index, and add that of its current entity, which is mostly the
-		// same.
+		// Replace the answer of the index by that of its current entity, in most cases the same
+		// entity.
 		for _, index := range k.again {
 			k.noted[index] = false
 			k.take(index)
@@ -177,9 +178,8 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	k.again = k.again[:0]
 }
 
-// change records the entities that c may have changed. It returns false if these may be all. The
-// ranges are rows after the tick. Entities that lost a row are not in the ranges, but in the
-// operations.
+// change records the entities that c may have changed. It returns false if c may have changed all
+// answers. The ranges are rows after the tick. Entities that lost a row are only in the operations.
 func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	if a.of.needs.tick || !k.operations(a, c) {
 		return false
@@ -189,7 +189,7 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 		if !slices.Contains(k.columns, of) {
 			continue
 		}
-		// An image lacks some rows of a no-rewind component that the tick counts.
+		// The tick counts some rows of a no-rewind component that the image does not have.
 		if of.Resource || !of.Rewinds {
 			return false
 		}
@@ -206,9 +206,9 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// operations records the entities in the operations of c. Applying a tick checks its operations
-// against its patches. So an entity is created, destroyed, added or removed only with an
-// operation, except in components that do not rewind.
+// operations records the entities in the operations of c. It misses no change, because Apply checks
+// the operations of a tick against its patches. So every entity that is created, destroyed, added
+// or removed has an operation, except in components that do not rewind.
 func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	components := a.of.im.Components
 	ops, err := c.Ops()
@@ -236,10 +236,10 @@ func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// note records that an index must be evaluated again. A tick may contain an index many times, but
-// it is evaluated once, in the state after the tick.
+// note adds an index to again. A tick may contain an index many times, but it is evaluated once, in
+// the state after the tick.
 func (k *answerCache) note(index uint32) {
-	// Other indices are not in use, neither before nor after the tick.
+	// Indices beyond noted are unused, both before and after the tick.
 	if int(index) < len(k.noted) && !k.noted[index] {
 		k.noted[index] = true
 		k.again = append(k.again, index)
@@ -256,7 +256,7 @@ func holder(im *inspect.Image, index uint32) (e ecs.Entity, alive bool) {
 	return e, row < im.Alive && e.Index() == index
 }
 
-// ask evaluates e and adds its answer.
+// ask evaluates e and adds the answer to the cache.
 func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.asker = e
 	answer, err := k.answer(a)
@@ -270,8 +270,8 @@ func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.answers[e.Index()] = answer
 }
 
-// answer evaluates the asker. It passes the rows of the image, so that simple expressions are
-// evaluated directly.
+// answer evaluates the entity asker. It passes the rows of the image, so that simple expressions
+// are evaluated directly.
 func (k *answerCache) answer(a *aggregate) (Answer, error) {
 	rows := func(n int) ([]byte, bool, error) {
 		of := a.of.columns[n]
@@ -289,7 +289,7 @@ func (k *answerCache) answer(a *aggregate) (Answer, error) {
 	return a.of.OfRows(k.asker, rows)
 }
 
-// asks records that the asker checks whether of is alive.
+// asks records that the answer of asker depends on whether of is alive.
 func (k *answerCache) asks(of ecs.Entity) {
 	if k.asked[of] == nil {
 		k.asked[of] = map[uint32]bool{}
@@ -297,7 +297,7 @@ func (k *answerCache) asks(of ecs.Entity) {
 	k.asked[of][k.asker.Index()] = true
 }
 
-// take removes the answer of an index.
+// take removes the answer or error of an index from the cache.
 func (k *answerCache) take(index uint32) {
 	delete(k.failing, index)
 	k.tally.take(k.answers[index])

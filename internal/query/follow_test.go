@@ -225,8 +225,8 @@ func sameAnswers(t *testing.T, want Answer, failed error, got Answer, err error,
 
 var followSeed = flag.Uint64("follow.seed", 1, "the first seed of what is followed")
 
-// Random histories, also backward and on other branches, are followed by some expressions, and
-// evaluated by others for all entities at each state.
+// Some expressions follow random histories, also backward and on other branches. Other expressions
+// evaluate all entities at each state. The answers must be equal.
 func TestFollow_RandomHistories(t *testing.T) {
 	for round := range deep.Or(12, 300) {
 		seed := *followSeed + uint64(round)
@@ -256,7 +256,7 @@ func TestFollow_RandomHistories(t *testing.T) {
 						of := fmt.Sprintf("%s at tick %d, record %d", x.text, im.Tick, c.Seq)
 						bound := anew[i].Bind(im)
 						require.Equal(t, fmt.Sprint(bound), fmt.Sprint(x.Follow(im, c)), of)
-						// Some expressions are not evaluated at each state.
+						// Skip the evaluation of some expressions at some states.
 						if bound != nil || rng.IntN(4) == 0 {
 							continue
 						}

@@ -15,10 +15,10 @@ import (
 //	Position.X > 3 || not (Health == 0)
 //	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
 //
-// It guards the smallest conditions, so that a condition does not depend on components of others.
-// The operators between conditions keep their meaning. Other nodes, such as a sum or a call, pass
-// their needs to the condition around them. If there is no condition around them, the whole
-// expression is nil without its needs:
+// It guards the smallest conditions, so that a condition does not depend on the components of
+// another one. The operators between conditions keep their meaning. Other nodes, such as a sum or a
+// call, pass their needs to the condition around them. If there is no condition around them, the
+// whole expression is nil without its needs:
 //
 //	Position.X + 1
 //	has(Position) ? Position.X + 1 : nil
@@ -36,8 +36,7 @@ func (g guarder) guard(p *ast.Node) {
 	}
 }
 
-// A need is something that must not be nil for a node to have a value: a component, or a pointer
-// in one.
+// A need is a component, or a pointer in a component. If it is nil, the node has no value.
 type need struct {
 	name    string // Needs with the same name are equal.
 	node    ast.Node
@@ -82,7 +81,7 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 		}
 	case *ast.BinaryNode:
 		return g.binary(n)
-	// Guard below the not: without Health, not (Health == 0) is true.
+	// Put the guard inside the not: without Health, not (Health == 0) is true.
 	case *ast.UnaryNode:
 		if n.Operator == "not" || n.Operator == "!" {
 			n.Node = g.condition(n.Node)
@@ -91,14 +90,14 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	case *ast.ConditionalNode:
 		n.Cond, n.Exp1, n.Exp2 = g.condition(n.Cond), g.value(n.Exp1), g.value(n.Exp2)
 		return n, nil
-	// With ?. a pointer may be nil, but the component may not.
+	// After ?. a pointer may be nil, but the component must exist.
 	case *ast.ChainNode:
 		_, needs := g.below(n)
 		return n, slices.DeleteFunc(needs, func(n need) bool { return n.pointer })
 	}
 	out, needs := g.below(n)
 	if m, ok := n.(*ast.MemberNode); ok && !m.Optional {
-		// The member may go through a pointer.
+		// The member may be reached through a pointer.
 		needs = g.ends(m.Node, needs)
 	}
 	return out, needs
@@ -143,7 +142,7 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	case "&&", "||", "and", "or":
 		n.Left, n.Right = g.condition(n.Left), g.condition(n.Right)
 		return n, nil
-	// The operator ?? handles a missing left side.
+	// The operator ?? has a value even if its left side has none, so guard both sides separately.
 	case "??":
 		n.Left, n.Right = g.value(n.Left), g.value(n.Right)
 		return n, nil
@@ -157,7 +156,7 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	// to it may not be nil.
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
-		// The comparison itself asks whether the component exists.
+		// A comparison with nil checks itself whether the component exists.
 	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok {
 		needs = slices.DeleteFunc(needs, func(n need) bool { return n.name == call.String() })
 	}
@@ -170,7 +169,7 @@ var isCondition = map[string]bool{
 	"in": true, "contains": true, "startsWith": true, "endsWith": true, "matches": true,
 }
 
-// below guards the nodes below n.
+// below guards the child nodes of n and returns their needs.
 func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	var needs []need
 	for _, child := range children(n) {
@@ -180,8 +179,8 @@ func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	return n, needs
 }
 
-// united returns the needs of both, each once. So a condition with three fields of a component
-// checks the component once.
+// united returns the union of two lists of needs, each need once. So a condition with three fields
+// of a component checks the component once.
 func united(needs, more []need) []need {
 	for _, m := range more {
 		if !slices.ContainsFunc(needs, func(n need) bool { return n.name == m.name }) {

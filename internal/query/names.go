@@ -19,10 +19,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Names are resolved in the tree, between the parser and the checker of package expr. That
-// package knows variables, fields and functions. In this package a component name may contain a
-// dot or be the name of a function. has(…) and component("…") take names, too. So each name of a
-// component is replaced by a name that cannot be typed. The tree is walked from above, for two
+// The resolver replaces names in the tree, between the parser and the checker of package expr. The
+// checker supports variables, fields and functions. But a component name may contain a dot or be
+// the name of a function, and has(…) and component("…") take names. So the resolver replaces the
+// name of each component by a name that cannot be typed. It walks the tree from the root, for two
 // reasons: a chain of members may be one name, and let hides names only below it.
 //
 // An expression on the world changes as follows, with a tag named Tag. The digits 1 to 4 stand
@@ -40,9 +40,9 @@ const (
 	compareName = "\x03compare"
 	narrowName  = "\x03narrow"
 
-	// marker replaces the first letter of a name or number that the parser would misread. It
-	// replaces one character, so that positions in the text stay valid. It is a letter, so that
-	// the parser reads a name. No keyboard has this letter, a digraph in title case.
+	// marker replaces the first letter of a name or number that the parser would misread. Positions
+	// in the text stay valid, because it replaces exactly one character. The parser reads a name,
+	// because marker is a letter. No keyboard has this letter, a digraph in title case.
 	marker = 'ǅ'
 )
 
@@ -54,13 +54,13 @@ var variables = map[string]bool{"entity": false, "index": false, "generation": f
 type resolver struct {
 	im       *inspect.Image
 	x        *Expr
-	locals   []string // Names that let declares.
+	locals   []string // Names that enclosing lets declare.
 	columns  []*column
 	referred []*column
-	// calls has the calls that read a referred column.
+	// calls maps each call that reads a referred column to the column.
 	calls      map[*ast.CallNode]*column
 	aggregates []*aggregate
-	// wide has the marked numbers from 2^63 on.
+	// wide maps each marked number from 2^63 on to its value.
 	wide map[string]uint64
 	err  error // The first error.
 }
@@ -72,7 +72,7 @@ func prepare(x *Expr) (string, *resolver) {
 	r := &resolver{im: x.im, x: x, wide: map[string]uint64{}}
 	tokens, err := lexer.Lex(file.NewSource(x.text))
 	if err != nil {
-		// The parser reports the error.
+		// The lexer has rejected the text, so let the parser report the error.
 		return x.text, r
 	}
 	text := []rune(x.text)
@@ -80,8 +80,8 @@ func prepare(x *Expr) (string, *resolver) {
 		if t.Kind != lexer.Number {
 			continue
 		}
-		// The marker hides the first digit, but the rest is still unique. Without leading zeros,
-		// such numbers with 19 digits begin with 9, and those with 20 digits with 1.
+		// The marker hides the first digit, but the other digits still identify the number. Without
+		// leading zeros, such numbers with 19 digits begin with 9, and those with 20 digits with 1.
 		if n, err := strconv.ParseUint(t.Value, 10, 64); err == nil && n > 1<<63-1 {
 			text[t.From] = marker
 			r.wide[string(marker)+t.Value[1:]] = n
@@ -117,8 +117,8 @@ func (r *resolver) fail(n ast.Node, format string, args ...any) {
 	}
 }
 
-// node resolves *p and the nodes below it, up to the first error. Steps that need the layout of
-// an operand (numbers, presence, duration) come after the operands, since layoutOf works on
+// node resolves *p and the nodes below it, up to the first error. Steps that need the layout of an
+// operand (numbers, presence, duration) run after the operands are resolved, because layoutOf needs
 // resolved names.
 func (r *resolver) node(p *ast.Node) {
 	if *p == nil || r.err != nil {
@@ -226,7 +226,8 @@ func (r *resolver) column(c *inspect.Component) *column {
 	return col
 }
 
-// columnOf returns the column whose value or flag the resolved node n is, or nil.
+// columnOf returns the column of n if the resolved node n is the value or the flag of a column.
+// Otherwise it returns nil.
 func (r *resolver) columnOf(n ast.Node) *column {
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok || slices.Contains(r.locals, id.Value) {
@@ -249,7 +250,7 @@ func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 		return
 	}
 	r.node(&n.Node)
-	// a[EXPR] is an element of a list or a map.
+	// In a[EXPR], an element of a list or a map, EXPR is an expression.
 	if _, isName := n.Property.(*ast.StringNode); !isName {
 		r.node(&n.Property)
 	}
@@ -303,7 +304,7 @@ func (r *resolver) field(n *ast.MemberNode) {
 	}
 }
 
-// article returns a noun with its article.
+// article returns a noun with its article: "a list", "an entity".
 func article(noun string) string {
 	if strings.ContainsRune("aeio", rune(noun[0])) {
 		return "an " + noun
@@ -365,11 +366,11 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 		r.fail(n, "fields cannot be called")
 		return
 	}
-	// Builtins of package expr are nodes of another type.
+	// Calls of builtins of package expr are nodes of another type.
 	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
-	// The marker cannot be typed, and text is marked only in expressions on the world.
+	// A user cannot type the marker, and only expressions on the world are marked.
 	case strings.HasPrefix(name, string(marker)) && r.x.isWorldly():
 		r.aggregate(p, n, name)
 	case name == "exists":
@@ -411,8 +412,8 @@ func (r *resolver) literalEntity(n *ast.CallNode) {
 	}
 }
 
-// naming resolves has(C), component("C") and resource("C"). Only has takes a name without quotes
-// too.
+// naming resolves has(C), component("C") and resource("C"). Only has also accepts a name without
+// quotes.
 func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	if len(n.Arguments) != 1 {
 		r.fail(n, "%s takes the name of a component", function)
@@ -442,7 +443,7 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 }
 
 // presence turns C == nil and C != nil into the flag of C. A comparison of the value would not
-// work: a condition on a missing component is false, so both would be false.
+// work: a condition on a missing component is false, so both comparisons would be false.
 func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
 	if n.Operator != "==" && n.Operator != "!=" {
 		return
@@ -467,9 +468,9 @@ func at(n, node ast.Node) ast.Node {
 	return node
 }
 
-// children returns the nodes below n, in the order of the fields of n. It uses reflection, so
-// that it covers every type of node. Package ast walks from below, which is too late for names
-// that let declares and for chains that are one name.
+// children returns the child nodes of n, in the order of the fields of n. It uses reflection, so
+// that it covers every type of node. Package ast visits children before their parent. This is too
+// late for names that let declares and for chains that are one name.
 func children(n ast.Node) (below []*ast.Node) {
 	fields := reflect.ValueOf(n).Elem()
 	for i := range fields.NumField() {

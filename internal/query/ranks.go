@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A ranks is a sorted multiset of numbers: each distinct number with its count. It finds the
-// number at a position without sorting again. It is split into runs:
+// ranks is a sorted multiset of numbers: each distinct number with its count. It finds the number
+// at a position without sorting again. The numbers are split into runs:
 //
 //	runs    [1 2 4] [5 8] [9 11 12]    each sorted and not empty, all before the next
 //	n          5      2       7        sum of the counts in a run
@@ -67,12 +67,12 @@ func compareNumbers(a, b any) int {
 	return cmp.Or(Answer{a}.Compare(Answer{b}), cmp.Compare(kindOf(Answer{a}), kindOf(Answer{b})))
 }
 
-// add adds times to the count of v, which removes v if times is -1. It returns the change in the
-// number of distinct numbers: 1, 0 or -1.
+// add adds times to the count of v. If the count becomes 0, add removes v. It returns the change in
+// the number of distinct numbers: 1, 0 or -1.
 func (r *ranks) add(v any, times int) (more int) {
 	// Find the first run whose greatest number is at least v, so that the runs stay in order.
 	k, _ := slices.BinarySearchFunc(r.runs, v, func(of run, v any) int { return compareNumbers(of.values[len(of.values)-1], v) })
-	// v is greater than all numbers.
+	// If v is greater than all numbers, it belongs to the last run.
 	if k == len(r.runs) {
 		if k--; k < 0 {
 			r.runs, k = []run{{}}, 0
@@ -111,8 +111,8 @@ func (r *ranks) split(k int) {
 	r.runs = slices.Insert(r.runs, k+1, upper)
 }
 
-// at returns the number at a position, counted from 1, or nil after the last. It skips whole runs
-// by their n, and counts only within one.
+// at returns the number at a position, counted from 1, or nil after the last position. It skips
+// whole runs by their n, and walks through only one run.
 func (r *ranks) at(place int) any {
 	for _, of := range r.runs {
 		if place > of.n {

@@ -17,10 +17,10 @@ import (
 //
 //	Target.Of.Health.Current < 0
 //
-// It becomes a call with the entity, whose result has the type of the component. The result is
-// nil if the entity is not alive or lacks the component, or if the pointer is nil. For a tag it
-// is then false. Any other entity may be read. If the whole state is not in memory, its rows are
-// looked up, see [Expr.Looking].
+// It becomes a call with the entity, whose result has the type of the component. The result is nil
+// if the entity is not alive or lacks the component, or if the pointer is nil. For a tag, the
+// result is false in these cases. An expression may read any other entity. If the state is not in
+// memory, the rows of that entity are looked up: see [Expr.Looking].
 //
 //	of(Target.Of).Current < 0                                                     resolved
 //	has(Target) && of(Target.Of) != nil && of(Target.Of).Current < 0              guarded
@@ -43,7 +43,8 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 		r.fail(n.Property, "%s is a resource, no entity has it", name)
 		return
 	}
-	// Each place gets its own column, since a reading caches the last entity per column.
+	// Each reference in the text gets its own column, because a reading caches one entity per
+	// column.
 	col := newColumn(c)
 	r.referred = append(r.referred, col)
 	call := ownCall(n, referName(len(r.referred)-1), n.Node).(*ast.CallNode)
@@ -54,7 +55,7 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	*p = call
 }
 
-// isEntity reports whether t is an entity. nil is not.
+// isEntity reports whether t is the type of entities. t may be nil.
 func isEntity(t *layout.Type) bool { return t != nil && t.Kind == layout.Entity }
 
 // other returns the row of e in col, and whether there is one. e need not be alive. A lookup goes
@@ -98,7 +99,7 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Allocate the value, since clones of x run at the same time.
+	// Allocate a new value, because clones of x may run at the same time.
 	to := reflect.New(goType(col.layout))
 	setGo(to.Elem(), v)
 	if col.layout.Kind == layout.Struct {
@@ -107,8 +108,8 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	return to.Elem().Interface(), nil
 }
 
-// result returns the type of a column of another entity, which may be nil. A struct is a pointer,
-// which can be nil and has typed fields. A scalar has the type any.
+// result returns the type of the result of reading c of another entity. The result may be nil. So a
+// struct is a pointer, which has typed fields, and a scalar has the type any.
 func (c *column) result() reflect.Type {
 	switch {
 	case c.typ == nil:
@@ -124,7 +125,7 @@ func (c *column) signature() reflect.Type {
 	return reflect.FuncOf([]reflect.Type{reflect.TypeFor[string]()}, []reflect.Type{c.result()}, false)
 }
 
-// referred returns the needs of call n, and that its result is not nil.
+// referred returns the needs of call n. One of them is that the result of the call is not nil.
 func (g guarder) referred(n *ast.CallNode) []need {
 	_, needs := g.below(n)
 	if g.calls[n].typ == nil {

@@ -26,12 +26,12 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 	return components
 }
 
-// Among sets the function that reports whether an entity is alive, for x and its later clones. It
-// replaces that of the image.
+// Among sets the function that reports whether an entity is alive, for x and its later clones. x
+// then ignores the image's list of live entities.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
 
-// Looking sets how x and its clones look up components of other entities. It replaces the rows of
-// the image. The clones may use a Lookup concurrently.
+// Looking sets how x and its clones look up components of other entities. x then ignores the rows
+// of the image. The clones may use a Lookup concurrently.
 func (x *Expr) Looking(up func(*inspect.Component) Lookup) {
 	for _, col := range x.referred {
 		col.lookup = up(col.component)
@@ -56,8 +56,8 @@ func (x *Expr) Clone() *Expr {
 	return &c
 }
 
-// OfRows is [Expr.Of] for rows that are not in the image. Direct evaluation finds only the rows
-// that it reads, and the machine finds all rows. Of always uses the machine.
+// OfRows is [Expr.Of] for rows that are not in the image. Direct evaluation looks up only the rows
+// that it reads, and the machine looks up all rows. Of always uses the machine.
 func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	if x.direct != nil {
 		r := &x.reading

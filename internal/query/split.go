@@ -9,8 +9,8 @@ import (
 	"github.com/expr-lang/expr/parser/lexer"
 )
 
-// Lists of expressions are split by the lexer of package expr, not as text: a comma, an = or " as
-// " may be in quotes. Positions of tokens count runes.
+// Lists of expressions are split at tokens of package expr's lexer, not as text: a comma, an = or "
+// as " may be in quotes. Positions of tokens count runes.
 
 // Split splits expressions at commas outside of brackets. Text that the lexer rejects is one
 // expression, and the compiler reports the error.
@@ -30,7 +30,7 @@ func Split(text string) (parts []string) {
 	return append(parts, string(runes[first:]))
 }
 
-// depths iterates over the indices of tokens, with the number of open brackets after each.
+// depths iterates over the indices of tokens, with the number of open brackets after each token.
 func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	return func(yield func(i, depth int) bool) {
 		depth := 0
@@ -51,7 +51,7 @@ func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 func SplitName(text string) (expr, name string) {
 	text = strings.TrimSpace(text)
 	tokens, err := lexer.Lex(file.NewSource(text))
-	// The last three tokens are: as, NAME, the end.
+	// The last three tokens are "as", NAME, and the end token.
 	if n := len(tokens) - 3; err == nil && n > 0 && tokens[n].Is(lexer.Identifier, "as") && tokens[n+1].Kind == lexer.Identifier {
 		return strings.TrimSpace(string([]rune(text)[:tokens[n].From])), tokens[n+1].Value
 	}

@@ -14,14 +14,15 @@ import (
 // many become equal. The number of bits depends only on the values, not on their order.
 type spread struct {
 	*precision
-	// n counts values of type int, uint64 and float64, without NaN. -0 counts as 0.
+	// n has the count of each value. Values have type int, uint64 or float64, without NaN. -0
+	// counts as 0.
 	n      map[any]int
 	nans   int // Number of NaNs, which come after all other values.
 	values int
-	order  *ranks // Replaces n after the first percentile; nil before.
+	order  *ranks // Replaces n once a percentile was read. nil before.
 }
 
-// A precision is shared by the spreads of one column.
+// A precision is the number of bits that the spreads of one column use. They share one precision.
 type precision struct {
 	bits int // Significant bits of values.
 	kept int // Number of distinct values in all spreads.
@@ -31,7 +32,7 @@ type precision struct {
 const (
 	wholeBits  = 64
 	fewestBits = 8 // A relative error of half a percent.
-	// Maximal number of values in a precision, unless it has the fewest bits.
+	// mostValues is the maximum number of values in a precision, unless it has the fewest bits.
 	mostValues = 1 << 18
 )
 
@@ -42,7 +43,7 @@ func (p *precision) spread() *spread {
 	return s
 }
 
-// add adds the number v.
+// add adds the number v to the spread.
 func (s *spread) add(v any) error {
 	if err := numeric(v); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (s *spread) add(v any) error {
 	// Round all spreads of the column, not only this one, so that all groups of a table have the
 	// same precision.
 	for s.kept > mostValues && s.bits > fewestBits {
-		// 64, 32, 30, … 8.
+		// The bits decrease in the steps 64, 32, 30, … 8.
 		s.bits = min(s.bits-2, 32)
 		for _, other := range s.all {
 			other.round()
@@ -65,8 +66,8 @@ func (s *spread) add(v any) error {
 	return nil
 }
 
-// take removes v, which was added. Values must not have been rounded, since several may have
-// become one.
+// take removes v, which was added before. The values of s must not be rounded, because several
+// values may have become one.
 func (s *spread) take(v any) {
 	s.values--
 	if f, ok := v.(float64); ok && math.IsNaN(f) {
@@ -88,10 +89,10 @@ func numeric(v any) error {
 // put adds v n times, or removes it if n is -1.
 func (s *spread) put(v any, n int) {
 	if v = rounded(v, s.bits); v == 0.0 {
-		// This turns -0 into 0.
+		// v == 0.0 also holds for -0, so this turns -0 into 0.
 		v = 0.0
 	}
-	// 1 as an int and 1 as a float are two keys, at adjacent positions.
+	// The int 1 and the float 1 are two keys, at adjacent positions.
 	if s.order != nil {
 		s.kept += s.order.add(v, n)
 		return
@@ -158,17 +159,18 @@ func (s *spread) percentile(p int) Answer {
 	if v := s.order.at(place); v != nil || s.nans == 0 {
 		return Answer{v}
 	}
-	// The position is after all numbers, among the NaNs.
+	// No number has this position, so it belongs to a NaN.
 	return Answer{math.NaN()}
 }
 
-// A variety counts distinct answers. It is exact up to mostKept of them. Above that it keeps only
-// the answers with the least hashes, and estimates the number from the density of these hashes:
+// A variety counts distinct answers. The count is exact up to mostKept answers. Above that, variety
+// stores only the answers with the least hashes, and estimates the count from the density of these
+// hashes:
 //
 //	hash    000… 001… 01…. 1…..    how many hashes begin with three zero bits, two, one, none
 //	zeros     3    2    1    0     the least number such that at most mostKept have that many
 //
-// Other hashes are dropped, unless answers may be removed again.
+// Larger hashes are dropped, unless all is set because answers may be removed again.
 type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
@@ -177,13 +179,13 @@ type variety struct {
 	all    bool    // Keep all hashes.
 }
 
-// mostKept is the number of hashes that a variety keeps. It makes the error about one part in
-// 256.
+// mostKept is the maximum number of hashes in a variety. The error of an estimate is about one part
+// in 256.
 const mostKept = 1 << 16
 
 func newVariety() *variety { return &variety{hashes: map[uint64]int{}} }
 
-// add adds a.
+// add adds the answer a.
 func (s *variety) add(a Answer) {
 	h := hash(a.Key())
 	zeros := bits.LeadingZeros64(h)
@@ -197,8 +199,8 @@ func (s *variety) add(a Answer) {
 	if zeros >= s.zeros {
 		s.least++
 	}
-	// About half of the hashes with n leading zero bits have more, so each step halves the number
-	// of hashes.
+	// About half of the hashes with at least n leading zero bits have more, so each step halves the
+	// number of hashes.
 	for before := s.zeros; s.least > mostKept; {
 		s.least -= s.with[s.zeros]
 		if s.zeros++; s.least <= mostKept && !s.all {
@@ -208,7 +210,7 @@ func (s *variety) add(a Answer) {
 	}
 }
 
-// take removes a, which was added. All hashes must have been kept.
+// take removes a, which was added before. It requires that all is set.
 func (s *variety) take(a Answer) {
 	h := hash(a.Key())
 	if s.hashes[h]--; s.hashes[h] > 0 {

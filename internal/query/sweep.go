@@ -8,9 +8,9 @@ import (
 )
 
 // A command that evaluates all entities compiles its expressions first, which determines the
-// components to read. Then it sweeps. So for a state of gigabytes it reads only the pages of a
-// few columns. Components of other entities are looked up in their columns (see
-// [inspect.State.Lookup]).
+// components to read. Then it evaluates them in one sweep over the entities. So for a state of
+// gigabytes, it reads only the pages of a few columns. Components of other entities are looked up
+// in their columns (see [inspect.State.Lookup]).
 
 // A Sweeper evaluates expressions for the live entities of a state. It works span by span,
 // several at a time, and reads only the components that are used.
@@ -22,7 +22,8 @@ type Sweeper struct {
 	exprs      []*Swept
 }
 
-// A SweptEntity is an entity of a sweep: its position in a span, and the asker that evaluates it.
+// A SweptEntity is an entity of a sweep: its position in a span, and the number of the worker
+// (asker) that evaluates it.
 type SweptEntity struct {
 	*inspect.Span
 	asker, i int
@@ -67,8 +68,8 @@ func (w *Sweeper) Number(c *inspect.Component) int {
 // Component returns the component with a number in the sweep.
 func (w *Sweeper) Component(n int) *inspect.Component { return w.components[n] }
 
-// Compile compiles text for the sweep, see the function Compile. It must be called before the
-// sweep begins, since the sweep reads the components known by then.
+// Compile compiles text for the sweep, see the function Compile. It must be called before the sweep
+// begins, because the sweep reads only the components that are registered before it begins.
 func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	x, err := Compile(w.State.Outline(), what, text, want)
 	if err != nil {
@@ -89,14 +90,14 @@ func (w *Sweeper) sweep(x *Expr) *Swept {
 	return s
 }
 
-// copy adds a copy of x for the next asker. Its rows are those of its current entity.
+// copy adds a copy of x for the next asker. The copy reads the rows of its current entity.
 func (x *Swept) copy() {
 	c := &exprCopy{Expr: x.Clone()}
 	c.rows = func(n int) ([]byte, bool, error) { return c.at.Row(x.reads[n]) }
 	x.copies = append(x.copies, c)
 }
 
-// to returns the asker's copy of x, set to the entity.
+// to returns the copy of x for the asker of at, and sets its current entity to at.
 func (x *Swept) to(at SweptEntity) *exprCopy {
 	c := x.copies[at.asker]
 	c.at = at
@@ -121,7 +122,7 @@ func (x *Swept) LookUp(e ecs.Entity) (Answer, error) {
 	return x.OfRows(e, func(n int) ([]byte, bool, error) { return w.State.Has(w.components[x.reads[n]], e) })
 }
 
-// Answers returns the answers of all exprs. of is [Swept.At] or [Swept.LookUp] for one entity.
+// Answers returns the answers of all exprs. of calls [Swept.At] or [Swept.LookUp] for one entity.
 func Answers(exprs []*Swept, of func(*Swept) (Answer, error)) (answers []Answer, err error) {
 	answers = make([]Answer, len(exprs))
 	for i, x := range exprs {
@@ -132,9 +133,9 @@ func Answers(exprs []*Swept, of func(*Swept) (Answer, error)) (answers []Answer,
 	return answers, nil
 }
 
-// Sweep calls ask for each entity, to add to the result of its span. It calls take with each
-// result and the Next of the span, in the order of spans. Results before an error are taken
-// first, as take may end the sweep.
+// Sweep calls ask for each entity. ask adds the entity to found, the result of its span. Sweep
+// calls take with each result and the Next of the span, in the order of spans. If a span fails,
+// Sweep calls take with its result first, because take may end the sweep.
 //
 //	asker 0: span 0 ask ask …   span 2 ask …          askers run concurrently, each with
 //	asker 1: span 1 ask ask ask …   span 3 ask …      its own copies of the expressions
@@ -147,7 +148,8 @@ func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, foun
 	}
 	askers := 0
 	return w.State.Sweep(ctx, w.Begin, w.components, func() func(*inspect.Span) (any, error) {
-		// Askers are made one by one, and used concurrently.
+		// This function runs sequentially for each asker. The functions that it returns run
+		// concurrently.
 		asker := askers
 		askers++
 		for _, x := range w.exprs {

@@ -32,7 +32,7 @@ func newTally(kind string) tally {
 	return t
 }
 
-// add adds the answer of the entity with that index. After an error the tally is unchanged.
+// add adds a, the answer of the entity with that index. After an error the tally is unchanged.
 func (t *tally) add(a Answer, index uint32) error {
 	switch t.kind {
 	case "any", "none", "all":
@@ -45,7 +45,7 @@ func (t *tally) add(a Answer, index uint32) error {
 	return nil
 }
 
-// take removes an answer that was added. It ignores nil.
+// take removes an answer that was added. It ignores a nil answer.
 func (t *tally) take(a Answer) {
 	switch {
 	case a.v == nil:
@@ -58,9 +58,9 @@ func (t *tally) take(a Answer) {
 	}
 }
 
-// result returns the combined answers. k has the answers of the entities of im. If the result
-// does not follow from the tally, result adds all answers again, in the order of the registry. So
-// it equals the result of an aggregate that does not follow ticks.
+// result returns the combined answers. k has the answers of the entities of im. If the tally cannot
+// decide the result, result adds all answers again, in the order of the registry. So an aggregate
+// has the same result as without following ticks.
 func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
@@ -90,7 +90,7 @@ func (t *tally) again(k *answerCache, im *inspect.Image) Answer {
 	return again.Result()
 }
 
-// truth returns 1 if the answer is true, or 0.
+// truth returns 1 for the answer true, otherwise 0.
 func truth(a Answer) int {
 	if a.v == true {
 		return 1
@@ -98,16 +98,16 @@ func truth(a Answer) int {
 	return 0
 }
 
-// An extreme is the least or the greatest answer. It is a heap that removes answers lazily: a
-// removed answer stays until it is at the top. It is outdated if its entity has another answer
+// An extreme is the least or the greatest answer. It is a heap with lazy removal: a removed answer
+// stays in the heap until it is at the top. An element is outdated if its entity has another answer
 // now.
 //
 //	answers   entity 1: 7   entity 2: 9   entity 3: 4
 //	heap      12 of entity 2   ── the answer is 9 now: popped
 //	          9 of entity 2    ── the greatest
 //
-// If most of the heap is outdated, it is rebuilt. So it has at most about twice as many elements
-// as there are answers.
+// If most elements are outdated, the heap is rebuilt. So it has at most about twice as many
+// elements as there are answers.
 type extreme struct {
 	sign  int // 1: the greatest; -1: the least.
 	heap  []ranked
@@ -121,14 +121,14 @@ type ranked struct {
 	index uint32
 }
 
-// add adds the answer of the entity with that index.
+// add adds a, the answer of the entity with that index.
 func (x *extreme) add(a Answer, index uint32) {
 	if x.count(a, 1) {
 		heap.Push(x, ranked{a, index})
 	}
 }
 
-// take removes an answer.
+// take removes the answer a. Its element stays in the heap.
 func (x *extreme) take(a Answer) { x.count(a, -1) }
 
 // count adds n to the counts for a, and reports whether a belongs in the heap.
@@ -154,7 +154,7 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 			kinds++
 		}
 	}
-	// Most of the heap is outdated. Rebuilding takes O(1) per added answer.
+	// Most of the heap is outdated. Rebuilding takes O(1) per added answer, amortized.
 	if len(x.heap) > 2*n+64 {
 		x.rebuild(answers)
 	}
@@ -164,18 +164,18 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	case kinds > 1 || x.kinds[otherAnswer] > 0:
 		return Answer{}, false
 	}
-	// Pop outdated answers from the top. An answer that its entity gave, changed and gave again
-	// is in the heap twice, and either copy is right. All answers have one type and were pushed,
-	// so the loop ends before the heap is empty.
+	// Pop outdated answers from the top. If an entity returns to an earlier answer, the answer is
+	// in the heap twice, and either copy is right. All answers have one type and were pushed, so
+	// the loop ends before the heap is empty.
 	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
 		heap.Pop(x)
 	}
 	best := x.heap[0].Answer
-	// If there is a -0, the extreme may be 0 or -0.
+	// If an answer is -0, the result may be 0 or -0, which the order of entities decides.
 	return best, best.v != 0.0 || x.zeros == 0
 }
 
-// rebuild makes the heap from the current answers.
+// rebuild creates the heap from the current answers.
 func (x *extreme) rebuild(answers []Answer) {
 	x.heap = x.heap[:0]
 	for index, a := range answers {

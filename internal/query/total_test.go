@@ -72,7 +72,7 @@ func TestSum_FloatOrder(t *testing.T) {
 	require.True(t, math.IsNaN(infinite.Result().v.(float64)))
 }
 
-// Digits are carried before they exceed 64 bits.
+// carry must run before a digit exceeds 64 bits.
 func TestFloatSum_Carry(t *testing.T) {
 	s := &floatSum{since: maxAdded - 2}
 	s.add(-1.5, 1)
@@ -139,7 +139,7 @@ func TestPercentile_Exact(t *testing.T) {
 func TestPercentile_AddAndRemove(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	// Floats alone, or all types.
+	// Test floats alone, then numbers of all types.
 	for _, kinds := range []int{1, 7} {
 		total := NewTotal("p0")
 		var values []Answer
@@ -161,7 +161,7 @@ func TestPercentile_AddAndRemove(t *testing.T) {
 			total.percent = rng.IntN(101)
 			want := percentileOf(slices.Clone(values), total.percent)
 			if want.v == 0.0 {
-				// This turns -0 into 0, which count as equal.
+				// -0 and 0 count as equal, so turn -0 into 0.
 				want.v = 0.0
 			}
 			require.Equal(t, want.String(), total.Result().String(), "seed %d, p%d after %d", seed, total.percent, i)
@@ -175,8 +175,8 @@ func TestPercentile_AddAndRemove(t *testing.T) {
 	}
 }
 
-// One count removes answers, the other counts only the remaining ones. Their sizes are around the
-// limit above which they are estimates.
+// One total removes answers, and the other one gets only the remaining answers. Their sizes are
+// around the limit above which counts are estimates.
 func TestDistinct_AddAndRemove(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -251,8 +251,8 @@ func TestPercentile_Approximate(t *testing.T) {
 	require.LessOrEqual(t, all[0].spread.kept, mostValues)
 }
 
-// After its result is read, a percentile still takes more values, and rounds them when there are
-// too many.
+// A percentile accepts more values after its result was read. It rounds them when there are too
+// many.
 func TestPercentile_AddAfterResult(t *testing.T) {
 	told, untold := NewTotal("p50"), NewTotal("p50")
 	for i := range mostValues {

@@ -13,18 +13,18 @@ import (
 //
 //	sweep ──▶ the argument of each aggregate ──▶ aggregateResults ──▶ the aggregates ──▶ x
 
-// An aggregateResult is the result of an aggregate in a sweep.
+// An aggregateResult collects the result of an aggregate during a sweep.
 type aggregateResult struct {
 	kind string
 	// total is nil for any, all and none.
 	total *Total
-	// found says that an entity has decided the result.
+	// found says that an entity has decided the result of any, all or none.
 	found bool
-	// err is the first error, by index.
+	// err is the error of the entity with the lowest index that failed.
 	err error
 }
 
-// outcome is the answer of an entity for the argument of an aggregate.
+// An outcome is the answer of an entity for the argument of an aggregate, or an error.
 type outcome struct {
 	Answer
 	err error
@@ -34,8 +34,8 @@ type outcome struct {
 var errDecided = errors.New("query: the results are decided")
 
 // World evaluates text, an expression on the whole world, for st. want is [WantTotal] or
-// [WantWorld]. Unless st is whole, it reads the columns that text names page by page. If several
-// entities fail, the error is that of the first by index.
+// [WantWorld]. If st is not completely in memory, World reads the columns that text names page by
+// page. If several entities fail, the error is that of the first by index.
 func World(ctx context.Context, st *inspect.State, what, text string, want Want) (Answer, error) {
 	x, err := (&Sweeper{State: st}).Compile(what, text, want)
 	if err != nil {
@@ -61,9 +61,9 @@ func WorldHolds(ctx context.Context, st *inspect.State, what, text string) (bool
 	return err == nil && a.v == true, err
 }
 
-// gather sweeps st for the aggregates of x, and binds x to st for good. The error of an entity is
-// kept in the aggregateResult, since x may not use that aggregate. gather returns only errors of
-// the sweep itself.
+// gather sweeps st once for all aggregates of x. It also sets the functions with which x reads st.
+// The error of an entity is stored in the aggregateResult, because x may not use that aggregate.
+// gather returns only errors of the sweep itself.
 func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	w := &Sweeper{State: st}
 	var gathered []*aggregateResult
@@ -116,10 +116,10 @@ func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	return o
 }
 
-// decided reports whether further entities cannot change g.
+// decided reports whether the result is final: further entities cannot change g.
 func (g *aggregateResult) decided() bool { return g.found || g.err != nil }
 
-// add adds the outcome of the next entity by index.
+// add adds the outcome of the next entity, in the order of indices.
 func (g *aggregateResult) add(of *Expr, o outcome) {
 	switch {
 	case g.decided():

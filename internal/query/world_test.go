@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An expression on the world returns the same for a state in pages as for the state in memory.
+// An expression on the world must return the same result for a state in pages and in memory.
 func TestWorld_PagesLikeMemory(t *testing.T) {
 	type (
 		Spot   struct{ X, Y float64 }
