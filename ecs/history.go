@@ -50,7 +50,7 @@ func (w *World) endFrame(tick uint64, n seqs) {
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
 		w.evict()
-		w.loopBoundaries = 0 // Stop counting loops that panicked during the tick.
+		w.loopBoundaries = 0 // So saveActiveCursors drops the entries of loops that panicked.
 		w.saveActiveCursors()
 	}
 }

@@ -2,8 +2,8 @@ package ecs
 
 import "slices"
 
-// arrange moves the rows of s, whose storage is as. plan gets a list of row numbers and puts it
-// into the wanted order. It is called twice: for the members of the group, and for the other
+// arrange moves the rows of s into the order that plan computes. as is the storage of s. plan sorts
+// a list of row numbers. arrange calls it twice: for the rows of group members, and for the other
 // rows.
 func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	w := s.w
@@ -15,7 +15,7 @@ func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	}
 	changes, packed := w.changes, s.packed()
 	from := appendRows(w.from[:0], s.rows.N)
-	w.from = nil // A plan that sorts as well must not use this buffer.
+	w.from = nil // If plan itself sorts a storage, it must not use this buffer.
 	plan(from[:packed])
 	plan(from[packed:])
 	if w.changes != changes {
@@ -40,36 +40,35 @@ func appendRows(dst []uint32, n int) []uint32 {
 	return dst
 }
 
-// maxRanked is the size limit of values that are moved during a sort. Larger values are moved as
-// pointers.
+// maxRanked is the maximum size of values that a sort moves. It moves larger values as pointers.
 const maxRanked = 32
 
-// A ranked is a row during a sort. It has a copy of the value that is compared, because a look-up
-// for each comparison costs more than moving the value.
+// A ranked is a row in a sort. It has a copy of the compared value, because a look-up for each
+// comparison costs more than a move of the value.
 type ranked[V any] struct {
 	by  V
 	row uint32
 }
 
-// A ranking is a buffer for sorting rows. It is kept for the next sort.
+// A ranking is a buffer for sorting rows. The set keeps it for the next sort.
 type ranking[V any] struct{ rows, half []ranked[V] }
 
 // A scratch is a ranking for some type of values.
 type scratch interface{ room() int64 }
 
-// sorted reports whether the values of rows from, which are consecutive, are in order.
+// sorted reports whether the values of rows from are in order. The rows are consecutive.
 func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
 }
 
-// sortRows sorts from, which are ascending rows of s. It compares the results of at, and keeps
-// the order of rows that compare equal.
+// sortRows sorts the row numbers in from, which are ascending. It compares the values that at
+// returns. Rows with equal values keep their order.
 func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
 	k, _ := s.sorting.(*ranking[V])
 	if k == nil {
 		k = new(ranking[V])
 	}
-	s.sorting = nil // A comparison that sorts as well must not use this buffer.
+	s.sorting = nil // If compare itself sorts this storage, it must not use this buffer.
 	k.rows = slices.Grow(k.rows[:0], len(from))
 	for _, r := range from {
 		k.rows = append(k.rows, ranked[V]{at(r), r})
@@ -79,14 +78,14 @@ func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(
 	for i := range k.rows {
 		from[i] = k.rows[i].row
 	}
-	clear(k.rows) // Frees what the values point to.
+	clear(k.rows) // Free the memory that the values point to.
 	clear(k.half)
 	s.sorting = k
 }
 
-// mergeSort sorts rows and keeps the order of equal ones. half is scratch of half their length.
-// It makes fewer comparisons than slices.SortFunc, and needs no comparison of row numbers for
-// equal values.
+// mergeSort sorts rows. Rows with equal values keep their order. half is a buffer of half the
+// length of rows. mergeSort makes fewer comparisons than slices.SortFunc, which would also need to
+// compare the row numbers of equal values.
 func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	if len(rows) <= 12 {
 		for i := 1; i < len(rows); i++ {
@@ -105,7 +104,8 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 		return
 	}
 	left := half[:copy(half, rows[:n])]
-	// k is the next position to fill, i the next of left, and j the next of the second half.
+	// k is the next position to fill, i the next row in left, and j the next row in the second
+	// half.
 	k, i, j := 0, 0, n
 	for i < len(left) && j < len(rows) {
 		if compare(rows[j].by, left[i].by) < 0 {
@@ -120,7 +120,7 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	copy(rows[k:], left[i:])
 }
 
-// sortLike puts from, which are consecutive rows of s, into the order of other.
+// sortLike sorts from, which are consecutive rows of s, into the order of other.
 func sortLike(from []uint32, s, other *set) {
 	if len(from) == 0 || likeAlready(from, s, other) {
 		return
@@ -145,7 +145,7 @@ func sortLike(from []uint32, s, other *set) {
 func likeAlready(from []uint32, s, other *set) bool {
 	last := uint32(0)
 	for _, r := range from {
-		// The largest number if other does not have the entity.
+		// The maximum uint32 if other does not have the entity.
 		at := uint32(other.row(s.dense.Live[r]))
 		if at < last {
 			return false
@@ -192,15 +192,15 @@ func inAll(e Entity, storages []AnyStorage) bool {
 	return true
 }
 
-// bringForward moves the rows of entities to the front, in the order of entities. It ignores
-// entities whose rows are not in from. Rows that were in front fill the gaps, in their order.
-// from are consecutive rows of s.
+// bringForward moves the rows of entities to the front, in the order of entities. from are
+// consecutive rows of s, and bringForward ignores entities in other rows. The rows that were in
+// front move to the free positions, in their order.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return
 	}
 	lo, n := int(from[0]), 0
-	// By position: 1 if the row there moves to the front.
+	// For each position: 1 if its row moves to the front.
 	comes := slices.Grow(s.w.used[:0], len(from))[:len(from)]
 	clear(comes)
 	for _, e := range entities {
@@ -210,7 +210,7 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 			n++
 		}
 	}
-	next := 0 // The next position in front whose row leaves.
+	next := 0 // The next position in front whose row moves away.
 	for k := n; k < len(from); k++ {
 		if comes[k] == 0 {
 			continue
@@ -224,8 +224,8 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 	s.w.used = comes
 }
 
-// Groups and sorting move rows, but do not change the members of a set. Every moved row is saved
-// and noted like any other write. So restores, journals and cached queries need no special case.
+// Groups and sorting move rows, but do not change the members of a set. They save and note every
+// moved row like any other write. So restores, journals and cached queries need no special case.
 
 // swapRows swaps rows i and j, which must be below N.
 func (s *Storage[T]) swapRows(i, j int) {
@@ -254,8 +254,8 @@ func (s *Storage[T]) swapRows(i, j int) {
 	}
 }
 
-// place writes a row that is already saved, and its sparse entry. No other row may keep e and v,
-// because v may share memory with it.
+// place writes e and v to a row, and the sparse entry of e. The row must be saved already. No other
+// row may still have e and v, because v may point to memory.
 func (s *Storage[T]) place(row int, e Entity, v T) {
 	s.dense.Live[row], s.data.Live[row] = e, v
 	p := s.sparse.Page(e.Index())
@@ -265,8 +265,8 @@ func (s *Storage[T]) place(row int, e Entity, v T) {
 	p.Rows[e&pageMask] = uint32(row)
 }
 
-// permute moves row from[k] to row lo+k for each k. from has every row of [lo, lo+len(from))
-// once. Rows that stay are not written. permute overwrites from.
+// permute moves row from[k] to row lo+k for each k. from has each row of [lo, lo+len(from)) once.
+// permute writes only rows that move. It overwrites from.
 func (s *Storage[T]) permute(lo int, from []uint32) {
 	k := moving(from, lo, 0)
 	if k == len(from) {
@@ -290,13 +290,13 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	}
 	s.w.changes++
 	s.version = s.w.changes
-	s.rewindAt = s.w.changes // As after a restore, a loop cannot tell where its rows are.
+	s.rewindAt = s.w.changes // As after a restore, a running loop cannot find its position again.
 	if debug {
 		s.w.spoil()
 	}
 }
 
-// moving returns the first position from k on whose row moves.
+// moving returns the first position from k on whose row moves, or the length of from.
 func moving(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) == lo+k {
 		k++
@@ -304,7 +304,7 @@ func moving(from []uint32, lo, k int) int {
 	return k
 }
 
-// staying returns the first position from k on whose row stays.
+// staying returns the first position from k on whose row does not move, or the length of from.
 func staying(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) != lo+k {
 		k++
@@ -312,7 +312,8 @@ func staying(from []uint32, lo, k int) int {
 	return k
 }
 
-// rotate moves the rows of the cycle of row lo+k. It then marks them in from as rows that stay.
+// rotate moves the rows of the cycle that contains row lo+k. It then changes from so that these
+// rows count as done.
 func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 	first := lo + k
 	if int(from[k]) == first {

@@ -2,14 +2,14 @@ package ecs
 
 import "fmt"
 
-// A Stepper makes ticks from inputs. It is a list of systems, which are functions with names, and
-// runs them one after the other. In is the type of a tick's input from outside of the world: the
-// buttons of all players, orders, or struct{} for nothing.
+// A Stepper runs ticks from inputs. It has a list of systems, which are functions with names, and
+// runs them one after the other. In is the type of a tick's external input: the buttons of all
+// players, orders, or struct{} for no input.
 //
-// A simulation that reads only its world and its input is deterministic. Such a tick can be
-// repeated after a rewind, with the same input or with a corrected one:
+// A simulation that reads only its world and its input is deterministic. After a rewind, the
+// program can repeat a tick with the same input or with a corrected one:
 //
-//	save      each Step ends with Commit: Options.History keeps the tick
+//	save      each Step ends with Commit; Options.History retains the tick
 //	load      w.History().Seek(tick)
 //	advance   stepper.Step(w, input)
 //
@@ -32,16 +32,15 @@ func (s *system[In]) on(w *World, in In) {
 	s.run(w, in)
 }
 
-// Add adds a system after the others. run changes w. While it runs, [World.Tick] is the tick
-// before the one that is being made. Commit and Seek panic in a system, because its tick has not
-// ended.
+// Add adds a system to the end of the list. run changes w. While run is running, [World.Tick] is
+// the previous tick. Commit and Seek panic in a system, because its tick has not ended.
 //
-// Storages, resources, groups and queries belong to one world. A system for several worlds, such
-// as a world and its clone, finds the storages of w by [Storage.In], or gets them in In. If a
-// system closes over the storages of another world, it changes that world, and the tick of w is
-// empty. A debug build panics then.
+// Storages, resources, groups and queries belong to one world. A system for several worlds, such as
+// a world and its clone, finds the storages of w by [Storage.In], or receives them in in. If a
+// system uses captured storages of another world, it changes that world, and the tick of w is
+// empty. A debug build panics in this case.
 //
-// Add panics if the stepper already has a system of that name.
+// Add panics if the stepper already has a system of the same name.
 func (s *Stepper[In]) Add(name string, run func(w *World, in In)) {
 	for i := range s.systems {
 		if s.systems[i].name == name {
@@ -60,15 +59,15 @@ func (s *Stepper[In]) Systems() []string {
 	return names
 }
 
-// Run runs the systems on w without a commit. The caller ends the tick in another way, such as
-// the Commit of a store, which returns errors.
+// Run runs the systems on w without a commit. The caller then ends the tick in another way, such as
+// by the Commit of a store, which returns errors.
 func (s *Stepper[In]) Run(w *World, in In) {
 	for i := range s.systems {
 		s.systems[i].on(w, in)
 	}
 }
 
-// Step makes a tick: it runs the systems on w and commits.
+// Step runs a tick: it runs the systems on w and commits.
 func (s *Stepper[In]) Step(w *World, in In) {
 	s.Run(w, in)
 	w.Commit()

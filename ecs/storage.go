@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A Storage holds the components of type T. It is a sparse set with one row for each entity that
-// has the component. [Register] creates it.
+// A Storage has the components of type T. It is a sparse set with one row for each entity that has
+// the component. [Register] creates a Storage.
 //
 //	one entity      Get, Has, Set, Mut, Remove; Row
 //	all rows        All, Entities, Values, MutValues, Len, Drain, Clear
@@ -34,23 +34,23 @@ type Storage[T any] struct {
 	raw     rawAdapter
 
 	onSet   []func(e Entity, old, now T)
-	top     int // For types with pointers: rows from top on are zero.
-	patched []T // Buffer for the decoded rows of a patch; all zero between uses.
+	top     int // For types with pointers: all rows from top on are zero.
+	patched []T // Buffer for the decoded rows of a patch. It is all zero between patches.
 }
 
 // A spec has the properties of a component or resource that do not depend on its Go type.
 type spec struct {
 	name       string
-	layout     *layout.Type // nil if values cannot be encoded.
+	layout     *layout.Type // Nil if values cannot be encoded.
 	tag        bool         // The type has size 0.
 	pointers   bool
 	noRewind   bool
 	noPersist  bool
 	masked     bool
-	unknown    bool // Loaded, but not registered by the program.
+	unknown    bool // The component was loaded, and the program has not registered it.
 	kind       Kind
-	refs       *references // Where values hold entities; computed on first use.
-	*evolution             // nil without versions and migrations.
+	refs       *references // The places of entities in values, computed at the first use.
+	*evolution             // Nil if there are no former versions.
 }
 
 // A typedSpec has the properties of a component or resource of type T.
@@ -58,7 +58,7 @@ type typedSpec[T any] struct {
 	spec
 	codec rowCodec[T]
 	clone func(T) T
-	gap   *T // The value of gaps in an Indexed storage; nil means the zero value.
+	gap   *T // The value of gaps in an Indexed storage. Nil means the zero value.
 }
 
 // A rowCodec encodes rows as canonical bytes and decodes them.
@@ -96,7 +96,7 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 // Name returns the name under which values are saved.
 func (s *spec) Name() string { return s.name }
 
-// Kind returns the kind of the storage. It determines how rows are found and ordered.
+// Kind returns the kind of the storage, which determines how rows are found and ordered.
 func (s *spec) Kind() Kind { return s.kind }
 
 // Len returns the number of entities that have the component.
@@ -108,20 +108,20 @@ func (s *set) Len() int { return s.rows.N - s.rows.Extra }
 // entity to the first: see [World.Entities].
 func (s *set) Entities() []Entity { return s.w.loan(&s.rows, &s.dense) }
 
-// members is Entities without the copy of a debug build. It returns the world's own memory.
+// members returns the same as Entities, but without the copy in a debug build.
 func (s *set) members() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 
 // Values returns the components in dense order, parallel to [Storage.Entities]. Gaps of an
-// [Indexed] storage have the default. The slice and what it points to are read-only. The slice is
-// valid until the next change of the storage.
+// [Indexed] storage have the default value. The slice, and the memory that components point to, are
+// read-only. The slice is valid until the next change of the storage.
 func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
 
-// MutValues returns the components in dense order for writing, parallel to [Storage.Entities].
-// All rows count as written. A value written to a gap of an [Indexed] storage stays there until
-// an entity takes the row.
+// MutValues returns the components in dense order for writing, parallel to [Storage.Entities]. All
+// rows count as written. If the program writes to a gap of an [Indexed] storage, the value stays in
+// the gap until an entity takes the row.
 //
-// The slice is valid until the next change of the storage, Checkpoint, Commit, Restore, Release
-// or Seek. It costs O(rows) once in a frame.
+// The slice is valid until the next change of the storage, Checkpoint, Commit, Restore, Release or
+// Seek. The first call in a frame costs O(rows).
 func (s *Storage[T]) MutValues() []T {
 	if debug {
 		s.mustBeWritable("MutValues", 0)
@@ -135,13 +135,13 @@ func (s *Storage[T]) MutValues() []T {
 	return s.Values()
 }
 
-// All iterates over the entities and components in dense order. An [Ordered] storage is iterated
-// in the order of entity indices. Components are copies. What their slices, maps and pointers
-// lead to is not copied, as in [Storage.Get]. To write components, use a query.
+// All iterates over the entities and components in dense order. For an [Ordered] storage, the order
+// is that of entity indices. Components are copies. Memory that their slices, maps and pointers
+// refer to is not copied, as in [Storage.Get]. To write components, use a query.
 //
 // The loop may change the world by the rules of [Query1]. It may destroy the current entity or
-// remove its component, and add components to others. Removing the component of another entity
-// would skip rows, so All panics then.
+// remove its component, and add components to other entities. All panics if the loop removes the
+// component of another entity, because the iteration would skip rows.
 func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		if s.byIndex {
@@ -185,7 +185,7 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 			if s.w.changes != changes {
 				s.mustStay(e, changes, false)
 				changes = s.w.changes
-				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // The bits after e.
+				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // Only the bits of indices above e.
 			}
 		}
 	}
@@ -193,9 +193,9 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 
 // Clear removes the component from all entities.
 //
-// It costs O(1): it sets the count to 0 and keeps the rows, so that a restore only raises the
-// count again. Rows with pointers that no frame protects are set to zero for the garbage
-// collector, which costs O(rows).
+// It costs O(1): it sets the number of rows to 0 and leaves the rows in memory. A restore only sets
+// the number again. Rows that contain pointers and that no frame protects are set to zero for the
+// garbage collector, which costs O(rows).
 func (s *Storage[T]) Clear() {
 	if debug {
 		s.mustBeWritable("Clear", 0)
@@ -206,16 +206,15 @@ func (s *Storage[T]) Clear() {
 	s.discardAll()
 }
 
-// Drain iterates over the entities and copies of their components, from the last row to the
-// first. It removes each component before it visits the entity. It continues until the storage is
-// empty, so it also visits entities that are added meanwhile. A storage can thus serve as a queue
-// of work that is journaled and restored like all other state. A loop that ends early leaves the
-// remaining components.
+// Drain iterates over the entities and copies of their components, from the last row to the first.
+// It removes each component before it visits the entity. It continues until the storage is empty,
+// so it also visits entities that the loop adds. So a storage can serve as a work queue that is
+// journaled and restored like other state. A loop that ends early leaves the remaining components.
 //
-// The body may restore a checkpoint that was made after the current row was removed, as
-// [World.Try] does. A restore of an older checkpoint brings removed rows back, and the loop would
-// remove the same rows forever. So Drain panics if the loop continues after such a restore. This
-// does not apply to NoRewind components, which are not restored.
+// The loop body may restore a checkpoint that was created after the current row was removed, as
+// [World.Try] does. A restore of an older checkpoint makes removed rows live again, and the loop
+// would remove the same rows forever. So Drain panics if the loop continues after such a restore.
+// Components with NoRewind are not restored, so Drain continues.
 func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		loop := s.w.drains.begin()
@@ -246,7 +245,7 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 	}
 }
 
-// openFrame returns the ID of the open frame, or 0.
+// openFrame returns the id of the open frame, or 0 if there is none.
 func (w *World) openFrame() uint64 {
 	if w.clock.Frame == nil {
 		return 0
@@ -254,7 +253,7 @@ func (w *World) openFrame() uint64 {
 	return w.clock.Frame.ID
 }
 
-// mustBeTaken panics if a restore has brought back the row that the loop over Drain removed last.
+// mustBeTaken panics if a restore has undone the last removal of the loop over Drain.
 func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 	if loop.undone && !s.noRewind {
 		panic(fmt.Sprintf("ecs: a loop over Drain of %s goes on after the world was put back to before %v was taken; end the loop where the world goes back so far, or make the checkpoint in the loop",
@@ -262,16 +261,15 @@ func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 	}
 }
 
-// SetAll gives each of entities a copy of v, and returns the number of them that are alive. v
-// stays the caller's. The result is the same as that of a loop of [Storage.Set].
+// SetAll gives each of entities a copy of v, and returns the number of alive entities. The world
+// does not take ownership of v. The result is the same as that of a loop of [Storage.Set].
 func (s *Storage[T]) SetAll(entities []Entity, v T) int {
 	return s.setAll(entities, batchValues[T]{same: v, clone: s.data.Clone})
 }
 
-// SetEach gives each of entities the value at the same position of values. It returns the number
-// of entities that are alive. The result is the same as that of a loop of [Storage.Set]. The
-// world takes ownership of the memory that values point to. SetEach panics if the slices have
-// different lengths.
+// SetEach gives entities[i] the value values[i]. It returns the number of alive entities. The
+// result is the same as that of a loop of [Storage.Set]. The world takes ownership of the memory
+// that values point to. SetEach panics if the slices have different lengths.
 func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 	if len(entities) != len(values) {
 		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
@@ -279,9 +277,9 @@ func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 	return s.setAll(entities, batchValues[T]{each: values, differ: true})
 }
 
-// RemoveAll removes the component from entities, from the last to the first. It returns the
-// number of entities that had the component before the call. The slice may be that of
-// [Storage.Entities].
+// RemoveAll removes the component from entities, from the last to the first. It returns the number
+// of entities that had the component before the call. The argument may be the slice that
+// [Storage.Entities] returns.
 func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if debug {
 		s.mustBeWritable("RemoveAll", 0)
@@ -291,7 +289,7 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 		s.discardEach(entities)
 		return before - s.Len()
 	}
-	if s.group != nil || s.hooks != nil { // They may move any row.
+	if s.group != nil || s.hooks != nil { // A group or a hook may move any row.
 		entities = slices.Clone(entities)
 	}
 	if s.removesOneByOne() { // Hooks may remove the component from later entities.
@@ -309,24 +307,24 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	return n
 }
 
-// Reserve makes room for a total of n components, on entities with indices below n. Up to that
-// number, adding a component neither allocates memory nor moves other rows. The mask of a Masked
-// or Ordered storage, and the sparse array of a [Hashed] one, still grow. It costs O(n) if the
-// room was smaller before.
+// Reserve allocates memory for a total of n components, of entities with indices below n. Up to
+// that number, adding a component neither allocates memory nor moves other rows. The mask of a
+// Masked or Ordered storage, and the sparse array of a [Hashed] storage, still grow. Reserve costs
+// O(n) if the storage must grow.
 //
-// Reserve has no visible effect except on [World.MemoryUsage]. Pointers and slices that were
-// handed out before are no longer valid. [World.Shrink] frees room that is not used.
+// Reserve has no visible effect except on [World.MemoryUsage]. Pointers and slices that the program
+// took before are no longer valid. [World.Shrink] frees unused memory.
 func (s *Storage[T]) Reserve(n int) {
 	n = min(n, maxIndices)
 	if n > len(s.dense.Live) {
 		s.reserve(n)
-		s.w.changes++ // Makes running loops locate their rows again.
+		s.w.changes++ // Running loops must compute the addresses of their rows again.
 		s.version = s.w.changes
 		if debug {
 			s.w.spoil()
 		}
 	}
-	if s.special { // Its sparse array depends on the indices in use.
+	if s.special { // The sparse array depends on the indices in use.
 		return
 	}
 	for first := 0; first < n; first += pageMask + 1 {
@@ -337,13 +335,13 @@ func (s *Storage[T]) Reserve(n int) {
 // SortFunc sorts the rows in ascending order, as defined by cmp. Rows that compare equal keep
 // their order. cmp must not change the world.
 //
-// In a storage of a [Group], the members stay in front. They are sorted among themselves, and
-// move in all storages of the group. The other rows are sorted after them.
+// In a storage of a [Group], the members stay in front. SortFunc sorts the members first, and moves
+// their rows in all storages of the group. Then it sorts the other rows.
 //
-// Order is state: a restore brings it back, and a journal records it. Only rows that move count
-// as written, so sorting a sorted storage changes nothing and costs O(n) comparisons. Otherwise
-// it costs O(n log n) comparisons, and a write for each row that moves. A storage must not be
-// sorted inside a loop over it. SortFunc panics for an [Indexed] storage. An [Ordered] storage
+// The order of rows is state: a restore restores it, and a journal records it. Only rows that move
+// count as written. So sorting a sorted storage changes nothing and costs O(n) comparisons.
+// Otherwise it costs O(n log n) comparisons, and a write for each row that moves. Do not sort a
+// storage inside a loop over it. SortFunc panics for an [Indexed] storage. An [Ordered] storage
 // keeps its order of iteration.
 func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	rows := s.data.Live
@@ -358,7 +356,7 @@ func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	})
 }
 
-// SortEntities is [Storage.SortFunc] for a comparison of entities: by index, or by their
+// SortEntities is [Storage.SortFunc] for a function that compares entities, by index or by their
 // components in other storages.
 func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	rows := s.dense.Live
@@ -369,10 +367,10 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	})
 }
 
-// SortLike moves the entities that other has too to the front, in the order of other.Entities.
-// The remaining entities keep their order after them. A query over both storages then finds long
+// SortLike moves the entities that are also in other to the front, in the order of other.Entities.
+// The remaining entities follow in their previous order. A query over both storages then finds long
 // runs, until entities are added or removed. A [Group] keeps this order permanently. In an
-// [Ordered] storage, SortLike changes the order of the rows in memory, not that of iteration.
+// [Ordered] storage, SortLike changes the order of rows in memory, but not the order of iteration.
 //
 // It costs O(rows of both), and a write for each row that moves. The rules are those of
 // [Storage.SortFunc]. SortLike panics if other is a resource or belongs to another world.
@@ -381,8 +379,8 @@ func (s *Storage[T]) SortLike(other AnyStorage) {
 	s.arrange(s, func(from []uint32) { sortLike(from, &s.set, o) })
 }
 
-// Mask returns the indices of the entities that have the component. It always reflects the
-// present state.
+// Mask returns the indices of the entities that have the component. It always shows the current
+// state.
 //
 // It panics if the component was not registered as Masked.
 func (s *set) Mask() Bits {
@@ -398,8 +396,8 @@ func (s *Storage[T]) In(w *World) *Storage[T] {
 	return other
 }
 
-// Raw returns the interface of the storage for code that does not know its type. It has rows as
-// bytes, and metadata.
+// Raw returns the interface of the storage for code that does not know its type. It gives access to
+// metadata and to rows as bytes.
 func (s *Storage[T]) Raw() raw.Storage { return &s.raw }
 
 // AnyStorage is a [Storage] or a [Resource] of any type. Only this package implements it.
@@ -409,7 +407,7 @@ type AnyStorage interface {
 	// Name returns the name under which values are saved.
 	Name() string
 
-	// Kind returns how rows are found. A resource has the kind [Sparse].
+	// Kind returns the kind, which determines how rows are found. A resource has the kind [Sparse].
 	Kind() Kind
 
 	// Len returns the number of entities that have the component. It is 1 for a resource.
@@ -420,22 +418,21 @@ type AnyStorage interface {
 	// and is read-only. It is nil for a resource.
 	Entities() []Entity
 
-	// GetAny returns a copy of the component of e that shares no memory with the world. The
-	// result ok is false if e does not have the component. A resource ignores e, here and in the
-	// methods below.
+	// GetAny returns a copy of the component of e that shares no memory with the world. ok is false
+	// if e does not have the component. A resource ignores e, in this method and in those below.
 	GetAny(e Entity) (v any, ok bool)
 
-	// SetAny gives e a copy of v, which must be of the component's type or a pointer to one. An
-	// error leaves the world unchanged.
+	// SetAny gives e a copy of v, which must be a value of the component's type or a pointer to
+	// one. An error leaves the world unchanged.
 	SetAny(e Entity, v any) error
 
-	// GetJSON returns the component of e as JSON. The result ok is false if e does not have the
-	// component, or if it cannot be encoded.
+	// GetJSON returns the component of e as JSON. ok is false if e does not have the component, or
+	// if the component cannot be encoded.
 	GetJSON(e Entity) (src []byte, ok bool)
 
-	// SetJSON changes those fields of the component of e that src names. Other fields keep their
-	// value, or are zero if e does not have the component. An error names the field, and leaves
-	// the world unchanged.
+	// SetJSON changes the fields of the component of e that src contains. Other fields keep their
+	// value, or are zero if e does not have the component. An error names the field, and leaves the
+	// world unchanged.
 	SetJSON(e Entity, src []byte) error
 
 	// Raw returns the interface for code that does not know the type.
@@ -444,7 +441,7 @@ type AnyStorage interface {
 	about() *spec
 	tracked() *track.Tracker
 	sparseSet() *set // Returns nil for a resource.
-	// Removes row without recording an operation.
+	// discard removes a row without recording an operation.
 	discard(e Entity, row int)
 	discardAll()
 	swapRows(i, j int)
@@ -466,18 +463,18 @@ func mustNonNil[T any](s *Storage[T]) *Storage[T] {
 	return s
 }
 
-// howToGet says how to get a storage, for error texts.
+// howToGet is the text, in errors, that tells how to get a storage.
 const howToGet = "Register returns it, and Storage.In returns nil for a world that has none"
 
-// mustNonNilFilter panics if a storage or filter is nil. what says where it was given.
+// mustNonNilFilter panics if s is nil. what is the name of the calling method, for the error.
 func mustNonNilFilter(what string, s Filter) {
 	if isNil(s) {
 		panic("ecs: " + what + " with a nil storage; " + howToGet)
 	}
 }
 
-// mustBeComponent returns the set of s. It panics if s is nil, a resource or in another world.
-// what says where s was given.
+// mustBeComponent returns the set of s. It panics if s is nil, a resource or in another world. what
+// is the name of the calling method, for the error.
 func (w *World) mustBeComponent(what string, s AnyStorage) *set {
 	mustNonNilFilter(what, s)
 	set := s.sparseSet()
@@ -500,23 +497,24 @@ type Filter interface {
 	narrow(q narrowed)
 }
 
-// A narrowed is a query that filters can be added to.
+// A narrowed is a query to which filters can be added.
 type narrowed interface {
 	include(s *set)     // include keeps only members of s.
 	filter(p predicate) // filter keeps only entities that p keeps.
 }
 
-// A predicate is a filter that is evaluated for each entity in each iteration. A query applies it
-// to the cached matches of its storages.
+// A predicate is a filter that a query evaluates for each entity in each iteration. The query
+// applies it to the cached matches of its storages.
 type predicate interface {
-	// begin is called at the start of an iteration, and by Has and Get. It fixes the state that
-	// keeps and kept refer to. Another iteration may be running.
+	// begin runs at the start of an iteration, and in Has and Get. It computes the state that keeps
+	// and kept use. Another iteration may be running.
 	begin()
 
-	// keeps reports whether a query keeps e, if e is in all its storages.
+	// keeps reports whether the predicate keeps e. e must be in all storages of the query.
 	keeps(e Entity) bool
 
-	// kept returns all entities that a query may keep. Some of them may not be in its storages.
+	// kept returns all entities that the predicate keeps, including some that are not in the
+	// query's storages.
 	kept() []Entity
 }
 
@@ -534,11 +532,11 @@ func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Rang
 	return written(&s.data.Log, ranges, k, limit)
 }
 
-// minRows is the smallest capacity of a storage with any rows.
+// minRows is the minimum capacity of a storage that has rows.
 const minRows = 8
 
-// grow makes room for at least the given number of rows. It doubles the capacity. append would
-// add a quarter, and copy twice as many rows in total.
+// grow gives the columns room for at least the given number of rows. It doubles the capacity,
+// because append would add only a quarter and so copy twice as many rows in total.
 //
 //go:noinline
 func (s *Storage[T]) grow(rows int) {
@@ -547,8 +545,8 @@ func (s *Storage[T]) grow(rows int) {
 	}
 }
 
-// reserve makes room for rows rows and for their undo marks. Without the marks, the first change
-// under a later checkpoint would be slow.
+// reserve gives the columns and their undo marks room for the given number of rows. Without the
+// marks, the first change after a later checkpoint would be slow.
 func (s *Storage[T]) reserve(rows int) {
 	if debug {
 		s.outgrow()
@@ -558,13 +556,13 @@ func (s *Storage[T]) reserve(rows int) {
 	s.rows.Reserve(rows)
 }
 
-// markVacated records that removed rows below top may hold pointers.
+// markVacated records that removed rows below top may contain pointers.
 func (s *Storage[T]) markVacated(top int) {
 	s.top = max(s.top, top)
 	s.settle()
 }
 
-// settle sets rows with pointers to zero if no restore can bring them back.
+// settle sets removed rows with pointers to zero if no restore can make them live again.
 func (s *Storage[T]) settle() {
 	if !s.pointers || s.w.clock.Undone {
 		return
@@ -575,8 +573,8 @@ func (s *Storage[T]) settle() {
 	}
 }
 
-// settle calls settle of all storages after a forward branch was dropped. While a forward branch
-// exists, it may bring any row back.
+// settle calls settle of all storages after the forward branch was dropped. A forward branch can
+// make any row live again.
 func (w *World) settle() {
 	for _, s := range w.storages {
 		if settle := s.tracked().Settle; settle != nil {
@@ -598,8 +596,8 @@ func (s *Storage[T]) discardAll() {
 	}
 }
 
-// dropDead removes the rows of entities that are not alive. A restore leaves such rows in the
-// storage of a NoRewind component, if it undoes the creation of their entities.
+// dropDead removes the rows of entities that are not alive. If a restore undoes the creation of an
+// entity, its rows in NoRewind storages remain until dropDead runs.
 func (s *Storage[T]) dropDead() {
 	for r := s.rows.N - 1; r >= 0; r-- {
 		if e := s.dense.Live[r]; e != Vacant && !s.w.entities.alive(e) {

@@ -8,32 +8,31 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A SyncTest makes ticks with a [Stepper] and checks that they are deterministic. After every
-// tick it goes back by a fixed distance, repeats the ticks since with the same inputs, and
-// compares the results. It finds state outside the world, the order of a Go map, the clock, and
-// random numbers from outside the world. The error is a [Divergence], which names the tick, the
-// system and the storage.
+// A SyncTest runs ticks with a [Stepper] and checks that they are deterministic. After every tick
+// it goes back by a fixed distance, repeats the later ticks with the same inputs, and compares the
+// results. It finds ticks that depend on state or random numbers outside the world, on the order of
+// a Go map, or on the clock. The error is a [Divergence], which names the tick, the system and the
+// storage.
 //
-// Both runs use one program on one machine. Differences between builds or machines stay
-// undetected: x + v*dt, math.Sin and the other cases of docs/MACHINES.md. To find these, play the
-// same inputs on two machines. Then compare digests, as ecs/rollback does, or stores, by ecsdump
-// diff --first.
+// Both runs use the same program on the same machine. So the test does not find differences between
+// builds or machines: x + v*dt, math.Sin and the other cases of docs/MACHINES.md. To find these,
+// run the same inputs on two machines. Then compare digests, as ecs/rollback does, or stores, with
+// ecsdump diff --first.
 //
 //	tick      7     8     9
 //	first     *---->*---->*     a digest after every system
-//	again     *---->*---->*     must have the same
+//	again     *---->*---->*     must have the same digests
 //	          `-----------'
 //	            distance 2
 //
-// A SyncTest is for tests. A step repeats distance ticks, and costs O(rows) for each of them.
-// Each system also costs O(rows) of the storages that it wrote. The test keeps distance copies of
-// the world. If the world has a recorder, the repeated ticks are recorded as well.
+// Use a SyncTest only in tests of the program. A step repeats distance ticks, and costs O(rows) for
+// each of them. Each system also costs O(rows) of the storages that it wrote. The test keeps
+// distance copies of the world. If the world has a recorder, it also records the repeated ticks.
 type SyncTest[In any] struct {
 	w       *World
 	stepper *Stepper[In]
 	back    int
-	// The ticks that the test can repeat, oldest first, and before them the tick that they start
-	// from.
+	// The ticks that the test can repeat, oldest first. The first element is the tick before them.
 	ticks []syncTick[In]
 	err   error // The error that ended the test.
 }
@@ -42,17 +41,17 @@ type SyncTest[In any] struct {
 type syncTick[In any] struct {
 	tick   uint64
 	in     In
-	stages []partSums // The digests after each system, and at the end of the tick.
+	stages []partSums // The digests after each system, then at the end of the tick.
 	world  *World     // A copy of the world at the end of the tick.
 }
 
 // partSums are the digests of the registry and of all storages and resources, in the order of
-// registration. A part that has no rows, or is excluded from digests, has 0.
+// registration. The digest is 0 if a storage has no rows or is excluded from digests.
 type partSums []Digest
 
 // SyncTest returns a test that steps w and goes back by distance ticks. The history of w must
-// retain at least that many ticks. The test never goes back beyond the present tick of w, which
-// must be committed: otherwise the error wraps [raw.ErrDirty].
+// retain at least distance ticks. The test never goes back beyond the current tick of w. If w has
+// uncommitted changes, the error wraps [raw.ErrDirty].
 func (s *Stepper[In]) SyncTest(w *World, distance int) (*SyncTest[In], error) {
 	switch {
 	case distance < 1:
@@ -68,13 +67,13 @@ func (s *Stepper[In]) SyncTest(w *World, distance int) (*SyncTest[In], error) {
 	return t, nil
 }
 
-// Step makes a tick with in, goes back and repeats the last ticks. Later steps use in again, so
-// data that in refers to must not change.
+// Step runs a tick with in, goes back and repeats the last ticks. Later steps use in again, so the
+// memory that in refers to must not change.
 //
-// The error is a [*Divergence], or wraps one of two errors. [raw.ErrDirty] means that the world
-// was written since the last step. [ErrNotHeld] means that a limit of bytes made the history drop
-// a tick. An error ends the test: the world stays where it is, and Step returns the same error
-// from then on.
+// The error is a [*Divergence], or wraps one of two errors. [raw.ErrDirty] means that the world was
+// written outside a step. [ErrNotHeld] means that the history dropped a tick because of a limit of
+// bytes. An error ends the test: the world stays at its tick, and Step returns the same error in
+// each later call.
 func (t *SyncTest[In]) Step(in In) error {
 	if t.err == nil {
 		t.err = t.step(in)
@@ -96,7 +95,7 @@ func (t *SyncTest[In]) step(in In) error {
 	return t.again()
 }
 
-// again repeats the ticks.
+// again goes back, repeats the ticks and compares their digests.
 func (t *SyncTest[In]) again() error {
 	start := &t.ticks[0]
 	if err := t.w.History().Seek(start.tick); err != nil {
@@ -127,8 +126,8 @@ func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, firs
 	}
 }
 
-// run makes a tick, and returns the digests after each system and at the end. Each system gets a
-// new span, which shows what the system wrote.
+// run runs a tick, and returns the digests after each system and at the end. Each system gets a new
+// span, so that run detects which storages the system wrote.
 func (t *SyncTest[In]) run(in In, before partSums) []partSums {
 	stages := make([]partSums, 0, len(t.stepper.systems)+1)
 	for i := range t.stepper.systems {
@@ -152,8 +151,8 @@ func (t *SyncTest[In]) stageName(k int) string {
 
 func (t *syncTick[In]) end() partSums { return t.stages[len(t.stages)-1] }
 
-// partSums returns the present digests. It computes those of parts written in span or later, and
-// takes the others from before.
+// partSums returns the current digests. It computes the digests of storages that were written in
+// span or later, and copies the other digests from before.
 func (w *World) partSums(before partSums, span uint64) partSums {
 	var h digest.Hasher
 	now := make(partSums, 0, 1+len(w.storages)+len(w.resources))
@@ -176,7 +175,7 @@ func (w *World) partSums(before partSums, span uint64) partSums {
 	return now
 }
 
-// partName returns the name of part j.
+// partName returns the name of the storage or resource with digest j, or "" for the registry.
 func (w *World) partName(j int) string {
 	if j == 0 {
 		return ""
@@ -184,7 +183,7 @@ func (w *World) partName(j int) string {
 	return w.Storages()[j-1].Name()
 }
 
-// at returns digest j, or 0 for a storage that was registered later.
+// at returns digest j, or 0 if its storage was registered after s was computed.
 func (s partSums) at(j int) Digest {
 	if j < len(s) {
 		return s[j]
@@ -192,7 +191,7 @@ func (s partSums) at(j int) Digest {
 	return 0
 }
 
-// differs returns the first part that differs between s and other, or -1.
+// differs returns the first position at which s and other differ, or -1.
 func (s partSums) differs(other partSums) int {
 	for j := range max(len(s), len(other)) {
 		if s.at(j) != other.at(j) {

@@ -1,8 +1,8 @@
 package ecs
 
-// visited is a set of entities with distinct indices. It is scratch: empty between two uses.
+// visited is a set of entities with distinct indices. It is a reusable buffer, empty between uses.
 type visited struct {
-	words []uint64 // Bits by entity index.
+	words []uint64 // A bit for each entity index.
 	added []Entity
 }
 
@@ -11,7 +11,7 @@ func (m *visited) has(e Entity) bool {
 	return i < len(m.words) && m.words[i]>>(e.Index()&63)&1 != 0
 }
 
-// add adds e. It returns false if the set already has e.
+// add adds e. It returns false if the index of e is already in the set.
 func (m *visited) add(e Entity) bool {
 	if m.has(e) {
 		return false
@@ -35,7 +35,7 @@ func (m *visited) clear() {
 // spareSets is a pool of empty sets.
 type spareSets []*visited
 
-// take returns an empty set. The caller gives it back by drop.
+// take returns an empty set. The caller returns the set by drop.
 func (s *spareSets) take() (m *visited) {
 	k := len(*s) - 1
 	if k < 0 {
