@@ -54,7 +54,7 @@ type app struct {
 	stdin     io.Reader
 	piped     disk.FS // The content of stdin; nil until it is read.
 
-	json     bool // Also set with ndjson.
+	json     bool // True with --json, and also with --ndjson.
 	ndjson   bool
 	color    term.When // Value of --color.
 	progress term.When
@@ -136,7 +136,7 @@ func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func
 type command struct {
 	// Synopsis of the command: its name, then its arguments, as in "ls STORE [A..B]".
 	use string
-	// One line; then, if needed, an empty line and the details.
+	// Help text: one line; then, if needed, an empty line and the details.
 	doc      string
 	example  string
 	complete []completer // One for each argument after the first, which is a file.

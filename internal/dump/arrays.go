@@ -239,7 +239,7 @@ type lookupDoc struct {
 	// The entry of sparse at Index; -1 if sparse has no such entry.
 	Row   int           `json:"row"`
 	Dense string        `json:"dense,omitempty"` // The entity that dense has in this row.
-	Data  *layout.Value `json:"data,omitempty"`  // Set if the entity was found.
+	Data  *layout.Value `json:"data,omitempty"`  // The value; set if the entity was found.
 
 	of *inspect.Component
 }

@@ -136,7 +136,7 @@ func ended(err error) error {
 	return err
 }
 
-// each walks over f(0) to f(n-1).
+// each returns a walk that visits f(0) to f(n-1).
 func each[T any](n int, f func(i int) (T, error)) walk[T] {
 	return func(visit func(T) error) error {
 		for i := range n {
@@ -152,7 +152,7 @@ func each[T any](n int, f func(i int) (T, error)) walk[T] {
 	}
 }
 
-// mapped walks over f of each item.
+// mapped returns a walk that visits f of each item.
 func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 	return func(visit func(U) error) error {
 		return items(func(item T) error {

@@ -49,7 +49,8 @@ func TestExamples_MistakesFound(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// called parses the arguments of a call without running the command, and returns the command's path.
+// called parses the arguments of a call without running the command. It returns the path of the
+// command.
 func called(args []string) (path string, err error) {
 	root := new(app).root(commands)
 	cmd, rest, err := root.Find(args)

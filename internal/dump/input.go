@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// standardInput is the argument that names standard input, which has a save.
+// standardInput is the argument that names standard input, which contains a save.
 const standardInput = "-"
 
 // maxInput is the largest number of bytes read from standard input, which is kept in memory.

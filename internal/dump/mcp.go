@@ -284,7 +284,7 @@ func (l *lender) take(path string) (v *inspect.View) {
 }
 
 // keep stores v for the next call. A save is closed instead: it cannot be refreshed, because
-// another save may have replaced it. It stores at most maxTurns views per store.
+// another save may have replaced it. At most maxTurns views per store are stored.
 func (l *lender) keep(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -46,7 +46,7 @@ type recoverDoc struct {
 	// Other branches with later records; --at record:RECORD saves such a branch.
 	Tips []tipDoc `json:"tips"`
 
-	Pieces bool `json:"pieces"` // True if --partial would reach further.
+	Pieces bool `json:"pieces"` // True if --partial would save a later state.
 	// True if OUT was put together from pieces, as a state that STORE never had.
 	Partial  bool         `json:"partial"`
 	Missing  []missingDoc `json:"missing"`  // Known losses in OUT.

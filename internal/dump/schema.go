@@ -218,7 +218,7 @@ func goName(name string) string {
 		return name
 	}
 	first := true
-	return "X" + strings.Map(func(r rune) rune { // Also for keywords and the empty name.
+	return "X" + strings.Map(func(r rune) rune { // A keyword or the empty name gets the X too.
 		digits := !first
 		if first = false; unicode.IsLetter(r) || digits && unicode.IsDigit(r) {
 			return r

@@ -64,8 +64,8 @@ and that replaying the ticks of all branches reproduces the digest of every snap
 	},
 }
 
-// unopened prints why a store or save cannot be opened: damage becomes the only problem of a
-// report, like all problems that verify finds.
+// unopened reports why a store or save cannot be opened. Damage is printed as a report with one
+// problem, in the form of all problems that verify finds.
 func (c *call) unopened(path string, err error) error {
 	f := opening(path, err)
 	recovery := func(ctx context.Context, out string, o inspect.RecoverOptions) (r inspect.RecoverReport, err error) {
