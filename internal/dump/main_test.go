@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/internal/golden"
 )
 
-// TestMain fixes the build line that stores record, because tests compare stores with golden files.
+// TestMain fixes the build line in stores, because tests compare stores with golden files.
 func TestMain(m *testing.M) {
 	build.Here = func() string { return "go1.26.0 linux/amd64 unfused math:a043" }
 	testscript.Main(m, map[string]func(){
