@@ -29,7 +29,7 @@ func plain(op string, err error) error {
 	return err
 }
 
-// Open returns the tree below a directory, which is given by its path. See [Dir].
+// Open returns the tree below the directory at path. See [Dir].
 func Open(path string) (FS, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -80,13 +80,14 @@ func (d dir) OpenWrite(name string) (File, error) { return d.open("open", name, 
 func (d dir) open(op, name string, flag int) (File, error) {
 	f, err := d.root.OpenFile(name, flag, fileMode)
 	if err != nil {
-		return nil, plain(op, err) // A plain nil, not a File that holds a nil *os.File.
+		return nil, plain(op, err) // A nil interface, not a File with a nil *os.File in it.
 	}
 	return osFile{f, d.root, name}, nil
 }
 
 // Rename does not wait until the disk space of a replaced file is free. On some file systems
-// freeing takes a millisecond per megabyte, because they tell the disk which blocks are unused.
+// freeing takes a millisecond per megabyte, because the system also reports the unused blocks to
+// the disk.
 func (d dir) Rename(from, to string) error {
 	if old := d.replaced(to); old != nil {
 		defer func() { go old.Close() }()

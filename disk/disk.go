@@ -24,8 +24,8 @@ var (
 	// ErrLocked reports a lock that another owner holds.
 	ErrLocked = errors.New("locked")
 
-	// ErrLost reports a lock that was held and that another process may hold by now. Its file was
-	// removed or replaced, or names another owner.
+	// ErrLost reports a lock that this process held and that another process may hold now. The lock
+	// file was removed or replaced, or names another owner.
 	ErrLost = errors.New("lost to another process")
 
 	// ErrNoDirSync reports a file system that cannot sync directories, such as some network file

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// A call of Locked holds the lock for a moment. So Lock tries a taken lock this many times,
+	// Locked briefly holds the lock that it checks. So Lock tries to take a lock this many times,
 	// with this pause in between.
 	lockTries = 10
 	lockPause = 5 * time.Millisecond

@@ -31,7 +31,7 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 			releases = append(releases, release)
 		}
 		taken := make([]int, len(journals))
-		// The first journal takes as much as it can.
+		// Fill the queue of the first journal.
 		for tryAppendBytes(journals[0], record) == nil {
 			taken[0]++
 		}

@@ -174,7 +174,7 @@ func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte
 }
 
 // AppendPreamble queues a preamble in the middle of a segment. The preamble applies to the records
-// after it and has no seq of its own. AppendPreamble takes payload as Append does. After it
+// after it and has no seq of its own. The rules of Append for the use of payload apply. After it
 // returns, the next record enters the queue even if the queue is full.
 func (j *Journal) AppendPreamble(payload []byte) error {
 	if int64(len(payload)) > j.opt.partSize {
@@ -324,9 +324,9 @@ func (j *Journal) notifyWriter() {
 }
 
 // KeepNote stores b, at most 16 MiB, durably in the ledger and replaces the previous note.
-// [Log.Note] returns the last note. The caller can record in it which other files belong to the
-// journal. A journal of version 1 keeps no note. A failed write leaves the previous note in place;
-// a failed fsync fails the journal.
+// [Log.Note] returns the last note. The caller can use the note to list other files that belong to
+// the journal. A journal of version 1 keeps no note. A failed write leaves the previous note in
+// place; a failed fsync fails the journal.
 func (j *Journal) KeepNote(b []byte) error {
 	if len(b) > maxNote {
 		return fmt.Errorf("%w: note of %d bytes, at most %d", ErrTooLong, len(b), maxNote)
@@ -338,7 +338,8 @@ func (j *Journal) KeepNote(b []byte) error {
 }
 
 // told returns err, an error of the ledger. If the error is final, told first waits until the
-// writer has seen it. If the journal has failed, told returns the journal's error instead.
+// writer goroutine has failed with this error. If the journal has failed, told returns the
+// journal's error instead.
 func (j *Journal) told(err error) error {
 	if err == nil {
 		return nil
@@ -441,8 +442,8 @@ func (j *Journal) Close(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// Abandon ends the writer as a crash would: it writes no seal and syncs nothing. Use Abandon to
-// discard a journal that was never completed; see [Journal.Close] for the usual end.
+// Abandon ends the writer like a crash: it writes no seal and syncs nothing. Use Abandon to discard
+// a journal that was never completed; see [Journal.Close] for the usual end.
 func (j *Journal) Abandon() {
 	j.mu.Lock()
 	if !j.closing {

@@ -215,7 +215,7 @@ func (j *judge) tear() string {
 	return ""
 }
 
-// take adds the valid records, marks and seals to the log.
+// take adds the valid records, marks and seals of the segment to the log.
 func (j *judge) take() {
 	l, i, end := j.log, j.index, j.segment.End
 	for _, p := range j.scanner.preambles {

@@ -52,13 +52,13 @@ const (
 	maxNote = 16 << 20 // In bytes.
 )
 
-// The kinds of entries. Readers skip unknown kinds. A feature that readers must know is listed in
-// the features entry.
+// The kinds of entries. Readers skip unknown kinds. A feature that readers must support is listed
+// in the features entry.
 const (
 	entryFiller   = 0 // Zeros that overwrite the remains of a failed write.
 	entryFeatures = 1 // Feature names. Always the first entry.
 	entrySegment  = 2 // A segment was begun. Contains the summary of the previous segment.
-	entryPruned   = 3 // Number of the oldest segment that is kept.
+	entryPruned   = 3 // Number of the oldest segment that was not pruned.
 	entryNote     = 4 // The caller's note. The last note entry counts.
 	entryClosed   = 5 // The newest segment is about to be sealed at this offset.
 	entryWriter   = 6 // The program that writes a segment. Follows the entry of that segment.
@@ -175,7 +175,7 @@ func (l *ledger) read(b []byte, report func(offset, length int64, reason string)
 	return nil
 }
 
-// take adds an entry to l. If the entry is invalid, take returns the reason.
+// take adds the contents of an entry to l. If the entry is invalid, take returns the reason.
 func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 	r := varints{b: payload}
 	switch kind {

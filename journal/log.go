@@ -27,7 +27,7 @@ type Log struct {
 	Entries []Entry
 
 	// Lost lists records that were durable and cannot be read, ordered by seq. Their parents are
-	// known, so paths to newer records can pass over them. A record that is in neither list is
+	// known, so [Log.Ancestors] can continue with them. A record that is in neither list is
 	// unknown.
 	Lost []Entry
 
@@ -181,8 +181,8 @@ func (l *Log) index(seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
-// Lost reports whether e was durable and cannot be read. The parent of a lost record is known, its
-// payload is not.
+// Lost reports whether e was durable and cannot be read. The parent of a lost record is known, but
+// its payload is lost.
 func (e Entry) Lost() bool { return e.Flags&flagLost != 0 }
 
 // findLost returns the record with this seq if l.Lost contains it.

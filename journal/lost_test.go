@@ -38,7 +38,8 @@ func aTree(t *testing.T, seed uint64) *disktest.Mem {
 	return fs
 }
 
-// The log describes unreadable records correctly, and paths pass over them.
+// The log must describe unreadable records correctly, and Ancestors must continue with their
+// parents.
 func TestLost_PlaceInTree(t *testing.T) {
 	const header, inPayload = 20, 48
 	known, unknown := 0, 0

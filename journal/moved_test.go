@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// pieces splits a segment into its header and its records, padding included.
+// pieces splits a segment into its header and its records with their padding.
 func pieces(t testing.TB, data []byte) (cut [][]byte) {
 	t.Helper()
 	cut = append(cut, data[:256])
@@ -24,12 +24,13 @@ func pieces(t testing.TB, data []byte) (cut [][]byte) {
 	return cut
 }
 
-// A move changes the pieces of a segment.
+// A move is a change of a segment, such as a removed, copied or swapped record.
 type move struct{ kind, segment, piece, other, from byte }
 
 const moveSize = 5
 
-// carryOut changes segments, which are split into pieces. Some moves take pieces from strange.
+// carryOut applies m to segments, which are split into pieces. Some moves copy pieces of another
+// journal, strange.
 func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	s := segments[int(m.segment)%len(segments)]
 	if len(s) == 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 // An ID identifies the state after a record. The seq alone is ambiguous: after a crash, other
-// records use the seqs of a lost tail again. Epoch and checksum tell them apart. The zero ID is the
-// state before the first record.
+// records use the seqs of a lost tail again. Epoch and checksum distinguish these records. The zero
+// ID is the state before the first record.
 type ID struct {
 	Epoch uint64 // Increased by every opening for writing, starting at 1; see [Options.Epoch].
 	Seq   uint64 // Position in the journal, starting at 1.
@@ -54,7 +54,7 @@ const (
 	// splits a longer payload.
 	MaxPayload = 256 << 20
 
-	// MaxAppend is the maximum length of a payload that Append takes, all parts together.
+	// MaxAppend is the maximum length of a payload that Append accepts, all parts together.
 	MaxAppend = 2 << 30
 
 	recordMagic  = 0xc3d2e7a5
@@ -66,8 +66,8 @@ const (
 	sealCRC = 0x5ea15ea1
 )
 
-// A Sum is the checksum of the first bytes of a payload. For a payload larger than the CPU cache,
-// summing each piece when it is produced halves the time.
+// A Sum is the checksum of the first bytes of a payload. If a payload is larger than the CPU cache,
+// summing each block of bytes when it is produced halves the time.
 type Sum struct {
 	n   int
 	crc uint32

@@ -155,8 +155,8 @@ func withoutPruned(entries []Entry, pruned int) []Entry {
 	return entries
 }
 
-// resume lets s, a scanner of the newest segment, continue after the part of the segment that l
-// knows to be valid. next contains the records of that part already.
+// resume makes s, a scanner of the newest segment, continue after the prefix that l has found
+// valid. next already contains the records of that prefix.
 func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	at := &l.newest.sound
 	s.start, s.vouched, s.due, s.sound = at.offset, at.vouched, at.due, *at

@@ -15,7 +15,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// A shownFS shows a reader the files of one moment and counts the bytes it reads.
+// A shownFS is a copy of a journal's files that does not change during a read. It counts the bytes
+// that are read.
 type shownFS struct {
 	*disktest.Mem
 	opened, bytes int
@@ -95,7 +96,7 @@ func (m *refreshModel) close() {
 		closeJournal(m.T, m.journal, m.parent())
 	case 1:
 		m.journal.Abandon()
-	default: // After a power cut, no reader keeps its log.
+	default: // After a power cut, a reader starts with a new log.
 		m.journal.Abandon()
 		m.files = m.files.CrashSeed(m.Uint64())
 		m.shown.show(m.files)

@@ -42,8 +42,8 @@ func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, tot
 	return l, err
 }
 
-// scan implements [Scan] or, if base is not nil, [Log.ScanFrom]. It keeps the bytes of small
-// segments.
+// scan implements [Scan] or, if base is not nil, [Log.ScanFrom]. It stores the bytes of small
+// segments in the log.
 func scan(ctx context.Context, fs disk.FS, newest int64, base *uint64, progress func(done, total int64)) (*Log, error) {
 	if newest <= 0 {
 		newest = math.MaxInt64
@@ -212,9 +212,9 @@ func list(dir disk.FS) (listing, error) {
 	return l, nil
 }
 
-// addSegment reads the header of a segment, or the whole file if it is small. For a trusted segment
-// it takes the header from the ledger. Only the newest segment can have grown since the directory
-// was listed.
+// addSegment reads the header of a segment, or the whole file if it is small. For a trusted
+// segment, it uses the header in the ledger. Only the newest segment can have grown since the
+// directory was listed.
 func (l *Log) addSegment(file listedFile, newest bool) error {
 	name := file.name
 	number, _ := numbered(name, segmentSuffix)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxSmall is the maximum number of bytes of small segments that are kept in memory.
+	// maxSmall is the maximum number of bytes of small segments that a log stores in memory.
 	maxSmall = 4 << 20
 
 	// readInTurns is the number of trusted segments that each [Log.ScanFrom] still reads, in
@@ -121,8 +121,8 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	return true
 }
 
-// readStart returns the bytes of a segment's header. It reads all of a small segment at once and
-// keeps the bytes while there is room. A refresh keeps no bytes, because it has read most of them
+// readStart returns the bytes of a segment's header. It reads a small segment completely and stores
+// the bytes in l.small, if there is room. A refresh stores no bytes, because most of them were read
 // before.
 func (l *Log) readStart(f disk.File, name string, size int64) ([]byte, error) {
 	whole := l.small != nil && size <= windowSize && l.smallSize+size <= maxSmall
@@ -142,8 +142,8 @@ func (l *Log) readStart(f disk.File, name string, size int64) ([]byte, error) {
 	return b[:n], nil
 }
 
-// reader returns the bytes of a segment, from memory if they were kept. The caller calls done when
-// it no longer needs them. After an error, done does nothing.
+// reader returns the bytes of a segment, from l.small if possible. The caller calls done when it no
+// longer needs the bytes. After an error, done does nothing.
 func (l *Log) reader(name string) (r io.ReaderAt, done func(), err error) {
 	l.mu.Lock()
 	b := l.small[name]

@@ -139,8 +139,8 @@ func TestScanFrom_ReadsAllInTurns(t *testing.T) {
 	}
 }
 
-// ScanFrom reports an unopened segment that is missing or truncated, because it knows names and
-// sizes.
+// ScanFrom reports an unopened segment that is missing or truncated, because it compares names and
+// sizes with the ledger.
 func TestScanFrom_MissingOrCut(t *testing.T) {
 	const segments = 30
 	whole := disktest.New()

@@ -47,7 +47,8 @@ func TestWriter_EachOpening(t *testing.T) {
 	}
 }
 
-// A roll keeps the writer of its opening, and a refreshed log shows the same writer.
+// A segment that a roll begins has the writer of its opening. A refreshed log returns the same
+// writer.
 func TestWriter_Roll(t *testing.T) {
 	files := disktest.New()
 	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: "a", SegmentSize: 512})

@@ -525,8 +525,8 @@ type lock struct {
 }
 
 // Loosen makes the lock on a file exclude no other owner from now on. This simulates a file system
-// that several machines share without sharing locks. [disk.Lock.Held] of the owner does not notice
-// it. Loosen does not count as a call.
+// that several machines share without sharing locks. [disk.Lock.Held] of the owner still returns
+// true. Loosen does not count as a call.
 func (m *Mem) Loosen(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -42,7 +42,7 @@ type Difference struct {
 // Differences returns the differences in the components for which of returns true. The name ""
 // stands for the entities themselves. If of is nil, the result has all differences. Resources come
 // first, followed by entities. The difference of an entity itself comes before those of its
-// components. Rows that only moved are omitted unless moved is set.
+// components. If moved is not set, the result omits rows that have only moved.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }

@@ -140,8 +140,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkBudgetBolt compares the two writers. A file written by bbolt may take up to twice the
-// time of a sequentially written one, and 5 % more bytes.
+// BenchmarkBudgetBolt compares the two writers. bbolt may need up to twice the time of the
+// sequential writer, and 5 % more bytes.
 func BenchmarkBudgetBolt(b *testing.B) {
 	for _, size := range []int{512, 16 << 10, 64 << 10} {
 		data := noise(benchBytes)

@@ -61,7 +61,7 @@ type boltTree struct {
 
 	values []byte // Copied values that the open transaction refers to.
 	memory int    // Memory of the open transaction, in bytes.
-	begun  int64  // The system was asked to write the bytes before this offset.
+	begun  int64  // Write-back was started for the bytes before this offset.
 	sum    contentSum
 }
 
@@ -79,7 +79,7 @@ func newBoltTree(temp *disk.Temp, name string) (tree, error) {
 	err = t.guard(func() (err error) {
 		t.db, err = bbolt.Open(file.Name(), 0, &bbolt.Options{
 			OpenFile: func(string, int, os.FileMode) (*os.File, error) { return file, nil },
-			// In addition to bbolt, only disk.RemoveTemps locks the file, for a moment.
+			// In addition to bbolt, only disk.RemoveTemps locks the file, and only briefly.
 			Timeout:         time.Second,
 			PageSize:        pageSize,
 			InitialMmapSize: initialMapSize(),

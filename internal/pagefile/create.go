@@ -33,7 +33,7 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 // CreateWith is [Create] with options. The name is a slash-separated path inside dir. Its directory
 // must exist. CreateWith atomically replaces an existing file, unless [Options.NoReplace] is set.
 // If several goroutines or processes write the same name, each writes its own temporary file, and
-// the last completed one stays.
+// the file that is renamed last stays.
 //
 // CreateWith removes unfinished files of the same name whose writers have ended: see
 // [disk.RemoveTemps]. With [Options.NoReplace] it removes none.

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
-// A patient is the open file "f", which tests damage in place.
+// A patient is the open file "f", in which a test damages bytes.
 type patient struct {
 	t     *testing.T
 	root  *os.Root
@@ -34,8 +34,8 @@ func newPatient(t *testing.T, pages []page) *patient {
 	return &patient{t, root, file, data, pages}
 }
 
-// flip flips one bit, checks that the damage is found and harms nothing else, and flips the bit
-// back.
+// flip flips one bit, checks that readers report the damage and read all other pages, and flips the
+// bit back.
 func (p *patient) flip(at int64, bit int) {
 	p.t.Helper()
 	p.write(at, p.data[at]^1<<bit)

@@ -204,7 +204,8 @@ func (w *window) reach(ctx context.Context, off, end int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		drop := min(off, w.end()) - w.start // The kept bytes are the beginning of a value, if any.
+		// The remaining bytes are the beginning of a value, if any.
+		drop := min(off, w.end()) - w.start
 		kept := copy(w.buf, w.buf[drop:])
 		w.start += drop
 		from := w.start + int64(kept)

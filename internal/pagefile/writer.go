@@ -13,11 +13,11 @@ const MaxValueSize = 1 << 30
 // valueLimit is MaxValueSize, or less in tests.
 var valueLimit = MaxValueSize
 
-// ValueLimit returns the maximum length of a value that a [Writer] takes, in bytes.
+// ValueLimit returns the maximum length of a value that a [Writer] accepts, in bytes.
 func ValueLimit() int { return valueLimit }
 
 // LimitValues sets the maximum length of a value and returns a function that restores the old one.
-// It is for tests, because reaching the real limit takes a GiB.
+// It is for tests, because a value at the real limit has 1 GiB.
 func LimitValues(n int) (restore func()) {
 	former := valueLimit
 	valueLimit = n
@@ -127,7 +127,7 @@ func writeAt(f disk.File, name string, b []byte, offset int64) error {
 	return nil
 }
 
-// startWriteBack asks the system to start writing bytes to the device, if f supports it. Then the
+// startWriteBack makes the system start writing bytes to the device, if f supports it. Then the
 // sync at the end takes less time.
 func startWriteBack(f disk.File, offset, size int64) {
 	if f, ok := f.(interface{ WriteBack(offset, size int64) }); ok {

@@ -35,8 +35,8 @@ func openBolt(tb rapid.TB, root *os.Root, name string) *bbolt.DB {
 	return db
 }
 
-// checkBoltWrites lets bbolt change the file "f". The result must equal that of the same changes in
-// a new database.
+// checkBoltWrites changes the file "f" with bbolt. The result must equal that of the same changes
+// in a new database.
 func checkBoltWrites(tb rapid.TB, root *os.Root, pages []page) {
 	tb.Helper()
 	os.Remove(filepath.Join(root.Name(), "model"))

@@ -185,8 +185,7 @@ func jsonText(v reflect.Value) string {
 	return string(b)
 }
 
-// jsonObject returns an object of n members in their order. Package json would not keep the
-// order.
+// jsonObject returns an object of n members in their order. Package json would change the order.
 func jsonObject(n int, member func(i int) (name string, v any)) string {
 	return parts("{", n, ",", "}", func(i int) string {
 		name, v := member(i)
@@ -319,8 +318,8 @@ func ordered(a, b any) (c int, ok bool) {
 	return x.Cmp(y), true
 }
 
-// exact returns a number with all its digits, or nil for NaN. A big.Float takes the precision of
-// its value: 64 bits or more for integers, 53 for a float.
+// exact returns a number with all its digits, or nil for NaN. A big.Float has the precision of its
+// value: 64 bits or more for integers, 53 for a float.
 func exact(v any) (*big.Float, bool) {
 	switch v := v.(type) {
 	case int:

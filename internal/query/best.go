@@ -194,7 +194,7 @@ func (b *Best) leavesOut(p *Place) bool {
 	return worst != nil && b.compare(p, worst) > 0 || b.After != nil && b.compare(p, b.After) <= 0
 }
 
-// keep adds a place.
+// keep stores a place.
 func (b *Best) keep(p Place) {
 	if p.keys != nil {
 		b.full = append(b.full, p)
@@ -206,7 +206,7 @@ func (b *Best) keep(p Place) {
 	}
 }
 
-// keepPlain adds a place to the last run. With a limit there is only one run.
+// keepPlain stores a place in the last run. With a limit there is only one run.
 func (b *Best) keepPlain(p plainPlace) {
 	last := len(b.plain) - 1
 	if last < 0 || b.Limit == 0 && len(b.plain[last]) == runLength {
@@ -219,7 +219,7 @@ func (b *Best) keepPlain(p plainPlace) {
 	b.plain[last] = append(b.plain[last], p)
 }
 
-// kept returns the number of kept places.
+// kept returns the number of stored places.
 func (b *Best) kept() int {
 	n := len(b.full)
 	for _, run := range b.plain {
@@ -283,7 +283,7 @@ func (b *Best) trim() {
 	b.worst.Store(&worst)
 }
 
-// Sorted returns the kept places in order. Nothing may be added afterwards.
+// Sorted returns the stored places in order. Afterwards, Add and Join must not be called.
 func (b *Best) Sorted() iter.Seq[Place] {
 	b.trim()
 	return b.merged()

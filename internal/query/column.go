@@ -82,7 +82,7 @@ func (c *column) load(env map[string]any, e ecs.Entity) error {
 	return c.loadRow(env, c.component.Row(row), true)
 }
 
-// loadRow is load for a known row.
+// loadRow is load for a row that the caller has found.
 func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	env[c.flag] = has
 	if c.typ == nil {
@@ -215,7 +215,7 @@ func setGo(dst reflect.Value, v layout.Value) {
 }
 
 // setGoParts is setGo for values with parts. It allocates new slices, maps and pointers for each
-// entity, since an answer may keep them.
+// entity, because an answer may refer to them.
 func setGoParts(dst reflect.Value, v layout.Value) {
 	switch v.Kind() {
 	case layout.Struct:

@@ -266,8 +266,8 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
 			continue
 		}
-		// The entity may itself come from a referring call: Owner.Unit.Owner.Unit.HP reads one
-		// row after the other.
+		// The entity may be in a row that another referring call reads: Owner.Unit.Owner.Unit.HP
+		// reads one row after the other.
 		of, t, offset, ok := x.place(call.Arguments[0])
 		if !ok || !isEntity(t) {
 			break

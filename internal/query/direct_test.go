@@ -88,8 +88,8 @@ func TestDirect_EqualsProgram(t *testing.T) {
 	}
 }
 
-// Components of other entities may be looked up in the image or elsewhere, with equal answers.
-// Only live entities are looked up.
+// Looking up components of other entities in the image or by a Lookup must give equal answers. Only
+// live entities are looked up.
 func TestLooking(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.Owner.Unit.HP", `Unit.Owner["game.Dead"]`, `Unit.Owner["game.Bag-2"].Name`, "Unit.Owner.Unit.Owner.Unit.HP ?? 3"} {

@@ -91,7 +91,7 @@ type Expr struct {
 	layout *layout.Type
 	// columns are the components of the current entity that the expression reads, each once.
 	columns []*column
-	// referred are components of other entities, one for each place in the text.
+	// referred are the components of other entities, one for each reference in the text.
 	referred []*column
 	// aggregates are the aggregates of an expression on the world, in the order of the text.
 	aggregates []*aggregate
@@ -217,8 +217,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 // store, not on the clock.
 const disabled = "now"
 
-// fitting returns an error if n is not the wanted type. Values of unknown type, such as an
-// element of a mixed list, are accepted: condition and Total.Add check the answers.
+// fitting returns an error if n is not the wanted type. It accepts values of unknown type, such as
+// an element of a mixed list, because condition and Total.Add check the answers.
 func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 	wanted := "condition"
 	switch {
@@ -277,7 +277,7 @@ func (x *Expr) function(config *conf.Config, name string, f func(...any) (any, e
 	config.Functions[name] = &builtin.Function{Name: name, Func: f, Types: []reflect.Type{t}}
 }
 
-// exists reports whether an entity, given as text, is alive. text is nil for a nil pointer.
+// exists reports whether the entity that text names is alive. text is nil for a nil pointer.
 func (x *Expr) exists(text any) (bool, error) {
 	if text == nil {
 		return false, nil

@@ -5,8 +5,8 @@ import (
 	"math/big"
 )
 
-// A floatSum is an exact sum of floats. It keeps all digits, so it does not depend on their
-// order, and an added float can be removed again.
+// A floatSum is an exact sum of floats. It has all digits of the sum. So it does not depend on the
+// order of the floats, and an added float can be removed again.
 //
 //	digits    | 0 | 1 | 2 | … |   in base 2^32; digit 0 counts units of the least float, 2^-1074
 //	a float   |   | · | · |       its 53 bits are in at most three digits

@@ -57,8 +57,8 @@ func and(n ast.Node, needs []need) ast.Node {
 	return n
 }
 
-// value returns n, or nil without its needs. nil counts as false in a condition, is ignored by a
-// sum, and is empty in a table.
+// value returns a node whose value is that of n, or nil if a need of n is missing. A condition
+// treats nil as false, a sum ignores nil, and a table shows an empty cell.
 func (g guarder) value(n ast.Node) ast.Node {
 	n, needs := g.node(n)
 	if len(needs) == 0 {

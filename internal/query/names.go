@@ -141,7 +141,7 @@ func (r *resolver) node(p *ast.Node) {
 			r.node(child)
 		}
 		r.duration(p, n)
-	// let NAME = Value; Expr. In Expr, NAME hides a component.
+	// In "let NAME = Value; Expr", NAME hides a component in Expr.
 	case *ast.VariableDeclaratorNode:
 		r.node(&n.Value)
 		r.locals = append(r.locals, n.Name)
@@ -154,8 +154,8 @@ func (r *resolver) node(p *ast.Node) {
 	}
 }
 
-// identifier resolves a single name. Names that let declares come before variables, and variables
-// before components. component("NAME") finds a component with the name of a variable.
+// identifier resolves a single name. A name that let declares takes precedence over a variable, and
+// a variable over a component. component("NAME") finds a component with the name of a variable.
 func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	if slices.Contains(r.locals, n.Value) {
 		return
@@ -241,9 +241,9 @@ func (r *resolver) columnOf(n ast.Node) *column {
 	return nil
 }
 
-// member resolves a.b: a component with a dot in its name, a field, or a component of the entity
-// in a. The outermost member of a chain comes first, so the longest component name wins. With
-// components a and a.b, a.b.c is field c of a.b.
+// member resolves a.b: a component with a dot in its name, a field, or a component of the entity in
+// a. member resolves the outermost member of a chain first, so the longest component name wins.
+// With components a and a.b, a.b.c is field c of a.b.
 func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	if name, ok := r.dotted(n); ok && r.im.Find(name) != nil {
 		r.component(p, n, name)
@@ -324,7 +324,7 @@ func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 }
 
 // layoutOf returns the layout of the resolved node n if n is a component or a part of one, or nil
-// for computed values. The checker only knows Go types, without names of constants and without
+// for computed values. The Go types that the checker returns have neither names of constants nor
 // entities.
 func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 	switch n := n.(type) {

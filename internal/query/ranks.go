@@ -27,7 +27,7 @@ type run struct {
 // longestRun is the length at which a run is split in two.
 const longestRun = 512
 
-// ranksOf returns the numbers in counts as a ranks.
+// ranksOf returns the numbers in counts as ranks.
 func ranksOf(counts map[any]int) *ranks {
 	values := make([]any, 0, len(counts))
 	for v := range counts {

@@ -19,7 +19,7 @@ type tally struct {
 	best   extreme
 }
 
-// newTally returns an empty tally. A variety in it keeps all hashes, so that answers can be
+// newTally returns an empty tally. Its variety, if any, stores all hashes, so that answers can be
 // removed.
 func newTally(kind string) tally {
 	t := tally{kind: kind, total: NewTotal(kind)}

@@ -9,7 +9,7 @@ import (
 )
 
 // An expression on the world evaluates all entities for each of its aggregates. For a state in
-// pages, one sweep evaluates all aggregates and keeps their results:
+// pages, one sweep evaluates all aggregates and stores their results:
 //
 //	sweep ──▶ the argument of each aggregate ──▶ aggregateResults ──▶ the aggregates ──▶ x
 

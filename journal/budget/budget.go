@@ -55,8 +55,8 @@ func (b *Budget) Used() int64 {
 }
 
 // Open returns a new, empty share. After [Share.Wait] has returned true, the budget calls wake once
-// the share may hold more. The call comes from Release or Close of another share, while the budget
-// is unlocked. If wake is nil, the share is never woken. A nil Budget returns a nil Share, whose
+// the share may hold more. Release or Close of another share makes this call, after it has unlocked
+// the budget. If wake is nil, the share is never woken. A nil Budget returns a nil Share, whose
 // methods do nothing.
 //
 // Cost: O(n) for n shares.
@@ -116,7 +116,7 @@ func (b *Budget) woken() []*Share {
 }
 
 // A Share is the part of a [Budget] that one queue holds. A queue checks whether its share is full
-// before it takes an item, and adds the item's bytes afterwards. The methods of a nil Share do
+// before it accepts an item, and adds the item's bytes afterwards. The methods of a nil Share do
 // nothing.
 type Share struct {
 	budget *Budget

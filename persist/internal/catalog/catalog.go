@@ -51,9 +51,9 @@ func SnapshotName(number uint32) string {
 }
 
 // A Catalog lists the contents of a store or a save, and finds the states that can be reached.
-// Opening, verifying and inspecting use the same Catalog. It changes nothing: it takes no lock and
-// repairs nothing. It shows the store as of the scan, even while a program writes the store. States
-// whose files that program removes become unreachable.
+// Opening, verifying and inspecting use the same Catalog. A Catalog only reads: it takes no lock
+// and repairs nothing. It describes the store as of the scan, even while a program writes the
+// store. If the program removes files, their states become unreachable.
 type Catalog struct {
 	Files disk.FS
 	Save  string // Name of the save. "" for a store.
@@ -262,8 +262,8 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 }
 
 // ScanToOpen is Scan for a program that holds the lock and continues from the newest state, or from
-// the point at. The newest state does not need records before the newest snapshot, so few of them
-// are read; see [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
+// the point at. The newest state does not need records before the newest snapshot, so ScanToOpen
+// reads few of these records; see [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err
@@ -404,8 +404,8 @@ func (c *Catalog) Faults() []error {
 }
 
 // LockHolder returns the text in the lock file. It describes the process that has the store open,
-// or had it open when it was killed; [Catalog.InUse] tells the two apart. The text is "" after a
-// clean close.
+// or had it open when it was killed; [Catalog.InUse] distinguishes the two cases. The text is ""
+// after a clean close.
 func (c *Catalog) LockHolder() string {
 	if c.IsSave() {
 		return ""
@@ -554,9 +554,9 @@ func (c *Catalog) anyVanished() bool {
 	return slices.ContainsFunc(c.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
 }
 
-// Relist lists the snapshot files again and reports whether the list has changed. Removed files
-// count. New files count if they are snapshots of states in c: such a snapshot can replace pruned
-// records. Snapshots of newer states are skipped.
+// Relist lists the snapshot files again and reports whether the list has changed. A removed file is
+// a change. A new file is a change if it is a snapshot of a state in c: such a snapshot can replace
+// pruned records. Relist skips snapshots of newer states.
 func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
@@ -606,7 +606,7 @@ func Pruned(err error) error {
 // the value of the scan.
 //
 // No other method of c may run during Refresh. Images that were loaded from c stay unchanged.
-// Pruned records are no longer in the log. If the journal is gone, the error wraps
+// Refresh removes pruned records from the log. If the journal was removed, the error wraps
 // [format.ErrNotFound]. A save never changes.
 func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {

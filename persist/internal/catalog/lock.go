@@ -39,7 +39,7 @@ const (
 
 // Acquire takes the lock of a store. If another process holds it, the error names that process. The
 // system releases the lock when the process ends. The text in the file is for people. After a
-// crash, the remaining text shows that the store was not closed.
+// crash, it is still there and shows that the store was not closed.
 func Acquire(files disk.FS) (*Lock, error) {
 	l, err := files.Lock(LockFile)
 	switch {

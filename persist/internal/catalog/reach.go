@@ -547,7 +547,8 @@ func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Re
 
 // CheckOpenable returns the error with which opening the store at its newest state would fail. It
 // assumes that the store is not in use and that the program has the right types. It returns nil if
-// opening would succeed. It costs as much as opening. An error of ctx says nothing about the store.
+// opening would succeed. It costs as much as opening. If the error is that of ctx, the state of the
+// store is unknown.
 func (c *Catalog) CheckOpenable(ctx context.Context) error {
 	if c.Unfinished() {
 		return nil

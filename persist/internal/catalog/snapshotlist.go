@@ -56,8 +56,8 @@ func (c *Catalog) missingSnapshots() (errs []error) {
 	return errs
 }
 
-// snapshotMismatch returns how a snapshot differs from the note, or "". Unreadable files are
-// reported elsewhere.
+// snapshotMismatch returns how a snapshot differs from the note, or "". Damage reports unreadable
+// files.
 func (c *Catalog) snapshotMismatch(number, crc uint32) string {
 	for _, s := range c.Snapshots {
 		if s.Number == number {

@@ -138,7 +138,7 @@ func (c *Catalog) Ancestors(seq uint64) map[uint64]bool {
 func (c *Catalog) IsOnHead(seq uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.onHead == nil { // O(records), once. followHead keeps it up to date.
+	if c.onHead == nil { // Computed once in O(records). followHead keeps it up to date.
 		c.onHead = c.Ancestors(c.Log.Head)
 	}
 	return c.onHead[seq]

@@ -33,7 +33,7 @@ type edit struct{ from, to, at, end int }
 // about as many bytes.
 const editsApart = 8
 
-// EditedRows are the rows of a storage that a tick stores as edits. Begin keeps the memory unless
+// EditedRows are the rows of a storage that a tick stores as edits. Begin reuses the memory unless
 // it is large.
 type EditedRows struct {
 	Ranges []raw.Range // Ascending and disjoint.
@@ -74,7 +74,7 @@ func (e *EditedRows) giveBack() {
 }
 
 // leastSize returns the minimum encoded size of edits: three numbers of at least one byte each, and
-// the given bytes.
+// the new bytes.
 func leastSize(edits []edit) (n int) {
 	for _, d := range edits {
 		n += 3 + d.end - d.at
@@ -316,7 +316,7 @@ func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePa
 	written, rest := p.Written(), p.Values
 	var values []byte
 	given := p.ValueRanges
-	upTo := func(end int) error { // Appends the given values of the rows before end.
+	upTo := func(end int) error { // Appends the whole values of the rows before end.
 		for ; len(given) > 0 && given[0].First < end; given = given[1:] {
 			n, err := sizeOf(t, rest, given[0].N)
 			if err != nil {

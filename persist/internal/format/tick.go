@@ -248,9 +248,9 @@ func (t *TickEncoder) varyingValues(s raw.Storage, ranges []raw.Range) (size int
 // processor's cache.
 const sumBytes = 64 << 10
 
-// pieces encodes the rows of ranges piece by piece and updates the checksum after each piece. So
-// the checksum of the payload reads bytes that are still in the cache. Small ranges are encoded
-// together, large ones are split.
+// pieces encodes the rows of ranges in pieces and updates the checksum after each piece. So the
+// checksum is computed while the bytes are still in the cache. Small ranges are encoded together,
+// large ones are split.
 func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 	t.cut = rangeCutter{ranges: ranges}
 	for piece := t.cut.next(rows); piece != nil; piece = t.cut.next(rows) {
@@ -354,8 +354,8 @@ const maxRows = 1<<32 - 1
 
 // DecodeTick decodes a payload. It checks everything that depends on the payload alone: formats,
 // lengths, ranges and names. It also checks that the format is the oldest possible one, so every
-// tick has one encoding. Package image checks the rest when it applies the tick: the state, the
-// layouts of the rows and the operations.
+// tick has one encoding. Package image checks the state, the layouts of the rows and the operations
+// when it applies the tick.
 func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
 	d.array(7)

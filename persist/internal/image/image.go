@@ -44,7 +44,7 @@ type Image struct {
 	Alive, Free int
 	Components  []*Component // By number in the schema.
 
-	ops    opCheck        // Only its memory is reused; it holds no data between ticks.
+	ops    opCheck        // Reused for its memory. It has no data between ticks.
 	Index  []uint32       // Entity index to row of Registry.
 	Schema *format.Schema // The last adopted schema.
 

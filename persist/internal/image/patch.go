@@ -142,8 +142,8 @@ func (c *Component) editRows(p *format.StoragePatch) error {
 }
 
 // setValues replaces the rows of ranges by those encoded in src, and checks them. Rows of fixed
-// width are checked all at once, because one call per scattered row would be slow. If one is
-// invalid, setValues goes range by range to find it.
+// width are checked all at once, because one call per scattered row would be slow. If a row is
+// invalid, setValues checks each range to find the row.
 func (c *Component) setValues(ranges []raw.Range, src []byte) error {
 	if c.Width > 0 && c.Layout.Check(src, format.CountRows(ranges)) == nil {
 		c.setPacked(ranges, src)

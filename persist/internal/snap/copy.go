@@ -9,11 +9,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the present. A nil storage
-// stands for the registry.
+// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the current world. The
+// argument nil stands for the registry.
 //
-// Callers use it in this order: Stage, then AppendEntities and AppendRows for parts of the staged
-// rows, then Done. After Done, the rows are not read again.
+// The caller calls Stage, then AppendEntities and AppendRows for parts of the staged rows, then
+// Done. After Done, it does not read these rows again.
 type past interface {
 	Registry() (alive, free, total int)
 	Len(st raw.Storage) int
@@ -206,7 +206,7 @@ type BufferList struct {
 }
 
 // maxKeptBuffers is the maximum number of bytes that a BufferList keeps between snapshots. The
-// garbage collector frees the rest.
+// garbage collector frees all other buffers.
 const maxKeptBuffers = 64 << 20
 
 // get returns an empty buffer with an initial capacity of n bytes. It uses the last kept buffer and

@@ -152,7 +152,8 @@ func (l *pageList) refer(p *page, e *format.Encoder) {
 	p.Column = has.key.Column
 	ref := p.PageRef
 	if ref.File == l.Manifest.Number {
-		ref.File = 0 // In a file, 0 stands for the file itself. The table has its number.
+		// In the file, 0 stands for the file itself. The table has the number of the file.
+		ref.File = 0
 	}
 	format.AppendReference(e, ref)
 }

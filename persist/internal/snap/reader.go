@@ -301,9 +301,9 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 }
 
 // room returns the maximum number of state bytes in the files. It bounds the memory that is
-// allocated for the sizes in a manifest. A page that repeats another one stands for more bytes than
-// its value has. Any small page may be a repeat, so each counts with the maximum size of a repeated
-// page.
+// allocated for the sizes in a manifest. The content of a page that repeats another one is larger
+// than its value. Any small page may be a repeat, so room counts the maximum size of a repeated
+// page for it.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
 	if r.Manifest.Repeats {

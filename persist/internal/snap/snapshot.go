@@ -94,7 +94,7 @@ type SnapshotBase struct {
 
 // NewSnapshot returns a snapshot of from, a state of w. It covers the storages for which keep
 // returns true; they must be in s. It copies storages that do not rewind immediately. Advance
-// copies the rest.
+// copies all other storages.
 //
 // NewSnapshot calls from.Done for all rows that will not be copied, so the world keeps fewer old
 // values while the program continues.

@@ -68,8 +68,8 @@ func SeqsOf(v *inspect.View) []uint64 {
 	return seqs
 }
 
-// Lives returns all entities that are alive in any state of v, some that never existed, and the one
-// that stands for the world.
+// Lives returns all entities that are alive in any state of v, some entities that never existed,
+// and the entity that stands for the world.
 func Lives(t testing.TB, v *inspect.View) []ecs.Entity {
 	t.Helper()
 	list := []ecs.Entity{0, ecs.NewEntity(0, 1000), ecs.NewEntity(1000, 1), ecs.Vacant}
