@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The benchmarks of masks are compared with the same work on a flat []uint64. The slice has no
-// tracking and no upper levels, and is cleared word by word.
+// The benchmarks of masks compare with the same work on a flat []uint64. The slice tracks no
+// changes, has no upper levels, and is cleared word by word.
 
 const benchIndices = 1 << 20
 
@@ -37,7 +37,7 @@ func benchFlat(indices []uint32) []uint64 {
 	return flat
 }
 
-// perIndex reports the time per operation. Each iteration makes n operations.
+// perIndex reports the time per index. Each iteration of b handles n indices.
 func perIndex(b *testing.B, n int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/index")
 }
@@ -157,8 +157,8 @@ func sumFlat(flat []uint64) (sum uint32) {
 	return sum
 }
 
-// Two sets of 100 000 of a million indices share 100 indices. The sets are scattered, or in
-// separate regions.
+// The benchmark intersects two sets of 100 000 of a million indices. They share 100 indices. The
+// sets are scattered, or in separate regions.
 func BenchmarkMaskAnd(b *testing.B) {
 	scattered := shuffled(199_900)
 	regions := make([]uint32, 199_900)
@@ -198,7 +198,8 @@ func BenchmarkMaskClear(b *testing.B) {
 	}
 }
 
-// The cost of a mask for its storage. A component is added to every entity and removed again.
+// The benchmark measures the cost of a mask for its storage. A component is added to every entity
+// and removed again.
 func BenchmarkMaskedStorage(b *testing.B) {
 	for name, masked := range map[string]bool{"masked": true, "plain": false} {
 		w := NewWorld(Options{})

@@ -28,8 +28,8 @@ var (
 		func(k *kept) { k.V++ }, Component[kept]{Masked: true, NoRewind: true})
 )
 
-// checkMasks checks the masks of the storages, and other masks that frames refer to. It returns the
-// bytes of their logs.
+// checkMasks checks the masks of the storages, and all other masks that changed in a frame. It
+// returns the memory size of their logs.
 func (w *World) checkMasks() (bytes int64, err error) {
 	var masks []*Mask
 	for _, s := range w.sets {
@@ -63,7 +63,7 @@ func (w *World) checkMasks() (bytes int64, err error) {
 	return bytes, nil
 }
 
-// maskOf returns the mask that t belongs to, or nil. A tracker that belongs to nothing else in w
+// maskOf returns the mask that t belongs to, or nil. If t belongs to no other object in w, it
 // belongs to a mask.
 func (w *World) maskOf(t *track.Tracker) *Mask {
 	known := t == &w.entities.rows
@@ -79,7 +79,7 @@ func (w *World) maskOf(t *track.Tracker) *Mask {
 	return (*Mask)(unsafe.Add(unsafe.Pointer(t), -int(unsafe.Offsetof(Mask{}.rows))))
 }
 
-// checkMask compares the mask of s with its members.
+// checkMask compares the mask of s with the entities of s.
 func (s *set) checkMask() error {
 	for _, e := range s.dense.Live[:s.rows.N] {
 		if e != Vacant && !s.mask.Has(e.Index()) {
@@ -92,8 +92,8 @@ func (s *set) checkMask() error {
 	return nil
 }
 
-// check returns the first inconsistency inside m, or nil. Each bit of an upper word must tell
-// whether the word below it is not 0.
+// check returns the first inconsistency inside m, or nil. Each bit of an upper word must be set
+// exactly if the word below it is not 0.
 func (m *Mask) check() error {
 	if m.rows.Extra > m.epochs || m.rows.Extra < 1 {
 		return fmt.Errorf("the epoch is %d, the newest %d", m.rows.Extra, m.epochs)
@@ -102,7 +102,7 @@ func (m *Mask) check() error {
 		return fmt.Errorf("n is %d, want %d", m.rows.N, need)
 	}
 	n := 0
-	below := map[int]uint64{} // The words of a level that are not 0.
+	below := map[int]uint64{} // The words of the level below that are not 0.
 	for p, base := range m.pages {
 		for b := p * maskPage; base != 0 && b < (p+1)*maskPage; b++ {
 			if word := m.word(b); word != 0 {
@@ -137,12 +137,13 @@ func (m *Mask) check() error {
 	return nil
 }
 
-// maskIndices are the indices that the models add and remove. They include neighbours, another
-// word, another page, distant regions of higher levels, and the last index.
+// maskIndices are the indices that the models add and remove. They are neighbours, or in another
+// word, in another page, or in distant regions of higher levels. The last possible index is one of
+// them.
 var maskIndices = []uint32{0, 1, 64, 4096, 1 << 18, 4_000_000_000, 1<<32 - 1}
 
-// A maskModel is a mask together with its expected content: an array in a resource, which the world
-// restores as well.
+// A maskModel is a mask together with its expected content. The expected content is an array in a
+// resource, so the world restores it too.
 type maskModel struct {
 	w    *World
 	mask *Mask
@@ -252,7 +253,7 @@ func (p *maskModel) check() {
 	}
 }
 
-// checkDeeply is check with all invariants.
+// checkDeeply does the same as check, and also checks all invariants.
 func (p *maskModel) checkDeeply() {
 	p.check()
 	if err := p.w.check(); err != nil {
@@ -271,7 +272,7 @@ type maskStep struct {
 	do   func(p *maskModel) bool
 }
 
-// maskSteps returns the operations on the given indices.
+// maskSteps returns the steps that use the given indices.
 func maskSteps(indices []int, checkpoints int, ticks bool) []maskStep {
 	var steps []maskStep
 	numbered := func(verb string, i int, do func(*maskModel, int) bool) {
@@ -298,7 +299,7 @@ func maskSteps(indices []int, checkpoints int, ticks bool) []maskStep {
 	return steps
 }
 
-// exploreMask tries every sequence of up to n steps that change something.
+// exploreMask tries every sequence of up to n steps. It skips steps that have no effect.
 func exploreMask(t *testing.T, fresh func() *maskModel, steps []maskStep, n int) {
 	t.Helper()
 	tried := 0

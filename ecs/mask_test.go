@@ -62,16 +62,16 @@ func TestMaskModel_MaskedComponents(t *testing.T) {
 	explore(t, s, operations(create, destroys(2), adds(0, 2), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
-// If a restore removes entities, their components without rewind are removed as well, and so are
-// their bits in masks.
+// If a restore removes entities, their NoRewind components are removed as well, and so are their
+// bits in masks.
 func TestMaskModel_MaskedNoRewind(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{keptKind, markedKind}, entities: 2, members: 1, history: 2}
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 3), adds(1, 1), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
-// Pages that a mask gets after a checkpoint are empty in the state of the checkpoint. This holds
-// even if a restore brings an old epoch back.
+// The test adds pages to a mask after a checkpoint. After a restore, these pages are empty, even if
+// the restore brings back an old epoch.
 func TestMask_PagesAfterCheckpoint(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
@@ -116,8 +116,8 @@ func TestMask_EpochsUnique(t *testing.T) {
 	}
 }
 
-// The mask of a storage is up to date whenever a hook runs, and stays so if a hook panics or
-// changes the world.
+// The mask of a storage is up to date whenever a hook runs. It also stays up to date if a hook
+// panics or changes the world.
 func TestMask_Hooks(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
@@ -223,7 +223,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
 		t.Error("there is something behind the last index")
 	}
-	// Its level 2 is at the position that level 3 would have in a larger mask.
+	// The level 2 of this index is at the position that level 3 would have in a larger mask.
 	m.Add(255<<18 + 5*4096)
 	for b := maskBlocks; b < 8*maskBlocks; b += 4096 {
 		if got := m.nextWord(b); got != -1 {
@@ -232,7 +232,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	}
 }
 
-// Clear saves nothing. Later additions save one word each.
+// Clear saves no words. Later additions save one word per level.
 func TestMask_ClearSavesNothing(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
@@ -287,7 +287,7 @@ func TestMask_RecorderOnly(t *testing.T) {
 	}
 }
 
-// A change without effect opens no record, so the forward branch stays.
+// A change without effect opens no record, so the undone ticks can still be redone.
 func TestMask_NoChange(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	m, empty := w.NewMask(), w.NewMask()
@@ -351,7 +351,7 @@ func TestMask_Allocations(t *testing.T) {
 	}
 }
 
-// Has agrees with Indices, in the first block of 64 indices and in later ones.
+// Has agrees with Indices, both in the first block of 64 indices and in later blocks.
 func TestBits_Has(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister(w, Component[plain]{Masked: true})

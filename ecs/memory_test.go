@@ -16,7 +16,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// This test is not parallel, as it measures the heap of the process.
+// This test is not parallel, because it measures the heap of the process.
 func TestMemoryUsage_Heap(t *testing.T) {
 	if debug {
 		t.Skip("a debug build remembers all rows once more")
@@ -66,10 +66,11 @@ func TestMemoryUsage_Parts(t *testing.T) {
 	w.entities.sparse = make([]uint32, 0, 10)
 	w.entities.dense.Live = make([]Entity, 0, 10)
 	w.batch = make([]Entity, 0, 10)
-	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // 16 words.
+	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // The set now has 16 words.
 	w.change.values, w.change.entities = make([]raw.Range, 0, 10), make([]raw.Range, 0, 10)
 	a.ring = make([]Entity, 0, 10)
-	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} { // Ten marks for each column.
+	// Opening makes ten marks for each column.
+	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} {
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Open()
 	}
@@ -82,7 +83,7 @@ func TestMemoryUsage_Parts(t *testing.T) {
 	}
 }
 
-// Undo equals History.Bytes, whatever happened before.
+// The field Undo equals History.Bytes at any time.
 func TestMemoryUsage_History(t *testing.T) {
 	w := newWorldPair(1, Options{History: 3})
 	checkAtEnd(t, w.worlds[0])
@@ -115,11 +116,12 @@ func TestMemoryUsage_History(t *testing.T) {
 	}
 }
 
-// This test is not parallel, as it measures the heap of the process.
+// This test is not parallel, because it measures the heap of the process.
 func TestMemoryUsage_SharedPages(t *testing.T) {
 	step := 1001
 	if debug {
-		// More rows make the guards of the debug build, which are not counted, small in comparison.
+		// MemoryUsage does not count the guards of a debug build. With more rows, the guards are
+		// small in comparison.
 		step = 101
 	}
 	for name, c := range map[string]Component[plain]{
@@ -150,7 +152,7 @@ func TestMemoryUsage_SharedPages(t *testing.T) {
 	}
 }
 
-// MemoryUsage counts the work space of sorts, and the operations kept for a recorder.
+// MemoryUsage counts the scratch space of sorts, and the operations that are stored for a recorder.
 func TestMemoryUsage_SortAndOps(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[plain](w)
@@ -168,7 +170,7 @@ func TestMemoryUsage_SortAndOps(t *testing.T) {
 	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { seq++; return seq }), 0); err != nil {
 		t.Fatal(err)
 	}
-	// In the open tick, and in a frame after a checkpoint.
+	// Check the open tick, and then the frame after a checkpoint.
 	for range 2 {
 		before = w.MemoryUsage()
 		for _, e := range all[:500] {

@@ -71,7 +71,8 @@ func TestTry_RestoredTooFar(t *testing.T) {
 	}
 }
 
-// A goroutine that calls Goexit in a Try ends, even if the checkpoint of the Try is gone.
+// A goroutine that calls Goexit in a Try ends without a panic, even if the checkpoint of the Try is
+// no longer valid.
 func TestTry_Goexit(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		w, a, _, _ := members(10, Options{})
@@ -96,8 +97,8 @@ func TestTry_Goexit(t *testing.T) {
 	}
 }
 
-// changedInParallelRuns is the text of the panic if a body of ParallelRuns changes the structure. A
-// debug build finds the change at once.
+// changedInParallelRuns is the text of the panic if a body of ParallelRuns adds or removes
+// components or entities. A debug build panics at the write, with another text.
 func changedInParallelRuns() string {
 	if debug {
 		return "ecs: the world is written in the body of ParallelRuns"
@@ -108,7 +109,7 @@ func changedInParallelRuns() string {
 func TestParallelRuns_CreateAndDestroy(t *testing.T) {
 	text := changedInParallelRuns()
 	w, a, _, entities := members(10, Options{})
-	bare := w.CreateN(nil, 5) // Without components, so no storage changes.
+	bare := w.CreateN(nil, 5) // The entities have no components, so no storage changes.
 	w.Destroy(entities[3])
 	q := NewQuery1(Read(a))
 	for name, change := range map[string]func(){
@@ -153,7 +154,7 @@ func TestQuery_WritesComponentTwice(t *testing.T) {
 	mustPanic(t, text, func() { NewQuery2(Read(a), Write(a)) })
 	mustPanic(t, text, func() { NewQuery3(Write(a), Read(b), Write(a)) })
 	mustPanic(t, text, func() { NewQuery2(Write(a), Optional(Read(a))) })
-	// No pointer of the row can write through the other.
+	// A write through one column of the row is visible through the other column.
 	for _, row := range NewQuery2(Read(a), Read(a)).All() {
 		if row.A != row.B {
 			t.Error("one row, two places")
@@ -178,7 +179,7 @@ func TestNilStorage(t *testing.T) {
 	}
 }
 
-// panicText panics with the text of the error that f panics with.
+// panicText panics with the error text of the panic of f.
 func panicText(f func(...AnyStorage) *Group, storages ...AnyStorage) {
 	defer func() { panic(recover().(error).Error()) }()
 	f(storages...)
@@ -231,8 +232,8 @@ func TestSortLike_Ordered(t *testing.T) {
 	}
 }
 
-// After a restore, the world may give out an id again for another entity. Only Restores tells the
-// two apart.
+// After a restore, the world may use the same id for a different entity. A program detects this by
+// Restores.
 func TestRestoresCounter(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	w.Create()
@@ -311,7 +312,7 @@ func TestCheckpoints_List(t *testing.T) {
 	if third.Name() != "third" || second.Name() != "" || second.Tick() != 0 || second.Bytes() != 0 {
 		t.Error("a released checkpoint has a name, a tick or bytes")
 	}
-	// Its frame was used before by a checkpoint with a name.
+	// The new checkpoint reuses a frame that belonged to a checkpoint with a name.
 	w.Checkpoint()
 	w.Restore(first)
 	cp := w.Checkpoint()
@@ -388,7 +389,7 @@ func TestIndex_Leak(t *testing.T) {
 	by := func(size int32) *Index[plain, int32] {
 		return NewIndex(a, func(p plain) int32 { return p.X / size })
 	}
-	// A program that closes its indexes may make any number of them.
+	// A program that closes its indexes may create any number of them.
 	for size := range int32(10 * maxPerLiteral) {
 		x := by(size + 1)
 		x.Len(0)
@@ -472,7 +473,8 @@ func TestIndexSet_HookChangesKey(t *testing.T) {
 	}
 	_, a, _, entities := members(3, Options{})
 	x := NewIndex(a, keyOfPlain)
-	a.OnSet(func(e Entity, _, _ plain) { a.Mut(e).X *= 100 }) // To a new key.
+	// The hook changes the key to a new one.
+	a.OnSet(func(e Entity, _, _ plain) { a.Mut(e).X *= 100 })
 	if err := x.Set(entities[1], plain{X: 5}); err != nil || x.Len(500) != 1 {
 		t.Error(err)
 	}
@@ -502,10 +504,11 @@ func TestRelation_TwoPolicies(t *testing.T) {
 	mustPanic(t, text, func() {
 		NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Policy: Detach})
 	})
-	edges := MustRegister[edge](w) // Two targets may have two policies.
+	// Two relations that find different targets may have different policies.
+	edges := MustRegister[edge](w)
 	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
 	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
-	// If an edge has two ends, both relations find no target.
+	// If an edge has both ends, each of these functions returns no target.
 	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} {
 		NewRelation(edges, func(e edge) Entity {
 			if from && e.To == 0 {

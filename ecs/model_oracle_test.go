@@ -2,8 +2,8 @@ package ecs
 
 import "slices"
 
-// An oracleState is the whole content of a world, in slices that are copied completely. Every value
-// is an int. An intStore converts ints to components.
+// An oracleState is the whole content of a world, in slices. A copy of the state copies all slices.
+// Every value is an int. An intStore converts ints to components.
 type oracleState struct {
 	tick                 uint64
 	alive, free, retired []Entity
@@ -13,7 +13,8 @@ type oracleState struct {
 	events               oracleEvents
 }
 
-// oracleEvents are the events of a world, and the number of events that its reader has read.
+// oracleEvents are the events of a world, and the number of events that the model's reader has
+// read.
 type oracleEvents struct {
 	sent, read int
 	last, now  []int
@@ -22,8 +23,8 @@ type oracleEvents struct {
 // held returns the retained events.
 func (e *oracleEvents) held() []int { return slices.Concat(e.last, e.now) }
 
-// unread returns the retained events after the position of the reader, and how many the reader has
-// missed.
+// unread returns the retained events after the position of the reader, and the number of events
+// that the reader has missed.
 func (e *oracleEvents) unread() (_ []int, missed int) {
 	held := e.held()
 	first := e.sent - len(held)
@@ -33,12 +34,12 @@ func (e *oracleEvents) unread() (_ []int, missed int) {
 type oracleStore struct {
 	entities []Entity
 	values   []int
-	// The row of an entity is its index. Other rows are Vacant and hold gap.
+	// Set if the row of an entity is its index. Other rows are Vacant and have the value gap.
 	indexed bool
 	gap     int
 }
 
-// empty returns a store like s without rows.
+// empty returns a store without rows that has the options of s.
 func (s *oracleStore) empty() oracleStore { return oracleStore{indexed: s.indexed, gap: s.gap} }
 
 // find returns the row of e, or -1.
@@ -84,29 +85,30 @@ func (s *oracleState) clone() *oracleState {
 	return &c
 }
 
-// An oracleFrame is a boundary with a copy of the state at it.
+// An oracleFrame is a boundary with a copy of the state at the boundary.
 type oracleFrame struct {
-	cp         Checkpoint // Of the world under test; zero for a tick.
+	cp         Checkpoint // The checkpoint in the world under test, or zero for a tick.
 	tick, bare bool
 	state      *oracleState
 }
 
-// An oracle does what the documentation of World says. It copies everything at every boundary.
+// An oracle implements the documentation of World in the simplest way. It copies the whole state at
+// every boundary.
 type oracle struct {
 	*oracleState
 	frames     []oracleFrame
-	forward    []*oracleState // The last one is the next to go forward to.
+	forward    []*oracleState // Undone states. The last one is the next to redo.
 	history    int
 	dense      int
 	recorded   bool
-	keepTick   bool        // The newest tick is kept without a history.
+	keepTick   bool        // Set if the world keeps its newest tick although it has no history.
 	overBudget func() bool // Reports whether the world under test is over its budget.
 
-	replaced []oracleSet // The Sets of components that their entities had already.
+	replaced []oracleSet // Calls of Set for components that their entities already had.
 
 	maxGeneration  uint32
 	relations      []oracleRelation
-	exempt         []bool // By store: NoRewind.
+	exempt         []bool // For each store, whether it is NoRewind.
 	exemptResource []bool
 }
 
@@ -127,7 +129,8 @@ func (w *oracle) create() Entity {
 			w.alive = append(w.alive, e)
 			return e
 		}
-		last := len(w.free) - 1 // Spent: the last free entity takes its place.
+		// The index is used up, so the last free entity replaces this one in the list.
+		last := len(w.free) - 1
 		w.free[0] = w.free[last]
 		w.free = w.free[:last]
 		w.retired = slices.Insert(w.retired, 0, e)
@@ -140,7 +143,7 @@ func (w *oracle) create() Entity {
 	return e
 }
 
-// createAt makes e alive, if that is allowed.
+// createAt makes e alive. It returns false if this is not allowed.
 func (w *oracle) createAt(e Entity) bool {
 	at := func(list []Entity) int {
 		return slices.IndexFunc(list, func(other Entity) bool { return other.Index() == e.Index() })
@@ -179,7 +182,7 @@ func (w *oracle) destroy(e Entity) bool {
 	return true
 }
 
-// end destroys an entity that is alive, after its relations are resolved.
+// end destroys an alive entity, after its relations are resolved.
 func (w *oracle) end(e Entity) {
 	k := slices.Index(w.alive, e)
 	w.forward = nil
@@ -205,7 +208,7 @@ func (w *oracle) clearAll() {
 	}
 }
 
-// markWritten records that store i changed.
+// markWritten records that store i changed in the open tick.
 func (w *oracle) markWritten(i int) {
 	if !w.exempt[i] {
 		w.forward = nil
@@ -283,7 +286,7 @@ func (w *oracle) checkpoint(cp Checkpoint) {
 	w.frames = append(w.frames, oracleFrame{cp: cp, state: w.oracleState.clone()})
 }
 
-// setState replaces the state by s, except for data that do not rewind.
+// setState replaces the state by s. Data that does not rewind keeps its values.
 func (w *oracle) setState(s *oracleState) {
 	before := w.oracleState
 	w.oracleState = s.clone()
@@ -334,8 +337,8 @@ func (w *oracle) commit() {
 }
 
 // evict removes ticks until the history is within its limits. It removes the oldest tick or, in a
-// thinned history, the tick that thinnable returns. It keeps ticks that a checkpoint follows, and
-// the newest tick.
+// thinned history, the tick that thinnable returns. It never removes the newest tick or a tick that
+// is followed by a checkpoint.
 func (w *oracle) evict() {
 	for {
 		ticks := 0
@@ -355,7 +358,7 @@ func (w *oracle) evict() {
 	}
 }
 
-// evictable tells for each frame whether it is a tick that another tick follows.
+// evictable returns for each frame whether it is a tick that is followed by another tick.
 func (w *oracle) evictable() []bool {
 	can := make([]bool, len(w.frames))
 	for i := range w.frames {
@@ -364,9 +367,9 @@ func (w *oracle) evictable() []bool {
 	return can
 }
 
-// thinnable returns the position of the tick that a thinned history evicts next, or -1. For each
-// power of two, it counts the ticks that are divisible by this power and not by the next one. It
-// counts from the oldest tick that may be evicted to the newest.
+// thinnable returns the position of the next tick that a thinned history evicts, or -1. It groups
+// ticks by the highest power of two that divides them. For each group, it counts the ticks from the
+// oldest evictable one to the newest. It returns the oldest evictable tick of the largest group.
 func (w *oracle) thinnable() int {
 	best, most := -1, 0
 	for power := uint64(1); w.dense > 0 && power <= w.tick; power *= 2 {
@@ -392,7 +395,7 @@ func (w *oracle) thinnable() int {
 	return best
 }
 
-// seek goes to the end of tick, and reports whether the tick is retained.
+// seek goes to the end of tick. It returns false if the tick is not retained.
 func (w *oracle) seek(tick uint64) bool {
 	if f := slices.IndexFunc(w.forward, func(s *oracleState) bool { return s.tick == tick }); f >= 0 {
 		w.frames = w.frames[:w.newestTick()+1]

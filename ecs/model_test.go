@@ -12,14 +12,14 @@ import (
 
 // How the model tests work
 //
-// A test names the operations that it is about, such as adds(0, 3) or ticks(), and calls explore.
-// explore runs every sequence of at most n operations. Each sequence starts with a new model, that
-// is, a World together with an oracle. The oracle implements the documentation of World in the
-// simplest way: it copies the whole state at every checkpoint and tick.
+// A test names the operations to try, such as adds(0, 3) or ticks(), and calls explore. explore
+// runs every sequence of at most n operations. Each sequence starts with a new model, which is a
+// World together with an oracle. The oracle implements the documentation of World in the simplest
+// way: it copies the whole state at every checkpoint and tick.
 //
-// Each operation changes the world and the oracle, and compares what both return. After a sequence,
-// model.check compares everything that the world can be asked, and World.check tests its
-// invariants. A difference panics with a failure, which explore reports with the names of the
+// Each operation changes the world and the oracle, and compares the results of both. After a
+// sequence, model.check compares everything that the World's methods return, and World.check tests
+// its invariants. A difference panics with a failure, which explore reports with the names of the
 // operations.
 //
 // The models handle every component as an int. An intStore converts between ints and components, so
@@ -29,8 +29,8 @@ import (
 
 var depth = flag.Int("depth", deep.Or(3, 4), "operations in the sequences that the exhaustive models try; some try one more")
 
-// An operation is one step of a model. It returns false if it would change nothing. A longer
-// sequence from there has the same effect as one without the operation.
+// An operation is one step of a model. It returns false if it has no effect. Then explore skips
+// longer sequences that start in the same way.
 type operation struct {
 	name string
 	do   func(p *model) bool
@@ -55,7 +55,7 @@ type explorer struct {
 	sequence   []int
 	tried      int
 	pages      []*track.Page
-	// Called at the end of every sequence, if set.
+	// Called at the end of every sequence. May be nil.
 	last func(p *model) bool
 }
 
@@ -108,8 +108,8 @@ func (x *explorer) run() (applied bool, err error) {
 
 var freshPage = track.NewPage(0)
 
-// pages returns the sparse pages of p, emptied, for the next model. Without this, making pages
-// would be most of the work of a short sequence.
+// pages returns the sparse pages of p, cleared, for reuse by the next model. Otherwise, a short
+// sequence would spend most of its time on new pages.
 func (p *model) pages() (pages []*track.Page) {
 	for _, s := range p.w.sets {
 		var page *track.Page
@@ -122,7 +122,7 @@ func (p *model) pages() (pages []*track.Page) {
 	return pages
 }
 
-// catch turns the panic of a model into an error. Other panics keep their stack.
+// catch turns the panic of a model into an error. It passes other panics on.
 func catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -133,7 +133,7 @@ func catch(err *error) {
 	}
 }
 
-// Groups of operations.
+// The functions below return groups of operations.
 
 func on(name string, handles int, do func(p *model, e Entity) bool) []operation {
 	var list []operation
@@ -145,7 +145,7 @@ func on(name string, handles int, do func(p *model, e Entity) bool) []operation 
 	return list
 }
 
-// adds is like sets, but only for entities without the component.
+// adds is like sets, but its operations skip entities that already have the component.
 func adds(store, handles int) []operation {
 	return on(fmt.Sprintf("add %d to", store), handles, func(p *model, e Entity) bool {
 		return !p.stores[store].has(e) && p.set(store, e)
@@ -168,7 +168,8 @@ func destroys(handles int) []operation {
 	return on("destroy", handles, (*model).destroy)
 }
 
-// createsAt creates handles again, and entities of the first indices in two generations.
+// createsAt creates the entities of handles again. It also creates entities with the first indices
+// in two generations.
 func createsAt(handles, indices int) []operation {
 	list := on("create at", handles, (*model).createAt)
 	for i := range 2 * indices {
@@ -252,7 +253,7 @@ func TestModel_CreateDestroy(t *testing.T) {
 	explore(t, s, operations(create, destroys(4), clearAll, adds(0, 2), checkpoints(3)), *depth+1)
 }
 
-// With two generations, an index is spent after its second entity.
+// With a maximum of two generations, an index is used up after its second entity.
 func TestModel_SpentGenerations(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{maxGeneration: 2}
@@ -289,7 +290,7 @@ func TestModel_TicksCreateDestroy(t *testing.T) {
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 2), ticks(), checkpoints(1)), *depth+1)
 }
 
-// A recorder without history makes frames that mark rows without saving them.
+// A recorder without history makes bare frames, which mark rows without saving them.
 func TestModel_RecorderOnly(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{listKind}, entities: 3, members: 2, record: true}
@@ -300,7 +301,7 @@ func TestModel_RecorderOnly(t *testing.T) {
 	explore(t, s, operations(create, destroys(3), clearAll, commit, back, checkpoints(2)), *depth+1)
 }
 
-// Without history and recorder, a commit only increments the tick.
+// Without history and recorder, Commit only increments the tick.
 func TestModel_NoHistory(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2}
@@ -339,8 +340,8 @@ func TestModel_Resources(t *testing.T) {
 	explore(t, s, operations(all, ticks(), checkpoints(2)), *depth+1)
 }
 
-// Every tick that writes keeps at least one chunk of 32 rows, so the byte budget is enough for a
-// few ticks.
+// Every tick that writes needs at least one chunk of 32 rows, so the byte limit is enough for a few
+// ticks.
 func TestModel_ByteLimit(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2, history: 4, historyBytes: 1000, record: true}

@@ -14,7 +14,7 @@ import (
 // The components of the models. padded has padding, so its memory differs from its encoding.
 type (
 	plain struct{ X, Y int32 }
-	// More than 256 bytes, so its undo logs hold parts of rows.
+	// The type has more than 256 bytes, so its undo logs store pieces of rows.
 	large struct {
 		V     int
 		Cells [40]int
@@ -39,12 +39,12 @@ func wordInt(w *word) int { v, _ := strconv.Atoi(w.S); return v }
 
 func cloneList(l list) list { return list{slices.Clone(l.Items)} }
 
-// An intStore gives the models access to a storage as if its components were ints.
+// An intStore gives the models access to a storage whose components are converted to ints.
 type intStore struct {
 	name     string
 	any      func() AnyStorage
 	set      func(Entity, int) bool
-	increase func(Entity) bool // In place, through Mut.
+	increase func(Entity) bool // Writes in place, through Mut.
 	get      func(Entity) (int, bool)
 	has      func(Entity) bool
 	remove   func(Entity) bool
@@ -63,7 +63,7 @@ type intStore struct {
 	row       func(Entity) (int, bool)
 	relation  func(Policy) intRelation
 
-	increaseEach func([]Entity) int // In place, through MutEach.
+	increaseEach func([]Entity) int // Writes in place, through MutEach.
 }
 
 // A kind registers a component of one Go type.
@@ -71,12 +71,12 @@ type kind struct {
 	exempt  bool
 	tag     bool
 	indexed bool
-	gap     int // Of an Indexed storage.
+	gap     int // The default value in the gaps of an Indexed storage.
 	add     func(w *World) intStore
 }
 
-// newKind returns a kind whose ints are converted to components by from, and back by to. Each type
-// is described only once, because that is slow.
+// newKind returns a kind of component. from converts an int to a component, and to converts it
+// back. Each type is described only once, because that is slow.
 func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Component[T]) kind {
 	spec, err := newSpec(NewWorld(Options{}), optional(c))
 	if err != nil {
@@ -194,7 +194,8 @@ var (
 			}
 			return l.Items[0]
 		},
-		func(l *list) { l.Items[0]++ }, // Through the slice, which shallow copies would share.
+		// Writes an element of the slice. A shallow copy would share this element.
+		func(l *list) { l.Items[0]++ },
 		Component[list]{Clone: cloneList})
 	indexedKind = newKind(
 		func(v int) indexed { return indexed{int16(v), 1} },
@@ -237,9 +238,10 @@ var (
 
 // modelOptions describe the world of a model.
 type modelOptions struct {
-	kinds         []kind
-	groups        [][]int // Stores.
-	resources     int     // The last of two or more is NoRewind.
+	kinds  []kind
+	groups [][]int // For each group, the positions of its stores.
+	// Number of resources. If there are two or more, the last one is NoRewind.
+	resources     int
 	events        bool
 	relations     bool
 	history       int
@@ -248,14 +250,14 @@ type modelOptions struct {
 	record        bool
 	keepTick      bool
 	maxGeneration uint32
-	// Entities with every component, without handles.
+	// Number of entities with every component and without handles.
 	filler   int
-	entities int // Further entities, with handles.
-	members  int // How many of these have every component.
+	entities int // Number of further entities, which have handles.
+	members  int // Number of entities with handles that have every component.
 }
 
-// A model is a world and its oracle, taken through the same operations. A difference panics with a
-// failure.
+// A model is a world and its oracle. Every operation changes both. A difference between them panics
+// with a failure.
 type model struct {
 	w         *World
 	oracle    *oracle
@@ -266,25 +268,26 @@ type model struct {
 	events *Events[list] // nil if the model has no events.
 	reader *EventReader[list]
 
-	indexes []intIndex // By store; made by the first call of look.
+	indexes []intIndex // For each store. Created by the first call of checkIndex.
 	pasts   []modelPast
 
 	relations        []intRelation // The relations of the oracle.
-	handles          []Entity      // Every handle ever created.
+	handles          []Entity      // The handle of every entity ever created.
 	cps              []Checkpoint
-	lastValue        int // The value set last.
+	lastValue        int // The value of the last Set.
 	recorder, second *recorderModel
-	digest           bool // Compare the digest with that of a newly built world.
+	// Set if check also compares the digest with the digest of a newly built world.
+	digest bool
 }
 
-// A failure is the panic value of a model.
+// A failure is the value with which a model panics.
 type failure string
 
 func failf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
 
 func newModel(s modelOptions) *model { return newModelOn(s, nil) }
 
-// newModelOn makes a model whose sets start with the given empty pages.
+// newModelOn returns a model whose sets start with the given empty pages.
 func newModelOn(s modelOptions, pages []*track.Page) *model {
 	p := &model{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes, HistoryDense: s.historyDense}), kinds: s.kinds}
 	p.oracle = &oracle{oracleState: &oracleState{stores: make([]oracleStore, len(s.kinds))}, history: s.history, dense: s.historyDense,
@@ -389,7 +392,7 @@ func (p *model) restart(recorders int) {
 	p.oracle.start()
 }
 
-// The operations return whether they changed anything.
+// The operations below return whether they changed anything.
 
 func (p *model) handle(i int) Entity {
 	if i < len(p.handles) {
@@ -410,7 +413,7 @@ func (p *model) create() bool {
 }
 
 func (p *model) createAt(e Entity) bool {
-	// The limit of a model is lower than that of a real world.
+	// The limit of a model is lower than the limit of a real world.
 	if e.Generation() > p.oracle.maxGeneration {
 		return false
 	}
@@ -480,7 +483,7 @@ func (p *model) increaseResource(i int) bool {
 	return true
 }
 
-// checkpoint holds at most three checkpoints, including those of Try.
+// checkpoint sets a checkpoint, unless three are held already, including checkpoints of Try.
 func (p *model) checkpoint() bool {
 	if p.checkpointAt(2) >= 0 {
 		return false
@@ -535,7 +538,8 @@ const (
 	crash
 )
 
-// try runs f in both worlds, between a checkpoint and its end.
+// try runs f inside Try in the world. In the oracle, it sets a checkpoint before f, and releases or
+// restores it afterwards.
 func (p *model) try(f func(), end outcome) bool {
 	depth := len(p.oracle.frames)
 	run := func() (err error, panicked any) {
@@ -572,7 +576,7 @@ func (p *model) commit() bool {
 	return true
 }
 
-// evictAsIn makes the oracle evict as many ticks as w did for its byte budget.
+// evictAsIn makes the oracle evict as many ticks as the real world evicted for its byte limit.
 func (w *oracle) evictAsIn(actual *World) {
 	w.overBudget = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }
@@ -642,7 +646,7 @@ func (p *model) checkRegistry() {
 	}
 }
 
-// probes returns every handle ever created, and some that were never created.
+// probes returns the handle of every entity ever created, and some handles that were never created.
 func (p *model) probes() []Entity {
 	return append(p.handles[:len(p.handles):len(p.handles)], 0, NewEntity(0, 9), NewEntity(5000, 1),
 		NewEntity(math.MaxUint32, 1), math.MaxUint64, NewEntity(1, 0))
@@ -691,7 +695,8 @@ func (p *model) checkHistory() {
 	}
 }
 
-// checkDigest compares the digest with that of a world built from the state of the oracle.
+// checkDigest compares the digest with the digest of a world that is built from the state of the
+// oracle.
 func (p *model) checkDigest() {
 	w := NewWorld(Options{})
 	state := &raw.State{Tick: p.oracle.tick, Registry: raw.As[uint64](slices.Concat(p.oracle.alive, p.oracle.free, p.oracle.retired)), Alive: len(p.oracle.alive)}

@@ -20,7 +20,8 @@ func TestMutValues(t *testing.T) {
 		cp := w.Checkpoint()
 		for i, v := range s.MutValues() {
 			if s.Entities()[i] != Vacant {
-				v.Items[0] = -1 // Through the slice, which the saved row must not share.
+				// Writes an element of the slice. The saved row must not share this element.
+				v.Items[0] = -1
 			}
 		}
 		if got := len(s.MutValues()); got != s.Raw().Rows() {

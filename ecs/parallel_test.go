@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// scatteredMembers returns n entities. The rows of the second component are in another order, so
-// there are runs of every length.
+// scatteredMembers returns a world with n entities. The rows of the second component are in another
+// order, so the query finds runs of every length.
 func scatteredMembers(n int) (*World, *Storage[plain], *Storage[padded]) {
 	w, a, b, entities := members(n, Options{})
 	for i, e := range entities {
@@ -121,7 +121,8 @@ func TestParallelRuns_Goexit(t *testing.T) {
 		t.Errorf("%d rows visited after a Goexit, want 20000", count)
 	}
 
-	// Another goroutine than the caller's ends itself. It is started after the first part.
+	// The body ends a goroutine that ParallelRuns started. ParallelRuns starts this goroutine after
+	// the first part.
 	var other atomic.Bool
 	first := true
 	mustEnd := func() {

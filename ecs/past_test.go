@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An intPast gives the models access to a PastStorage as if its components were ints.
+// An intPast gives the models access to a PastStorage whose components are converted to ints.
 type intPast struct {
 	has    func(Entity) bool
 	get    func(Entity) (int, bool)
@@ -40,13 +40,14 @@ func newIntPast[T any](x *PastStorage[T], to func(T) int) intPast {
 	}
 }
 
-// A modelPast is a Past that a model keeps during other operations, and the state that it reads.
+// A modelPast is a Past that a model keeps during other operations, together with the state that it
+// must read.
 type modelPast struct {
 	past  *Past
 	state *oracleState
 }
 
-// heldStates returns the retained states in the order of their ticks.
+// heldStates returns the retained states of the oracle in the order of their ticks.
 func (w *oracle) heldStates() (states []*oracleState) {
 	for _, f := range w.frames {
 		if f.tick && !f.bare {
@@ -59,7 +60,7 @@ func (w *oracle) heldStates() (states []*oracleState) {
 	return states
 }
 
-// aim aims the i-th Past at a tick, which may have been evicted.
+// aim calls At of the i-th Past, or creates this Past. The tick may have been evicted.
 func (p *model) aim(i int, tick uint64) bool {
 	k := slices.IndexFunc(p.oracle.heldStates(), func(s *oracleState) bool { return s.tick == tick })
 	if i >= len(p.pasts) {
@@ -86,13 +87,13 @@ func (p *model) expectHeld(verb string, tick uint64, err error, held bool) {
 	}
 }
 
-// readPasts reads all pasts, which fills their caches.
+// readPasts reads all Pasts, which fills their caches.
 func (p *model) readPasts() bool {
 	p.checkPasts()
 	return len(p.pasts) > 0
 }
 
-// checkPasts compares all pasts with their states.
+// checkPasts compares all Pasts with the states that they must read.
 func (p *model) checkPasts() {
 	states := p.oracle.heldStates()
 	for _, h := range p.pasts {
@@ -113,7 +114,7 @@ func (p *model) checkRetained() {
 	}
 }
 
-// checkRetainedAt reads the i-th retained tick, modulo their number.
+// checkRetainedAt reads the i-th retained tick. i is taken modulo the number of retained ticks.
 func (p *model) checkRetainedAt(i int) {
 	if states := p.oracle.heldStates(); len(states) > 0 {
 		past, err := p.w.History().At(states[i%len(states)].tick)
@@ -155,7 +156,7 @@ func (p *model) checkPast(past *Past, then *oracleState) {
 	}
 }
 
-// rowsOf returns the rows of s that belong to one of entities.
+// rowsOf returns a store that has only the rows of the given entities.
 func (s *oracleStore) rowsOf(entities []Entity) *oracleStore {
 	some := s.empty()
 	for row, e := range s.entities {
@@ -204,7 +205,7 @@ func (p *model) checkPastStore(name string, f intPast, tick uint64, want, now *o
 	}
 }
 
-// pastOperations are operations on a Past that is kept during other operations.
+// pastOperations returns operations on a Past that the model keeps during other operations.
 func pastOperations() []operation {
 	list := []operation{{"look", (*model).readPasts}}
 	for back := range 3 {
@@ -215,8 +216,8 @@ func pastOperations() []operation {
 	return append(list, operation{"aim at tick +1", func(p *model) bool { return p.aim(0, p.oracle.tick+1) }})
 }
 
-// explorePasts is like explore. A Past is read before the operations, and all ticks are read at the
-// end of each sequence.
+// explorePasts is like explore, with a Past that is also read between operations. At the end of
+// each sequence, it reads all ticks.
 func explorePasts(t *testing.T, s modelOptions, all []operation, n int) {
 	t.Helper()
 	x := explorer{t: t, options: s, operations: append(all, pastOperations()...), last: func(p *model) bool {
@@ -254,8 +255,8 @@ func TestPastModel_Checkpoints(t *testing.T) {
 	explorePasts(t, s, operations(adds(0, 2), removes(0, 1), writes(0, 1), adds(1, 2), more, destroys(1), ticks()[:3], checkpoints(1)), *depth)
 }
 
-// Ticks may be undone, redone and undone again. They read the same as ticks that were undone once,
-// whatever was read in between.
+// Ticks may be undone, redone and undone again. A Past reads the same values as after a single
+// undo, whatever was read in between.
 func TestPastModel_Seeks(t *testing.T) {
 	const ticks = 4
 	tried := 0
@@ -337,8 +338,8 @@ func TestPast_TickNotHeld(t *testing.T) {
 	mustPanic(t, "with a past of another world", func() { MustRegisterResource(other, list{}).At(past) })
 }
 
-// A tickReader reads ticks of a storage in two ways: through one Past per tick, and through one
-// Past that is aimed at each tick.
+// A tickReader reads ticks of a storage in two ways. It has one Past per tick, and a single Past
+// that moves from tick to tick.
 type tickReader[T comparable] struct {
 	t       *testing.T
 	s       *Storage[T]
@@ -375,7 +376,8 @@ func (l *tickReader[T]) expect() {
 	}
 }
 
-// expectFrom rewinds by back ticks and reads all ticks from there, some of which are then ahead.
+// expectFrom rewinds by back ticks and reads all retained ticks. Some of them are then undone. It
+// then seeks forward and reads all ticks again.
 func (l *tickReader[T]) expectFrom(back int) {
 	l.t.Helper()
 	h, tick := l.s.w.History(), l.s.w.Tick()
@@ -426,7 +428,7 @@ func (l *tickReader[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
 func TestPast_AimedAgain(t *testing.T) {
 	w, a, _, entities := members(4, Options{History: 4})
 	w.Commit()
-	a.Remove(entities[0]) // From now on, the last entity is in its row.
+	a.Remove(entities[0]) // From now on, the last entity is in the row of entity 0.
 	w.Commit()
 	a.Clear()
 	past, err := w.History().At(1)
@@ -442,7 +444,7 @@ func TestPast_AimedAgain(t *testing.T) {
 				t.Errorf("at tick %d: Has(%v) = %v, want %v", tick, e, got, want)
 			}
 		}
-		// Its sparse entry now names another row.
+		// The sparse entry of entity 3 now has another row.
 		a.Set(entities[3], plain{})
 		a.Clear()
 	}

@@ -16,18 +16,18 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A pinned is a pin together with the data that it should read.
+// A pinned is a pin together with the data that it must read.
 type pinned struct {
 	*rawPin
 	tick     uint64
-	gone     bool // The world went back to before the pin.
+	gone     bool // Set if the world went back to a state from before the pin.
 	registry []byte
 	lengths  track.Lengths
 	storages []raw.Storage
 	entities [][]byte
 	rows     [][]byte
-	begins   [][]int // For each row, its start in rows.
-	// How many rows are no longer read, by storage. -1 is the registry.
+	begins   [][]int // For each storage, the offset of each row in rows.
+	// For each storage, the number of rows that will not be read again. -1 is the registry.
 	done map[int]int
 }
 
@@ -54,7 +54,7 @@ func pin(w *World) (*pinned, error) {
 	return d, nil
 }
 
-// check compares the data that the pin reads, in pieces of step rows.
+// check compares the data that the pin reads. It reads step rows at a time.
 func (d *pinned) check(step int) {
 	if got := d.Valid(); got == d.gone {
 		failf("Valid() = %v, gone: %v", got, d.gone)
@@ -84,7 +84,7 @@ func (d *pinned) check(step int) {
 			}
 			lo -= step
 		}
-		// A resource has none.
+		// A resource has no entities.
 		wantEntities := d.entities[i][min(8*d.done[i], len(d.entities[i])):]
 		wantRows := d.rows[i][d.begins[i][d.done[i]]:]
 		if string(entities) != string(wantEntities) || string(rows) != string(wantRows) {
@@ -93,7 +93,7 @@ func (d *pinned) check(step int) {
 	}
 }
 
-// A pinProgram runs programs with up to three pins.
+// A pinProgram is a program that uses up to three pins.
 type pinProgram struct {
 	programRunner
 	pins []*pinned
@@ -124,7 +124,7 @@ func (r *pinProgram) release(arg int) {
 	}
 }
 
-// finish marks the registry or a storage as read to its end.
+// finish marks all rows of the registry or of a storage as read.
 func (r *pinProgram) finish(arg int) {
 	if len(r.pins) == 0 {
 		return
@@ -133,8 +133,8 @@ func (r *pinProgram) finish(arg int) {
 	d.read(arg/len(r.pins)%(len(d.storages)+1)-1, never)
 }
 
-// read marks the first rows of storage i as read: either the given number of whole groups, or all
-// remaining rows. Storage -1 is the registry.
+// read marks the first remaining rows of storage i as read. It marks the given number of whole
+// groups, or all rows if fewer remain. Storage -1 is the registry.
 func (d *pinned) read(i int, groups uint64) {
 	s, rows := raw.Storage(nil), d.lengths.Total
 	if i >= 0 {
@@ -148,7 +148,7 @@ func (d *pinned) read(i int, groups uint64) {
 	d.done[i] = to
 }
 
-// wentBack marks the pins that a restore to frame id, or to a tick, invalidates.
+// wentBack marks the pins that a restore to frame id, or to a tick, makes invalid.
 func (r *pinProgram) wentBack(id, tick uint64) {
 	for _, d := range r.pins {
 		d.gone = d.gone || d.id > id || d.tick > tick
@@ -219,7 +219,7 @@ func (p program) runPins(step int) (err error) {
 			failf("%v", err)
 		}
 		for _, d := range r.pins {
-			// Not always, because a check takes over saved rows.
+			// Check only sometimes, because a check also copies the saved rows to the pin.
 			if p[1]%4 == 0 || len(p) < 4 {
 				d.check(step)
 			}
@@ -282,7 +282,7 @@ func TestPin_MemoryAfterRead(t *testing.T) {
 			read.MutValues()[i].X++
 		}
 		left.MutValues()[0].N++
-		w.Commit() // In this commit, the pins take over saved rows.
+		w.Commit() // In this commit, the pins copy the saved rows.
 		for i := range read.MutValues() {
 			read.MutValues()[i].X++
 		}
@@ -305,7 +305,7 @@ func TestPin_MemoryAfterRead(t *testing.T) {
 
 type pinMark struct{ N int }
 
-// Data that pins take over from many groups are in chunks that the groups share.
+// The saved rows that a pin copies are stored in chunks. Rows of several groups can share a chunk.
 func TestPin_GroupsOfRows(t *testing.T) {
 	for seed := range uint64(deep.Or(4, 60)) {
 		if err := runGroupPins(t, seed); err != nil {
@@ -338,7 +338,8 @@ func runGroupPins(t *testing.T, seed uint64) (err error) {
 			}
 		case 1:
 			at := rng.IntN(len(entities))
-			if len(pins) > 0 && rng.IntN(2) == 0 { // The rows that one of the pins reads next.
+			// Start at the row that one of the pins reads next.
+			if len(pins) > 0 && rng.IntN(2) == 0 {
 				at = min(pins[rng.IntN(len(pins))].done[0], len(entities)-1)
 			}
 			for _, e := range entities[at:min(at+rng.IntN(6000), len(entities))] {
@@ -428,7 +429,7 @@ func TestPin_RestoredRows(t *testing.T) {
 	require.NoError(t, err)
 	(*s.Mut(e))[0] = 10
 	w.Commit()
-	// The row from the log is now the live row.
+	// The rewind makes the saved row the live row.
 	require.NoError(t, w.History().Rewind(1))
 	(*s.Mut(e))[1] = 20
 	p.check(1)

@@ -18,11 +18,11 @@ import (
 // chooses the length of the history and whether there is a recorder.
 type program []byte
 
-// programKinds puts the components of the queries first.
+// programKinds starts with the components that the queries use.
 var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, orderedKind, markedKind, keptKind, largeKind)
 
-// steps are the operations of a program. The first ones change only structure and values. Forks use
-// them too.
+// steps are the operations of a program. The first structural ones change only structure and
+// values, so forks can run them too.
 var steps = []func(r *programRunner, arg int){
 	func(r *programRunner, _ int) { r.create() },
 	func(r *programRunner, _ int) { r.create() },
@@ -65,14 +65,15 @@ var steps = []func(r *programRunner, arg int){
 	func(r *programRunner, arg int) { r.checkRetainedAt(arg) },
 }
 
-// structural is the number of steps that change only structure and values.
+// structural is the number of steps that change only structure and values. They come first in
+// steps.
 const structural = 18
 
 type programRunner struct {
 	*model
 	queries []queryModel
-	rest    program                           // The rest of the program after the current step.
-	steps   []func(r *programRunner, arg int) // All of them.
+	rest    program                           // The program after the current step.
+	steps   []func(r *programRunner, arg int) // All steps of the program.
 }
 
 func (p program) run() error { return p.runWith(steps) }
@@ -116,11 +117,11 @@ func (p program) runWith(steps []func(r *programRunner, arg int), groups ...[]in
 	return nil
 }
 
-// pick returns one of the handles, most of which are alive.
+// pick returns one of the handles. Most of them are alive.
 func (r *programRunner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
 
-// createNear creates one of the handles again, or an entity with an index near the end and a low
-// generation.
+// createNear creates the entity of one of the handles again. Or it creates an entity with an index
+// near the end and a low generation.
 func (r *programRunner) createNear(arg int) {
 	if arg%2 == 0 {
 		r.createAt(r.pick(arg / 2))
@@ -130,14 +131,14 @@ func (r *programRunner) createNear(arg int) {
 	r.createAt(NewEntity(uint32(max(0, indices-4+arg/2%8)), uint32(arg/16%4)))
 }
 
-// clearSometimes clears the world for few arguments, so that most programs keep some entities.
+// clearSometimes clears the world for few values of arg, so that most programs keep some entities.
 func (r *programRunner) clearSometimes(arg int) {
 	if arg%8 == 0 {
 		r.clearAll()
 	}
 }
 
-// tryStep runs the next step inside Try, if it is one of the structural steps.
+// tryStep runs the next step inside Try, if the step is a structural one.
 func (r *programRunner) tryStep(arg int) {
 	if r.checkpointAt(2) >= 0 {
 		return
@@ -155,9 +156,9 @@ func (r *programRunner) attach(arg int) {
 	}
 }
 
-// fork loads the state of the world into a new one that registers only some of the types. It also
-// clones the world. The rest of the program must have the same effect on both, and must not change
-// the original world.
+// fork loads the state of the world into a new world that registers only some of the types. It also
+// clones the world. The next steps of the program must have the same effect on both, and must not
+// change the original world.
 func (r *programRunner) fork(arg int) {
 	known := make([]kind, 0, len(r.kinds))
 	var stores []int
@@ -210,7 +211,7 @@ func loadedRunner(r *programRunner, known []kind, stores []int) *programRunner {
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
 	l.checkIndexes()
 	state := stateOf(r.w)
-	if r.w.Tick()%2 == 1 { // A state that was checked before must have the same effect.
+	if r.w.Tick()%2 == 1 { // A state with the results of all checks must have the same effect.
 		state = checkedState(r.w)
 	}
 	if err := l.w.Raw().Load(state); err != nil {
@@ -248,7 +249,8 @@ func clonedRunner(r *programRunner, stores []int) *programRunner {
 	return c
 }
 
-// groupsAmong returns the stores of each group, as positions in stores.
+// groupsAmong returns the stores of each group. Stores are given by their position in the slice
+// stores.
 func (r *programRunner) groupsAmong(stores []int) (groups [][]int) {
 	for _, g := range r.oracle.groups {
 		var at []int
@@ -260,7 +262,8 @@ func (r *programRunner) groupsAmong(stores []int) (groups [][]int) {
 	return groups
 }
 
-// copyOracle makes the oracle of a fork, which has only the stores that the fork registers.
+// copyOracle copies the oracle of from to the fork r. The copy has only the stores that the fork
+// registers.
 func (r *programRunner) copyOracle(from *programRunner, known int, groups [][]int) {
 	r.handles, r.lastValue, r.cps = slices.Clone(from.handles), from.lastValue, nil
 	r.oracle.oracleState = from.oracle.oracleState.clone()

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A thinWorld has a query that finds a twentieth of some thousand rows. These rows are in random
-// order in the storage that drives the query.
+// A thinWorld has a query that finds a twentieth of some thousand rows. In the driver, the found
+// rows are at random positions.
 type thinWorld struct {
 	w     *ecs.World
-	a     *ecs.Storage[position] // Drives the query.
+	a     *ecs.Storage[position] // The driver of the query.
 	b     *ecs.Storage[velocity]
 	query *ecs.Query2[position, velocity]
 	rng   *rand.Rand
@@ -37,7 +37,7 @@ func newThinWorld(n int, seed uint64) *thinWorld {
 	return t
 }
 
-// newQuery makes a new query, whose next walk is the first one.
+// newQuery replaces the query by a new one, whose caches are empty.
 func (t *thinWorld) newQuery() { t.query = ecs.NewQuery2(ecs.Write(t.a), ecs.Read(t.b)) }
 
 // want returns the entities that the query must find.
@@ -50,8 +50,8 @@ func (t *thinWorld) want() (found []ecs.Entity) {
 	return found
 }
 
-// found returns the entities that the query finds by one of several methods, and whether each has
-// its own components. Some methods also change the world meanwhile, without moving rows.
+// found returns the entities that the query finds by a random method. own is false if an entity has
+// wrong values. Some methods also change the world during the loop, without moving rows.
 func (t *thinWorld) found() (found []ecs.Entity, own bool) {
 	own = true
 	visit := func(e ecs.Entity, p *position, v *velocity) {
@@ -92,12 +92,12 @@ func (t *thinWorld) found() (found []ecs.Entity, own bool) {
 	return found, own
 }
 
-// change changes the result of the query, or the order of rows.
+// change makes a random change of the result of the query or of the order of rows.
 func (t *thinWorld) change() {
 	all := t.a.Entities()
 	switch e := all[t.rng.IntN(len(all))]; t.rng.IntN(6) {
 	case 0:
-		t.a.Remove(all[len(all)-1]) // No other row moves.
+		t.a.Remove(all[len(all)-1]) // The last row is removed, so no other row moves.
 	case 1:
 		t.w.Destroy(e)
 	case 2:
@@ -131,7 +131,8 @@ func TestQuery_FewFound(t *testing.T) {
 				}
 				changes := world.rng.IntN(3)
 				if world.rng.IntN(6) == 0 {
-					// More changes than sets record, or so many that the result is no longer small.
+					// Make more changes than the sets record, or so many that the result is no
+					// longer small.
 					changes = n / 4
 				}
 				for range changes {
@@ -146,7 +147,7 @@ func TestQuery_FewFound(t *testing.T) {
 	}
 }
 
-// In a loop with several goroutines, each goroutine may have its own query.
+// In the body of ParallelRuns, each goroutine may create and use a query.
 func TestParallelRuns_QueryPerGoroutine(t *testing.T) {
 	t.Parallel()
 	world := newThinWorld(9_000, 1)

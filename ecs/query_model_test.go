@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// A queryCase is a query of any arity, together with its parts: components, filters and predicate.
-// Every answer of the query is compared with a look at each entity. The query is called through
-// reflection, so methods that are inlined elsewhere are called here.
+// A queryCase is a query of any arity, together with its components, filters and predicate. The
+// test compares every result of the query with a direct look-up of each entity. It calls the query
+// by reflection, which also runs the compiled form of methods that are inlined elsewhere.
 type queryCase struct {
 	name     string
 	query    any
 	w        *World
-	comps    []intStore // The components of its rows.
-	optional int        // Bit i: comps[i] may be missing.
-	writes   bool       // The first component is written.
+	comps    []intStore // The components that the query returns.
+	optional int        // Bit i is set if comps[i] is optional.
+	writes   bool       // Set if the query writes the first component.
 	with     []intStore
 	without  []intStore
 	or       [][]intStore
-	keeps    func(Entity) bool // The predicate; may be nil.
+	keeps    func(Entity) bool // The predicate. May be nil.
 }
 
 func (q queryCase) ands(with ...intStore) queryCase    { q.with = with; return q }
@@ -35,7 +35,7 @@ func (q queryCase) method(name string) reflect.Value {
 	return reflect.ValueOf(q.query).MethodByName(name)
 }
 
-// required returns the components and filters that every entity must have.
+// required returns the components and filters that an entity must have.
 func (q queryCase) required() (list []intStore) {
 	for i, f := range q.comps {
 		if q.optional>>i&1 == 0 {
@@ -75,8 +75,8 @@ func (q queryCase) answer(e Entity) answer {
 
 const missingValue = -999
 
-// driver returns the storage that drives the query, and whether entities come in the order of their
-// indices.
+// driver returns the driver of the query, and whether the query returns entities in the order of
+// their indices.
 func (q queryCase) driver() (d intStore, byIndex bool) {
 	for i, f := range q.required() {
 		if i == 0 || f.any().Raw().Rows() < d.any().Raw().Rows() {
@@ -86,7 +86,7 @@ func (q queryCase) driver() (d intStore, byIndex bool) {
 	return d, q.set(d).byIndex
 }
 
-// expected returns the answers that q must find, in order.
+// expected returns the answers that the query must return, in order.
 func (q queryCase) expected() (list []answer) {
 	d, byIndex := q.driver()
 	for _, e := range d.any().Entities() {
@@ -100,7 +100,7 @@ func (q queryCase) expected() (list []answer) {
 	return list
 }
 
-// valueOf returns the int in a pointer to a component.
+// valueOf returns the value of a component as an int. p is a pointer to the component.
 func valueOf(p any) int {
 	if reflect.ValueOf(p).IsNil() {
 		return missingValue
@@ -122,7 +122,7 @@ func valueOf(p any) int {
 	panic(fmt.Sprintf("valueOf(%T)", p))
 }
 
-// valuesOf returns the ints in a row.
+// valuesOf returns the values in a row as ints.
 func valuesOf(row reflect.Value) (values []int) {
 	if row.Kind() == reflect.Pointer {
 		return []int{valueOf(row.Interface())}
@@ -157,7 +157,7 @@ func answersOf(run reflect.Value) (list []answer) {
 	return list
 }
 
-// iterate calls visit for all rows, through All or AllOptional.
+// iterate calls visit for all rows that All or AllOptional returns.
 func (q queryCase) iterate(visit func(e Entity, row reflect.Value) bool) {
 	name := "All"
 	if q.optional != 0 {
@@ -170,7 +170,7 @@ func (q queryCase) iterate(visit func(e Entity, row reflect.Value) bool) {
 	}
 }
 
-// check compares everything that q answers with a look at all entities.
+// check compares every result of q with a direct look-up of all entities.
 func (q queryCase) check(handles []Entity) {
 	want := q.expected()
 	var all, runs, parts []answer
@@ -236,8 +236,8 @@ func (q queryCase) checkEntity(e Entity) {
 	}
 }
 
-// A moduloPredicate keeps the entities whose index modulo 6 is in rests. It fails if the query
-// calls it before begin.
+// A moduloPredicate keeps the entities whose index modulo 6 is in rests. It panics if the query
+// calls keeps before begin.
 type moduloPredicate struct {
 	w     *World
 	rests [6]bool
@@ -249,7 +249,7 @@ func (b *moduloPredicate) narrow(q narrowed) { q.filter(b) }
 func (b *moduloPredicate) begin()            { b.ready = true }
 
 func (b *moduloPredicate) kept() []Entity {
-	// Entities that are not alive must do no harm.
+	// The predicate may also return entities that are not alive. The query must skip them.
 	b.found = append(b.found[:0], 0, NewEntity(7, 1000))
 	for _, e := range slices.Backward(b.w.Entities()) {
 		if b.keeps(e) {
@@ -266,8 +266,8 @@ func (b *moduloPredicate) keeps(e Entity) bool {
 	return b.rest(e)
 }
 
-// queryCases returns queries with all combinations of components, filters and predicates. The
-// stores are plain, padded, word and label.
+// queryCases returns queries with all combinations of components, filters and predicates. f has the
+// stores plain, padded, word and label.
 func queryCases(w *World, f []intStore) []queryCase {
 	a := f[0].any().(*Storage[plain])
 	b := f[1].any().(*Storage[padded])
@@ -303,7 +303,7 @@ func (b *moduloPredicate) rest(e Entity) bool { return b.rests[e.Index()%6] }
 // mask gives the set of f a mask.
 func mask(f intStore, byIndex bool) { f.any().sparseSet().giveMask(byIndex) }
 
-// giveMask does what Masked and Ordered do at registration.
+// giveMask does the same as Masked and Ordered do at registration.
 func (s *set) giveMask(byIndex bool) {
 	s.mask, s.byIndex = newMask(s.w, s.rows.Exempt), byIndex
 	s.heavy = true
@@ -311,8 +311,8 @@ func (s *set) giveMask(byIndex bool) {
 	s.w.updateObserved()
 }
 
-// exploreQueryCases tries every order of the operations. The queries are checked at the end of each
-// sequence and at any point within it.
+// exploreQueryCases tries every order of the operations. It checks the queries at the end of each
+// sequence, and between any two operations.
 func exploreQueryCases(t *testing.T, s modelOptions, n int, others ...any) {
 	t.Helper()
 	var last *model
@@ -321,7 +321,7 @@ func exploreQueryCases(t *testing.T, s modelOptions, n int, others ...any) {
 		if p != last {
 			last, list = p, queryCases(p.w, p.stores)
 		}
-		// The restore undoes the writes of the queries, which the oracle does not see.
+		// The oracle does not have the writes of the queries. So restore the world after the check.
 		cp := p.w.Checkpoint()
 		for _, q := range list {
 			q.check(p.handles)
@@ -380,7 +380,8 @@ func newRandomModel(seed uint64, entities int) *randomModel {
 	return l
 }
 
-// create makes an entity with some components, drawn with odds that change every 200 entities.
+// create creates an entity with some components. The probability of each component changes every
+// 200 entities.
 func (l *randomModel) create() {
 	e := l.w.Create()
 	l.handles = append(l.handles, e)
@@ -460,8 +461,8 @@ func TestQueryModel_RandomChanges(t *testing.T) {
 	})
 }
 
-// Each world has several chunks. Few changes make a query update its cache, and many changes make
-// it search from the start.
+// Each world has several chunks. A query updates its cache after few changes, and searches from the
+// start after many changes.
 func TestQueryModel_LargeWorlds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {
@@ -512,7 +513,7 @@ func TestQueryModel_WritesRestored(t *testing.T) {
 	})
 }
 
-// write writes through a query, by one of its methods.
+// write writes all found rows by one of the query's methods.
 func (l *randomModel) write(q queryCase) {
 	if !q.writes {
 		return
@@ -553,7 +554,7 @@ func (l *randomModel) write(q queryCase) {
 				increase(pointer(got[0]))
 			}
 		}
-	case 5: // Some of the rows, with a checkpoint halfway.
+	case 5: // Writes some of the rows, and sets a checkpoint halfway.
 		n := 0
 		q.iterate(func(_ Entity, row reflect.Value) bool {
 			if n++; n == 7 {
@@ -569,8 +570,8 @@ func (l *randomModel) write(q queryCase) {
 	}
 }
 
-// A walker knows which entity an iteration must visit next, whatever changed in between. It looks
-// at the rows of the driver one by one, or at the indices.
+// A walker computes which entity a loop must visit next, whatever changed in between. It checks the
+// rows of the driver, or the indices, one by one.
 type walker struct {
 	queryCase
 	drives  intStore
@@ -606,7 +607,7 @@ func (k *walker) nextByIndex() (Entity, bool) {
 	return next, next != 0
 }
 
-// visited records that e was visited. Anything may change after that.
+// visited records that e was visited. The world may change afterwards.
 func (k *walker) visited(e Entity) {
 	k.index = int(e.Index()) + 1
 	if list := k.drives.any().Entities(); k.row < len(list) && list[k.row] == e {
@@ -614,7 +615,7 @@ func (k *walker) visited(e Entity) {
 	}
 }
 
-// change does something that is allowed while q visits e.
+// change makes a change that is allowed while q visits e.
 func (l *randomModel) change(q queryCase, e Entity) {
 	switch l.rng.IntN(9) {
 	case 0:
@@ -636,7 +637,7 @@ func (l *randomModel) change(q queryCase, e Entity) {
 			f.remove(l.pickEntity())
 		}
 	case 8:
-		q.check(nil) // Use the query inside its own loop.
+		q.check(nil) // Uses the query inside a loop over the same query.
 	}
 }
 

@@ -8,17 +8,18 @@ import (
 
 // A queryModel is a query of a model, together with its components and filters.
 type queryModel struct {
-	name    string
-	include []int // Stores: the components, then With.
+	name string
+	// The stores that an entity must have: first the components, then the filters of With.
+	include []int
 	without []int
-	write   int // The store that is written, or -1.
+	write   int // The store that the query writes, or -1.
 
 	count func() int
-	all   func(visit func(Entity, []int, func())) // The last argument writes.
+	all   func(visit func(Entity, []int, func())) // The third argument of visit writes the row.
 	runs  func() []answer
 }
 
-// An answer is an entity with the values that a query returned for it.
+// An answer is an entity and the values that a query returned for the entity.
 type answer struct {
 	e      Entity
 	values []int
@@ -26,7 +27,7 @@ type answer struct {
 
 func (a answer) String() string { return fmt.Sprint(a.e, a.values) }
 
-// queryKinds are the components of the queries. Their order is that of the constants below.
+// queryKinds are the components of the queries, in the order of the constants below.
 var queryKinds = []kind{plainKind, paddedKind, wordKind, labelKind}
 
 const (
@@ -34,7 +35,7 @@ const (
 	storePadded
 	storeWord
 	storeLabel
-	storeList // Only in programs, as are those below.
+	storeList // Only programs have this store and the stores below.
 	storeExtra
 	storeIndexed
 	storeGap
@@ -43,7 +44,7 @@ const (
 	storeMarked
 )
 
-// queryModels makes queries of every arity. Programs keep them during other operations.
+// queryModels returns queries of every arity. Programs keep the queries during other operations.
 func queryModels(p *model) []queryModel {
 	a := p.stores[storePlain].any().(*Storage[plain])
 	b := p.stores[storePadded].any().(*Storage[padded])
@@ -172,8 +173,8 @@ func checkRun(n int, columns ...int) {
 	}
 }
 
-// answers computes what q must find, from the oracle. The order is that of the store with the
-// fewest rows, or the first of these.
+// answers returns what q must find, computed from the oracle. The order is the order of the store
+// with the fewest rows. If several stores have equally few rows, the first of them counts.
 func (q *queryModel) answers(n *oracle) (found []answer) {
 	driver := q.include[0]
 	for _, i := range q.include {
@@ -203,7 +204,7 @@ next:
 	return found
 }
 
-// components returns how many components a row of q has.
+// components returns the number of components in a row of q.
 func (q *queryModel) components() int {
 	n := 1
 	for _, r := range q.name {
@@ -218,7 +219,7 @@ func (q *queryModel) components() int {
 func (p *model) checkQuery(q *queryModel) {
 	want := q.answers(p.oracle)
 	if q.write >= 0 && len(want) > 0 {
-		p.oracle.markWritten(q.write) // A row that is returned for writing counts as written.
+		p.oracle.markWritten(q.write) // Returning a row for writing counts as writing the row.
 	}
 	if got := q.count(); got != len(want) {
 		failf("query %s: Count() = %d, want %d", q.name, got, len(want))
@@ -245,7 +246,7 @@ func (p *model) writeAll(q *queryModel) bool {
 	return len(want) > 0
 }
 
-// writeLists writes every list in place, through a query.
+// writeLists writes every list in place, by a loop over a query.
 func (p *model) writeLists(store int) {
 	for e, l := range NewQuery1(Write(p.stores[store].any().(*Storage[list]))).All() {
 		l.Items[0]++
@@ -253,12 +254,12 @@ func (p *model) writeLists(store int) {
 	}
 }
 
-// queryOperations returns two operations: one asks all queries of a model, the other one writes
-// through one of them. The queries are cached in keep.
+// queryOperations returns two operations. One compares all queries of a model with the oracle, and
+// the other writes through one of the queries. keep caches the queries of a model.
 func queryOperations(keep map[*model][]queryModel) (ask, write operation) {
 	of := func(p *model) []queryModel {
 		if keep[p] == nil {
-			clear(keep) // Of the previous model.
+			clear(keep) // Drop the queries of the previous model.
 			keep[p] = queryModels(p)
 		}
 		return keep[p]
@@ -293,15 +294,15 @@ func TestQueryModel_Filters(t *testing.T) {
 	exploreQueries(t, s, *depth, adds(0, 2), adds(1, 2), adds(2, 2), removes(2, 2), adds(3, 2), removes(3, 2), destroys(2), clearAll, checkpoints(1))
 }
 
-// The entities are on both sides of the border of two blocks of 64 rows.
+// The entities are on both sides of the border between two blocks of 64 rows.
 func TestQueryModel_AcrossBlocks(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: queryKinds[:4], filler: 62, entities: 4, members: 4, history: 1}
 	exploreQueries(t, s, *depth-1, adds(0, 4), removes(0, 4), removes(1, 4), adds(1, 4), removes(3, 1), checkpoints(1), ticks()[:4])
 }
 
-// A restore can remove an entity from a storage by overwriting its row, without a change of length.
-// A query that found the entity must notice that.
+// A restore can remove an entity from a storage by overwriting its row, without a change of the
+// number of rows. A query that found the entity must detect the restore.
 func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	w, a, b, entities := members(3, Options{History: 4})
 	checkAtEnd(t, w)
@@ -313,8 +314,8 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	w.Commit()
 	q := NewQuery2(Read(a), Read(b))
 	take := func() {
-		b.Remove(entities[0]) // The last entity moves to its row.
-		b.Set(x, padded{})    // x gets the last row.
+		b.Remove(entities[0]) // The last entity moves to the row of entity 0.
+		b.Set(x, padded{})    // The entity x gets the last row.
 	}
 	expect := func(when string, want ...Entity) {
 		t.Helper()
@@ -347,15 +348,15 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	}
 }
 
-// A ring of notes that grows discards the old notes. A query that had not handled all of them
-// searches from the start.
+// If the ring of notes of a set grows, the old notes are lost. A query that has not processed all
+// of them searches from the start.
 func TestQuery_RingOfNotesGrows(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)
 	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))
 	late.Count()
 	kept := len(a.ring)
-	// More than the old ring holds, and fewer than the new one.
+	// More notes than the old ring can hold, and fewer than the new ring can hold.
 	for range 100 {
 		e := w.Create()
 		a.Set(e, plain{})

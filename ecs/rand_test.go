@@ -56,7 +56,7 @@ func TestRand_Distribution(t *testing.T) {
 			}
 		}
 	}
-	// For this n, a third of all draws is repeated, so that all results are below n.
+	// For this n, a third of all draws must be repeated to get a result below n.
 	const n = math.MaxUint64/3*2 + 1
 	low := 0
 	for range 3000 {
@@ -144,7 +144,7 @@ func TestRand_Allocations(t *testing.T) {
 	}
 }
 
-// Compared with the PCG of the standard library.
+// The benchmark compares Rand with the PCG of the standard library.
 func BenchmarkRand(b *testing.B) {
 	w := NewWorld(Options{History: 2})
 	r, pcg := MustRegisterRand(w, 1, 2), rand.NewPCG(1, 2)

@@ -56,7 +56,7 @@ func TestRecorder_Marks(t *testing.T) {
 	}
 }
 
-// recorderFunc returns a recorder that calls f.
+// recorderFunc returns a recorder whose Record calls f.
 func recorderFunc(f func(c *raw.Change) uint64) raw.Recorder { return &calledRecorder{f} }
 
 type calledRecorder struct{ f func(c *raw.Change) uint64 }
@@ -118,7 +118,7 @@ func TestRecorder_Detach(t *testing.T) {
 	}
 }
 
-// Each operation is recorded once. The history does not keep operations.
+// Each operation is recorded once. The history does not store operations.
 func TestRecorder_OperationsOnce(t *testing.T) {
 	w := NewWorld(Options{History: 100})
 	recorded := 0
@@ -137,7 +137,7 @@ func TestRecorder_OperationsOnce(t *testing.T) {
 	w.Restore(cp)
 	w.Create()
 	w.Create()
-	w.Commit() // The first operation again, and the two new ones.
+	w.Commit() // Commit records the first operation again, and the two new ones.
 	w.Release(cp)
 	for range 50 {
 		w.Create()
@@ -155,7 +155,8 @@ func TestRecorder_OperationsOnce(t *testing.T) {
 	}
 }
 
-// The log of a frame that is only recorded is compacted too, and still names all changed rows.
+// The log of a frame that only a recorder needs is compacted too. It still has the ranges of all
+// changed rows.
 func TestRecorder_LongTickCompacted(t *testing.T) {
 	t.Run("its log has no values", func(t *testing.T) { longRecordedTick(t, true) })
 	t.Run("its log was that of a checkpoint", func(t *testing.T) { longRecordedTick(t, false) })
@@ -169,7 +170,7 @@ func longRecordedTick(t *testing.T, bare bool) {
 	if err := w.Raw().Attach(model, 0); err != nil {
 		t.Fatal(err)
 	}
-	if bare { // Written before the first checkpoint of the tick.
+	if bare { // This write is before the first checkpoint of the tick.
 		a.Remove(entities[0])
 		a.Set(entities[0], plain{})
 	}
@@ -196,19 +197,19 @@ func longRecordedTick(t *testing.T, bare bool) {
 	}
 }
 
-// Each of several recorders has its own numbers for ticks. The numbers stay correct on every
-// branch, and while recorders are attached and detached.
+// Each of several recorders returns different numbers for the same ticks. The numbers stay correct
+// on every branch, even if recorders are attached and detached.
 func TestRecorder_SeveralRecorders(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))
 		w := NewWorld(Options{History: 1 + rng.IntN(6)})
-		state, last := 0, 0 // The current state, and the newest.
+		state, last := 0, 0 // The numbers of the current state and of the newest state.
 		type numbered struct {
 			raw.Recorder
-			numbers map[int]uint64 // By state.
+			numbers map[int]uint64 // The number of each state in the recorder.
 		}
 		var all []*numbered
-		// By tick, on the path to the current state and from it.
+		// The state at each tick, on the path to the current state and on the undone path.
 		stateAt := map[uint64]int{}
 		attach := func() {
 			r := &numbered{numbers: map[int]uint64{}}
@@ -226,7 +227,8 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 			}
 			r.numbers[state] = n
 			all = append(all, r)
-			stateAt = map[uint64]int{w.Tick(): state} // The history was restarted.
+			// Attaching or detaching restarts the history.
+			stateAt = map[uint64]int{w.Tick(): state}
 		}
 		for range 60 {
 			switch k := rng.IntN(10); {
@@ -277,7 +279,7 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 	}
 }
 
-// seqs has one number per recorder for a tick. without removes the number of one recorder.
+// seqs has one number per recorder for a tick. without removes the number of one of the recorders.
 func TestSeqs_Without(t *testing.T) {
 	three := seqs{}.with(0, 7).with(1, 8).with(2, 9)
 	for k, want := range [][]uint64{{8, 9, 0}, {7, 9, 0}, {7, 8, 0}, {7, 8, 9}} {

@@ -8,18 +8,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A recorderModel keeps a copy of the world for every mark that it returned. It makes the copy of a
-// tick from the copy of its parent, by applying the Change, and compares the copy with the world.
+// A recorderModel stores a copy of the world for every mark that it returned. It creates the copy
+// of a tick by applying the Change to the copy of its parent. Then it compares the copy with the
+// world.
 type recorderModel struct {
 	w       *World
-	states  []recordedState // By mark.
+	states  []recordedState // The state for each mark.
 	exempt  map[string]recordedStore
 	want    *oracleState // The expected state of the next tick.
 	named   []raw.StorageChange
 	patched *patchedWorld
 }
 
-// offsetRecorder is a model with other numbers for the same ticks.
+// offsetRecorder returns other marks than a recorderModel for the same ticks.
 type offsetRecorder struct{ *recorderModel }
 
 const offsetStart = 1000
@@ -34,7 +35,7 @@ type recordedState struct {
 	tick        uint64
 	rows        []Entity
 	alive, free int
-	stores      map[string]recordedStore // With resources.
+	stores      map[string]recordedStore // The storages by name, including resources.
 }
 
 type recordedStore struct {
@@ -55,7 +56,8 @@ func newRecorderModel(w *World) *recorderModel {
 	return r
 }
 
-// storesOf returns the map with the copy of as. Storages that do not rewind belong to no mark.
+// storesOf returns the map that contains the copy of as. Storages that do not rewind are in a
+// separate map, because they do not depend on the mark.
 func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores
@@ -78,14 +80,14 @@ func (r *recorderModel) latest() uint64 {
 	return uint64(len(r.states) - 1)
 }
 
-// expect tells r the expected state of the next tick.
+// expect sets the state that r must get for the next tick.
 func (r *recorderModel) expect(want *oracleState) {
 	if r != nil {
 		r.want = want
 	}
 }
 
-// Record checks c.
+// Record checks c and returns the next mark.
 func (r *recorderModel) Record(c *raw.Change) uint64 {
 	if c.Parent >= uint64(len(r.states)) {
 		failf("parent %d was never a mark", c.Parent)
@@ -122,8 +124,8 @@ func resize[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// eachRow calls f for the rows of ranges. The ranges must be ascending, below n, and as few as
-// possible.
+// eachRow calls f for the rows of ranges. It fails unless the ranges are ascending, below n, and as
+// few as possible.
 func eachRow(ranges []raw.Range, n int, f func(i int)) {
 	next := -1
 	for _, r := range ranges {
@@ -153,7 +155,7 @@ func (r *recorderModel) patchStores(s *recordedState, c *raw.Change) {
 			failf("%s: Before = %d, want %d", as.Name(), change.Before, len(old.rows))
 		}
 		if !as.Rewinds() {
-			old = recordedStore{} // The change has all rows.
+			old = recordedStore{} // The change contains all rows, so the old rows are not needed.
 		}
 		n := as.Rows()
 		patched := recordedStore{rows: resize(slices.Clone(old.rows), n)}
@@ -192,7 +194,7 @@ func (r *recorderModel) compare(s *recordedState) {
 	}
 }
 
-// replay applies the operations to sets of entities, and compares the members.
+// replay applies the operations of c to sets of entities, and compares the results with s.
 func (r *recorderModel) replay(parent, s *recordedState, c *raw.Change) {
 	alive := setOf(parent.rows[:parent.alive])
 	members := map[string]map[Entity]bool{}

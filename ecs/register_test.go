@@ -56,8 +56,8 @@ func TestRegister_Errors(t *testing.T) {
 	}
 }
 
-// registering returns a function that registers T as a component and as a resource. Both must fail
-// with the same error.
+// registering returns a function that registers T as a component and as a resource. Both
+// registrations must fail with the same error.
 func registering[T any](c ...Component[T]) func(w *World) error {
 	return func(w *World) error {
 		_, err := Register(w, c...)
@@ -182,7 +182,7 @@ func TestRegister_TooMany(t *testing.T) {
 		spec.name = fmt.Sprint("c", i)
 		w.adopt(newStorage(w, spec))
 	}
-	MustRegisterResource(w, plain{}) // The last one.
+	MustRegisterResource(w, plain{}) // This registration reaches the maximum.
 	for _, err := range []error{
 		func() error { _, err := Register[word](w); return err }(),
 		func() error { _, err := RegisterResource(w, word{}); return err }(),
@@ -193,7 +193,7 @@ func TestRegister_TooMany(t *testing.T) {
 	}
 }
 
-// Former names of other components are refused, in clones too.
+// Registration refuses a former name that belongs to another component, in clones too.
 func TestRegister_FormerNameTaken(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister(w, Component[plain]{FormerNames: []string{"old"}})

@@ -10,10 +10,10 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// link is the component of sources in these tests. It has two targets.
+// link is the component of the sources in these tests. It has two targets, for two relations.
 type link struct{ To, Also Entity }
 
-// lateWorld is a world with relations. Its hooks create sources of an entity while the entity is
+// lateWorld is a world with relations. Its hooks create a source of an entity while that entity is
 // being destroyed.
 type lateWorld struct {
 	*World
@@ -23,7 +23,7 @@ type lateWorld struct {
 	ended     []Entity // The arguments of the OnDestroy hook.
 }
 
-// newLateWorld makes a world with a relation of the given policy over the first target.
+// newLateWorld returns a world with a relation of the given policy over the first target.
 func newLateWorld(t *testing.T, policy Policy, o Options) *lateWorld {
 	w := &lateWorld{World: NewWorld(o)}
 	checkAtEnd(t, w.World)
@@ -33,12 +33,12 @@ func newLateWorld(t *testing.T, policy Policy, o Options) *lateWorld {
 	return w
 }
 
-// relateAlso makes a relation of the given policy over the second target of the same component.
+// relateAlso adds a relation of the given policy over the second target of the same component.
 func (w *lateWorld) relateAlso(policy Policy) {
 	w.relations = append(w.relations, NewRelation(w.links, func(l link) Entity { return l.Also }, RelationOptions{Policy: policy}))
 }
 
-// dangling returns the sources whose target is dead.
+// dangling returns the sources whose target is not alive.
 func (w *lateWorld) dangling() (sources []string) {
 	for e := range w.links.All() {
 		for i, r := range w.relations {
@@ -50,7 +50,7 @@ func (w *lateWorld) dangling() (sources []string) {
 	return sources
 }
 
-// destroyers are the ways to destroy e.
+// destroyers are the different ways to destroy e.
 var destroyers = map[string]func(w *lateWorld, e Entity){
 	"Destroy":    func(w *lateWorld, e Entity) { w.Destroy(e) },
 	"DestroyAll": func(w *lateWorld, e Entity) { w.DestroyAll([]Entity{w.Create(), e, w.Create()}) },
@@ -89,8 +89,8 @@ var destroyers = map[string]func(w *lateWorld, e Entity){
 	},
 }
 
-// A hook may create a source of the entity that is being destroyed. The policy applies to this
-// source too.
+// A hook may create a source of an entity while that entity is being destroyed. The policy of the
+// relation applies to this source too.
 func TestDestroy_HookMakesSource(t *testing.T) {
 	makers := map[string]func(w *lateWorld, e Entity, attach func(target Entity)){
 		"OnDestroy": func(w *lateWorld, e Entity, attach func(Entity)) {
@@ -169,8 +169,8 @@ func TestDestroy_HookMakesSource(t *testing.T) {
 	}
 }
 
-// Late sources are handled before the target is destroyed. They lose their component first, or are
-// destroyed first.
+// Sources that hooks create during Destroy are handled before the target is destroyed. They first
+// lose their component or are destroyed.
 func TestDestroy_LateSourcesGoFirst(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -192,7 +192,8 @@ func TestDestroy_LateSourcesGoFirst(t *testing.T) {
 	}
 }
 
-// OnRemove hooks alone are enough. No OnDestroy hook is needed.
+// An OnRemove hook can create a source during Destroy too. The policy applies without an OnDestroy
+// hook.
 func TestDestroy_OnRemoveMakesSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -207,8 +208,9 @@ func TestDestroy_OnRemoveMakesSource(t *testing.T) {
 	}
 }
 
-// A hook of a late source may add a component to the entity that is being destroyed. The component
-// is removed again, with hooks, and sources that these hooks create are handled too.
+// The test destroys an entity whose hooks create a source. A hook of this source adds a component
+// to the entity. The component is removed again, with calls of its hooks. Sources that these hooks
+// create are handled too.
 func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -237,8 +239,8 @@ func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
 	}
 }
 
-// A hook may retarget an existing component to the entity that is being destroyed, by any kind of
-// write.
+// While an entity is being destroyed, a hook may make it the target of an existing component, by
+// any kind of write.
 func TestDestroy_HookRetargetsSource(t *testing.T) {
 	for how, turn := range map[string]func(w *lateWorld, source, target Entity){
 		"Set":          func(w *lateWorld, source, target Entity) { w.links.Set(source, link{To: target}) },
@@ -267,7 +269,7 @@ func TestDestroy_HookRetargetsSource(t *testing.T) {
 	}
 }
 
-// Two relations use one component. The relation that finds the late source handles it.
+// Two relations use one component. A late source is handled by the relation that finds it.
 func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
 	for _, also := range []Policy{Detach, Refuse} {
 		for i, want := range []bool{false, true} {
@@ -290,7 +292,7 @@ func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
 	}
 }
 
-// Hooks in a cascade attach sources to every entity of the cascade.
+// Hooks in a cascade create sources of every entity in the cascade.
 func TestDestroy_HookInCascade(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Cascade, Options{})
@@ -304,7 +306,7 @@ func TestDestroy_HookInCascade(t *testing.T) {
 			if !slices.Contains(all, dying) {
 				return
 			}
-			for _, target := range all { // Also to dead ones.
+			for _, target := range all { // Attach sources to alive and to dead entities.
 				made++
 				w.links.Set(w.Create(), link{Also: target})
 			}
@@ -318,7 +320,7 @@ func TestDestroy_HookInCascade(t *testing.T) {
 	}
 }
 
-// The hook of a source that is being detached attaches another source.
+// While a source is being detached, its hook creates another source of the same target.
 func TestDestroy_HookOfDetachedSource(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Detach, Options{})
@@ -336,7 +338,8 @@ func TestDestroy_HookOfDetachedSource(t *testing.T) {
 	}
 }
 
-// If the source is being removed already, its hook can destroy the target without another round.
+// A hook of a source may destroy the target while the source is being removed. Destroy then handles
+// the target without another round.
 func TestDestroy_ByHookOfItsSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		for how, end := range map[string]func(w *lateWorld, source Entity){
@@ -360,8 +363,8 @@ func TestDestroy_ByHookOfItsSource(t *testing.T) {
 	}
 }
 
-// If the hooks add a new source for every source, Destroy would never end. It panics after 1000
-// rounds.
+// If hooks create a new source for every removed source, Destroy would never end. So it panics
+// after 1000 rounds.
 func TestDestroy_HooksNeverEnd(t *testing.T) {
 	const text = "1v1 is being destroyed, and after 1000 rounds hooks still make sources"
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
@@ -404,7 +407,7 @@ func TestDestroy_ManyLateSources(t *testing.T) {
 	}
 }
 
-// A hook in a cascade restores the world, which brings back sources of the entity.
+// A hook in a cascade restores the world. The restore brings back sources of the destroyed entity.
 func TestDestroy_HookRestoresSources(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		w := newLateWorld(t, policy, Options{})
@@ -432,7 +435,7 @@ func TestDestroy_HookRestoresSources(t *testing.T) {
 	}
 }
 
-// Entities that a hook of Clear creates stay, unless they are sources of a cleared entity.
+// Entities that a hook creates during Clear remain, unless they are sources of a cleared entity.
 func TestClear_HookMakesSources(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -462,7 +465,7 @@ func TestClear_HookMakesSources(t *testing.T) {
 	}
 }
 
-// If a hook of Clear restores the world, the restored entities stay.
+// If a hook restores the world during Clear, the restored entities remain.
 func TestClear_HookRestores(t *testing.T) {
 	w := newLateWorld(t, Cascade, Options{})
 	all := w.CreateN(nil, 3)
@@ -479,13 +482,14 @@ func TestClear_HookRestores(t *testing.T) {
 	}
 }
 
-// A randomHookWorld is a world whose hooks make sources, destroy entities and restore the world.
+// A randomHookWorld is a world whose hooks create sources, destroy entities and restore the world
+// at random.
 type randomHookWorld struct {
 	*lateWorld
 	rng    *rand.Rand
 	cp     Checkpoint
-	budget int      // How many more actions the hooks may take in this step.
-	faults []string // The failed checks of this step.
+	budget int      // Number of further actions that the hooks may take in this step.
+	faults []string // The checks that failed in this step.
 }
 
 func newRandomHookWorld(t *testing.T, seed uint64) *randomHookWorld {
@@ -520,7 +524,7 @@ func newRandomHookWorld(t *testing.T, seed uint64) *randomHookWorld {
 	return w
 }
 
-// some returns a random entity, or 0 if none is alive.
+// some returns a random alive entity, or 0 if none is alive.
 func (w *randomHookWorld) some() Entity {
 	if w.Len() == 0 {
 		return 0
@@ -544,12 +548,12 @@ func (w *randomHookWorld) attach(source, target Entity) {
 	}
 }
 
-// destroyAll destroys entities.
+// destroyAll calls DestroyAll for entities and checks the result.
 func (w *randomHookWorld) destroyAll(entities []Entity) {
 	w.counting("DestroyAll", entities, w.DestroyAll)
 }
 
-// counting destroys entities, and checks the count that destroy returns.
+// counting calls destroy for entities, and checks the count that destroy returns.
 func (w *randomHookWorld) counting(how string, entities []Entity, destroy func([]Entity) int) {
 	before := slices.Clone(entities)
 	slices.Sort(before)
@@ -560,7 +564,7 @@ func (w *randomHookWorld) counting(how string, entities []Entity, destroy func([
 	}
 }
 
-// act is the random action of a hook that is called for e.
+// act makes a random action in a hook that was called for e.
 func (w *randomHookWorld) act(e Entity) {
 	if w.budget <= 0 {
 		return

@@ -2,17 +2,18 @@ package ecs
 
 import "slices"
 
-// An oracleRelation is a relation over the values of a store. targetOf gives the target of a value.
+// An oracleRelation is a relation over the values of a store. The function targetOf returns the
+// target of a value.
 type oracleRelation struct {
 	store  int
 	policy Policy
 }
 
-// targetOf returns the entity that a value refers to. It has a low index, and may be dead or not
-// created yet.
+// targetOf returns the entity to which a value refers. The entity has a low index. It may be alive,
+// dead or not created yet.
 func targetOf(v int) Entity { return NewEntity(uint32(v/10%11), uint32(1+v/110%2)) }
 
-// relationPolicies has the policies of stores with a relation, by name.
+// relationPolicies has the policies of the relations, by the names of the stores.
 var relationPolicies = map[string]Policy{"plain": Cascade, "word": Detach, "hashed": Refuse, "list": Cascade, "ordered": Detach, "extra": Cascade}
 
 // An intRelation gives the models access to a relation of any type.
@@ -28,7 +29,7 @@ func newIntRelation[T any](r *Relation[T]) intRelation {
 	}
 }
 
-// addRelations makes the relations of the stores.
+// addRelations creates the relations of the stores.
 func (p *model) addRelations() {
 	for i, f := range p.stores {
 		if policy, ok := relationPolicies[f.name]; ok {
@@ -47,7 +48,7 @@ func (p *model) checkRelations() {
 	}
 }
 
-// sources returns the entities that refer to target, in the order of indices.
+// sources returns the entities that refer to target, by ascending index.
 func (w *oracle) sources(r oracleRelation, target Entity) (sources []Entity) {
 	s := &w.stores[r.store]
 	for row, e := range s.entities {
@@ -59,8 +60,8 @@ func (w *oracle) sources(r oracleRelation, target Entity) (sources []Entity) {
 	return sources
 }
 
-// resolveRelations applies the policies to the sources of e, and reports whether e may be
-// destroyed.
+// resolveRelations applies the policies to the sources of e. It returns false if a policy refuses
+// to destroy e.
 func (w *oracle) resolveRelations(e Entity) bool {
 	doomed := []Entity{e}
 	for i := 0; i < len(doomed); i++ {

@@ -19,8 +19,7 @@ type (
 	guardOf struct{ What Entity }
 )
 
-// A relationWorld is a world with a relation of each policy, together with maps of the expected
-// relations.
+// A relationWorld is a world with a relation of each policy. Maps hold the expected relations.
 type relationWorld struct {
 	t        *testing.T
 	rng      *rand.Rand
@@ -30,11 +29,11 @@ type relationWorld struct {
 	keepers  *Relation[guardOf]
 
 	relationOracle
-	back map[uint64]relationOracle // By tick.
+	back map[uint64]relationOracle // The expected relations at the end of each tick.
 }
 
 type relationOracle struct {
-	alive               []Entity // In no order.
+	alive               []Entity // The alive entities, in any order.
 	parent, aim, guards map[Entity]Entity
 }
 
@@ -71,7 +70,7 @@ func sourcesOf(of map[Entity]Entity, target Entity) (sources []Entity) {
 	return sources
 }
 
-// below returns the descendants of e, depth first.
+// below returns the descendants of e, in depth-first order.
 func (n *relationOracle) below(e Entity) (all []Entity) {
 	for _, child := range sourcesOf(n.parent, e) {
 		all = append(append(all, child), n.below(child)...)
@@ -79,7 +78,7 @@ func (n *relationOracle) below(e Entity) (all []Entity) {
 	return all
 }
 
-// destroy does what Destroy should do, and reports whether e was destroyed.
+// destroy makes the changes that Destroy must make. It returns false if e is not destroyed.
 func (n *relationOracle) destroy(e Entity) bool {
 	if !slices.Contains(n.alive, e) {
 		return false
@@ -160,7 +159,7 @@ func (f *relationWorld) step() {
 	}
 }
 
-// copySubtree copies e and its descendants twice.
+// copySubtree makes two copies of e and its descendants.
 func (f *relationWorld) copySubtree(e Entity) {
 	tree := f.children.Subtree(e)
 	require.Equal(f.t, append([]Entity{e}, f.below(e)...), tree)
@@ -182,8 +181,8 @@ func (f *relationWorld) copySubtree(e Entity) {
 	}
 }
 
-// move moves entities to another world, and compares all but their references to other entities. It
-// does nothing if a source that stays prevents the move.
+// move moves entities to another world, and compares everything except their references to other
+// entities. It does nothing if a source that does not move prevents the move.
 func (f *relationWorld) move(entities []Entity) {
 	there := newRelationWorld(f.t, 1, 0)
 	there.w.CreateN(nil, 3)
@@ -220,7 +219,7 @@ func (f *relationWorld) move(entities []Entity) {
 		}
 	}
 	require.Equal(f.t, 3+len(slices.Compact(slices.Sorted(slices.Values(entities)))), there.w.Len())
-	// Sources first, because a source that also moves does not prevent the move.
+	// Handle sources first, because a source that also moves does not prevent the move.
 	for _, e := range doomed {
 		for source, target := range f.guards {
 			if target == e {
@@ -316,7 +315,7 @@ func TestRelation_LargeCascades(t *testing.T) {
 	}
 }
 
-// A source that a hook attaches to an entity during its Destroy is destroyed too.
+// If a hook creates a source of an entity during its Destroy, the source is destroyed too.
 func TestRelation_HookAttachesInDestroy(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
@@ -335,8 +334,8 @@ func TestRelation_HookAttachesInDestroy(t *testing.T) {
 	require.Zero(t, r.Len(parent))
 }
 
-// A cascade calls the hooks of the entities it destroys. If a hook destroys another entity,
-// policies apply to that one too.
+// A cascade calls the hooks of the entities that it destroys. If a hook destroys another entity,
+// the policies apply to that entity too.
 func TestRelation_HookDestroysMore(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
@@ -363,8 +362,8 @@ func TestRelation_DetachInCascade(t *testing.T) {
 	NewRelation(children, func(c childOf) Entity { return c.Parent }, RelationOptions{})
 	all := w.CreateN(nil, 4)
 	children.Set(all[1], childOf{all[0]})
-	aims.Set(all[2], aimsAt{all[1]}) // Refers to a descendant.
-	aims.Set(all[3], aimsAt{all[0]}) // Refers to the destroyed entity itself.
+	aims.Set(all[2], aimsAt{all[1]}) // Entity 2 refers to a descendant of the destroyed entity.
+	aims.Set(all[3], aimsAt{all[0]}) // Entity 3 refers to the destroyed entity.
 	require.True(t, w.Destroy(all[0]))
 	require.Zero(t, aims.Len())
 	require.Zero(t, r.Len(all[0])+r.Len(all[1]))
@@ -379,7 +378,7 @@ func TestRelation_ParallelRuns(t *testing.T) {
 	for i, e := range all[1:] {
 		s.Set(e, childOf{all[i/2]})
 	}
-	// The work space of this walk could be reused.
+	// This loop leaves scratch space that later loops could reuse.
 	below := slices.Collect(r.Descendants(all[0]))
 	NewQuery1(Read(s)).ParallelRuns(4, func(run Run1[childOf]) {
 		assert.Equal(t, below, slices.Collect(r.Descendants(all[0])))
@@ -407,7 +406,8 @@ func TestRelation_Cycles(t *testing.T) {
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
 	all := w.CreateN(nil, 40)
-	for i, e := range all { // A cycle of the last 30, and a path to it.
+	// The last 30 entities are a cycle, and the others are a path to the cycle.
+	for i, e := range all {
 		next := i + 1
 		if next == len(all) {
 			next = 10

@@ -9,14 +9,15 @@ type tie struct{ To Entity }
 
 func tieTo(c tie) Entity { return c.To }
 
-// A source can have the same index as the zero Entity, or as a dead one, that a walk starts from.
+// A loop can start from the zero Entity or from a dead entity. A source with the same index must
+// not confuse the loop.
 func TestDescendants_OfZeroAndDead(t *testing.T) {
 	w := NewWorld(Options{})
 	ties := MustRegister[tie](w)
 	r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})
 	dead := w.Create()
 	w.Destroy(dead)
-	// The first one has index 0, as have the zero Entity and dead.
+	// Entity e[0] has index 0, like the zero Entity and dead.
 	e := w.CreateN(nil, 4)
 	if e[0].Index() != 0 || dead.Index() != 0 {
 		t.Fatalf("%v, %v", e[0], dead)
@@ -42,7 +43,7 @@ func TestDescendants_OfZeroAndDead(t *testing.T) {
 	}
 }
 
-// Ancestors visits each entity once, for any lengths of the path and the cycle.
+// Ancestors visits each entity once, whatever the lengths of the path and the cycle.
 func TestAncestors_EachOnce(t *testing.T) {
 	for tail := range 70 {
 		for _, cycle := range []int{0, 1, 2, 3, 7, 64, 65} {
@@ -56,7 +57,7 @@ func TestAncestors_EachOnce(t *testing.T) {
 			want := slices.Clone(entities[1:])
 			if cycle > 0 {
 				ties.Set(entities[len(entities)-1], tie{entities[1+tail]})
-				if tail == 0 { // The first one is in the cycle.
+				if tail == 0 { // Without a tail, the first entity is in the cycle.
 					ties.Set(entities[len(entities)-1], tie{entities[0]})
 					want = append(want, entities[0])
 				}
@@ -74,7 +75,7 @@ func TestAncestors_EachOnce(t *testing.T) {
 	}
 }
 
-// A dead ancestor is the last one, even if another entity has its index.
+// Ancestors ends with a dead ancestor, even if another entity has its index.
 func TestAncestors_Dead(t *testing.T) {
 	for _, n := range []int{2, 16, 17, 18, 40} {
 		w := NewWorld(Options{})

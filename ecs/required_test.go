@@ -39,7 +39,7 @@ func newRequiredWorld() *requiredWorld {
 		requiredOracle: requiredOracle{plains: map[Entity]int32{}, lists: map[Entity]int{}, words: map[Entity]string{}}}
 	v := list{[]int{someItem}}
 	c.list.RequiredBy(c.plain, v)
-	v.Items[0] = -1 // Changes only the caller's copy.
+	v.Items[0] = -1 // This write changes only the caller's copy.
 	c.word.RequiredBy(c.list, word{"hired"})
 	c.born, c.late = NewBundle2(c.plain, c.list), NewBundle2(c.list, c.plain)
 	c.plain.OnAdd(func(e Entity, _ plain) {
@@ -90,7 +90,8 @@ func (c *requiredWorld) check(t *testing.T) {
 	}
 }
 
-// Every way to add a component also adds the components that it requires. Other writes do not.
+// Every call that adds a component also adds the components that it requires. Calls that only write
+// a component add none.
 func TestRequiredBy_RandomChanges(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(30, 300)) {
@@ -146,7 +147,7 @@ func TestRequiredBy_RandomChanges(t *testing.T) {
 			case 10:
 				c.w.Destroy(e)
 				c.alive = slices.DeleteFunc(c.alive, func(a Entity) bool { return a == e })
-			// A write without a call, which leaves the defaults of other components alone.
+			// Writes through a pointer, which adds no components.
 			case 11:
 				if p := c.list.Mut(e); p != nil {
 					p.Items[0] = v
@@ -160,7 +161,7 @@ func TestRequiredBy_RandomChanges(t *testing.T) {
 				c.w.Release(cp)
 				require.Equal(t, before, c.w.Digest(), "seed %d", seed)
 			case 13:
-				// Its entity has only a plain.
+				// The entity of the other world has only a plain.
 				other := newRequiredWorld()
 				alone := other.w.Create()
 				other.plain.Set(alone, plain{X: int32(v)})
@@ -176,7 +177,7 @@ func TestRequiredBy_RandomChanges(t *testing.T) {
 	}
 }
 
-// copied records that twin is a copy of e.
+// copied records that twin was created as a copy of e.
 func (n *requiredOracle) copied(e, twin Entity) {
 	n.alive = append(n.alive, twin)
 	if v, ok := n.plains[e]; ok {
@@ -202,7 +203,7 @@ func TestRequiredBy_Errors(t *testing.T) {
 	mustPanic(t, "a nil storage", func() { s.RequiredBy((*Storage[word])(nil), plain{}) })
 }
 
-// RequiredBy adds the default, and the bundle then sets its own value.
+// RequiredBy adds the default value, and the bundle then sets the value that it was given.
 func TestRequiredBy_Hooks(t *testing.T) {
 	c := newRequiredWorld()
 	var values []int

@@ -2,7 +2,7 @@ package ecs
 
 import "testing"
 
-// The marks for the first write under a checkpoint are allocated together with the rows.
+// The marks for first writes under a checkpoint are allocated together with the rows.
 func TestReserve_MarksGrowWithRows(t *testing.T) {
 	w, a, b, entities := members(20_000, Options{})
 	checkAtEnd(t, w)
@@ -23,7 +23,7 @@ func TestReserve_MarksGrowWithRows(t *testing.T) {
 	}
 }
 
-// The capacity doubles, so each row is copied once or twice while a storage grows.
+// The capacity doubles, so a growing storage copies each row once or twice.
 func TestReserve_CapacityDoubles(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
@@ -75,7 +75,7 @@ func TestReserve_Allocations(t *testing.T) {
 	}
 }
 
-// A loop continues in the moved rows.
+// After Reserve in the body, a loop continues in the moved rows.
 func TestReserve_InLoop(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	checkAtEnd(t, w)

@@ -9,7 +9,8 @@ func TestSelection(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		var s selection
-		// The selection grows and shrinks. clear must remove all positions of the previous round.
+		// The selection grows and shrinks between rounds. clear must remove all positions of the
+		// round before.
 		for range 4 {
 			n := rng.IntN([]int{1, 70, 5000, 300_000}[rng.IntN(4)]) + 1
 			s.clear(n)

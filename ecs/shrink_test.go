@@ -32,7 +32,7 @@ func TestShrink_Memory(t *testing.T) {
 			s.RemoveAll(es[500:])
 			w.DestroyAll(es[600:])
 			full, after := memoryOf(w), w.Digest()
-			w.Shrink() // Rows that the checkpoint needs stay.
+			w.Shrink() // Shrink must keep the rows that the checkpoint needs.
 			require.Equal(t, after, w.Digest())
 			w.Restore(cp)
 			require.Equal(t, 100_000, s.Len())
@@ -48,7 +48,7 @@ func TestShrink_Memory(t *testing.T) {
 			w.Shrink()
 			small := memoryOf(w)
 			t.Logf("%d bytes with 100,000 rows saved, %d for 500 rows after Shrink", full, small)
-			// Indexed rows extend to the highest index used.
+			// Indexed rows extend to the highest used index, so they shrink less.
 			if kind != Indexed {
 				full = full * 2 / 5
 			}
@@ -56,7 +56,7 @@ func TestShrink_Memory(t *testing.T) {
 			require.Equal(t, after, w.Digest())
 			require.Equal(t, ticks, slices.Collect(w.History().Ticks()))
 			require.NoError(t, w.History().Rewind(3))
-			w.Shrink() // The forward ticks stay.
+			w.Shrink() // The undone ticks can still be redone.
 			require.NoError(t, w.History().Seek(7))
 			require.Equal(t, after, w.Digest())
 			require.NoError(t, w.check())
@@ -78,8 +78,7 @@ func TestShrink_Model(t *testing.T) {
 	}
 }
 
-// Rows that were added in undone ticks are in no log. They are after the rows in use, where Seek
-// finds them.
+// Rows that were added in undone ticks are not in any log. Seek finds them after the rows in use.
 func TestShrink_ForwardTicks(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {

@@ -59,8 +59,8 @@ func TestAlignModel_Queries(t *testing.T) {
 	exploreQueries(t, s, *depth-1, aligns(0, 1, 2), aligns(3, 1), removes(0, 2)[1:], removes(1, 3)[2:], removes(3, 2)[1:], adds(1, 4)[3:], checkpoints(1)[:2])
 }
 
-// After many changes, Align puts the rows of all storages in the same order again: that of the
-// first storage.
+// After many changes, Align puts the rows of all storages in the same order again. The order is
+// that of the first storage.
 func TestAlign_SameOrder(t *testing.T) {
 	w, a, b, entities := members(1000, Options{})
 	checkAtEnd(t, w)
@@ -86,7 +86,7 @@ func TestAlign_SameOrder(t *testing.T) {
 		found = append(found, run.Entities...)
 		runs++
 	}
-	// The last 64 rows are compared one by one.
+	// Single rows in the last block of 64 rows may be found one by one.
 	if runs > 2 || !slices.Equal(found, want) || len(want) < 500 {
 		t.Errorf("%d runs of %v, want one or two of %v", runs, found, want)
 	}
@@ -99,8 +99,8 @@ func TestAlign_SameOrder(t *testing.T) {
 	}
 }
 
-// Align exchanges the rows before the border that are not common with common rows after it. No
-// other row moves.
+// The common rows belong before a border. Align swaps other rows before the border with common rows
+// after it. No other row moves.
 func TestAlign_FewRowsMoved(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)
@@ -186,7 +186,8 @@ func TestSort_SavesMovedRowsOnly(t *testing.T) {
 		t.Error("sorting what is in order is a change")
 	}
 	a.Mut(entities[40]).X = 42
-	// Rows 40 to 42. The value 42 is equal, and keeps its place after the other.
+	// Row 40 now has the value 42, like row 42. The sort moves row 40 after row 41 and before the
+	// equal row.
 	a.SortFunc(ascending)
 	if rows := saved(a); rows[0] != 2 || rows[1] != 2 || rows[2] != 2 {
 		t.Errorf("%v rows are saved, want 2 each", rows)
@@ -196,8 +197,8 @@ func TestSort_SavesMovedRowsOnly(t *testing.T) {
 	}
 }
 
-// Equal rows keep their order. Small components move during the sort, and large ones only at its
-// end.
+// Equal rows keep their order. Small components move during the sort, and large components move
+// only at its end.
 func TestSort_Stable(t *testing.T) {
 	type small struct{ Key, N int }
 	type large struct {
@@ -247,7 +248,7 @@ func TestSortLike_Misuse(t *testing.T) {
 	mustPanic(t, "SortLike with padded", func() { a.SortLike(far) })
 }
 
-// Rows after the members are sorted like those of the other storage, too.
+// SortLike also sorts the rows after the members of a group like the rows of the other storage.
 func TestSortLike_StorageOutsideGroup(t *testing.T) {
 	w, a, b, g, entities := grouped(4, Options{})
 	checkAtEnd(t, w)
@@ -282,14 +283,15 @@ func TestSort_CompareChangesWorld(t *testing.T) {
 		t.Errorf("%v are left, want %v", a.Entities(), before[:2])
 	}
 	mustPanic(t, "no order", func() { a.SortFunc(func(plain, plain) int { panic("no order") }) })
-	// The sort works after the failed one lost its scratch space.
+	// The next sort must work, although the failed sort has lost its scratch space.
 	a.SortEntities(byIndexBackwards)
 	if want := []Entity{before[1], before[0]}; !slices.Equal(a.Entities(), want) {
 		t.Errorf("%v after sorting, want %v", a.Entities(), want)
 	}
 }
 
-// A comparison may read other storages, and may sort a storage that is in order already.
+// The comparison function may read other storages. It may also sort a storage that is already
+// sorted.
 func TestSort_CompareReadsOtherStorages(t *testing.T) {
 	w, a, b, entities := members(50, Options{})
 	checkAtEnd(t, w)

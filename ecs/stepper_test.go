@@ -18,12 +18,12 @@ func TestStepper_CommitInSystem(t *testing.T) {
 		bad = f
 		mustPanic(t, "ecs: "+op, func() { stepper.Step(w, struct{}{}) })
 		bad = func() {}
-		stepper.Step(w, struct{}{}) // The world continues after the panic.
+		stepper.Step(w, struct{}{}) // The world can still be used after the panic.
 		if w.Tick() != tick+1 {
 			t.Errorf("%s: tick %d after tick %d", op, w.Tick(), tick)
 		}
 	}
-	// Systems of the same world, and ticks of another world, are allowed.
+	// A system may run another stepper on the same world, and may commit another world.
 	bad = func() {
 		inner.Run(w, struct{}{})
 		c := w.Clone()
@@ -33,8 +33,8 @@ func TestStepper_CommitInSystem(t *testing.T) {
 	stepper.Step(w, struct{}{})
 }
 
-// A world that keeps no ticks counts no change at Commit, so the check of the loop itself does not
-// find it.
+// In a world that keeps no ticks, Commit counts as no change. So the loop must check for a Commit
+// separately.
 func TestParallelRuns_Commit(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	q := NewQuery1(Read(a))

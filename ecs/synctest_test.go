@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// An arena is a world with a few walkers, and a stepper whose systems move them.
+// An arena is a world with a few walkers, and a stepper whose systems move the walkers.
 type arena struct {
 	w        *World
 	places   *Storage[plain]
@@ -46,7 +46,7 @@ func newArena(t *testing.T, options Options) *arena {
 	return l
 }
 
-// steps runs a sync test for up to n steps, until an error.
+// steps runs up to n steps of a sync test. It stops at the first error.
 func (l *arena) steps(t *testing.T, distance, n int) error {
 	t.Helper()
 	test, err := l.stepper.SyncTest(l.w, distance)

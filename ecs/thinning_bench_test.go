@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A tick writes n scattered rows of 100 000 in each of four storages. The history is full, and
-// either evicts its oldest tick or is thinned. The ratio is relative to the same tick without a
-// history.
+// A tick writes n scattered rows in each of four storages of 100 000 rows. The history is full, and
+// either evicts its oldest tick or is thinned. The ratio compares the tick with the same tick
+// without a history.
 func BenchmarkHistory(b *testing.B) {
 	for _, written := range []int{10, 1000} {
 		for _, history := range []int{0, 64, 1024, 8192} {
@@ -30,7 +30,7 @@ func BenchmarkHistory(b *testing.B) {
 	}
 }
 
-// scatteredTick returns a tick of four storages.
+// scatteredTick returns a function that writes rows of four storages and commits a tick.
 func scatteredTick(written int, o Options) (tick func()) {
 	const n = 100_000
 	w := NewWorld(o)

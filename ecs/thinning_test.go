@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// thinnedWorld is a world of n entities. Tick i writes some of them and commits.
+// thinnedWorld is a world of n entities. Tick i writes some of the entities and commits.
 type thinnedWorld struct {
 	w        *World
 	values   *Storage[extra]
@@ -45,7 +45,7 @@ func (a *thinnedWorld) tick() {
 	a.digests[next] = a.w.Digest()
 }
 
-// visit seeks to every retained tick in a fixed order, and back.
+// visit seeks to every retained tick in a fixed order, and then back to the current tick.
 func (a *thinnedWorld) visit(t *testing.T) {
 	t.Helper()
 	h, present := a.w.History(), a.w.Tick()
@@ -96,7 +96,7 @@ func TestHistoryDense_FirstTickKept(t *testing.T) {
 	}
 }
 
-// The distance to the next retained tick grows in proportion to the age, once there are enough
+// The distance between retained ticks grows in proportion to their age, once there are enough
 // ticks.
 func TestHistoryDense_DistancesGrow(t *testing.T) {
 	w := NewWorld(Options{History: 100, HistoryDense: 10})
@@ -139,7 +139,7 @@ func TestHistoryDense_TickNotHeld(t *testing.T) {
 	if a.w.Digest() != before {
 		t.Error("the world changed")
 	}
-	// Changes in merged ticks are reported together.
+	// A delta reports the changes of all merged ticks together.
 	d, err := a.values.Since(ticks[5])
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestHistoryDense_TickNotHeld(t *testing.T) {
 	}
 }
 
-// parentCheck is a recorder whose marks are the ticks, so it knows the parent of each tick.
+// parentCheck is a recorder whose marks are the ticks, so it can check the parent of each tick.
 type parentCheck struct{ t *testing.T }
 
 func (r parentCheck) Record(c *raw.Change) uint64 {
@@ -189,7 +189,7 @@ func TestHistoryDense_Branches(t *testing.T) {
 	}
 }
 
-// Ticks before a checkpoint are thinned after its release.
+// Ticks before a checkpoint are thinned after the checkpoint is released.
 func TestHistoryDense_CheckpointsReleased(t *testing.T) {
 	a := newThinnedWorld(t, 10, Options{History: 20, HistoryDense: 3})
 	var held []Checkpoint
@@ -219,7 +219,7 @@ func TestHistoryDense_CheckpointsReleased(t *testing.T) {
 	a.visit(t)
 }
 
-// A history may begin at a late tick.
+// The first tick of a history may be a late one.
 func TestHistoryDense_LateFirstTick(t *testing.T) {
 	w := NewWorld(Options{History: 16, HistoryDense: 2})
 	s := &raw.State{Tick: 1<<40 + 3}
@@ -302,7 +302,7 @@ func TestHistory_Nearest(t *testing.T) {
 			got, ok := h.Nearest(tick)
 			require.True(t, ok)
 			require.Equal(t, want, got, "nearest to %d of %v", tick, held)
-			require.NoError(t, h.Seek(got)) // Later ticks remain reachable.
+			require.NoError(t, h.Seek(got)) // The later ticks can still be reached.
 		}
 		far, ok := h.Nearest(math.MaxUint64)
 		assert.True(t, ok)
@@ -316,7 +316,7 @@ func TestHistory_Nearest(t *testing.T) {
 	check()
 }
 
-// The bytes of all ticks add up to the bytes of the history, on both branches.
+// The bytes of all ticks add up to the bytes of the history. The test includes undone ticks.
 func TestHistory_TickBytes(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{History: 12}, {History: 12, HistoryDense: 3}} {
@@ -336,7 +336,7 @@ func TestHistory_TickBytes(t *testing.T) {
 		}
 		for i := range 200 {
 			if a.tick(); i == 195 {
-				a.w.Checkpoint() // Its bytes count for the tick that it is in.
+				a.w.Checkpoint() // The bytes of the checkpoint count for its tick.
 			}
 		}
 		same()
@@ -345,7 +345,7 @@ func TestHistory_TickBytes(t *testing.T) {
 			require.NoError(t, h.Seek(held[i]))
 			same()
 		}
-		a.tick() // Ends the branch.
+		a.tick() // A new tick drops the undone ticks.
 		assert.Zero(t, h.TickBytes(held[0]+1_000_000), "not held")
 	}
 }

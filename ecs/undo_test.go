@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// saved returns how many rows the logs of s hold: entities, sparse entries, values.
+// saved returns the number of rows in the logs of s: entities, sparse entries, and values.
 func saved(s AnyStorage) (rows [3]int) {
 	copy(rows[:], s.tracked().SavedRows())
 	return rows
@@ -18,7 +18,7 @@ func TestUndo_AddedRows(t *testing.T) {
 	checkAtEnd(t, w)
 	before := w.Digest()
 	cp := w.Checkpoint()
-	for range 10_000 { // Needs new sparse pages too.
+	for range 10_000 { // The new entities need new sparse pages too.
 		e := w.Create()
 		a.Set(e, plain{1, 1})
 		b.Set(e, padded{})
@@ -57,8 +57,8 @@ func TestUndo_RowsSavedOnce(t *testing.T) {
 	}
 }
 
-// With only a recorder, rows are marked but their values are not saved. Sparse entries are not
-// marked either, as they follow from the entities.
+// If only a recorder needs the frames, rows are marked but their values are not saved. Sparse
+// entries are not even marked, because they can be derived from the entities.
 func TestUndo_RecorderOnly(t *testing.T) {
 	w, a, _, entities := members(10_000, Options{})
 	checkAtEnd(t, w)
@@ -90,7 +90,7 @@ func TestUndo_LogCompacted(t *testing.T) {
 	}
 	largest, compactions, size := 0, 0, n
 	for i := range 4 * n {
-		w.Release(w.Checkpoint()) // The next write saves its row again.
+		w.Release(w.Checkpoint()) // The next write saves its row again in a new frame.
 		a.Mut(entities[i%n]).X++
 		next := saved(a)[2]
 		if next < size {
@@ -103,7 +103,8 @@ func TestUndo_LogCompacted(t *testing.T) {
 	}
 }
 
-// The rows that a record protects after a redo depend on the older records that remain.
+// After a redo, the number of rows that a record protects depends on the older records that are
+// still retained.
 func TestUndo_EvictedWithForwardBranch(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 5})
 	w.Commit()
@@ -130,12 +131,13 @@ func TestUndo_EvictedWithForwardBranch(t *testing.T) {
 	}
 }
 
-// A run of saved sparse entries ends with its page.
+// A run of saved sparse entries must end at the end of its page.
 func TestUndo_SparseEntriesOfTwoPages(t *testing.T) {
 	w, a, _, entities := members(2*track.PageSize, Options{History: 1})
 	checkAtEnd(t, w)
 	border := []Entity{entities[track.PageSize], entities[track.PageSize-1]}
-	// Move both to the end, so that removals move them, the lower index first.
+	// Move both entities to the last rows. Removals then move them, first the one with the lower
+	// index.
 	for _, e := range border {
 		a.Remove(e)
 	}
@@ -193,8 +195,8 @@ func TestUndo_RangesAreCloned(t *testing.T) {
 	}
 }
 
-// A loop that changes structure at every row looks up only the changed entities. It does not search
-// its chunk again each time.
+// If the body adds or removes components at every row, the loop looks up only the changed entities.
+// It does not search the whole chunk again.
 func TestLoop_ChangesEveryRow(t *testing.T) {
 	w, a, b, _ := members(64, Options{})
 	q := NewQuery2(Read(a), Read(b))
@@ -215,14 +217,14 @@ func TestLoop_ChangesEveryRow(t *testing.T) {
 	}
 }
 
-// Ranges of rows are saved correctly, whatever rows of the same blocks were saved before.
+// Saving a range of rows works, whatever rows of the same blocks are already saved.
 func TestUndo_OverlappingRanges(t *testing.T) {
 	w, a, _, entities := members(300, Options{})
 	checkAtEnd(t, w)
 	before := w.Digest()
 	cp := w.Checkpoint()
 	written := func(lo, hi int) {
-		a.Mut(entities[lo]) // Opens the storage.
+		a.Mut(entities[lo]) // Mut opens the tracker of the storage.
 		a.data.TouchRange(lo, hi)
 		for i := lo; i < hi; i++ {
 			a.data.Live[i].X = -1

@@ -13,7 +13,8 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// An index that is written only by Set and Replace has each key once, like a map of names.
+// In an index that is written only by Set and Replace, each key has at most one entity, as in a
+// map.
 func TestIndexSet_SameAsMap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(20, 200)) {
@@ -88,7 +89,7 @@ func TestIndexSet_Errors(t *testing.T) {
 	assert.EqualError(t, byName.Set(dead, word{"y"}), "ecs: word of 2v1: the entity is not alive")
 	assert.False(t, byName.Replace(dead, word{"x"}))
 	assert.Equal(t, before, w.Digest())
-	// Storage.Set does not check the key. Replace then removes both entities.
+	// Storage.Set does not check the key, so two entities now have it. Replace then removes both.
 	s.Set(b, word{"x"})
 	c := w.Create()
 	assert.ErrorIs(t, byName.Set(a, word{"x"}), ErrTaken)
@@ -97,7 +98,7 @@ func TestIndexSet_Errors(t *testing.T) {
 	assert.Equal(t, 1, s.Len())
 }
 
-// A key that differs from itself is never taken.
+// A key that differs from itself never counts as taken.
 func TestIndexSet_KeyNaN(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[float64]{Name: "heat"})
@@ -109,7 +110,7 @@ func TestIndexSet_KeyNaN(t *testing.T) {
 	assert.Equal(t, 2, s.Len())
 }
 
-// The OnRemove hook is called once for each component, even if it drains the storage.
+// An OnRemove hook may drain the storage. It is still called once for each component.
 func TestDrain_InHook(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed} {
 		w := NewWorld(Options{})
