@@ -115,7 +115,7 @@ func TestBackup_IndependentStore(t *testing.T) {
 	require.NoError(t, v.Backup(storetest.Background, to))
 	require.Equal(t, digests[10], storetest.Persistent(opened(t, to).World))
 	w := storetest.New(0)
-	// The copy also leads to the older ticks.
+	// The copy also has the older ticks.
 	s := storetest.Open(t, to, w, persist.Options{At: "3"})
 	require.Equal(t, digests[3], storetest.Persistent(w.World))
 	w.Fill(1)

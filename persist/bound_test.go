@@ -192,7 +192,7 @@ func (r *boundRun) look() {
 	r.at(v, v.Head(), r.states[v.Head()].digest)
 	r.lookAtNames(v)
 	if r.world.Raw().Seq() != r.newest {
-		// The world went back and no tick continues its state, so a crash leads to the newest
+		// The world went back and no tick continues its state, so a recovery returns the newest
 		// state.
 		return
 	}
@@ -348,7 +348,7 @@ func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
 		if err == nil {
 			_, err = v.At(storetest.Background, seq)
 		}
-		if err == nil { // A snapshot that is named or begins a period leads there.
+		if err == nil { // A named snapshot, or one of a period, has this state.
 			continue
 		}
 		require.ErrorIs(r.t, err, persist.ErrNotFound)

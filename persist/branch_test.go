@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// headOf returns the record and the digest of the state that recovery of dir leads to.
+// headOf returns the record and the digest of the state that Open recovers from dir.
 func headOf(t testing.TB, dir string) (uint64, ecs.Digest) {
 	t.Helper()
 	v := storetest.Verified(t, dir)

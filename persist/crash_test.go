@@ -188,7 +188,7 @@ func TestRecovery_JournalCutAnywhere(t *testing.T) {
 	}
 }
 
-// headDigest returns the digest of the state that recovery leads to.
+// headDigest returns the digest of the state that Open recovers from dir.
 func headDigest(dir string) (ecs.Digest, error) {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {

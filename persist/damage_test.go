@@ -290,9 +290,8 @@ func TestOpen_Foreign(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A damaged record affects only the states that need it. Every other state that an intact snapshot
-// leads to is read unchanged. The head is then the newest readable ancestor of the head, and no
-// state is wrong.
+// A damaged record affects only the states that need it. All other states are read unchanged. The
+// newest of them on the path to the old head is the new head.
 func TestRecord_DamageIsLocal(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)

@@ -190,7 +190,7 @@ func TestConversion_OpenAtPointBefore(t *testing.T) {
 			} else {
 				require.NotEmpty(t, s.Report().Converted)
 			}
-			// Before the first tick a crash leads to the newest state again.
+			// Before the first tick, a recovery after a crash returns the newest state.
 			crashed := storetest.CopyDir(t, dir)
 			w.change(t, s)
 			w.change(t, s)

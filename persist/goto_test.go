@@ -33,7 +33,7 @@ type traveller struct {
 	w     *storetest.World
 	s     *persist.Store
 	at    uint64 // The record that the world is at.
-	last  uint64 // The record that a crash leads to when everything is durable.
+	last  uint64 // The record that a recovery returns to when all ticks are durable.
 	saves []save
 	back  int // Number of ticks that the history held after an opening.
 	known map[uint64]ecs.Digest
@@ -148,7 +148,7 @@ func (r *traveller) step() {
 		r.open("")
 		require.Equal(r.t, at, r.at)
 		r.check("close")
-	default: // A crash leads to the newest durable state.
+	default: // After a crash, Open recovers the newest durable state.
 		require.NoError(r.t, r.s.Sync(storetest.Background))
 		r.s.Settle()
 		last := r.last
@@ -383,7 +383,7 @@ func TestGoto_AcrossConversion(t *testing.T) {
 			}
 			there := w.Digest()
 			require.NoError(t, s.Sync(storetest.Background))
-			// Before the first tick a crash leads to the newest state again.
+			// Before the first tick, a recovery after a crash returns the newest state.
 			crashed := storetest.CopyDir(t, dir)
 			w.change(t, s)
 			changed, at := w.Digest(), w.Raw().Seq()
@@ -466,8 +466,8 @@ func TestGoto_BranchWithOtherComponents(t *testing.T) {
 	}
 }
 
-// Until a tick continues the state that a store went to, a crash leads to the newest state of the
-// journal. Pruning in the meantime does not change that.
+// Until a tick continues the state that a store went to, a recovery after a crash returns the
+// newest state of the journal. Pruning in the meantime does not change that.
 func TestGoto_CrashStateStays(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		mem := disktest.New()

@@ -255,8 +255,7 @@ func (p *promises) check(t testing.TB, dir string) {
 	*p = promises{states: []string{digest}, begun: true}
 }
 
-// wholeDigest verifies a store completely and returns the digest of the state that recovery leads
-// to.
+// wholeDigest verifies a store completely and returns the digest of the state that Open recovers.
 func wholeDigest(dir string) (string, error) {
 	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {

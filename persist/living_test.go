@@ -104,7 +104,8 @@ func thin(s *persist.Store, dir string) error {
 		return err
 	}
 	s.Unwatch(needed)
-	for _, n := range slices.Backward(numbers) { // A file goes before the files it refers to.
+	// A file is removed before the files it refers to.
+	for _, n := range slices.Backward(numbers) {
 		if !needed[n] {
 			if err := files.Remove(catalog.SnapshotName(n)); err != nil {
 				return err

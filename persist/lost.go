@@ -11,12 +11,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// Another program may remove snapshots of an open store. Without a snapshot the journal leads to no
-// state. But the present state is still in memory, so the store saves it again:
+// Another program may remove snapshots of an open store. Without a snapshot, no state can be
+// recovered from the journal. But the present state is still in memory, so the store saves it
+// again:
 //
 //	Guard, Sync, Snapshot, Close   look for the files (watch)
 //	Commit, Sync, Snapshot, Close  write a full snapshot, which replaces the lost ones
-//	if that fails                  the store fails: later records would lead to no state
+//	if that fails                  the store fails: later records could not be recovered
 
 // guard returns an error unless the store belongs to this program. The journal calls guard before
 // it confirms anything, so guard also looks for the snapshots.
@@ -57,8 +58,8 @@ func (s *Store) dropLost(lost []uint32) error {
 	return nil
 }
 
-// ensureBase makes sure that a snapshot leads to the last commit. It looks for the snapshot files,
-// and writes a full snapshot if some are lost.
+// ensureBase makes sure that the last commit can be recovered from a snapshot. It looks for the
+// snapshot files, and writes a full snapshot if some are lost.
 func (s *Store) ensureBase(ctx context.Context) error {
 	lost := s.watch.look(s.files)
 	if len(lost) == 0 {

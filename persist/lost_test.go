@@ -36,7 +36,7 @@ var lossCases = map[string]func(t testing.TB, mem *disktest.Mem){
 	},
 }
 
-// recovers requires that the files lead to the state of w.
+// recovers requires that Open recovers the state of w from the files.
 func recovers(t testing.TB, mem *disktest.Mem, w *storetest.World) {
 	t.Helper()
 	again := storetest.New(0)

@@ -36,7 +36,7 @@ type origin struct {
 	// rows returns the number of rows of a storage in that state.
 	rows  func(raw.Storage) int
 	found *catalog.Recovery
-	lost  bool // Nothing on the disk leads to that state.
+	lost  bool // The files cannot recover that state.
 }
 
 // resume makes a store with a failed journal continue in a new one. If full is set, the disk is

@@ -211,7 +211,7 @@ func (p *past) bases() (bases []*storedSnapshot) {
 }
 
 // ahead reports whether s is newer than the state that the world went back to, and no tick
-// continues that state yet. Until then a recovery after a crash leads to s.
+// continues that state yet. Until then a recovery after a crash needs s.
 func (p *past) ahead(s *storedSnapshot) bool {
 	return s.onHead && s.ID.Seq > p.newest
 }
@@ -489,9 +489,9 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 }
 
 // mayPrune reports whether data may be removed now. A damaged store is not pruned, so that the
-// damage does not grow. After Open or Goto went to an older state, a crash leads to the newest
-// state until a tick continues the older one. Until then retention cannot tell whether the newest
-// state is needed, so nothing is removed.
+// damage does not grow. After Open or Goto went to an older state, a recovery still returns the
+// newest state until a tick continues the older one. Until then retention cannot tell whether the
+// newest state is needed, so nothing is removed.
 func (s *Store) mayPrune() bool {
 	return !s.damaged && !s.overLimitAtOpen && (!s.older || s.first > 0 && s.journal.Next() > s.first)
 }

@@ -55,7 +55,7 @@ func onlyOptions(said []SaveOptions) (o SaveOptions) {
 // Concurrent saves to one file do not disturb each other, even from different processes: the last
 // complete save stays. Save follows a symbolic link and replaces the target, in the target's
 // directory. If the target does not exist, Save creates it. The new file has the permissions of the
-// file it replaces, or 0600. It belongs to the user of the process.
+// file it replaces, or 0600. Its owner is the user of the process.
 //
 // If file is a directory, a pipe or a device, Save writes nothing and returns an error wrapping
 // [ErrIrregular]. [SaveTo] writes to pipes and devices.

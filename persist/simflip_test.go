@@ -60,8 +60,8 @@ func (s *simulation) flip(r *simRun, img simImage) (fault string, err error) {
 	return "", nil
 }
 
-// recoverFlipped opens the files after a crash and a bit flip. The state must be one that the crash
-// may lead to, or an error must say which bytes of which file are damaged.
+// recoverFlipped opens the files after a crash and a bit flip. Either Open recovers a state that
+// this crash allows, or an error says which bytes of which file are damaged.
 func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	mem := flipped(img.mem, f.file, f.bit)
 	told := f.told(simProblems(mem))
@@ -120,7 +120,7 @@ func simProblems(mem *disktest.Mem) []error {
 	return append(report.Problems, err)
 }
 
-// simLeadsTo requires that the next opening leads to w.
+// simLeadsTo requires that the next opening recovers the state of w.
 func simLeadsTo(mem *disktest.Mem, w *storetest.World) error {
 	got := storetest.New(0)
 	s, err := persist.OpenFiles(storetest.Background, mem, got.World, persist.Options{SnapshotBytes: -1})

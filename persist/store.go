@@ -89,8 +89,8 @@ type Options struct {
 
 	// At is the state to recover, in the syntax of inspect.View.Resolve: "@latest~10", "1200". The
 	// store branches at this state: the next tick continues it. Later ticks stay in the journal, on
-	// a separate branch. Until the next tick is durable or the store is closed, a crash leads to
-	// the newest state again.
+	// a separate branch. Until the next tick is durable or the store is closed, a recovery after a
+	// crash returns the newest state.
 	//
 	// Default: the newest state. In a new store, any other value is [ErrNotFound].
 	At string
@@ -190,11 +190,11 @@ func (s *Store) Report() Report { return s.report }
 // Commit waits for the disk only if [Options.QueueBytes] bytes already wait or [Options.Budget] is
 // used up. See [Options.Sync] and [Store.Sync].
 //
-// [ErrBacklog] is the only error that does not end the tick. The world is as it was before the
-// call, and the changes of the tick belong to the next Commit that succeeds. Commit returns
-// ErrBacklog only if [Options.RefuseWhenFull] is set or the store is replicated. In a replicated
-// store ErrBacklog also wraps the reason why the log accepts nothing. [ecs.World.Commit] itself
-// cannot refuse, so it waits.
+// [ErrBacklog] is the only error that does not end the tick. The world is unchanged, and the
+// changes of the tick belong to the next Commit that succeeds. Commit returns ErrBacklog only if
+// [Options.RefuseWhenFull] is set or the store is replicated. In a replicated store ErrBacklog also
+// wraps the reason why the log accepts nothing. [ecs.World.Commit] itself cannot refuse, so it
+// waits.
 //
 // Once the journal has failed, every Commit returns the reason, until [Store.Resume]. The world
 // continues in memory, and durable ticks stay on the disk.
@@ -376,8 +376,8 @@ func (s *Store) Resume(ctx context.Context) error {
 // history of the world starts again at that state; use [ecs.History.Seek] for ticks that the
 // history holds. A state with older types is converted, as in [Open].
 //
-// Until the next tick is durable or the store is closed, a crash leads to the newest state of the
-// journal again. @latest names that state.
+// Until the next tick is durable or the store is closed, a recovery after a crash returns the
+// newest state of the journal. @latest names that state.
 //
 // Errors: [ErrUncommitted], [raw.ErrCheckpointHeld], [ErrPoint], [ErrNotFound] with the available
 // points, [ErrSchema], [ErrCorrupt], and the error of ctx. After these errors the world is
@@ -389,8 +389,8 @@ func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ct
 
 // Load fills the world from a file that [Save] wrote, for example the quick load of a running game.
 // The loaded state becomes the next tick of the journal, after the present one. That tick holds the
-// whole state, and a snapshot of it begins. A crash leads to the state before the load or to the
-// loaded state, and the journal can go back over both:
+// whole state, and a snapshot of it begins. After a crash, Open recovers the state before the load
+// or the loaded state. The journal can go back over both:
 //
 //	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
 //

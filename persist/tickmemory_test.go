@@ -22,7 +22,7 @@ type (
 	}
 )
 
-// newOutline returns n points. All of them differ from those of another step.
+// newOutline returns n points, which depend on step: another step gives other points.
 func newOutline(n, step int) outline {
 	o := outline{make([]outlinePoint, n)}
 	for i := range o.Points {
@@ -31,7 +31,7 @@ func newOutline(n, step int) outline {
 	return o
 }
 
-// heap returns the bytes allocated so far, and those of live objects.
+// heap returns the bytes allocated since the start, and the bytes of live objects.
 func heap(collect bool) (allocated, live int64) {
 	var m runtime.MemStats
 	if collect {

@@ -8,9 +8,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// varyingRows keeps the last journaled bytes of large rows with a variable size, so that a tick can
-// write only what changed in them. The undo logs may lack the old bytes: a program can write
-// through a slice of the row before it sets the value.
+// varyingRows keeps the last journaled bytes of large rows with a variable size. So a tick can
+// write only the changed bytes of such a row. The undo logs may lack the old bytes: a program can
+// write through a slice of the row before it sets the value.
 //
 // A storage is large while the rows that a tick writes take more than raw.LargeRow bytes on
 // average. The rows of other storages are encoded once and not kept in varyingRows.

@@ -114,7 +114,7 @@ func (m *Merged) Of(e ecs.Entity) (ecs.Entity, bool) {
 // entities as usual. The world's tick stays.
 //
 // Merge costs O(part), independent of the size of w. It checks and prepares everything before it
-// writes, so after an error w is as it was. An error names the component or resource. An error
+// writes, so after an error w is unchanged. An error names the component or resource. An error
 // about a reference has all data of its [Outside], and wraps [ErrOutside] or the error of
 // MergeOptions.Outside.
 func (p *Part) Merge(w *ecs.World, o MergeOptions) (*Merged, error) {
