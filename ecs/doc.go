@@ -2,8 +2,8 @@
 // states exactly.
 //
 // A [World] creates entities. Each component type has one [Storage], a sparse set. The sparse
-// array maps an entity index to a row. The dense arrays hold the rows without gaps, so iteration
-// walks over slices.
+// array maps an entity index to a row. The dense arrays have the rows without gaps, so an iteration
+// is a loop over slices.
 //
 //	entity index    0   1   2   3   4
 //	              +---+---+---+---+---+
@@ -14,14 +14,14 @@
 //	data          | c | a | e |            row -> component
 //	              +---+---+---+
 //
-// Removing a component moves the last row into the gap. The order of rows is therefore part of
-// the state, and every restore brings it back.
+// Removing a component moves the last row to the removed one. So the order of rows is part of the
+// state, and every restore restores it.
 //
 // # From task to function
 //
 // Basics:
 //
-//	make a world                  NewWorld with Options
+//	create a world                NewWorld with Options
 //	register the components       Register, MustRegister; Component
 //	all handles in one call       Bind
 //	create and destroy            World.Create, World.CreateAt, World.Destroy, World.Alive,
@@ -78,13 +78,13 @@
 //
 // Rollback, history and copies:
 //
-//	undo a move                   World.Checkpoint, World.Restore, World.Release, World.Try
-//	go to other ticks             Options.History; World.History: Rewind, Seek, Ticks, Nearest,
+//	undo changes                  World.Checkpoint, World.Restore, World.Release, World.Try
+//	go back and forward in time   Options.History; World.History: Rewind, Seek, Ticks, Nearest,
 //	                              TickBytes
 //	read the past as of a tick    History.At, Past; Storage.At, Resource.At
 //	long history, bounded memory  Options.HistoryDense
 //	run ticks of named systems    Stepper
-//	test that ticks replay alike  Stepper.SyncTest; Divergence
+//	test for determinism          Stepper.SyncTest; Divergence
 //	an independent copy           World.Clone, without entities World.Blank; Storage.In,
 //	                              Resource.In, Group.In
 //	compare worlds                World.Digest, World.Digests
@@ -92,14 +92,14 @@
 //	store it in another way       World.Raw; package ecs/raw
 //	memory usage                  World.MemoryUsage, History.Bytes; World.Checkpoints,
 //	                              World.CheckpointAs; World.Shrink
-//	keep an entity outside        World.Restores
+//	store an entity elsewhere     World.Restores
 //
 // # Kinds of storages
 //
 // Storages differ in how they find the row of an entity. The default is [Sparse]; a [Component]
 // selects another kind. Types of size 0 get [Tag] without a setting. [Indexed] is for components
-// that nearly every entity has, and [Hashed] for components that few entities have. [Ordered]
-// iterates by entity index.
+// that nearly every entity has, and [Hashed] for components that few entities have. An [Ordered]
+// storage iterates in the order of entity indices.
 //
 // The kind determines cost, memory and the order of rows. All kinds have the same methods and
 // guarantees. docs/STORAGES.md has figures.
@@ -107,10 +107,10 @@
 // # Loops
 //
 // The compiler inlines a loop over All of a query into the calling function, so no row costs a
-// call. In a function of some 700 statements or more the compiler leaves calls in the loop, one
-// for each run of rows. That costs nothing noticeable where rows are contiguous, and two calls a
-// row where rows are scattered. A loop body of some hundred statements or more becomes a function
-// that is called for each row. So put a loop into a function of its own,
+// call. In a function of about 700 statements or more, the compiler does not inline all calls. One
+// call then remains for each run of rows. This cost is small if rows are contiguous, but it is two
+// calls a row if rows are scattered. If the loop body has some hundred statements or more, it
+// becomes a function that is called for each row. So put a loop into a function of its own,
 //
 //	func move(q *ecs.Query2[Position, Velocity]) {
 //		for _, row := range q.All() {
@@ -118,16 +118,16 @@
 //		}
 //	}
 //
-// and move the long parts of its body into another function. A loop over Runs receives slices and
-// has none of these limits. Cut all slices of a run to one length, and the compiler omits the
-// bounds checks (for c := run.B[:len(run.A)] and i in range of run.A).
+// and move long blocks of its body into other functions. A loop over Runs receives slices and has
+// none of these limits. Cut all slices of a run to one length, as in c := run.B[:len(run.A)]. In a
+// loop with i in range of run.A, the compiler then omits the bounds checks.
 //
 // # Frames
 //
 // Checkpoints and the ends of ticks are boundaries. The span between two boundaries is a frame. A
 // frame saves the value of each row before its first write, and the number of rows. A restore
-// needs nothing else. A checkpoint costs nanoseconds. The cost of a restore is proportional to
-// the rows written since the checkpoint.
+// needs no other data. A checkpoint costs nanoseconds. The cost of a restore is proportional to the
+// rows written since the checkpoint.
 //
 // Pointers and slices for writing are valid until the next boundary. The world does not detect a
 // write through an older pointer.
@@ -135,11 +135,11 @@
 // # Determinism
 //
 // Two worlds that start equal and receive the same calls in the same order stay equal, and so do
-// their digests. The package reads no clock, draws no random numbers of its own, and never
-// exposes the order of a Go map. Only ParallelRuns and loading start goroutines, and both wait
-// for them.
+// their digests. The package reads no clock, uses no random numbers except those of [Rand], and
+// never exposes the order of a Go map. Only ParallelRuns and loading start goroutines, and both
+// wait for them.
 //
-// The program's own arithmetic may still differ between machines: arm64 fuses x + v*dt into one
+// The arithmetic of the program may still differ between machines: arm64 fuses x + v*dt into one
 // operation, amd64 does not. Write x + float64(v*dt). docs/MACHINES.md lists the other cases.
 //
 // # Options
@@ -149,16 +149,16 @@
 //
 // # Errors
 //
-// A lookup returns a second bool, false for a miss. Changing an entity that is not alive returns
-// false and changes nothing. External input (types, saved states, ticks to go to) leads to
-// errors. A programming mistake, such as restoring a released checkpoint, panics with a text that
-// says how to correct the program.
+// A lookup returns a second result, which is false if nothing was found. Changing an entity that is
+// not alive returns false and changes nothing. Faults in external input return errors: types, saved
+// states, ticks to seek to. A programming mistake, such as restoring a released checkpoint, panics
+// with a text that says how to correct the program.
 //
 // # Debug build
 //
-// Built with the tag stetdebug, a world compares its rows at every boundary with the rows at the
-// boundary before. It panics if a row was written without the world's knowledge. Such a write
-// goes through Read, through memory that a copy shares, or through a pointer from before the
+// In a build with the tag stetdebug, a world compares its rows at every boundary with the rows at
+// the previous boundary. It panics if the program has written a row without the world's knowledge.
+// Such a write uses a component from Read, memory that a copy shares, or a pointer from before the
 // last boundary or index lookup.
 //
 // A debug build also panics in these cases:
@@ -168,7 +168,7 @@
 //   - A loop over Entities reaches a position at which the world now has another entity.
 //   - The body of ParallelRuns writes the world other than through its run.
 //   - The key function of an index writes the world.
-//   - A system of a [Stepper] writes another world than the one it was given.
+//   - A system of a [Stepper] writes another world than the one that the Stepper passes to it.
 //
 // A debug build encodes every row at every boundary, so use it for tests:
 //

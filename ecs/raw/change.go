@@ -2,29 +2,30 @@ package raw
 
 import "iter"
 
-// A Recorder is called with every tick at its commit. The journal is a recorder.
+// A Recorder receives every tick when it is committed. The journal is a recorder.
 type Recorder interface {
-	// Record encodes the changes of the tick. c is valid until Record returns. seq is the number of
-	// the state at the end of the tick. The next tick on this branch has seq as its Parent.
+	// Record encodes the changes of the tick. c is valid until Record returns. seq is the
+	// recorder's number for the state at the end of the tick. The next tick on this branch has seq
+	// as its Parent.
 	Record(c *Change) (seq uint64)
 }
 
-// A Follower is a [Recorder] that also learns the world's tick after a restore, a load or any other
-// change of tick except Commit.
+// A Follower is a [Recorder] that also receives the world's tick after a restore, a load or any
+// other change of the tick except Commit.
 type Follower interface {
 	Recorder
 
-	// Restored is called just before the functions of ecs.World.OnRestore.
+	// The world calls Restored just before the functions of ecs.World.OnRestore.
 	Restored(tick uint64)
 }
 
-// A Change describes the changes of a tick, relative to the end of its parent tick. Reading it
-// costs O(rows written), independent of the size of the world.
+// A Change describes the changes of a tick, relative to the end of its parent tick. Reading a
+// Change costs O(rows written), for a world of any size.
 type Change struct {
 	// The world that changed. The recorder must not change it.
 	World World
 	Tick  uint64 // The number of the tick that ends.
-	// The recorder's number of the parent tick.
+	// The recorder's number for the end of the parent tick.
 	Parent   uint64
 	Entities EntityChange
 	// The storages and resources that changed, in the order of registration.
@@ -32,21 +33,21 @@ type Change struct {
 	// The operations in call order, without operations that were undone.
 	Ops []Op
 
-	// Of returns the changes of one of Storages. The ranges are valid until the next call. For a
-	// storage that does not rewind, Of returns all rows if anything changed since the last call for
-	// it, on any branch.
+	// Of returns the changes of a storage in Storages. The ranges are valid until the next call.
+	// For a storage that does not rewind, Of returns all rows or none. It returns all rows if any
+	// row changed since the last call for the storage, on any branch.
 	Of func(s Storage) StorageChange
 
-	// Before calls f for each row of s that existed before the tick and that Of reports. s is one
-	// of Storages. Rows come in ascending order, each with its canonical encoding before and after
-	// the tick. Both are valid until f returns. Before only has the old rows of storages that
+	// Before calls f for each row of s that existed before the tick and that Of reports. s must be
+	// in Storages. Rows come in ascending order, each with its canonical encoding before and after
+	// the tick. Both are valid until f returns. Before has the old rows only of storages that
 	// rewind and whose rows have a fixed size above [LargeRow]. For other storages it does not call
 	// f.
 	Before func(s Storage, f func(row int, then, now []byte))
 }
 
-// LargeRow is the row size in bytes above which [Change.Before] reports old rows. For larger rows,
-// a recorder can save less than the whole row.
+// LargeRow is the row size in bytes above which [Change.Before] reports old rows. For such rows, a
+// recorder can store only the changed bytes.
 const LargeRow = 256
 
 // OpKind is the kind of an operation.
@@ -62,7 +63,7 @@ const (
 	OpClear
 )
 
-// An Op is one operation of a tick, in the form of the call.
+// An Op is an operation of a tick, in the form of the call.
 type Op struct {
 	Kind    OpKind
 	Entity  uint64
@@ -81,8 +82,8 @@ type EntityChange struct {
 	Rows               []Range
 }
 
-// A StorageChange describes the changes in a storage or resource. Its rows [0, Len) are the
-// parent's rows, except for the rows listed here.
+// A StorageChange describes the changes in a storage or resource. Its rows [0, Len) are equal to
+// the rows at the end of the parent tick, except for the rows listed here.
 type StorageChange struct {
 	Storage Storage
 	Before  int // Number of rows at the start of the tick.
@@ -92,13 +93,13 @@ type StorageChange struct {
 	Values []Range
 }
 
-// A Patch is a recorded tick: the contents of a [Change] with the listed rows.
+// A Patch is a recorded tick: the contents of a [Change], and the rows that it lists.
 type Patch struct {
 	Tick uint64 // The number of the tick.
 	Seq  uint64 // The recorder's number of the state at the end of the tick.
 	// Changes in the registry. Before is not used.
 	Entities EntityChange
-	// The rows listed in Entities.Rows, 8 bytes each, little-endian.
+	// The entities in the rows of Entities.Rows, 8 bytes each, little-endian.
 	Registry []byte
 	Storages []StoragePatch
 }
@@ -118,8 +119,8 @@ func Ticks(patches ...*Patch) iter.Seq2[*Patch, error] {
 type StoragePatch struct {
 	StorageChange
 	After int // Number of rows at the end of the tick.
-	// The entities of the rows listed in StorageChange.Entities, in the form of Patch.Registry.
+	// The entities in the rows of StorageChange.Entities, in the form of Patch.Registry.
 	Members []byte
-	// The rows listed in Values, in the format of package layout.
+	// The values in the rows of StorageChange.Values, in the format of package layout.
 	Rows []byte
 }

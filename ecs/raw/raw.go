@@ -22,11 +22,11 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Vacant is the entity of a row without one, in an Indexed storage.
+// Vacant is the entity of a gap, which is a row of an Indexed storage without an entity.
 const Vacant = ^uint64(0)
 
 // As converts a slice of entities to another type of the same form, for instance from ecs.Entity to
-// uint64. It does not copy.
+// uint64. It does not copy the slice.
 func As[To, From ~uint64](entities []From) []To {
 	return unsafe.Slice((*To)(unsafe.Pointer(unsafe.SliceData(entities))), len(entities))
 }
@@ -36,16 +36,15 @@ var (
 	ErrState = errors.New("ecs: bad state")
 
 	// ErrDropped reports stored values that have no place in the types of the program. It also
-	// reports a component that was probably renamed without a declaration. The text says what to
-	// write; see ecs.Component.
+	// reports a component that was probably renamed without a declaration. The text tells how to
+	// correct the program; see ecs.Component.
 	ErrDropped = errors.New("ecs: stored values would be lost")
 
-	// ErrNewer reports a component that was stored by a program with a later version of the
-	// component.
+	// ErrNewer reports a component that was stored by a program with a later version of it.
 	ErrNewer = errors.New("ecs: stored by a newer program")
 
-	// ErrAttached reports a Load or Apply while a recorder is attached that would miss the change.
-	// Detach it first. A store loads with Store.Load.
+	// ErrAttached reports a Load or Apply that an attached recorder would miss. Detach the recorder
+	// first. A store loads with Store.Load.
 	ErrAttached = errors.New("ecs: a recorder is attached")
 
 	// ErrCheckpointHeld reports an operation that is not possible while checkpoints are held.
@@ -70,40 +69,40 @@ type World interface {
 	// caller owns the slice.
 	Storages() []Storage
 
-	// Dirty reports whether anything was written since the last commit, or since Attach. Only a
-	// world with a recorder or a history tracks that.
+	// Dirty reports whether anything was written since the last commit, or since Attach. It is
+	// valid only for a world with a recorder or a history.
 	Dirty() bool
 
 	// Attach adds the recorder r to the world. If r is already attached, Attach renumbers its
-	// ticks. seq is the number that r uses for the present state. The history of r starts here: r
-	// has no numbers for older ticks.
+	// ticks. seq is the number that r uses for the current state. The history of r starts at this
+	// state: r has no numbers for older ticks.
 	//
-	// Recorders are called in the order in which they were attached. They must be comparable.
+	// The world calls recorders in the order in which they were attached. They must be comparable.
 	//
 	// An error wraps [ErrDirty] if another recorder must first record the writes since the last
-	// commit. It wraps [ErrCheckpointHeld] while checkpoints are held.
+	// commit. It wraps [ErrCheckpointHeld] while the program holds a checkpoint.
 	Attach(r Recorder, seq uint64) error
 
-	// Detach removes the recorder r. If r was the only recorder, the history is cleared. While
-	// checkpoints are held, Detach returns [ErrCheckpointHeld].
+	// Detach removes the recorder r. If r was the only recorder, the history is cleared. While the
+	// program holds a checkpoint, Detach returns [ErrCheckpointHeld].
 	Detach(r Recorder) error
 
-	// Seq returns the number of the present tick, as the first recorder assigned it. Without
-	// recorders, it is the number that was loaded with the state.
+	// Seq returns the first recorder's number for the current tick. Without recorders, it is the
+	// number that was loaded with the state.
 	Seq() uint64
 
 	// Held returns two numbers that r assigned. oldest is the number of the oldest tick boundary
-	// that a later tick may name as its parent. newest is the number of the present tick.
+	// that a later tick may have as its parent. newest is the number of the current tick.
 	Held(r Recorder) (oldest, newest uint64)
 
-	// Pin pins the present state, which must be the end of a tick. It costs O(storages). An error
+	// Pin pins the current state, which must be the end of a tick. It costs O(storages). An error
 	// wraps [ErrDirty] if anything was written since the last commit. A world with neither history
 	// nor recorder has no ticks, and returns the same error.
 	Pin() (Pin, error)
 
 	// Load replaces the contents of the world by state, except for what the fields of [State]
 	// exclude. Storages that state does not contain are emptied. Resources that state does not
-	// contain keep their values. Components that are not registered are kept and saved again
+	// contain keep their values. Components that are not registered are loaded, and saved again
 	// unchanged. The history is cleared. At the end, Load calls the functions of
 	// ecs.World.OnRestore.
 	//
@@ -119,26 +118,27 @@ type World interface {
 	// unless state is Owned. Load uses as many goroutines as the program has processors.
 	Load(state *State) error
 
-	// Apply applies recorded ticks. The first must continue the present state. Afterwards the world
-	// has the state at the end of the last one. Apply asks for the next tick when the one before is
-	// in place and part of the history. Recorders are not called.
+	// Apply applies recorded ticks. The first must continue the current state. Afterwards the world
+	// has the state at the end of the last tick. Apply requests the next tick after it has applied
+	// the previous one and added it to the history. Recorders are not called.
 	//
 	// A tick costs O(rows that it wrote), plus O(rows) for each group of storages that it wrote to.
-	// Hooks of components are not called. The functions of ecs.World.OnRestore are called once, if
-	// there was any tick.
+	// Hooks of components are not called. If there was any tick, the functions of
+	// ecs.World.OnRestore are called once.
 	//
 	// An error wraps [ErrState] if a patch is not a tick that continues the state. It wraps
 	// [layout.ErrIntSize] as Load does. It wraps [ErrDirty] if anything was written since the last
-	// commit, and [ErrCheckpointHeld] while checkpoints are held. An error from the sequence is
-	// returned as it is. The world is then at the last tick that was applied.
+	// commit, and [ErrCheckpointHeld] while the program holds a checkpoint. An error from the
+	// sequence is returned unchanged. After an error, the world has the state of the last tick that
+	// was applied.
 	//
-	// Apply does not use a patch after it asks for the next one. Apply does not check that entities
+	// Apply does not use a patch after it requests the next one. Apply does not check that entities
 	// in components are alive, because recorded ticks come from a trusted source.
 	Apply(ticks iter.Seq2[*Patch, error]) error
 
-	// Converted returns what the last Load converted. It also lists stored components that are not
-	// registered, and registered components that were not stored. It is empty if the stored and the
-	// registered components have the same layouts and names.
+	// Converted returns the conversions of the last Load. It also lists stored components that are
+	// not registered, and registered components that were not stored. It is empty if the stored and
+	// the registered components have the same layouts and names.
 	Converted() []Conversion
 
 	// Conversions returns the result that Converted would have after a Load of a state with these
@@ -158,7 +158,7 @@ type Storage interface {
 	Name() string
 
 	// StoredAs returns the name of the storage in another program or file. has reports which names
-	// exist there. The result is the present name if it exists there, or else the first former name
+	// exist there. The result is the current name if it exists there, or else the first former name
 	// that does.
 	StoredAs(has func(name string) bool) (name string, ok bool)
 
@@ -174,8 +174,8 @@ type Storage interface {
 	// Rewinds reports whether the storage is restored with the world. It is false for NoRewind.
 	Rewinds() bool
 
-	// Unknown reports whether the storage was loaded without being registered. Its rows are kept
-	// and saved unchanged.
+	// Unknown reports whether the storage was loaded, but the program has not registered it. Its
+	// rows stay unchanged and are saved again.
 	Unknown() bool
 
 	// IsResource reports whether the storage is a resource: one row, no entity.
@@ -198,24 +198,24 @@ type Storage interface {
 	// AppendRanges appends the canonical encoding of ranges of rows to dst.
 	AppendRanges(dst []byte, ranges []Range) []byte
 
-	// AppendDefault appends the canonical encoding of a gap's row to dst. It appends nothing if
-	// that row is the zero value.
+	// AppendDefault appends the canonical encoding of a gap's row to dst. It appends nothing if the
+	// row is the zero value.
 	AppendDefault(dst []byte) []byte
 }
 
-// A Pin reads the state of a world at the end of a tick, while the world goes on. Snapshots use a
-// Pin to copy some rows in each tick. In methods with a Storage argument, nil stands for the
-// registry.
+// A Pin reads the state of a world at the end of a tick, while the world runs later ticks.
+// Snapshots use a Pin to copy some rows in each tick. In methods with a Storage argument, nil
+// stands for the registry.
 //
-// While a pin is held, every tick saves the old values of the rows that it writes, as it does for a
-// checkpoint. At its end, the pin copies the values that it does not have yet. That costs O(rows
-// written). A read costs O(rows read) plus the saved values of these rows. The pin does not affect
-// the history and its limits.
+// While a pin exists, every tick saves the old values of the rows that it writes, as it does for a
+// checkpoint. At the end of the tick, the pin copies the saved values that it does not have yet.
+// This costs O(rows written). A read costs O(rows read) plus the saved values of these rows. The
+// pin does not affect the history and its limits.
 //
 // A Pin only reads storages that rewind. A NoRewind storage has no past state.
 type Pin interface {
-	// Valid reports whether the state can still be read. It is false after the pin was released. It
-	// is also false after the world was loaded, restored to an older state, or attached to another
+	// Valid reports whether the pinned state can still be read. It is false after the pin was
+	// released, and after the world was loaded, restored to an older state, or attached to another
 	// recorder.
 	Valid() bool
 
@@ -226,13 +226,14 @@ type Pin interface {
 	// [alive, free) were free, and [free, total) were retired.
 	Registry() (alive, free, total int)
 
-	// Len returns the number of rows of s, including gaps. It is 0 if s was registered later.
+	// Len returns the number of rows of s at the pinned tick, including gaps. It is 0 if s was
+	// registered after the pin was created.
 	Len(s Storage) int
 
 	// Stage selects rows [lo, hi) of s for AppendEntities and AppendRows; hi is at most Len. The
-	// selection ends at the next Stage or change of the world. In the middle of a tick Stage costs
-	// O(rows written in the tick). It is free between two ticks, and for a [Recorder] while it
-	// records a tick.
+	// selection is valid until the next Stage or change of the world. In the middle of a tick,
+	// Stage costs O(rows written in the tick). It costs nothing between two ticks, and for a
+	// [Recorder] while it records a tick.
 	Stage(s Storage, lo, hi int)
 
 	// AppendEntities appends the entities of staged rows [lo, hi) to dst, 8 bytes each,
@@ -242,8 +243,8 @@ type Pin interface {
 	// AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
 	AppendRows(dst []byte, lo, hi int) []byte
 
-	// Done ends the use of rows [lo, hi) of s: they will not be staged again. The pin stops copying
-	// the groups of 4096 rows within that range. When all rows of s are done, writes of s save
-	// nothing for the pin.
+	// Done declares that rows [lo, hi) of s will not be staged again. The pin stops copying the
+	// groups of 4096 rows within that range. When all rows of s are done, writes of s save nothing
+	// for the pin.
 	Done(s Storage, lo, hi int)
 }

@@ -11,7 +11,7 @@ import (
 // A State is the whole state of a world without Go types, as snapshots and saves store it.
 type State struct {
 	Tick uint64
-	// In the form of [World.Registry].
+	// The entities and their numbers, as [World.Registry] returns them.
 	Registry    []uint64
 	Alive, Free int
 	Storages    []StorageState
@@ -20,34 +20,34 @@ type State struct {
 	// not use the slices after Load, even if Load fails.
 	Owned bool
 
-	// Checked is the result of [CheckRegistry] for Registry, Alive and Free. If nil, Load does the
-	// check. Checked is ignored unless the state is Owned.
+	// Checked is the result of [CheckRegistry] for Registry, Alive and Free. If it is nil, Load
+	// checks the registry. Load ignores Checked unless the state is Owned.
 	Checked *Registry
 
-	// Recorder is set if the world's own recorder calls Load. It numbers the state Seq. The next
-	// recorded tick has Seq as its Parent.
+	// Recorder is set if the world's own recorder calls Load. It assigns the number Seq to the
+	// state. The next recorded tick has Seq as its Parent.
 	Recorder Recorder
 	Seq      uint64
 
-	// KeepNoRewind leaves NoRewind storages unchanged, except for rows of entities that are not
-	// alive in the state. It is for a world that moves to another state of its own history.
+	// KeepNoRewind makes Load leave NoRewind storages unchanged, except for rows of entities that
+	// are not alive in the state. It is for a world that moves to another state of its history.
 	KeepNoRewind bool
 
-	// Lossy makes Load drop stored values that have no place in the program's types, where it would
-	// otherwise fail with [ErrDropped]. Use it only to show a state: if the world is saved again,
-	// the values are lost for good.
+	// Lossy makes Load drop stored values that have no place in the program's types. Otherwise such
+	// values are an error: [ErrDropped]. Use Lossy only to show a state, because a save of the
+	// world would lose the values permanently.
 	Lossy bool
 }
 
-// A Registry is a registry of entities in which [CheckRegistry] found each index once.
+// A Registry is a registry of entities that [CheckRegistry] has checked: each index occurs once.
 type Registry = sound.Registry
 
-// A Sparse is the sparse array of a storage, created by [Registry.Sparse] for its entities. Each
-// page is checked against the entities when it is put, so Load need not check it.
+// A Sparse is the sparse array of a storage. [Registry.Sparse] creates it from the storage's
+// entities. Each page is compared with the entities when it is added, so Load need not check it.
 type Sparse = sound.Sparse
 
-// CheckRegistry checks a registry, given in the form of [World.Registry], and returns it with the
-// row of each index. The error says what is wrong. CheckRegistry costs O(entities).
+// CheckRegistry checks a registry in the form of [World.Registry]. It returns the registry with the
+// row of each index. The error describes the fault. CheckRegistry costs O(entities).
 func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	return sound.CheckRegistry(entities, alive, free)
 }
@@ -55,36 +55,37 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 // A StorageState is a storage or resource of a [State].
 type StorageState struct {
 	Name string
-	// See [Storage].
+	// The result of [Storage.Version].
 	Version uint32
 	Layout  *layout.Type
-	// One row, no entity.
+	// The state is that of a resource, which has one row and no entity.
 	Resource bool
-	// Used only if the program did not register the component.
+	// The component is NoRewind. Load uses this field only if the program did not register the
+	// component.
 	NoRewind bool
 	// The row of an entity is its index. The entity of a gap is Vacant.
 	Indexed bool
-	// The row of a gap. Nil means the zero value.
+	// The row of a gap, or nil for the zero value.
 	Default  []byte
 	Entities []uint64 // In dense order.
-	// Created from Entities and State.Checked. If it is nil or has missing pages, Load builds the
-	// array.
+	// The sparse array, created from Entities and State.Checked. If it is nil or lacks pages, Load
+	// builds the array.
 	Checked *Sparse
 	// The canonical bytes of the rows, in the format of [Storage.AppendRows].
 	Rows []byte
 
-	// Pages holds the bytes of PageRows rows per page; the last page may have fewer. If nil, Rows
-	// holds the bytes.
+	// Pages has the bytes of PageRows rows per page; the last page may have fewer. If Pages is nil,
+	// Rows has the bytes.
 	Pages    [][]byte
 	PageRows int
 }
 
 // A Conversion describes how a stored component or resource became a registered one. If only one of
-// the two exists, the Conversion has one name and no changes.
+// them exists, the Conversion has one name and no changes.
 type Conversion struct {
-	// The stored name. "" means that nothing is stored for the component.
+	// The stored name, or "" if no data is stored for the component.
 	Stored string
-	// The registered name. "" means that the component is not registered and kept unchanged.
+	// The registered name, or "" if the component is not registered and stays unchanged.
 	Name    string
 	Changes []layout.Change
 }

@@ -9,23 +9,24 @@ import (
 
 // A Message is sent from one peer to another.
 type Message[In comparable] struct {
-	// The sender's tick.
+	// The sender's current tick.
 	Tick uint64
-	// How many ticks the sender is ahead of the receiver, as computed by the sender.
+	// The number of ticks by which the sender is ahead of the receiver, as the sender computed it.
 	Ahead int
-	// By player: the last tick whose input the sender has.
+	// For each player, the last tick whose input the sender has.
 	Has []uint64
-	// The inputs that the receiver may not have yet.
+	// The inputs that the receiver may not have received yet.
 	Runs []Run[In]
-	// A confirmed tick with a digest, or 0.
+	// The tick of Digest, which is confirmed. It is 0 if there is no digest.
 	Checked uint64
 	// The digest of tick Checked.
 	Digest ecs.Digest
-	// The sender's program and machine. "" once the receiver is known to have received it.
+	// The sender's program and machine, as in [Session.Build]. It is "" after the receiver has
+	// confirmed it.
 	Build string
 }
 
-// A Run holds a player's inputs for the ticks From, From+1, ...
+// A Run has a player's inputs for the ticks From, From+1, ...
 type Run[In comparable] struct {
 	Player int
 	From   uint64
@@ -72,7 +73,7 @@ func (s *Session[In]) Report(to int, m *Message[In]) error {
 }
 
 // Receive processes a message from a peer. It keeps no reference to m. An error wraps [ErrMessage].
-// The inputs take effect in the world at the next [Session.Advance] or [Session.Settle].
+// The inputs take effect at the next [Session.Advance] or [Session.Settle].
 func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	if from < 0 || from >= len(s.peers) || from == s.o.Peer {
 		return fmt.Errorf("%w: from peer %d: not another one", ErrMessage, from)
@@ -92,8 +93,8 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.start {
-			// The peer has an input of ours. For a spectator this proves nothing: another peer may
-			// have sent it.
+			// The peer has an input of this peer, so it has received a message with the build. A
+			// spectator may have received the input from another peer.
 			other.told = other.told || other.plays
 		}
 		other.has[p] = max(other.has[p], min(has, s.players[p].known()))
@@ -143,7 +144,7 @@ func (s *Session[In]) check(m *Message[In]) error {
 	return nil
 }
 
-// take adds the new inputs of r if the peer from may send them.
+// take adds the new inputs of r. It ignores them if the peer from may not send them.
 func (s *Session[In]) take(from int, r Run[In]) {
 	owner, p := s.o.Players[r.Player], &s.players[r.Player]
 	if owner != from && s.local > 0 && !s.peers[owner].gone {

@@ -12,21 +12,21 @@ import (
 )
 
 var (
-	// ErrAhead says that a peer must wait: it is [Options.Window] ticks ahead of the last tick
-	// whose inputs are all known.
+	// ErrAhead reports that this peer must wait. It is [Options.Window] ticks ahead of the last
+	// tick for which it knows all inputs.
 	ErrAhead = errors.New("rollback: too far ahead of what is known")
-	// ErrMessage says that a message is not valid in this game. The session is unchanged.
+	// ErrMessage reports a message that is not valid in this game. The session is unchanged.
 	ErrMessage = errors.New("rollback: bad message")
-	// ErrDesync says that two peers have different worlds. See [DesyncError].
+	// ErrDesync reports that two peers have different worlds. See [DesyncError].
 	ErrDesync = errors.New("rollback: peers disagree")
 )
 
 // A DesyncError reports the tick at which another peer has a different world.
 type DesyncError struct {
 	Peer int
-	// The first tick that was compared and differs.
+	// The first compared tick that differs.
 	Tick uint64
-	// The last tick that was equal, or 0.
+	// The last compared tick that was equal, or 0.
 	Agreed       uint64
 	Ours, Theirs ecs.Digest
 	// The other peer's program and machine, in the form of [Session.Build].
@@ -48,15 +48,15 @@ func (e *DesyncError) Error() string {
 // Unwrap returns [ErrDesync].
 func (e *DesyncError) Unwrap() error { return ErrDesync }
 
-// An Input is a player's input in a tick. It does not say whether the value is predicted, because
-// the world must not depend on that.
+// An Input is a player's input in a tick. It does not contain whether the value is predicted,
+// because the world must not depend on that.
 type Input[In comparable] struct {
 	Value In
 	Gone  bool // The player has left, and Value is [Options.Default].
 }
 
-// Inputs holds the inputs of a tick, by player. It belongs to the session and is valid for that
-// tick only.
+// Inputs has the inputs of a tick, one for each player. The session owns the slice, which is valid
+// only during that tick.
 type Inputs[In comparable] []Input[In]
 
 // Options describe the game. They must be equal on all peers, except for Peer and Delay.
@@ -65,63 +65,65 @@ type Options[In comparable] struct {
 	Peers int
 	// The index of this peer, from 0.
 	Peer int
-	// The peer of each player. A peer without a player is a spectator and never predicts.
+	// The peer of each player. A peer without a player is a spectator, which runs no tick with
+	// predicted inputs.
 	Players []int
-	// The maximum number of ticks with predicted inputs, by default 8. The history must hold as
-	// many.
+	// The maximum number of ticks with predicted inputs, by default 8. The history must retain at
+	// least as many ticks.
 	Window int
-	// Ticks until local input takes effect.
+	// The number of ticks after which a local input takes effect.
 	Delay int
-	// The input before a player's first one, and of players that have left.
+	// The input before a player's first input, and after the player has left.
 	Default In
-	// Predict returns a guess from the last known input. By default it repeats that input.
+	// Predict returns a predicted input. last is the last known input of the player, which is also
+	// the default prediction.
 	Predict func(player int, last In) In
-	// Ticks between two digests, by default 20.
+	// The number of ticks between two digests, by default 20.
 	CheckEvery int
 	// Commit ends a tick. The default is [ecs.World.Commit].
 	Commit func() error
 }
 
-// maxRun limits the number of a player's inputs in a message. It also limits how many ticks ahead
-// of the world inputs are accepted.
+// maxRun is the maximum number of a player's inputs in a message. It is also the maximum number of
+// ticks by which accepted inputs may be ahead of the world.
 const maxRun = 256
 
-// heldDigests is the number of digests that a session keeps, the newest ones.
+// heldDigests is the number of newest digests that a session keeps.
 const heldDigests = 64
 
-// A Session is one peer's side of a game. Its ticks are the world's ticks. The world starts at the
-// same tick on all peers. A Session is not safe for concurrent use.
+// A Session is the state of a game on one peer. Its ticks are the ticks of the world. The world
+// starts at the same tick on all peers. A Session is not safe for concurrent use.
 type Session[In comparable] struct {
 	w       *ecs.World
 	stepper *ecs.Stepper[Inputs[In]]
 	o       Options[In]
 	start   uint64
 	tick    uint64
-	// The last tick whose inputs agree with all known inputs.
+	// The last tick up to which all used inputs equal the real inputs.
 	right   uint64
 	players []player[In]
 	peers   []peer
 	local   int
-	// The inputs that each tick used, indexed by tick modulo len(used).
+	// The inputs that recent ticks used. Tick t is at position t modulo len(used).
 	used    []Inputs[In]
 	digests []checked
 	again   uint64
 	err     error
 }
 
-// A player holds the known inputs of a player, for the ticks first, first+1, ...
+// A player has the known inputs of a player, for the ticks first, first+1, ...
 type player[In comparable] struct {
 	first  uint64
 	values []In
 	last   In
-	// The first tick after the player left. 0 means that the player is still there.
+	// The first tick after the player left, or 0 if the player has not left.
 	gone uint64
 }
 
 func (p *player[In]) known() uint64 { return p.first + uint64(len(p.values)) - 1 }
 
-// sure returns the last tick whose input is known. It is MaxUint64 if all later inputs are known,
-// because the player has left.
+// sure returns the last tick whose input is known. If the player has left and all inputs until then
+// are known, it returns MaxUint64.
 func (p *player[In]) sure() uint64 {
 	if p.gone > 0 && p.known()+1 >= p.gone {
 		return math.MaxUint64
@@ -129,28 +131,28 @@ func (p *player[In]) sure() uint64 {
 	return p.known()
 }
 
-// A peer is the state that another peer reported.
+// A peer has the state that another peer reported.
 type peer struct {
-	// By player: the last tick whose input the peer has.
+	// For each player, the last tick whose input the peer has.
 	has  []uint64
 	tick uint64 // The tick of the peer's newest message.
-	// How far this peer is ahead of the other, as computed here.
+	// The number of ticks by which this peer is ahead of the other one, as this peer computed it.
 	ahead int
-	// How far the other peer is ahead, as computed there.
+	// The number of ticks by which the other peer is ahead, as the other peer computed it.
 	theirs int
 	gone   bool   // The peer was dropped.
 	plays  bool   // The peer has players.
-	build  string // The peer's program and machine. "" means unknown.
-	// The peer is known to have received a message with our build.
+	build  string // The peer's program and machine, or "" if unknown.
+	// The peer has confirmed a message with the build of this peer.
 	told bool
-	// The peer's digest, to be compared once the tick is confirmed here.
+	// The peer's newest digest, to be compared when its tick is confirmed here.
 	pending checked
 	agreed  uint64
 }
 
 // A checked is the digest of a tick.
 type checked struct {
-	// 0 means that there is no digest.
+	// 0 if there is no digest.
 	tick   uint64
 	digest ecs.Digest
 }
@@ -203,11 +205,11 @@ func (s *Session[In]) Confirmed() uint64 { return min(s.right, s.known()) }
 // Remade returns the number of ticks that were run again.
 func (s *Session[In]) Remade() uint64 { return s.again }
 
-// Agreed returns the last tick for which a peer is known to have the same world, or 0.
+// Agreed returns the last tick for which the peer reported the same digest, or 0.
 func (s *Session[In]) Agreed(peer int) uint64 { return s.peers[peer].agreed }
 
-// Known returns the last tick for which the inputs of all players of a peer are known. For a
-// spectator it is the maximum uint64.
+// Known returns the last tick for which this peer knows the inputs of all players of a peer. For a
+// spectator it returns the maximum uint64.
 func (s *Session[In]) Known(peer int) uint64 {
 	known := uint64(math.MaxUint64)
 	for p, owner := range s.o.Players {
@@ -218,17 +220,17 @@ func (s *Session[In]) Known(peer int) uint64 {
 	return known
 }
 
-// Build returns the description of a peer's program and machine, in one line, as the peer reported
-// it:
+// Build returns the description of a peer's program and machine, in one line. The peer reports it
+// in its messages:
 //
 //	go1.26.8 linux/arm64 fused math:e83c example.com/game@v1.2.3
 //
 // It is "" until the first message of the peer arrives. For [Options.Peer] it describes this
 // program. A game between peers of different builds is allowed, because many games compute the same
-// on all machines. Compare the descriptions to warn or to reject a peer.
+// results on all machines. The program can compare the descriptions to warn or to reject a peer.
 //
-// Builds that differ in fused, or in the digits after math, compute different floats. The safe form
-// of docs/MACHINES.md avoids that.
+// Builds that differ in fused, or in the digits after math, compute different floats. To avoid
+// differences, write the arithmetic as docs/MACHINES.md describes.
 func (s *Session[In]) Build(peer int) string {
 	if peer == s.o.Peer {
 		return build.Here()
@@ -236,7 +238,7 @@ func (s *Session[In]) Build(peer int) string {
 	return s.peers[peer].build
 }
 
-// known returns the last tick for which the inputs of all other peers are known.
+// known returns the last tick for which this peer knows the inputs of all other peers.
 func (s *Session[In]) known() uint64 {
 	known := uint64(math.MaxUint64)
 	for p, owner := range s.o.Players {
@@ -247,8 +249,8 @@ func (s *Session[In]) known() uint64 {
 	return known
 }
 
-// Ahead returns how many ticks this peer should wait for the others. It is negative if this peer is
-// behind.
+// Ahead returns the number of ticks that this peer should wait for the others. It is negative if
+// this peer is behind.
 func (s *Session[In]) Ahead() int {
 	ahead, known := math.MinInt, false
 	for i := range s.peers {
@@ -262,9 +264,10 @@ func (s *Session[In]) Ahead() int {
 	return ahead
 }
 
-// Drop records that a peer has left. Its players have the input [Options.Default] from tick from
-// on. All peers must pass the same tick: one after the largest [Session.Known] of the dropped peer
-// on any of them. Peers that lack earlier inputs receive them from the others.
+// Drop records that a peer has left. From tick from on, its players have the input
+// [Options.Default]. All peers must pass the same tick: 1 more than the maximum of [Session.Known]
+// of the dropped peer on the other peers. A peer that lacks earlier inputs receives them from the
+// others.
 func (s *Session[In]) Drop(peer int, from uint64) error {
 	if peer < 0 || peer >= len(s.peers) || peer == s.o.Peer || s.peers[peer].gone {
 		return fmt.Errorf("rollback: drop peer %d: not another one that plays", peer)
@@ -283,8 +286,9 @@ func (s *Session[In]) Drop(peer int, from uint64) error {
 	return nil
 }
 
-// Advance runs the next tick. local holds the input of each local player, in order. It first calls
-// [Session.Settle]. If the error is [ErrAhead], the tick was not run and local was not used.
+// Advance runs the next tick. local has the input of each local player, in order. It first calls
+// [Session.Settle]. If the error is [ErrAhead], Advance has not run the tick and has not used
+// local.
 func (s *Session[In]) Advance(local ...In) error {
 	if len(local) != s.local {
 		return fmt.Errorf("rollback: %d inputs for %d local players", len(local), s.local)
@@ -294,7 +298,7 @@ func (s *Session[In]) Advance(local ...In) error {
 	}
 	window := uint64(s.o.Window)
 	if s.local == 0 {
-		window = 0 // A spectator only runs ticks whose inputs are known.
+		window = 0 // A spectator runs only ticks whose inputs are known.
 	}
 	if known := s.known(); s.tick >= known && s.tick-known >= window {
 		return ErrAhead
@@ -320,8 +324,8 @@ func (s *Session[In]) fail(err error) error {
 	return err
 }
 
-// Settle reruns the ticks with wrong predictions and compares digests. An error, which may be a
-// [*DesyncError], ends the session: every later call returns it.
+// Settle repeats the ticks that used wrong predictions, and compares digests. An error, which may
+// be a [*DesyncError], ends the session: every later call returns the same error.
 func (s *Session[In]) Settle() error {
 	if s.err != nil {
 		return s.err
@@ -349,7 +353,7 @@ func (s *Session[In]) Settle() error {
 	return s.compare()
 }
 
-// holds reports whether the inputs used in tick t agree with the known inputs.
+// holds reports whether the inputs that tick t used equal the known inputs.
 func (s *Session[In]) holds(t uint64) bool {
 	for p, in := range s.used[t%uint64(len(s.used))] {
 		if now, sure := s.input(p, t); sure && now != in {
@@ -359,7 +363,8 @@ func (s *Session[In]) holds(t uint64) bool {
 	return true
 }
 
-// input returns the input of a player in a tick, and whether it is known. If not, it is predicted.
+// input returns the input of a player in tick t. If the input is not known, it returns a prediction
+// and false.
 func (s *Session[In]) input(player int, t uint64) (in Input[In], sure bool) {
 	p := &s.players[player]
 	switch {
@@ -373,7 +378,7 @@ func (s *Session[In]) input(player int, t uint64) (in Input[In], sure bool) {
 	return Input[In]{p.last, false}, false
 }
 
-// step runs the next tick with known inputs, or predicted ones.
+// step runs the next tick. It predicts the inputs that are not known.
 func (s *Session[In]) step() error {
 	t := s.tick + 1
 	in := s.used[t%uint64(len(s.used))]
@@ -391,12 +396,13 @@ func (s *Session[In]) step() error {
 	return nil
 }
 
-// digestAt returns the slot for the digest of the last tick up to t that has one.
+// digestAt returns the slot for the digest of tick t, or of the last tick before t that has a
+// digest.
 func (s *Session[In]) digestAt(t uint64) *checked {
 	return &s.digests[(t-s.start)/uint64(s.o.CheckEvery)%heldDigests]
 }
 
-// compare compares the digests of other peers for ticks that are confirmed here.
+// compare compares the received digests of other peers for ticks that are confirmed here.
 func (s *Session[In]) compare() error {
 	for i := range s.peers {
 		p := &s.peers[i]
@@ -406,7 +412,7 @@ func (s *Session[In]) compare() error {
 		}
 		p.pending = checked{}
 		switch ours := s.digestAt(c.tick); {
-		// The digest here was overwritten.
+		// A newer digest has overwritten the slot.
 		case ours.tick != c.tick:
 		case ours.digest != c.digest:
 			return s.fail(&DesyncError{Peer: i, Tick: c.tick, Agreed: p.agreed, Ours: ours.digest, Theirs: c.digest, Build: p.build})
@@ -417,7 +423,7 @@ func (s *Session[In]) compare() error {
 	return nil
 }
 
-// trim removes inputs that all other peers have.
+// trim removes the inputs that are confirmed here and that all other peers have.
 func (s *Session[In]) trim() {
 	for i := range s.players {
 		p := &s.players[i]
