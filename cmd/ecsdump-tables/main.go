@@ -1,4 +1,4 @@
-// Ecsdump-tables is ecsdump with more export formats: tables for other programs.
+// Ecsdump-tables is ecsdump with additional export formats. It exports tables for other programs:
 //
 //	ecsdump-tables export STORE --format parquet -o DIR     pandas, DuckDB, polars, Spark
 //	ecsdump-tables export STORE --format sqlite -o FILE     sqlite3, Datasette, DuckDB

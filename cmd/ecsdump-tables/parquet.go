@@ -29,7 +29,8 @@ func createParquet(path string) (dump.Tables, error) {
 	return &parquetDir{path: path, names: map[string]bool{}}, nil
 }
 
-// groupRows is the number of rows that are compressed together. They are in memory until then.
+// groupRows is the number of rows that are compressed together. Until a group is full, its rows are
+// in memory.
 const groupRows = 128 << 10
 
 func (d *parquetDir) Begin(name string, columns []dump.Column) (dump.Table, error) {
@@ -128,7 +129,7 @@ func node(c dump.Column) parquet.Node {
 	case layout.Uint8, layout.Uint16, layout.Uint32, layout.Uint64:
 		n = parquet.Uint(8 << (c.Kind - layout.Uint8))
 	default:
-		panic(fmt.Sprintf("a column of kind %v", c.Kind)) // Cannot happen.
+		panic(fmt.Sprintf("a column of kind %v", c.Kind)) // This case is unreachable.
 	}
 	if c.Nullable {
 		n = parquet.Optional(n)
@@ -136,7 +137,8 @@ func node(c dump.Column) parquet.Node {
 	return n
 }
 
-// An ordered is a group with fields in a given order. Package parquet orders fields by name.
+// An ordered is a Parquet group whose fields have a given order. Package parquet orders the fields
+// of other groups by name.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field

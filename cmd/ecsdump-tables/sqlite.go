@@ -22,7 +22,7 @@ type database struct {
 }
 
 // createSQLite implements [dump.Format]. The whole export is one transaction without a journal,
-// because an unfinished file is removed.
+// because an unfinished file is removed after a failure.
 func createSQLite(path string) (dump.Tables, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -43,7 +43,7 @@ func createSQLite(path string) (dump.Tables, error) {
 }
 
 func (d *database) Begin(name string, columns []dump.Column) (dump.Table, error) {
-	// Names with this prefix are reserved by SQLite.
+	// SQLite reserves names with this prefix.
 	if strings.HasPrefix(strings.ToLower(name), "sqlite_") {
 		name = "_" + name
 	}
@@ -76,7 +76,8 @@ func affinity(c dump.Column) string {
 	case layout.Float32, layout.Float64:
 		kind = "REAL"
 	case layout.Uint64:
-		kind = "" // Values above the largest int64 are stored as text, and must stay text.
+		// Values above the largest int64 are stored as text, which a declared type would convert.
+		kind = ""
 	}
 	if !c.Nullable && kind != "REAL" { // SQLite stores NaN as null.
 		kind += " NOT NULL"

@@ -46,12 +46,12 @@ func ecsdumpTables(t *testing.T, args ...string) (text string, code int) {
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// These types are components with columns of all kinds.
+// These component types have columns of all kinds.
 type (
 	Mood  uint8
 	Point struct{ X, Y float64 }
 	Mixed struct {
-		Tick, INDEX int8 // Like columns that every table has.
+		Tick, INDEX int8 // Named like columns that every table has.
 		Small       int16
 		Int         int32
 		Long        int64
@@ -83,16 +83,16 @@ func (m Mood) String() string {
 	return [...]string{"Calm", "Angry"}[m]
 }
 
-// A table is an expected table: its columns, their Arrow types, and its rows ordered by tick and
-// index.
+// A table is an expected table: its columns, the Arrow types of the columns, and its rows ordered
+// by tick and index.
 type table struct {
 	Columns []string
 	Types   []string
 	Rows    [][]any
 }
 
-// buildStore makes a store of three ticks. It returns the tables of its last state, and those of
-// all states from tick 1 on.
+// buildStore makes a store of three ticks. It returns the tables of its last state, and the tables
+// of all states from tick 1 on.
 func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{History: 5})
@@ -114,7 +114,7 @@ func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	points.Set(b, Point{math.NaN(), -0.25})
 	commit()
 	w.Destroy(a)
-	c := w.Create() // It reuses the index of a.
+	c := w.Create() // The new entity reuses the index of a.
 	points.Set(c, Point{3, 4})
 	mixed.Set(b, Mixed{-1, -2, -300, -70000, -1 << 40, 255, 65535, 1<<32 - 1, 1<<64 - 1, 0.5, true, 1, 1500 * time.Millisecond, [2]int32{8, -9}, [20]uint8{19: 1}})
 	far := int32(5)
@@ -359,16 +359,16 @@ func TestExport_RangeReadBack(t *testing.T) {
 	}
 	dir, file = exported(t, store, "1..", "--every", "2")
 	check(t, dir, file, without(2))
-	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last one.
+	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last state.
 	check(t, dir, file, without(1))
-	// The table of 1.. contains tick 1, too.
+	// The table of 1.. also has tick 1.
 	dir, file = exported(t, store, "1..2", "--every", "2")
 	check(t, dir, file, without(3))
 	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")
 	check(t, dir, file, without(2))
 }
 
-// TestOtherProgramsReadThem reads the output with pandas, DuckDB and the sqlite3 of Python. It
+// TestOtherProgramsReadThem reads the output with pandas, DuckDB and Python's sqlite3 module. It
 // compares values, types and nulls. STET_PYTHON names a Python with these packages; see make
 // tables.
 func TestOtherProgramsReadThem(t *testing.T) {

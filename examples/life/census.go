@@ -7,17 +7,16 @@ import (
 )
 
 // objectReach is the greatest distance between cells of one object, in king's moves. Cells two
-// moves apart share a neighbour, so they act on each other. Cells three moves apart, with a gap of
-// two empty cells, do not yet.
+// moves apart have a common neighbour, so they act on each other. Cells three moves apart have a
+// gap of two empty cells between them, and do not act on each other in the next generation.
 const objectReach = 2
 
-// gliderShapes holds the 16 shapes of a glider: four phases in each of four
-// directions.
+// gliderShapes has the 16 shapes of a glider: four phases in each of four directions.
 var gliderShapes = makeGliderShapes()
 
-// Gliders counts the gliders that are alone: a gap of two empty cells separates them from every
-// other living cell. Order does not matter, and a cell given twice counts once. It takes time and
-// memory in proportion to the number of cells.
+// Gliders counts the isolated gliders: at least two empty cells separate such a glider from every
+// other living cell. The order of cells does not matter, and a duplicate cell counts once. Time and
+// memory are proportional to the number of cells.
 func Gliders(cells iter.Seq[Cell]) int {
 	count := 0
 	for object := range objects(cells) {
@@ -29,7 +28,7 @@ func Gliders(cells iter.Seq[Cell]) int {
 }
 
 // objects splits cells into groups that do not act on each other in the next generation. Groups and
-// their cells are in no particular order. A group is valid until the next call of yield.
+// their cells have no particular order. A group is valid until the next call of yield.
 func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	return func(yield func([]Cell) bool) {
 		left := make(map[Cell]bool)
@@ -61,8 +60,8 @@ func takeObject(object []Cell, left map[Cell]bool, first Cell) []Cell {
 	return object
 }
 
-// square yields the cells up to reach king's moves away from center, itself
-// included. It leaves out positions beyond the border of the plane.
+// square yields the cells up to reach king's moves away from center, and center itself. It excludes
+// positions outside of the plane.
 func square(center Cell, reach int32) iter.Seq[Cell] {
 	return func(yield func(Cell) bool) {
 		for dy := -reach; dy <= reach; dy++ {
@@ -76,8 +75,8 @@ func square(center Cell, reach int32) iter.Seq[Cell] {
 	}
 }
 
-// isOnBorder reports whether some neighbours of c are beyond the coordinates that an
-// int32 can hold.
+// isOnBorder reports whether some neighbours of c are outside of the plane, whose coordinates are
+// of type int32.
 func (c Cell) isOnBorder() bool {
 	return c.X == math.MinInt32 || c.X == math.MaxInt32 || c.Y == math.MinInt32 || c.Y == math.MaxInt32
 }
@@ -88,12 +87,12 @@ func isGlider(object []Cell) bool {
 	return ok && gliderShapes[s]
 }
 
-// A shape is a set of cells in a box of 3 by 3, moved to its upper left corner.
-// Bit 3*y+x stands for the cell (x, y).
+// A shape is a set of cells in a box of 3 by 3, moved to the box's upper left corner. Bit 3*y+x
+// stands for the cell (x, y).
 type shape uint16
 
-// shapeOf returns the shape of cells, wherever they are. It returns false if
-// they do not fit into the box.
+// shapeOf returns the shape of cells at any position. It returns false if the cells do not fit into
+// the box.
 func shapeOf(cells []Cell) (shape, bool) {
 	left, top := cells[0].X, cells[0].Y
 	for _, cell := range cells {
@@ -121,18 +120,18 @@ func (s shape) cells() []Cell {
 	return cells
 }
 
-// moved returns s with every cell moved by to.
+// moved returns the shape of the cells of s after applying to to each cell.
 func (s shape) moved(to func(Cell) Cell) shape {
 	cells := s.cells()
 	for i, cell := range cells {
 		cells[i] = to(cell)
 	}
-	result, _ := shapeOf(cells) // A mirrored box always fits into a box.
+	result, _ := shapeOf(cells) // A moved box always fits into a box.
 	return result
 }
 
-// makeGliderShapes mirrors two phases into all directions. The other two phases
-// are mirror images of these.
+// makeGliderShapes returns two phases of a glider, rotated and mirrored into all directions. The
+// other two phases are mirror images of these two.
 func makeGliderShapes() map[shape]bool {
 	const (
 		arrow = 0b111_100_010 // .o.  ..o  ooo

@@ -7,14 +7,13 @@ import (
 	"testing"
 )
 
-// glider lists the cells of a glider with its upper left corner at (x, y).
+// glider returns the cells of a glider with its upper left corner at (x, y).
 func glider(x, y int32) []Cell {
 	return []Cell{{x + 1, y}, {x + 2, y + 1}, {x, y + 2}, {x + 1, y + 2}, {x + 2, y + 2}}
 }
 
-// flies reports whether cells are, four generations later, where they were but
-// for one cell along a diagonal. Of what fits into a box of 3 by 3, only gliders
-// do that.
+// flies reports whether cells have moved by one cell along a diagonal after four generations. Of
+// all shapes in a box of 3 by 3, only gliders do that.
 func flies(cells []Cell) bool {
 	later := cellSet(cells)
 	for range 4 {
@@ -49,7 +48,7 @@ func TestGliderIsWhatFlies(t *testing.T) {
 	}
 }
 
-// TestGliders_Gap puts a cell everywhere around a glider.
+// TestGliders_Gap puts one cell at each position around a glider.
 func TestGliders_Gap(t *testing.T) {
 	for y := int32(-6); y <= 8; y++ {
 		for x := int32(-6); x <= 8; x++ {
@@ -59,7 +58,8 @@ func TestGliders_Gap(t *testing.T) {
 				nearest = min(nearest, max(abs(cell.X-x), abs(cell.Y-y)))
 			}
 			want := 0
-			if nearest == 0 || nearest > 2 { // 0: the cell is one of the glider's.
+			// If nearest is 0, the cell is one of the glider's cells.
+			if nearest == 0 || nearest > 2 {
 				want = 1
 			}
 			cells := append(glider(0, 0), other)

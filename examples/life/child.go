@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// childPace slows the child down, so that it is killed long before its end.
+// childPace is the delay after each generation of the child, so that the child is killed long
+// before its end.
 const childPace = "3ms"
 
-// killChild starts this program once more on the directory, and kills it once tourKill is durable.
-// It returns the last generation that the child reported as durable.
+// killChild starts this program as a child process on the directory, and kills it once generation
+// tourKill is durable. It returns the last generation that the child reported as durable.
 func (t *tour) killChild(ctx context.Context) (durable uint64, err error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -36,7 +37,7 @@ func (t *tour) killChild(ctx context.Context) (durable uint64, err error) {
 		durable = generation
 		t.ack(generation)
 		if generation >= tourKill {
-			child.Process.Kill() // What it has printed before can still be read.
+			child.Process.Kill() // Lines that the child has already printed can still be read.
 		}
 	})
 	err = child.Wait()

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// rPentomino is the pattern that runs by default, and what is published about it: the generation in
-// which it settles, and the population after that.
+// rPentomino is the default pattern. The other constants are published results: the generation in
+// which it settles, and the population and the number of gliders after that.
 const (
 	rPentomino           = "r-pentomino"
 	rPentominoSettles    = 1103
@@ -22,22 +22,22 @@ const (
 
 // A config has the values of the flags.
 type config struct {
-	patternFile string // A file or the name of a built-in pattern.
+	patternFile string // The path of a file, or the name of a built-in pattern.
 	generations uint64
-	dir         string // Empty: a new temporary directory.
+	dir         string // If empty, a new temporary directory is used.
 	sync        journal.SyncPolicy
-	acks        bool // Print which generations are durable.
+	acks        bool // Print each generation that becomes durable.
 	population  bool // Print only the population at the end.
 	digests     bool // Print the digest of each generation, in memory.
 	pace        time.Duration
 
-	isTour    bool // Neither a pattern nor a generation is set.
+	isTour    bool // Neither -pattern nor -generations is set.
 	journaled bool // A flag is set that needs a journal.
-	anyOrigin bool // No pattern is set: continue any pattern that the directory has.
+	anyOrigin bool // Without -pattern, continue the pattern of the directory.
 }
 
-// parseFlags reads the flags. When it returns an error, it has printed what is wrong with them. The
-// error is [flag.ErrHelp] if help was requested.
+// parseFlags parses the flags. Before it returns an error, it prints the reason. The error is
+// [flag.ErrHelp] if help was requested.
 func parseFlags(args []string, stderr io.Writer) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("life", flag.ContinueOnError)
@@ -76,7 +76,7 @@ func builtIn() string {
 	return strings.Join(names, ", ")
 }
 
-// setSync reads a sync policy.
+// setSync parses a sync policy.
 func (c *config) setSync(value string) error {
 	switch value {
 	case "always":
@@ -94,7 +94,7 @@ func (c *config) setSync(value string) error {
 	return nil
 }
 
-// paced returns a function that calls commit and then waits for the pace.
+// paced returns a function that calls commit and then waits for the duration pace.
 func (c *config) paced(ctx context.Context, commit func() error) func() error {
 	if c.pace <= 0 {
 		return commit
@@ -104,7 +104,7 @@ func (c *config) paced(ctx context.Context, commit func() error) func() error {
 			return err
 		}
 		select {
-		case <-ctx.Done(): // The end of ctx ends the run.
+		case <-ctx.Done(): // RunTo returns the error of ctx.
 		case <-time.After(c.pace):
 		}
 		return nil

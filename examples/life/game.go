@@ -16,7 +16,7 @@ type game struct {
 	store *persist.Store
 }
 
-// open continues what the directory has, or begins the pattern there.
+// open continues the world of the directory, or starts the pattern in an empty directory.
 func (p *program) open(history int) (*game, error) {
 	g := &game{Life: NewLife(history), dir: p.dir}
 	if g.dir == "" {
@@ -43,21 +43,20 @@ func (p *program) open(history int) (*game, error) {
 		g.close()
 		return nil, fmt.Errorf("%s holds another pattern, %s", g.dir, found.Pattern)
 	}
-	p.dir = g.dir         // For the next opening.
+	p.dir = g.dir         // The next call of open uses the same directory.
 	p.ack(g.Generation()) // The opened state is durable.
 	return g, nil
 }
 
-// ack prints that a generation is durable: it survives whatever happens to the process from now on.
-// The line is one write, so a reader sees all of it or nothing when the process is killed. The
-// store's goroutine calls it.
+// ack prints that a generation is durable. The line is one write, so a reader sees the complete
+// line or nothing when the process is killed. The store's goroutine calls ack.
 func (p *program) ack(generation uint64) {
 	if p.acks {
 		fmt.Fprintf(p.stdout, "durable %d\n", generation)
 	}
 }
 
-// found says what the directory had.
+// found returns the recovery report of the store.
 func (g *game) found() string { return g.store.Report().String() }
 
 // isNew reports whether the directory was empty.
@@ -66,7 +65,8 @@ func (g *game) isNew() bool { return g.store.Report().Fresh }
 // commit ends a generation.
 func (g *game) commit() error { return g.store.Commit() }
 
-// close makes everything durable and closes the directory, once. The world stays usable in memory.
+// close makes all generations durable and closes the directory. The world can still be used in
+// memory.
 func (g *game) close() error {
 	if g.store == nil {
 		return nil

@@ -24,9 +24,9 @@ var (
 	killSeed = flag.Uint64("killseed", 0, "the seed of TestKillLosesNothingDurable; 0: a new one")
 )
 
-// TestKillLosesNothingDurable kills the program at random moments: while it starts
-// or recovers, between ticks and within them. It goes on in the same directory
-// each time, which nothing has closed. What is left is checked in a copy.
+// TestKillLosesNothingDurable kills the program at random moments: during its start or recovery,
+// between ticks and within ticks. Each run continues in the same directory, which no run has
+// closed. The test recovers a copy of the directory after each run.
 func TestKillLosesNothingDurable(t *testing.T) {
 	seed := *killSeed
 	if seed == 0 {
@@ -61,13 +61,14 @@ func TestKillLosesNothingDurable(t *testing.T) {
 
 // A killing is a run of the program that is killed.
 type killing struct {
-	dir       string
-	policy    string
-	delay     time.Duration
-	fromStart bool // The delay begins with the process, not with its first line.
+	dir    string
+	policy string
+	delay  time.Duration
+	// Whether the delay begins at the start of the process, instead of its first line.
+	fromStart bool
 }
 
-// run returns the last generation that the program said was durable, or 0.
+// run returns the last generation that the program reported as durable, or 0.
 func (k killing) run(t *testing.T) (durable uint64) {
 	t.Helper()
 	executable, err := os.Executable()
@@ -99,8 +100,8 @@ func (k killing) run(t *testing.T) (durable uint64) {
 	return durable
 }
 
-// checkRecovery recovers a copy of dir, compares it with a run that nothing
-// disturbed, and returns its generation.
+// checkRecovery recovers a copy of dir, compares it with an uninterrupted run, and returns its
+// generation.
 func checkRecovery(t *testing.T, at, dir string, durable uint64, want *digests) uint64 {
 	t.Helper()
 	copied := filepath.Join(t.TempDir(), "copy")
@@ -114,7 +115,7 @@ func checkRecovery(t *testing.T, at, dir string, durable uint64, want *digests) 
 	}
 	defer store.Close(t.Context())
 	if store.Report().Fresh && durable == 0 {
-		return 0 // Killed before there was anything.
+		return 0 // The program was killed before it wrote a world.
 	}
 	if life.Generation() < durable {
 		t.Fatalf("%s: generation %d was durable, but only %d was recovered", at, durable, life.Generation())
@@ -125,7 +126,7 @@ func checkRecovery(t *testing.T, at, dir string, durable uint64, want *digests) 
 	return life.Generation()
 }
 
-// digests knows the digest of every generation of a run that nothing disturbs.
+// digests computes the digest of every generation of an uninterrupted run.
 type digests struct {
 	life  *Life
 	known []ecs.Digest

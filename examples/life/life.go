@@ -17,7 +17,7 @@ type Tally struct{ Births, Deaths uint64 }
 type Origin struct {
 	Pattern string
 	Rule    string
-	Digest  ecs.Digest // Of the world at generation 0, before it had an origin.
+	Digest  ecs.Digest // Digest of the world at generation 0, before Origin was set.
 }
 
 // A Life is a world in which every living cell is an entity, with a [Cell] and an [Age]. A
@@ -33,14 +33,14 @@ type Life struct {
 	origin *ecs.Resource[Origin]
 	older  *ecs.Query1[Age]
 
-	// Scratch: for each cell, the living cells in the square of nine around it.
+	// Scratch memory: for each cell, the number of living cells among the cell and its neighbours.
 	crowd map[Cell]int8
-	dead  []ecs.Entity // Scratch: cells that die.
-	born  []Cell       // Scratch: cells that are born.
+	dead  []ecs.Entity // Scratch memory: cells that die.
+	born  []Cell       // Scratch memory: cells that are born.
 }
 
-// NewLife returns an empty world with a history of so many generations. [Life.Place] or recovery
-// fills it.
+// NewLife returns an empty world with a history of up to the given number of generations. Fill it
+// by [Life.Place] or by recovery.
 func NewLife(history int) *Life {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	l := &Life{
@@ -55,7 +55,7 @@ func NewLife(history int) *Life {
 	return l
 }
 
-// Place fills an empty world with the cells of a pattern: generation 0.
+// Place fills an empty world with the cells of a pattern, as generation 0.
 func (l *Life) Place(pattern *Pattern) {
 	for _, cell := range pattern.Cells {
 		l.create(cell)
@@ -63,13 +63,13 @@ func (l *Life) Place(pattern *Pattern) {
 	l.origin.Set(Origin{Pattern: pattern.Name, Rule: pattern.Rule, Digest: l.World.Digest()})
 }
 
-// Generation returns the number of the present generation.
+// Generation returns the number of the current generation.
 func (l *Life) Generation() uint64 { return l.World.Tick() }
 
 // Population returns the number of living cells.
 func (l *Life) Population() int { return l.cells.Len() }
 
-// Gliders returns the number of gliders that are alone; see the function [Gliders].
+// Gliders returns the number of isolated gliders; see the function [Gliders].
 func (l *Life) Gliders() int {
 	return Gliders(func(yield func(Cell) bool) {
 		for _, cell := range l.cells.All() {
@@ -80,7 +80,7 @@ func (l *Life) Gliders() int {
 	})
 }
 
-// Oldest returns the cell with the greatest age, and false without any cell.
+// Oldest returns the cell with the greatest age. It returns false if no cell is alive.
 func (l *Life) Oldest() (e ecs.Entity, ok bool) {
 	oldest := Age(0)
 	for other, age := range l.ages.All() {
@@ -96,8 +96,8 @@ func (l *Life) String() string {
 	return fmt.Sprintf("generation %d: population %d, digest %v", l.Generation(), l.Population(), l.World.Digest())
 }
 
-// RunTo steps to the given generation. It calls commit after each step. An error of commit ends the
-// run, and so does the end of ctx.
+// RunTo steps to the given generation. It calls commit after each step. An error of commit or the
+// end of ctx ends the run.
 func (l *Life) RunTo(ctx context.Context, generation uint64, commit func() error) error {
 	for l.Generation() < generation {
 		if err := ctx.Err(); err != nil {
@@ -119,14 +119,14 @@ func (l *Life) Commit() error {
 	return nil
 }
 
-// Step changes the world into its next generation, which a commit must end.
+// Step changes the world into its next generation. The caller then calls commit.
 //
-// A cell is alive in the next generation if the square of nine around it has three living cells.
-// It is also alive with four, if it is one of them. That is Conway's rule: three neighbours, or two
-// and itself.
+// A cell is alive in the next generation in two cases. Either three cells of the 3 by 3 square
+// around it are alive, or four are, including the cell itself. That is Conway's rule, expressed
+// with squares that include their centre.
 //
-// The plane ends where 32-bit coordinates end. If a living cell is on that border, Step returns an
-// error and changes nothing.
+// The plane ends at the limits of 32-bit coordinates. If a living cell is on the border of the
+// plane, Step returns an error and changes nothing.
 func (l *Life) Step() error {
 	for _, cell := range l.cells.Values() {
 		if cell.isOnBorder() {
@@ -159,7 +159,7 @@ func (l *Life) create(cell Cell) {
 	l.ages.Set(e, 0)
 }
 
-// count counts the living cells around every cell that has any.
+// count counts, for every cell near a living cell, the living cells in its square.
 func (l *Life) count() {
 	clear(l.crowd)
 	for _, cell := range l.cells.Values() {
@@ -169,15 +169,15 @@ func (l *Life) count() {
 	}
 }
 
-// judge finds the cells that die and those that are born. Both lists are in the order of the cells'
-// rows in the storage, because the order of a map must not reach the world.
+// judge finds the cells that die and the cells that are born. Both lists have the order of the
+// cells' rows in the storage, because the random order of a map must not affect the world.
 func (l *Life) judge() {
 	l.dead, l.born = l.dead[:0], l.born[:0]
 	for e, cell := range l.cells.All() {
 		if n := l.crowd[cell]; n != 3 && n != 4 {
 			l.dead = append(l.dead, e)
 		}
-		l.crowd[cell] = 0 // Judged. The remaining cells were not alive.
+		l.crowd[cell] = 0 // The cell is decided. Cells with a number above 0 were not alive.
 	}
 	for _, cell := range l.cells.Values() {
 		for near := range square(cell, 1) {

@@ -22,7 +22,7 @@ func newLife(t *testing.T, name string, history int) *Life {
 	return life
 }
 
-// runTo goes on to the given generation in memory.
+// runTo runs to the given generation in memory.
 func runTo(t *testing.T, life *Life, generation uint64) {
 	t.Helper()
 	if err := life.RunTo(t.Context(), generation, life.Commit); err != nil {
@@ -30,8 +30,8 @@ func runTo(t *testing.T, life *Life, generation uint64) {
 	}
 }
 
-// checkCells compares the living cells of a world with those of the reference,
-// and checks what holds between generations.
+// checkCells compares the living cells of a world with the cells of the reference, and checks the
+// invariants of the world.
 func checkCells(t *testing.T, life *Life, want map[Cell]bool) {
 	t.Helper()
 	got := make(map[Cell]bool)
@@ -88,7 +88,7 @@ func TestWorldFollowsTheReference(t *testing.T) {
 	}
 }
 
-// TestRunsAreEqual fails if the order of a Go map reaches the world.
+// TestRunsAreEqual fails if the random order of a Go map affects the world.
 func TestRunsAreEqual(t *testing.T) {
 	first, second := newLife(t, "r-pentomino", 0), newLife(t, "r-pentomino", 0)
 	for generation := range uint64(300) {
@@ -131,7 +131,8 @@ func TestTallyAddsUp(t *testing.T) {
 
 func TestAge_OneCell(t *testing.T) {
 	life := NewLife(0)
-	life.Place(&Pattern{Cells: []Cell{{0, 1}, {1, 1}, {2, 1}}}) // A blinker: its centre stays.
+	// The pattern is a blinker, whose centre stays alive.
+	life.Place(&Pattern{Cells: []Cell{{0, 1}, {1, 1}, {2, 1}}})
 	runTo(t, life, 5)
 	ages := slices.Sorted(slices.Values(life.ages.Values()))
 	if want := []Age{0, 0, 5}; !slices.Equal(ages, want) {
@@ -158,8 +159,8 @@ func TestOriginTellsPatternsApart(t *testing.T) {
 	}
 }
 
-// TestStep_Border flies a glider to each corner of the plane. It must not come out on
-// the other side.
+// TestStep_Border runs a glider to each corner of the plane. The glider must not continue at the
+// opposite border.
 func TestStep_Border(t *testing.T) {
 	for _, towards := range []Cell{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
 		var pattern Pattern

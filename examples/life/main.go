@@ -8,12 +8,12 @@
 //	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population]
 //	     [-digests] [-pace DURATION]
 //
-// Without -pattern and -generations it shows what a journaled world can do. It rewinds, is killed,
-// recovers, and ends in the same state as a run without interruption.
+// Without -pattern and -generations, it shows the features of a journaled world. It rewinds, is
+// killed, recovers, and ends in the same state as an uninterrupted run.
 //
 // With either flag it runs a pattern to a generation, in memory unless -dir, -sync or -acks needs a
-// journal. The journal is in DIR or in a new temporary directory, and stays there. A run continues
-// what DIR has from an earlier run.
+// journal. The journal is in DIR or in a new temporary directory, which is not removed. If DIR has
+// an earlier run, the program continues that run.
 //
 // The exit code is 0, 1 after a failure, and 2 for wrong flags.
 package main
@@ -31,7 +31,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is main without the process.
+// run implements main.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	config, err := parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -57,7 +57,7 @@ type program struct {
 	story   io.Writer // Receives the report of the run.
 }
 
-// play runs what config asks for.
+// play runs the program with the given flags.
 func play(ctx context.Context, config config, stdout io.Writer) error {
 	pattern, err := openPattern(config.patternFile)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *program) finish(ctx context.Context, game *game) (*Life, error) {
 	return game.Life, nil
 }
 
-// say prints a line about the run, unless only the population is wanted.
+// say prints a line about the run, unless -population is set.
 func (p *program) say(format string, args ...any) { fmt.Fprintf(p.story, format+"\n", args...) }
 
 // sayDumps prints commands that inspect the directory.

@@ -215,7 +215,7 @@ func TestAcks_EachGenerationOnce(t *testing.T) {
 				}
 				next = got + 1
 			})
-			next-- // What was durable in the end is so at the next beginning.
+			next-- // The last durable generation is printed again when the next run starts.
 		}
 		if next != 80 {
 			t.Errorf("-sync %s: last acknowledged is %d, want 80", policy, next)
@@ -238,7 +238,7 @@ func TestAcks_SyncNever(t *testing.T) {
 	if err := game.RunTo(t.Context(), 3, game.commit); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // Longer than the default policy waits.
+	time.Sleep(200 * time.Millisecond) // The default policy waits less.
 	out.mu.Lock()
 	before := written.String()
 	out.mu.Unlock()

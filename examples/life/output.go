@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// An output is a writer for several goroutines. It keeps its first error.
+// An output is a writer for several goroutines. It records the first error of a write.
 type output struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -31,7 +31,7 @@ func (o *output) firstError() error {
 	return o.err
 }
 
-// indent returns text with every line moved to the right.
+// indent returns text with every line indented.
 func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }

@@ -14,8 +14,8 @@ import (
 //go:embed patterns/*.rle
 var patternFiles embed.FS
 
-// PatternNames lists the built-in patterns in alphabetical order: the names
-// that [LoadPattern] takes.
+// PatternNames returns the names of the built-in patterns, which [LoadPattern] accepts, in
+// alphabetical order.
 func PatternNames() ([]string, error) {
 	entries, err := patternFiles.ReadDir("patterns") // Sorted by name.
 	if err != nil {
@@ -38,8 +38,8 @@ func LoadPattern(name string) (*Pattern, error) {
 	return readPattern(file, fmt.Sprintf("built-in pattern %q", name))
 }
 
-// openPattern returns the built-in pattern called name, or else the one in the
-// file of that name. A built-in pattern hides a file: write "./acorn" for that.
+// openPattern returns the built-in pattern called name, or otherwise the pattern in the file of
+// that name. If both exist, a path like "./acorn" selects the file.
 func openPattern(name string) (*Pattern, error) {
 	pattern, err := LoadPattern(name)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// asProgram is an environment variable that makes the test binary the program,
-// so that tests, and the tour under test, have processes to kill.
+// asProgram is an environment variable with which the test binary runs as the program. Tests, and
+// the tour under test, start and kill such processes.
 const asProgram = "STET_LIFE_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// reopen recovers a directory until the end of the test.
+// reopen recovers a directory, and closes it at the end of the test.
 func reopen(t *testing.T, dir string) *game {
 	t.Helper()
 	life := NewLife(0)

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// referenceStep returns the next generation by the rule alone. A living cell stays alive with two
-// or three living neighbours, and a dead cell becomes alive with three. Faster code is compared
-// with it. The keys of cells are the living cells; a key with the value false is not allowed.
+// referenceStep returns the next generation by a direct implementation of the rule. A living cell
+// stays alive with two or three living neighbours, and a dead cell becomes alive with three. Tests
+// compare faster code with it. The keys of cells are the living cells; a key with the value false
+// is not allowed.
 func referenceStep(cells map[Cell]bool) map[Cell]bool {
 	neighbours := make(map[Cell]uint8, 4*len(cells))
 	for cell := range cells {
@@ -30,7 +31,7 @@ func referenceStep(cells map[Cell]bool) map[Cell]bool {
 	return next
 }
 
-// generations yields the pattern called name, from generation 0 on.
+// generations yields the generations of the pattern called name, from generation 0 on.
 func generations(t *testing.T, name string) iter.Seq2[int, map[Cell]bool] {
 	t.Helper()
 	pattern, err := LoadPattern(name)
@@ -96,11 +97,10 @@ func TestReferenceStep_Rule(t *testing.T) {
 	}
 }
 
-// TestMethuselahsSettleAsPublished follows long-lived patterns to their end.
-// A pattern has settled once what is left of it, apart from the gliders that
-// fly away, repeats every second generation.
+// TestMethuselahsSettleAsPublished follows long-lived patterns to their end. A pattern has settled
+// when its cells, except escaping gliders, repeat every second generation.
 func TestMethuselahsSettleAsPublished(t *testing.T) {
-	const watched = 40 // Generations after settling.
+	const watched = 40 // The number of generations that are checked after settling.
 	tests := []struct {
 		pattern    string
 		generation int
@@ -144,8 +144,8 @@ func TestMethuselahsSettleAsPublished(t *testing.T) {
 	}
 }
 
-// TestRPentomino_Published compares the populations of what is
-// left in the end, apart from the gliders, with the published list.
+// TestRPentomino_Published compares the populations of the final objects, except gliders, with the
+// published list.
 func TestRPentomino_Published(t *testing.T) {
 	want := []int{
 		3, 3, 3, 3, // Blinkers.

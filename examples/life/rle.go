@@ -19,8 +19,8 @@ const conwayRule = "B3/S23"
 
 // Limits of a pattern.
 const (
-	maxCells = 1 << 24 // Living: 128 MiB of them.
-	maxLine  = 1 << 20 // Bytes of a line.
+	maxCells = 1 << 24 // The maximum number of living cells, which need 128 MiB.
+	maxLine  = 1 << 20 // The maximum number of bytes of a line.
 )
 
 // A Cell is a position on the plane. X grows to the right, Y grows downwards.
@@ -29,17 +29,18 @@ type Cell struct{ X, Y int32 }
 // A Pattern is the content of a pattern file.
 type Pattern struct {
 	Name  string
-	Rule  string // Always "B3/S23", in whatever form the file has it.
-	Cells []Cell // The living cells by row and then by column, each once.
+	Rule  string // Always "B3/S23", even if the file has another notation of this rule.
+	Cells []Cell // The living cells without duplicates, ordered by row and then by column.
 }
 
-// These expressions match the parts of a pattern file. Before birth came first and had a letter,
-// survival came first and had none.
+// These expressions match parts of a pattern file. An old form of a rule has the survival digits
+// first, then the birth digits, both without letters.
 var (
 	rleHeader = regexp.MustCompile(`^x\s*=\s*(\d+)[\s,]*y\s*=\s*(\d+)[\s,]*(?:rule\s*=(.*?))?[\s,]*$`)
 	rleItem   = regexp.MustCompile(`^(\d*)\s*([bo.Axyz$!])\s*`)
-	rleX      = regexp.MustCompile(`^x\s*=`) // Without a header, a body can begin with the cell x.
-	rleRule   = regexp.MustCompile(`^(?i:B3/?S23|S23/?B3|23/3|Life)$`)
+	// Matches the start of a header. A body can also begin with x.
+	rleX    = regexp.MustCompile(`^x\s*=`)
+	rleRule = regexp.MustCompile(`^(?i:B3/?S23|S23/?B3|23/3|Life)$`)
 )
 
 // ParseRLE reads a pattern in the run-length encoded format in which patterns
@@ -51,17 +52,17 @@ var (
 //	x = 3, y = 3, rule = B3/S23     header
 //	bo$2bo$3o!                      body
 //
-// A body item is a tag, or a count and a tag. The tags b and . are dead cells, and
-// $ ends a row. The tags o, A, x, y and z are living cells: some collections mark
-// parts of a pattern with x, y and z. The body ends with !, and ParseRLE ignores what
-// follows. A pattern without rows or columns can end with its header.
+// A body item is a tag, or a count and a tag. The tags b and . are dead cells, and $ ends a row.
+// The tags o, A, x, y and z are living cells: some collections mark regions of a pattern with x, y
+// and z. The body ends with !, and ParseRLE ignores the following text. A pattern without rows or
+// columns can end with its header.
 //
-// Lines that start with # are about the pattern: #N is the name, #r the rule. A
-// position is ignored: a pattern begins at (0, 0). The header can be missing. Lines end
-// as on Unix, Windows or an old Mac, and a byte order mark can come first.
+// Lines that start with # describe the pattern: #N is the name, #r the rule. ParseRLE ignores a
+// position: every pattern begins at (0, 0). The header can be missing. Line ends can be those of
+// Unix, Windows or an old Mac. The file can start with a byte order mark.
 //
-// A pattern without an end, with another rule, or with cells outside of the size in its header is
-// an error that names the line.
+// ParseRLE returns an error that names the line if a pattern has no end, has another rule, or has
+// cells outside of the size in its header.
 func ParseRLE(r io.Reader) (*Pattern, error) {
 	p := &rleParser{pattern: &Pattern{Rule: conwayRule}, width: math.MaxInt32, height: math.MaxInt32}
 	lines := bufio.NewScanner(r)
@@ -102,7 +103,7 @@ func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	next := end + 1
 	if data[end] == '\r' {
 		if next == len(data) && !atEOF {
-			return 0, nil, nil // Wait for the \n that may follow.
+			return 0, nil, nil // Read on, because \n may follow.
 		}
 		if next < len(data) && data[next] == '\n' {
 			next++
@@ -114,12 +115,12 @@ func splitLine(data []byte, atEOF bool) (advance int, line []byte, err error) {
 // An rleParser fills a pattern.
 type rleParser struct {
 	pattern       *Pattern
-	width, height int // As the header has them.
+	width, height int // The size in the header.
 	inBody        bool
-	column, row   int // Of the next cell.
+	column, row   int // The position of the next cell.
 }
 
-// line reads a line, and reports whether it ends the body.
+// line parses a line, and reports whether it ends the body.
 func (p *rleParser) line(text string) (done bool, err error) {
 	switch {
 	case text == "":
@@ -129,7 +130,7 @@ func (p *rleParser) line(text string) (done bool, err error) {
 	case !p.inBody && rleX.MatchString(text):
 		p.inBody = true
 		return false, p.header(text)
-	// A plaintext pattern starts so. It must not count as an empty pattern.
+	// A plaintext pattern starts with '!', and must not be read as an empty pattern.
 	case text[0] == '!' && !p.inBody:
 		return false, errors.New("neither header nor cells before '!'")
 	}
@@ -149,7 +150,7 @@ func (p *rleParser) line(text string) (done bool, err error) {
 	return false, nil
 }
 
-// about reads a line about the pattern.
+// about parses a line that describes the pattern.
 func (p *rleParser) about(text string) error {
 	if name, ok := strings.CutPrefix(text, "#N"); ok {
 		p.pattern.Name = strings.TrimSpace(name)
@@ -160,7 +161,7 @@ func (p *rleParser) about(text string) error {
 	return nil
 }
 
-// checkRule returns an error if rule is not Conway's.
+// checkRule returns an error if rule is not Conway's rule.
 func checkRule(rule string) error {
 	rule = strings.Join(strings.Fields(rule), "")
 	if !rleRule.MatchString(rule) {
@@ -169,7 +170,7 @@ func checkRule(rule string) error {
 	return nil
 }
 
-// header reads the header.
+// header parses the header.
 func (p *rleParser) header(text string) (err error) {
 	h := rleHeader.FindStringSubmatch(text)
 	if h == nil {
@@ -186,7 +187,7 @@ func (p *rleParser) header(text string) (err error) {
 	return err
 }
 
-// number reads a number of 31 bits.
+// number parses a number of at most 31 bits.
 func number(digits string) (int, error) {
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil {
@@ -195,7 +196,7 @@ func number(digits string) (int, error) {
 	return int(n), nil
 }
 
-// item takes a count, if there is one, and a tag.
+// item processes a tag with an optional count.
 func (p *rleParser) item(count, tag string) error {
 	n, err := number(cmp.Or(count, "1"))
 	switch {

@@ -14,7 +14,7 @@ import (
 	"testing/iotest"
 )
 
-// The shape and the name come from the file.
+// ParseRLE returns the cells and the name of a pattern file.
 func ExampleParseRLE() {
 	pattern, err := ParseRLE(strings.NewReader(`#N Glider
 #C The smallest spaceship.
@@ -45,13 +45,13 @@ func mustParse(t *testing.T, text string) *Pattern {
 	return pattern
 }
 
-// encodeRLE writes p so that ParseRLE reads an equal pattern.
+// encodeRLE encodes p in a form that ParseRLE decodes to an equal pattern.
 func encodeRLE(p *Pattern) string {
 	var out strings.Builder
 	if p.Name != "" {
 		fmt.Fprintf(&out, "#N %s\n", p.Name)
 	}
-	column, row := 0, 0 // Of the next cell.
+	column, row := 0, 0 // The position of the next cell.
 	run := func(n int, tag string) {
 		if n > 0 {
 			fmt.Fprintf(&out, "%d%s\n", n, tag)
@@ -66,7 +66,7 @@ func encodeRLE(p *Pattern) string {
 		run(1, "o")
 		column = int(cell.X) + 1
 	}
-	run(1, "$") // Not to begin with the end.
+	run(1, "$") // The body must not begin with its end mark.
 	return out.String() + "!"
 }
 
@@ -188,8 +188,7 @@ func TestParseRLE_EmptyPattern(t *testing.T) {
 	}
 }
 
-// TestParseRLE_TooLarge feeds files that promise much and hold
-// little.
+// TestParseRLE_TooLarge reads files with large counts and few cells.
 func TestParseRLE_TooLarge(t *testing.T) {
 	tests := []struct {
 		name string
@@ -220,7 +219,8 @@ func TestParseRLE_TooLarge(t *testing.T) {
 func TestParseRLE_ReadError(t *testing.T) {
 	const text = "#N Glider\r\nx = 3, y = 3\r\nbo$2bo$\n"
 	broken := errors.New("broken")
-	// Of lines: behind others, the end of the file shows.
+	// The offsets are ends of lines, because within a line the error could look like the end of the
+	// file.
 	for _, end := range []int{0, 11, 25, len(text)} {
 		r := io.MultiReader(strings.NewReader(text[:end]), iotest.ErrReader(broken))
 		if pattern, err := ParseRLE(r); !errors.Is(err, broken) {
@@ -229,8 +229,8 @@ func TestParseRLE_ReadError(t *testing.T) {
 	}
 }
 
-// FuzzParseRLE checks that a file is either refused or gives a pattern that keeps
-// its promises and survives being written and read.
+// FuzzParseRLE checks that ParseRLE either returns an error or a valid pattern. A valid pattern is
+// equal after encoding and decoding.
 func FuzzParseRLE(f *testing.F) {
 	for _, seed := range []string{
 		"#N Glider\n#O Author\n#C Text.\n#r 23/3\nx = 3, y = 3, rule = B3/S23\nbo$2bo$3o!\nafter",
@@ -245,7 +245,7 @@ func FuzzParseRLE(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pattern, err := ParseRLE(strings.NewReader(string(data)))
-		if err != nil || len(pattern.Cells) > 1<<12 { // What is large takes long.
+		if err != nil || len(pattern.Cells) > 1<<12 { // Large patterns take too long.
 			return
 		}
 		for i, cell := range pattern.Cells {
@@ -260,7 +260,7 @@ func FuzzParseRLE(f *testing.F) {
 	})
 }
 
-// before reports whether a stands before b, by row and then by column.
+// before reports whether a precedes b, ordered by row and then by column.
 func before(a, b Cell) bool { return a.Y < b.Y || a.Y == b.Y && a.X < b.X }
 
 func TestBuiltInPatterns(t *testing.T) {

@@ -8,21 +8,22 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// These are the stations of the tour.
+// These constants are the stations of the tour.
 const (
-	tourTurn = 600 // The generation at which it rewinds.
-	tourBack = 300 // The number of generations that it rewinds.
-	tourKill = 700 // The child is killed once this generation is durable.
+	tourTurn = 600 // The generation at which the tour rewinds.
+	tourBack = 300 // The number of generations that the tour rewinds.
+	tourKill = 700 // The tour kills the child once this generation is durable.
 )
 
-// A tour shows on one pattern what a journaled world can do.
+// A tour shows the features of a journaled world with one pattern.
 type tour struct {
 	*program
 	game        *game
-	undisturbed *Life // Runs in memory, without interruption, along with the journaled world.
+	undisturbed *Life // Runs in memory, without interruption, in parallel with the journaled world.
 }
 
-// tour runs the tour. If the directory has a world already, tour continues that world instead.
+// tour runs the tour. If the directory has a world already, tour runs that world to the end
+// instead.
 func (p *program) tour(ctx context.Context) (*Life, error) {
 	game, err := p.open(tourBack)
 	if err != nil {
@@ -45,7 +46,7 @@ func (p *program) tour(ctx context.Context) (*Life, error) {
 	return t.game.Life, nil
 }
 
-// turn runs to a generation, rewinds, and runs there again.
+// turn runs to a generation, rewinds, and runs to the same generation again.
 func (t *tour) turn(ctx context.Context) error {
 	t.say("Run to generation %d", tourTurn)
 	if err := t.game.RunTo(ctx, tourTurn, t.paced(ctx, t.game.commit)); err != nil {
@@ -68,7 +69,7 @@ func (t *tour) turn(ctx context.Context) error {
 	return t.check(ctx)
 }
 
-// kill lets a child process continue in the directory, kills it, and recovers the store.
+// kill starts a child process that continues in the directory, kills it, and recovers the store.
 func (t *tour) kill(ctx context.Context) error {
 	if runtime.GOOS == "windows" {
 		t.say("Windows has no SIGKILL: no child process is killed here")
@@ -94,7 +95,7 @@ func (t *tour) kill(ctx context.Context) error {
 	return t.check(ctx)
 }
 
-// end runs to the end and compares the result with the published one.
+// end runs to the end and compares the result with the published result.
 func (t *tour) end(ctx context.Context) error {
 	t.say("Run to generation %d", rPentominoSettles)
 	if err := t.game.RunTo(ctx, rPentominoSettles, t.paced(ctx, t.game.commit)); err != nil {
@@ -126,8 +127,8 @@ func (t *tour) check(ctx context.Context) error {
 	return nil
 }
 
-// digestAt returns the digest of the undisturbed run at a generation. That generation must not be
-// before the one of the previous call.
+// digestAt returns the digest of the undisturbed run at a generation. The generations of successive
+// calls must not decrease.
 func (t *tour) digestAt(ctx context.Context, generation uint64) (ecs.Digest, error) {
 	if err := t.undisturbed.RunTo(ctx, generation, t.undisturbed.Commit); err != nil {
 		return 0, err

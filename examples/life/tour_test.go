@@ -15,7 +15,7 @@ import (
 )
 
 func TestTour_Output(t *testing.T) {
-	t.Setenv(asProgram, "1") // For the child process.
+	t.Setenv(asProgram, "1") // The child process needs this variable.
 	dir := t.TempDir()
 	out := mustCall(t, "-dir", dir, "-acks")
 	wants := []string{
@@ -44,8 +44,8 @@ func TestTour_Output(t *testing.T) {
 	if got, want := strings.Count(out, "as in a run in memory that nothing disturbs"), 4; got != want {
 		t.Errorf("tour compares itself with a run in memory %d times, want %d", got, want)
 	}
-	// What became durable while the child was being killed is told by the opening
-	// that finds it: one line for the last of them.
+	// Generations that became durable just before the kill have no line of the child. The parent
+	// prints only the last of these generations, when it recovers the store.
 	told, found := numberAfter(t, out, "the last line of the child: durable "), numberAfter(t, out, "recovered tick ")
 	for generation := range 1104 {
 		if generation > told && generation < found {
@@ -82,7 +82,7 @@ func TestTour_ChildEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(asProgram, "1")
-	held := reopen(t, filepath.Join(dir, "held")) // The child finds it locked.
+	held := reopen(t, filepath.Join(dir, "held")) // The directory is locked, so the child fails.
 	tour := &tour{program: &program{config: config, stdout: new(bytes.Buffer)}, game: held}
 	_, err = tour.killChild(t.Context())
 	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), "in use") {

@@ -1,5 +1,5 @@
-// Metrics shows the metrics of a store while its world ticks: on a page for Prometheus and in a
-// log. It needs only the standard library:
+// Metrics shows the metrics of a store while its world runs: on a page for Prometheus and in a log.
+// It needs only the standard library:
 //
 //	world ──Commit──▶ store ◀──Metrics── /metrics
 //	                    │ ◀────Metrics── log, each minute
@@ -9,9 +9,9 @@
 //
 //	metrics [-addr HOST:PORT] [-ticks N] [-dir DIR]
 //
-// It moves a thousand entities 60 times a second until an interrupt, or for N ticks. The store is
-// in DIR, or in a directory that is removed at the end. The exit code is 0, 1 if the store failed,
-// and 2 for wrong flags.
+// The program moves a thousand entities 60 times a second until an interrupt, or for N ticks. The
+// store is in DIR, or in a directory that is removed at the end. The exit code is 0, 1 if the store
+// failed, and 2 for wrong flags.
 package main
 
 import (
@@ -41,10 +41,10 @@ func main() {
 // settings are the values of the flags.
 type settings struct {
 	addr, dir string
-	ticks     int // 0: until ctx ends.
+	ticks     int // The number of ticks. If 0, the run lasts until ctx ends.
 }
 
-// run is main without the process.
+// run implements main.
 func run(ctx context.Context, args []string, stderr io.Writer) (code int) {
 	var s settings
 	flags := flag.NewFlagSet("metrics", flag.ContinueOnError)
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) (code int) {
 
 type place struct{ X, Y float32 }
 
-// play ticks a world that is kept in a store, and watches the store.
+// play makes ticks of a world, writes them to a store, and logs the store's metrics.
 func play(ctx context.Context, s settings, log *slog.Logger) (err error) {
 	if s.dir == "" {
 		temp, err := os.MkdirTemp("", "stet-metrics-")
@@ -114,7 +114,7 @@ func tell(log *slog.Logger, r persist.SnapshotResult) {
 	log.Info("snapshot", "snapshot", r)
 }
 
-// serve serves the page until stop is called.
+// serve serves the page of metrics until stop is called.
 func serve(addr string, store *persist.Store, log *slog.Logger) (stop func(), err error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

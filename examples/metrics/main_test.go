@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readAll returns the body of r.
+// readAll returns the body of a response.
 func readAll(t *testing.T, r *http.Response) string {
 	t.Helper()
 	body, err := io.ReadAll(r.Body)
@@ -21,7 +21,7 @@ func readAll(t *testing.T, r *http.Response) string {
 	return string(body)
 }
 
-// A logText is what was logged so far.
+// A logText is a writer that stores the log.
 type logText struct {
 	mu sync.Mutex
 	b  strings.Builder

@@ -13,19 +13,20 @@ import (
 )
 
 // A Page shows the metrics of stores, by their names, in the text format of Prometheus. It needs no
-// client library. A family is a line of help, a line with its type, and one sample for each store:
+// client library. Each metric has a line of help, a line with its type, and one sample for each
+// store:
 //
 //	# HELP stet_lag_ticks Ticks that are not durable yet.
 //	# TYPE stet_lag_ticks gauge
 //	stet_lag_ticks{store="overworld"} 3
 //
-// The metrics of a store may be read while its world ticks, and after it was closed. The map must
-// not change once the page is served.
+// The metrics of a store may be read while its world runs, and after the store was closed. The map
+// must not change after the page is first served.
 type Page map[string]*persist.Store
 
 // A family is one metric of all stores.
 type family struct {
-	name string // With its unit, and _total for a counter.
+	name string // The name includes the unit, and the suffix _total for a counter.
 	kind string // "counter" or "gauge".
 	help string
 	of   func(m *persist.Metrics) float64
@@ -36,7 +37,7 @@ const (
 	gauge   = "gauge"
 )
 
-// families are the metrics on the page. Times are in seconds, by the rules of Prometheus.
+// families are the metrics on the page. Times are in seconds, as Prometheus recommends.
 var families = []family{
 	{"stet_tick", gauge, "Tick that the world is at.", func(m *persist.Metrics) float64 { return float64(m.Tick) }},
 	{"stet_durable_tick", gauge, "Newest tick that survives any crash.", func(m *persist.Metrics) float64 { return float64(m.DurableTick) }},
@@ -71,7 +72,7 @@ func one(is bool) float64 {
 	return 0
 }
 
-// ServeHTTP answers a scrape.
+// ServeHTTP answers a request of Prometheus.
 func (p Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -79,10 +80,10 @@ func (p Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(p.text()) // An error means that the client is gone.
+	_, _ = w.Write(p.text()) // An error means that the client has disconnected.
 }
 
-// text returns the page. Each store is read once, so that its metrics are of one moment.
+// text returns the page. It reads the metrics of each store once, so that they are consistent.
 func (p Page) text() []byte {
 	names := slices.Sorted(maps.Keys(p))
 	read := make([]persist.Metrics, len(names))
@@ -92,7 +93,7 @@ func (p Page) text() []byte {
 	return exposition(names, read)
 }
 
-// exposition writes the metrics of the stores with these names.
+// exposition returns the metrics of the stores with these names, in the text format.
 func exposition(names []string, read []persist.Metrics) []byte {
 	var b bytes.Buffer
 	for _, f := range families {
@@ -105,7 +106,7 @@ func exposition(names []string, read []persist.Metrics) []byte {
 	return b.Bytes()
 }
 
-// These replacers escape a line of help and the value of a label.
+// helpText escapes a line of help, and labelText escapes the value of a label.
 var (
 	helpText  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 	labelText = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)

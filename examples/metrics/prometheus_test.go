@@ -19,10 +19,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A parsed is a family as a reader of the format has it.
+// A parsed is a metric as a reader of the page sees it.
 type parsed struct {
 	help, kind string
-	samples    map[string]float64 // By the name of the store.
+	samples    map[string]float64 // The values by the name of the store.
 }
 
 var (
@@ -31,8 +31,8 @@ var (
 	helpOf   = regexp.MustCompile(`^(?:[^\\]|\\[\\n])*$`)
 )
 
-// parse reads a page strictly. Each family begins with its help and its type, and occurs once.
-// Escaped text must be escaped by the rules.
+// parse reads a page strictly. Each metric must begin with its help and its type, and occur once.
+// Text must be escaped by the rules of the format.
 func parse(text string) (map[string]*parsed, error) {
 	all := map[string]*parsed{}
 	if !strings.HasSuffix(text, "\n") {
@@ -95,8 +95,8 @@ func TestPage_StrangeNames(t *testing.T) {
 	}
 }
 
-// Names follow the rules of Prometheus. A value that only grows is a counter, whose name ends with
-// _total. A unit is part of the name, as a base unit.
+// Names follow the rules of Prometheus. A value that never decreases is a counter, whose name ends
+// with _total. The name of a value with a unit includes the base unit.
 func TestPage_FamilyNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range families {
@@ -110,7 +110,7 @@ func TestPage_FamilyNames(t *testing.T) {
 	}
 }
 
-// A store is scraped while it is open, and after.
+// A store is scraped while it is open, and after it was closed.
 func TestPage_Store(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister[place](w)
@@ -155,7 +155,7 @@ func TestPage_Store(t *testing.T) {
 	require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
 }
 
-// Each family shows its figure, and no other one.
+// Each metric shows exactly its own value.
 func TestPage_EachFamily(t *testing.T) {
 	m := persist.Metrics{
 		Tick: 1, DurableTick: 2, LagTicks: 3, JournalSegments: 4, JournalBytes: 5, QueuedBytes: 6,

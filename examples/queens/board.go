@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A Square is a place on the board, counted from 0.
+// A Square is a square on the board. Rows and columns are counted from 0.
 type Square struct{ Row, Column int8 }
 
 // attacks reports whether a queen on s attacks t, or is on t.
@@ -16,8 +16,8 @@ func (s Square) attacks(t Square) bool {
 }
 
 // A board is a world in which every square is an entity that has a queen or may still get one.
-// Placing a queen destroys the squares that it attacks. So a board with all its queens has no other
-// squares left.
+// Placing a queen destroys all other squares that it attacks. So a board with all its queens has
+// only the squares of the queens.
 type board struct {
 	size    int
 	world   *ecs.World
@@ -38,11 +38,11 @@ func newBoard(size int) *board {
 	return b
 }
 
-// solve calls found for every way to place all queens, while they are on the board. Afterwards the
-// board is as it was before.
+// solve calls found for every way to place all queens, while the queens are on the board. After
+// solve, the board is unchanged.
 func (b *board) solve(found func()) { b.solveFrom(0, found) }
 
-// solveFrom places the queens of row and of those after it.
+// solveFrom places the queens of the given row and of all later rows.
 func (b *board) solveFrom(row int, found func()) {
 	if row == b.size {
 		found()
@@ -53,13 +53,14 @@ func (b *board) solveFrom(row int, found func()) {
 		if square := b.squares.Values()[i]; int(square.Row) == row {
 			b.place(square)
 			b.solveFrom(row+1, found)
-			b.world.Restore(before) // Restores the order of the squares too, so i stays valid.
+			// Restore also restores the order of the squares, so i remains valid.
+			b.world.Restore(before)
 		}
 	}
 	b.world.Release(before)
 }
 
-// place puts a queen on square, which no other attacks.
+// place puts a queen on a square that no other queen attacks.
 func (b *board) place(square Square) {
 	for e, other := range b.each.All() {
 		if square.attacks(*other) && square != *other {
@@ -68,7 +69,8 @@ func (b *board) place(square Square) {
 	}
 }
 
-// String draws the remaining squares: the queens, once all are placed.
+// String draws the remaining squares. After all queens are placed, these are the squares of the
+// queens.
 func (b *board) String() string {
 	line := strings.Repeat(".", b.size) + "\n"
 	drawing := []byte(strings.Repeat(line, b.size))

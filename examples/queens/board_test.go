@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// published holds the number of ways for 0 to 10 queens (OEIS A000170).
+// published has the number of ways for 0 to 10 queens (OEIS A000170).
 var published = []int{1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724}
 
 func TestSolve_PublishedCounts(t *testing.T) {
@@ -88,7 +88,7 @@ func TestRun(t *testing.T) {
 		args   string
 		code   int
 		stdout string
-		stderr string // A part of it.
+		stderr string // A substring of stderr.
 	}{
 		{args: "", stdout: "92\n"},
 		{args: "-n 10", stdout: "724\n"},

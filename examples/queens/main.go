@@ -9,8 +9,8 @@
 //
 //	queens [-n N] [-show]
 //
-// It prints the number of ways, after the boards themselves with -show. It exits
-// with 0, or with 1 if writing failed and 2 if it was called wrongly.
+// The program prints the number of ways. With -show, it first prints the boards. It exits with 0,
+// or with 1 if writing failed and 2 if the arguments are wrong.
 package main
 
 import (
@@ -22,13 +22,13 @@ import (
 	"os"
 )
 
-// maxSize bounds the board. Counting takes too long well before it: every
-// further row multiplies the time by about five.
+// maxSize is the maximum size of the board. Counting takes too long for much smaller boards: every
+// additional row multiplies the time by about five.
 const maxSize = 32
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is main without the process around it.
+// run implements main.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	flags := flag.NewFlagSet("queens", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -53,7 +53,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 // printWays prints the number of ways to place size queens, and the boards if
 // show is set.
 func printWays(w io.Writer, size int, show bool) error {
-	out := bufio.NewWriter(w) // Keeps the first error for Flush.
+	out := bufio.NewWriter(w) // out records the first error, which Flush returns.
 	b := newBoard(size)
 	ways := 0
 	b.solve(func() {

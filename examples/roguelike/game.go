@@ -8,15 +8,15 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// These constants are the size of the dungeon, and the number of entities from which on no new
+// These constants are the size of the dungeon, and the maximum number of entities for which new
 // things appear.
 const (
 	width, height = 16, 6
 	crowd         = 24
 )
 
-// Components. A thing is on the floor and has a Position, or it is Inside an owner: the hero, a
-// thief, a bag.
+// Components. A thing has a Position on the floor, or it is Inside an owner: the hero, a thief, a
+// bag.
 type (
 	Position struct{ X, Y int8 }
 	Look     struct {
@@ -24,18 +24,18 @@ type (
 		Name  string
 	}
 	Inside struct{ Holder ecs.Entity }
-	Bag    struct{} // Things can be put into it.
+	Bag    struct{} // The entity is a bag, which can contain things.
 	Thief  struct{}
 	Fire   struct{}
 )
 
-// Hero is the resource with the entity that the player moves.
+// Hero is a resource with the entity that the player moves.
 type Hero struct{ Entity ecs.Entity }
 
 // An Event is something that happened in a turn.
 type Event struct{ What, Name string }
 
-// A game is a dungeon. Its whole state is in the world, so undoing a turn takes everything back:
+// A game is a dungeon. Its whole state is in the world, so undoing a turn restores everything:
 // possessions, the next random numbers and the log.
 type game struct {
 	Position *ecs.Storage[Position]
@@ -53,8 +53,8 @@ type game struct {
 	contents *ecs.Relation[Inside]
 }
 
-// Build makes the index of places and the relation of possessions. An owner that is destroyed takes
-// its things along.
+// Build creates the index of places and the relation of possessions. The relation destroys the
+// things of an owner together with the owner.
 func (g *game) Build(w *ecs.World) error {
 	g.world = w
 	g.at = ecs.NewIndex(g.Position, func(p Position) Position { return p })
@@ -62,7 +62,7 @@ func (g *game) Build(w *ecs.World) error {
 	return nil
 }
 
-// newGame returns a dungeon with a history of so many turns.
+// newGame returns a dungeon with a history of the given number of turns.
 func newGame(seed uint64, turns int) (*game, error) {
 	w := ecs.NewWorld(ecs.Options{History: turns})
 	ecs.MustRegisterRand(w, seed, 0)
@@ -77,7 +77,7 @@ func newGame(seed uint64, turns int) (*game, error) {
 	for range crowd / 2 {
 		g.lose()
 	}
-	w.Commit() // Tick 1: no turn yet.
+	w.Commit() // Tick 1 is the initial dungeon, before the first turn.
 	return g, nil
 }
 
@@ -89,7 +89,7 @@ func (g *game) place(p Position, l Look) ecs.Entity {
 	return e
 }
 
-// lose puts a new thing somewhere.
+// lose puts a new thing on a random place.
 func (g *game) lose() {
 	p := Position{int8(g.Dice.IntN(width)), int8(g.Dice.IntN(height))}
 	looks := []Look{{'(', "bag"}, {'!', "potion"}, {'=', "ring"}, {'/', "wand"}}
@@ -99,10 +99,10 @@ func (g *game) lose() {
 	}
 }
 
-// Commands are the keys that take a turn.
+// Commands are the keys that start a turn.
 const commands = "hjklgptd."
 
-// turn carries out a command of the hero, then moves everything else, and ends with a commit.
+// turn executes a command of the hero, moves all other entities, and then commits the tick.
 func (g *game) turn(command byte) {
 	hero := g.Hero.Get().Entity
 	switch command {
@@ -130,10 +130,10 @@ func (g *game) turn(command byte) {
 	g.world.Commit()
 }
 
-// turns returns the number of turns taken.
+// turns returns the number of turns since the beginning.
 func (g *game) turns() int { return int(g.world.Tick()) - 1 }
 
-// undo takes back the last n turns.
+// undo undoes the last n turns.
 func (g *game) undo(n int) error {
 	if n > g.turns() {
 		return fmt.Errorf("%d turns cannot be undone: %d were taken", n, g.turns())
@@ -146,7 +146,7 @@ func (g *game) tell(what string, e ecs.Entity) {
 	g.Events.Send(Event{what, l.Name})
 }
 
-// walk moves the hero by a step, through a thief on that place.
+// walk moves the hero by a step. It kills a thief on the new place.
 func (g *game) walk(hero ecs.Entity, dx, dy int8) {
 	p := g.step(hero, dx, dy)
 	for e := range g.at.Of(p) {
@@ -158,7 +158,7 @@ func (g *game) walk(hero ecs.Entity, dx, dy int8) {
 	g.Position.Set(hero, p)
 }
 
-// step returns the place that a step from e leads to. Walls stop it.
+// step returns the place after a step of e. The walls limit the step.
 func (g *game) step(e ecs.Entity, dx, dy int8) Position {
 	p, _ := g.Position.Get(e)
 	return Position{max(0, min(p.X+dx, width-1)), max(0, min(p.Y+dy, height-1))}
@@ -174,8 +174,8 @@ func (g *game) slay(thief ecs.Entity, p Position) {
 	g.world.Destroy(thief)
 }
 
-// putDown puts a thing from its owner's hands on the floor. In a fire the thing burns, with
-// everything in it.
+// putDown moves a thing from its owner to the floor. If a fire is there, the thing burns together
+// with its contents.
 func (g *game) putDown(e ecs.Entity, p Position) {
 	for other := range g.at.Of(p) {
 		if g.Fire.Has(other) {
@@ -192,7 +192,7 @@ func (g *game) putDown(e ecs.Entity, p Position) {
 	g.Position.Set(e, p)
 }
 
-// grab takes all things on the hero's place.
+// grab gives the hero all things on the hero's place.
 func (g *game) grab(hero ecs.Entity) {
 	p, _ := g.Position.Get(hero)
 	for _, e := range slices.Collect(g.at.Of(p)) {
@@ -214,7 +214,7 @@ func (g *game) bagOf(e ecs.Entity) (bag ecs.Entity, ok bool) {
 	return 0, false
 }
 
-// pack puts the first loose thing into the first bag.
+// pack moves the hero's first loose thing into the hero's first bag.
 func (g *game) pack(hero ecs.Entity) {
 	bag, ok := g.bagOf(hero)
 	for e := range g.contents.Of(hero) {
@@ -226,7 +226,7 @@ func (g *game) pack(hero ecs.Entity) {
 	}
 }
 
-// takeOut takes the first thing out of the first bag.
+// takeOut moves the first thing in the hero's first bag to the hero.
 func (g *game) takeOut(hero ecs.Entity) {
 	bag, ok := g.bagOf(hero)
 	if e, full := g.contents.First(bag); ok && full {
@@ -235,7 +235,7 @@ func (g *game) takeOut(hero ecs.Entity) {
 	}
 }
 
-// drop puts the first thing of the hero on the floor.
+// drop puts the hero's first thing on the floor.
 func (g *game) drop(hero ecs.Entity) {
 	if e, ok := g.contents.First(hero); ok {
 		p, _ := g.Position.Get(hero)
@@ -243,8 +243,8 @@ func (g *game) drop(hero ecs.Entity) {
 	}
 }
 
-// prowl moves the thieves. A thief without loot comes nearer and steals, and a thief with loot runs
-// about.
+// prowl moves the thieves. A thief without loot approaches the hero and steals. A thief with loot
+// moves randomly.
 func (g *game) prowl(hero ecs.Entity) {
 	if g.Thief.Len() == 0 && g.Dice.IntN(20) == 0 {
 		g.Thief.Set(g.place(Position{width - 1, height - 1}, Look{'T', "thief"}), Thief{})
@@ -264,8 +264,8 @@ func (g *game) prowl(hero ecs.Entity) {
 	}
 }
 
-// steal takes one of the hero's things, even out of a bag. The thing has an owner already, so one
-// write gives it to the thief.
+// steal gives one of the hero's things to the thief, even a thing in a bag. One write of Inside
+// changes the owner.
 func (g *game) steal(hero, thief ecs.Entity) {
 	things := slices.Collect(g.contents.Descendants(hero))
 	if len(things) == 0 {
@@ -300,7 +300,8 @@ func (g *game) String() string {
 	return b.String()
 }
 
-// list writes the things of an owner, a line each, and the things inside of them with more indent.
+// list writes the things of an owner, one per line. The contents of a thing follow with more
+// indentation.
 func (g *game) list(b *strings.Builder, holder ecs.Entity, indent string) {
 	for e := range g.contents.Of(holder) {
 		l, _ := g.Look.Get(e)

@@ -14,7 +14,7 @@ import (
 )
 
 // check compares the relation with the components, and both with the rules. A thing is on the floor
-// or held, and no bag is in a bag.
+// or has an owner, and no bag is in a bag.
 func (g *game) check(t *testing.T) {
 	t.Helper()
 	held := map[ecs.Entity][]ecs.Entity{}
@@ -40,7 +40,7 @@ func TestTurnsAreUndone(t *testing.T) {
 	key := player(seed)
 	states := []ecs.Digest{g.world.Digest()}
 	happened := map[string]int{}
-	together := 0 // Things that burnt in what they were in.
+	together := 0 // The number of things that burned together with their container.
 	for range turns {
 		g.turn(key())
 		g.check(t)
@@ -63,7 +63,7 @@ func TestTurnsAreUndone(t *testing.T) {
 		require.Equal(t, states[k], g.world.Digest(), "after turn %d", k)
 		g.check(t)
 	}
-	// Taken again, they are the same turns.
+	// Starting again with the same keys gives the same states.
 	key = player(seed)
 	for k := range 100 {
 		g.turn(key())
@@ -71,7 +71,7 @@ func TestTurnsAreUndone(t *testing.T) {
 	}
 }
 
-// packed gives the hero a bag with a ring in it, and nothing else is there.
+// packed returns a game with only the hero, who has a bag with a ring in it.
 func packed(t *testing.T) (g *game, hero, bag, ring ecs.Entity) {
 	g, err := newGame(1, 100)
 	require.NoError(t, err)
@@ -108,14 +108,15 @@ func TestSteal_FromBag(t *testing.T) {
 	before := g.world.Digest()
 	thief := g.place(Position{3, 2}, Look{'T', "thief"})
 	g.Thief.Set(thief, Thief{})
-	for dice := uint64(0); g.contents.Len(bag) > 0; dice++ { // Until they choose the ring.
+	// Repeat until the random numbers choose the ring.
+	for dice := uint64(0); g.contents.Len(bag) > 0; dice++ {
 		g.Inside.Set(bag, Inside{hero})
 		g.Dice.Seed(dice, 0)
 		g.steal(hero, thief)
 	}
 	assert.Equal(t, []ecs.Entity{ring}, slices.Collect(g.contents.Of(thief)))
 	assert.Equal(t, []ecs.Entity{bag}, slices.Collect(g.contents.Of(hero)))
-	g.turn('l') // Through the thief.
+	g.turn('l') // The hero kills the thief on this place.
 	assert.False(t, g.world.Alive(thief))
 	p, _ := g.Position.Get(ring)
 	assert.Equal(t, Position{3, 2}, p)

@@ -1,5 +1,5 @@
 // Roguelike is a dungeon with a bag, a fire and a thief, in which every turn can be undone. It
-// shows possession: relations, an index of places, events.
+// shows how to model possession with relations, an index of places, and events.
 //
 //	hero ──▶ bag ──▶ ring        grab, pack, take out
 //	  │       ╰──▶ potion        the fire burns a bag with everything in it
@@ -9,12 +9,12 @@
 //
 //	roguelike [-seed N] [-play N]
 //
-// It reads lines of keys from its input, and draws the dungeon after each line. The keys h j k l
-// walk, g grabs the things on the hero's place, and p puts a thing into a bag. The key t takes one
-// out, d drops one, . waits, u undoes a turn, and q quits.
+// The program reads lines of keys from its input, and draws the dungeon after each line. The keys h
+// j k l walk, g grabs the things on the hero's place, and p puts a thing into a bag. The key t
+// takes a thing out of a bag, d drops one, . waits, u undoes a turn, and q quits.
 //
-// With -play it takes so many turns by itself, undoes all of them, and says whether the dungeon is
-// as before. The exit code is 0, 1 after a failure, and 2 for wrong flags.
+// With -play, the program makes N random turns, undoes all of them, and prints whether the dungeon
+// is unchanged. The exit code is 0, 1 after a failure, and 2 for wrong flags.
 package main
 
 import (
@@ -33,7 +33,7 @@ const maxTurns = 100_000
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run is main without the process.
+// run implements main.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	flags := flag.NewFlagSet("roguelike", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -49,7 +49,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		return 2
 	}
 	g, err := newGame(*seed, maxTurns)
-	out := bufio.NewWriter(stdout) // Keeps the first error until Flush.
+	out := bufio.NewWriter(stdout) // out records the first error, which Flush returns.
 	switch {
 	case err != nil:
 	case *turns > 0:
@@ -64,7 +64,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// play takes the turns of the keys that it reads.
+// play executes the keys that it reads.
 func (g *game) play(in io.Reader, out *bufio.Writer) error {
 	fmt.Fprintln(out, g)
 	lines := bufio.NewScanner(in)
@@ -88,8 +88,8 @@ func (g *game) play(in io.Reader, out *bufio.Writer) error {
 	return lines.Err()
 }
 
-// player returns a function with the keys of a random player: walks of some steps, and much
-// grabbing.
+// player returns a function that returns the keys of a random player, who walks some steps at a
+// time and often grabs.
 func player(seed uint64) func() byte {
 	draw := rand.New(rand.NewPCG(seed, 1))
 	direction, steps := byte('l'), 0

@@ -8,7 +8,7 @@ import (
 // The plane is a torus of size by size units.
 const size = 1 << 12
 
-// These bits are what a player can press.
+// These bits are the buttons that a player can press.
 const (
 	pressLeft = 1 << iota
 	pressRight
@@ -21,23 +21,23 @@ const (
 type Buttons = rollback.Inputs[byte]
 
 type (
-	// Position is a place, and Velocity is added to it in each tick.
+	// Position is a position on the plane. In each tick, Velocity is added to it.
 	Position struct{ X, Y int32 }
 	Velocity struct{ X, Y int32 }
 
 	// Ship is the ship of a player.
 	Ship struct {
 		Player   uint8
-		Cooldown uint8 // Ticks until it can fire again.
-		Shots    int32 // Fired so far.
+		Cooldown uint8 // The number of ticks until the ship can fire again.
+		Shots    int32 // The number of shots so far.
 		Score    int32
 	}
 
-	// Bullet is a shot of a ship. Every third one of a player is strong.
+	// Bullet is a shot of a ship. Every third shot of a player is strong.
 	Bullet struct {
 		Owner ecs.Entity
 		Power uint8
-		Life  uint8 // Ticks.
+		Life  uint8 // The number of remaining ticks.
 	}
 
 	// Rock breaks when a bullet hits it.
@@ -45,7 +45,7 @@ type (
 )
 
 // A game is a world and the systems that make its ticks. A system reads only the world and the
-// buttons, unless the game has the bug.
+// buttons, except with the bug.
 type game struct {
 	world   *ecs.World
 	stepper ecs.Stepper[Buttons]
@@ -58,10 +58,11 @@ type game struct {
 	rocks      *ecs.Storage[Rock]
 
 	bug   bool
-	shots [2]int32 // The bug: no restore changes this.
+	shots [2]int32 // The bug: a counter outside of the world, which no restore changes.
 }
 
-// newGame returns a game at its beginning, which is a tick, with a history of so many ticks.
+// newGame returns a game whose first tick is committed. Its history has up to the given number of
+// ticks.
 func newGame(history int, c config) *game {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	g := &game{
@@ -111,7 +112,7 @@ func push(buttons, button byte) int32 {
 	return 0
 }
 
-// fire makes the bullets of both ships.
+// fire creates the bullets of both ships.
 func (g *game) fire(w *ecs.World, pressed Buttons) {
 	for i, e := range g.ships.Entities() {
 		ship := g.ships.Mut(e)
@@ -132,7 +133,7 @@ func (g *game) fire(w *ecs.World, pressed Buttons) {
 	}
 }
 
-// shoot makes a bullet of ship.
+// shoot creates a bullet of a ship.
 func (g *game) shoot(w *ecs.World, ship ecs.Entity, power bool) {
 	at, _ := g.positions.Get(ship)
 	v, _ := g.velocities.Get(ship)
@@ -146,14 +147,14 @@ func (g *game) shoot(w *ecs.World, ship ecs.Entity, power bool) {
 	g.bullets.Set(e, b)
 }
 
-// move moves everything, and destroys old bullets.
+// move moves all entities, and destroys old bullets.
 func (g *game) move(w *ecs.World, _ Buttons) {
 	for i, e := range g.velocities.Entities() {
 		v := g.velocities.Values()[i]
 		at := g.positions.Mut(e)
 		at.X, at.Y = (at.X+v.X)&(size-1), (at.Y+v.Y)&(size-1)
 	}
-	// From the end: the last row takes the place of a removed one.
+	// Iterate backwards, because removing a row moves the last row to its index.
 	for i := g.bullets.Len() - 1; i >= 0; i-- {
 		e := g.bullets.Entities()[i]
 		if b := g.bullets.Mut(e); b.Life > 1 {
@@ -164,7 +165,7 @@ func (g *game) move(w *ecs.World, _ Buttons) {
 	}
 }
 
-// addRock sometimes makes a rock.
+// addRock creates a rock at random.
 func (g *game) addRock(w *ecs.World, _ Buttons) {
 	if g.rocks.Len() >= 12 || g.chance.IntN(8) > 0 {
 		return
@@ -175,7 +176,7 @@ func (g *game) addRock(w *ecs.World, _ Buttons) {
 	g.rocks.Set(e, Rock{int32(64 + g.chance.IntN(256))})
 }
 
-// hit breaks the rocks that bullets have reached.
+// hit destroys the rocks that bullets have reached.
 func (g *game) hit(w *ecs.World, _ Buttons) {
 	for i := g.bullets.Len() - 1; i >= 0; i-- {
 		e := g.bullets.Entities()[i]
@@ -188,7 +189,7 @@ func (g *game) hit(w *ecs.World, _ Buttons) {
 	}
 }
 
-// rockAt returns the first rock at the place of e.
+// rockAt returns the first rock near e.
 func (g *game) rockAt(e ecs.Entity) (rock ecs.Entity, ok bool) {
 	at, _ := g.positions.Get(e)
 	for i, rock := range g.rocks.Entities() {

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// A link carries messages in one direction, like a bad network. It loses some messages. Each other
-// one takes from one tick to delay ticks, so that messages overtake each other.
+// A link carries messages in one direction, like a bad network. It loses some messages. Every other
+// message takes from one tick to delay ticks, so that messages overtake each other.
 type link struct {
 	rng    *rand.Rand
-	loss   int // Of 100.
+	loss   int // The loss, in percent.
 	delay  int
 	flying []flight
 	lost   int
 }
 
-// A flight is a message on its way.
+// A flight is a message that has not arrived yet.
 type flight struct {
 	arrives int
 	message message
@@ -25,7 +25,7 @@ func newLink(seed, number uint64, loss, delay int) *link {
 	return &link{rng: rand.New(rand.NewPCG(seed, number)), loss: loss, delay: delay}
 }
 
-// send takes over a message at a time.
+// send sends a message at tick now.
 func (l *link) send(now int, m message) {
 	if l.rng.IntN(100) < l.loss {
 		l.lost++

@@ -1,22 +1,23 @@
-// Rollback plays a game of two players over a bad network, as fighting games do. Each side guesses
-// the other's buttons and continues at once. If the real buttons differ, the side goes back and
-// makes the ticks since then again. Both sides and the network are in this process.
+// Rollback plays a game of two players over a bad network, as fighting games do. Each peer guesses
+// the other player's buttons and continues immediately. If the real buttons differ, the peer goes
+// back and makes the later ticks again. Both peers and the network are in this process.
 //
 // Usage:
 //
 //	rollback [-ticks N] [-loss PERCENT] [-delay TICKS] [-seed N] [-bug] [-fusible]
 //	         [-digests] [-dir DIR]
 //
-// The two sides exchange digests of their worlds. With -bug the game keeps a counter outside of its
-// world, which no rollback restores, so the sides soon differ. The command then prints the first
+// The two peers exchange digests of their worlds. With -bug the game has a counter outside of its
+// world, which no rollback restores, so the worlds soon differ. The command then prints the first
 // tick that differs. It saves both worlds for ecsdump diff, in DIR or in a new temporary directory.
-// Stores in DIR have all ticks of both sides.
+// Stores in DIR have all ticks of both peers.
 //
 // With -digests it prints the digest of every tick at the end. The digests are the same on every
-// machine. With -fusible a cloud drifts by x + v*dt, and they are not: see docs/MACHINES.md.
+// machine. With -fusible a cloud drifts by x + v*dt, and the digests differ between machines: see
+// docs/MACHINES.md.
 //
-// Nothing depends on the time: the same flags give the same output. The exit code is 0, 1 if the
-// sides differ or after a failure, and 2 for wrong flags.
+// The output does not depend on the clock: the same flags give the same output. The exit code is 0,
+// 1 if the peers differ or after a failure, and 2 for wrong flags.
 package main
 
 import (
@@ -36,10 +37,10 @@ type config struct {
 	seed               uint64
 	bug, fusible       bool
 	digests            bool
-	dir                string // Empty: a new temporary directory.
+	dir                string // If empty, a new temporary directory is used.
 }
 
-// run is main without the process.
+// run implements main.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	c, err := parseFlags(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -59,8 +60,8 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// parseFlags reads the flags. When it returns an error, it has printed what is wrong with them. The
-// error is [flag.ErrHelp] if help was requested.
+// parseFlags parses the flags. Before it returns an error, it prints the reason. The error is
+// [flag.ErrHelp] if help was requested.
 func parseFlags(args []string, stderr io.Writer) (c config, err error) {
 	flags := flag.NewFlagSet("rollback", flag.ContinueOnError)
 	flags.SetOutput(stderr)

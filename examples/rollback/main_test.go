@@ -19,7 +19,7 @@ func TestScript(t *testing.T) {
 	golden.Scripts(t, testscript.Params{Dir: "testdata/script"})
 }
 
-// The blocks of README.md show what is printed.
+// The blocks of README.md show the printed output.
 func TestReadme_Output(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A match is two peers with a link in either direction. Nothing in it depends on the time: the same
+// A match is two peers with a link in either direction. It does not depend on the clock: the same
 // config gives the same match.
 type match struct {
 	config
 	peers  [2]*peer
-	links  [2]*link         // By the number of the sending peer.
-	stores []*persist.Store // The stores of the peers' worlds, if they are kept.
+	links  [2]*link         // The links, by the number of the sending peer.
+	stores []*persist.Store // The stores of the peers' worlds, if dir is set.
 	now    int
 }
 
@@ -37,7 +37,7 @@ func newMatch(c config) (*match, error) {
 	return m, nil
 }
 
-// keep writes the ticks of both worlds to stores in the directory of the match.
+// keep starts to write the ticks of both worlds to stores in the directory of the match.
 func (m *match) keep(ctx context.Context) error {
 	for i, p := range m.peers {
 		dir := m.store(i)
@@ -68,8 +68,8 @@ func (m *match) close(ctx context.Context) (err error) {
 // errDesync reports that the worlds of the peers differ.
 var errDesync = errors.New("the peers disagree")
 
-// play plays the match. If the error wraps errDesync, the states of the returned tick differ;
-// earlier ticks may differ too.
+// play plays the match. If the error wraps errDesync, the worlds differ at the returned tick, and
+// perhaps earlier.
 func (m *match) play() (tick int, err error) {
 	for !m.over() {
 		m.now++
@@ -95,7 +95,8 @@ func (m *match) over() bool {
 	return true
 }
 
-// turn runs the work of a peer in one tick. It returns a tick about which the peers disagree.
+// turn runs the work of a peer in one tick. With errDesync, it returns a tick at which the worlds
+// differ.
 func (m *match) turn(i int) (tick int, err error) {
 	p := m.peers[i]
 	m.links[1-i].deliver(m.now, func(msg message) {
@@ -118,8 +119,8 @@ func (m *match) turn(i int) (tick int, err error) {
 	return 0, err
 }
 
-// goToFirst makes both peers go back to the first tick at which their states differ. That tick is
-// at most the given one. It returns the tick and the first component that differs.
+// goToFirst makes both peers go back to the first tick at which their worlds differ. That tick is
+// at most the given one. goToFirst returns that tick and the first component that differs.
 func (m *match) goToFirst(tick int) (first int, component string, err error) {
 	first = max(m.peers[0].agreed(), m.peers[1].agreed()) + 1
 	for _, p := range m.peers {
@@ -180,8 +181,8 @@ func (m *match) save(ctx context.Context, tick uint64) (command string, err erro
 	return command, nil
 }
 
-// run plays the match and reports to w. The stores end with the final worlds; where the peers
-// disagree, that is the first tick that differs.
+// run plays the match and prints the result to w. The stores end with the final worlds. If the
+// worlds differ, the stores end with the first tick that differs.
 func (m *match) run(ctx context.Context, w io.Writer) (err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	say("%d ticks over a link that loses %d%% and takes up to %d ticks, seed %d", m.ticks, m.loss, m.delay, m.seed)

@@ -20,7 +20,7 @@ func start(t *testing.T, c config) *match {
 	return m
 }
 
-// over plays a match to its end.
+// over plays a match to its end, and returns it.
 func over(t *testing.T, c config) *match {
 	t.Helper()
 	m := start(t, c)
@@ -30,8 +30,8 @@ func over(t *testing.T, c config) *match {
 	return m
 }
 
-// Whatever the link does, both peers come out where a game comes out that knows all
-// buttons from the beginning.
+// With any loss and delay of the link, both peers end with the state of a game that has all buttons
+// from the beginning.
 func TestPeers_SameAsWithoutLink(t *testing.T) {
 	for _, c := range []config{
 		{ticks: 10_000, loss: 15, delay: 6, seed: 1},
@@ -63,8 +63,7 @@ func TestPeers_SameAsWithoutLink(t *testing.T) {
 	}
 }
 
-// The tick that is named is the first that differs, and the worlds that are saved
-// differ in one field.
+// The reported tick is the first that differs, and the saved worlds differ in one field.
 func TestBug_FirstTick(t *testing.T) {
 	for seed := range uint64(10) {
 		m := start(t, config{ticks: 10_000, loss: 15, delay: 6, seed: seed, bug: true, dir: t.TempDir()})

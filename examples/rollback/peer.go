@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	window     = 8  // Ticks that a peer may be ahead of the buttons that it has.
-	checkEvery = 20 // Ticks between two exchanged digests.
-	// The ticks that a world keeps: to roll back, and to find the first that differs.
+	window     = 8  // The number of ticks that a peer may be ahead of the received buttons.
+	checkEvery = 20 // The number of ticks between two exchanged digests.
+	// The history of a world, in ticks: for rollbacks, and for the search for the first difference.
 	history = 100
 )
 
-// A message is what a peer sends in every tick.
+// A message is sent to the other peer in every tick.
 type message = rollback.Message[byte]
 
-// A peer is one side of the match: a game of its own, and a session with the buttons of both sides.
-// It continues without waiting for the other's buttons.
+// A peer is one side of the match: it has its own game, and a session with the buttons of both
+// players. It continues without waiting for the other player's buttons.
 //
-// Ticks count from the beginning of the game, which is a tick of its world too.
+// Ticks are counted from the beginning of the game, which is also a tick of its world.
 type peer struct {
 	*game
 	session *rollback.Session[byte]
 	player  int
-	start   uint64 // The world's tick at the beginning.
+	start   uint64 // The world's tick at the beginning of the game.
 	rng     *rand.Rand
 
-	ours    []byte // Buttons by tick.
-	pressed bool   // The last of them is for the tick that comes next.
+	ours    []byte // The buttons of this player, by tick.
+	pressed bool   // Whether the last element of ours is for the next tick.
 
-	rollbacks, longest, waited, checks int // For the report.
+	rollbacks, longest, waited, checks int // Numbers for the final report.
 }
 
 func newPeer(player int, c config) (*peer, error) {
@@ -50,8 +50,8 @@ func (p *peer) tick() int { return int(p.world.Tick() - p.start) }
 // agreed returns the last tick with equal digests on both sides.
 func (p *peer) agreed() int { return int(max(p.start, p.session.Agreed(1-p.player)) - p.start) }
 
-// settle makes the ticks with a wrong guess, and all later ones, again. If the error wraps
-// rollback.ErrDesync, the other side has another world.
+// settle makes the ticks with wrong guesses, and all later ticks, again. If the error wraps
+// rollback.ErrDesync, the worlds of the peers differ.
 func (p *peer) settle() error {
 	agreed, remade := p.agreed(), p.session.Remade()
 	err := p.session.Settle()
@@ -79,7 +79,7 @@ func (p *peer) advance() error {
 	return err
 }
 
-// press returns the buttons of the player: mostly those of the previous tick.
+// press returns the buttons of the player, which mostly equal those of the previous tick.
 func (p *peer) press() byte {
 	if n := len(p.ours); n > 0 && p.rng.IntN(6) > 0 {
 		return p.ours[n-1]
@@ -87,7 +87,7 @@ func (p *peer) press() byte {
 	return byte(p.rng.IntN(2 * pressFire))
 }
 
-// report returns the next message to the other side.
+// report returns the next message to the other peer.
 func (p *peer) report() (m message, err error) {
 	err = p.session.Report(1-p.player, &m)
 	return m, err
