@@ -28,12 +28,12 @@ var (
 )
 
 // BenchmarkCells is a benchmark of Vaz Salles and others, "An evaluation of checkpoint recovery for
-// massively multiplayer online games" (VLDB 2009). It covers only the running game. A world has ten
-// million cells of 4 bytes, each a component of its own entity. There are 30 ticks per second, and
-// a tick updates 1000 to 256 000 cells. The cells are drawn by Zipf's law, ranked in storage order.
-// Snapshots are written to disk one after the other.
+// massively multiplayer online games" (VLDB 2009). It covers only the running game, and not
+// recovery. A world has ten million cells of 4 bytes, each a component of its own entity. There are
+// 30 ticks per second, and a tick updates 1000 to 256 000 cells. The cells are drawn by Zipf's law,
+// ranked in storage order. Snapshots are written to disk one after the other.
 //
-// It reports by how much persistence lengthens the median and the worst tick:
+// BenchmarkCells reports by how much persistence lengthens the median and the worst tick:
 //
 //	stet  a store: every tick in the journal, fsync every 100 ms, and a new snapshot
 //	      as soon as the previous one is on disk
@@ -62,8 +62,8 @@ func BenchmarkCells(b *testing.B) {
 // A cell is a cell of the table in the paper, at a row and a column.
 type cell struct{ Value int32 }
 
-// A cellGame is a world in three forms: without persistence, with a store, and with copies of its
-// cells. All forms receive the same updates.
+// A cellGame has a world without persistence and a world with a store. Both worlds receive the same
+// updates. The copy form copies the cells of the first world.
 type cellGame struct {
 	plainWorld    *ecs.World
 	plain, stored *ecs.Storage[cell]
@@ -72,13 +72,13 @@ type cellGame struct {
 
 	copied []cell
 	packed []byte     // The encoded copy.
-	writer chan error // Receives the error of the running write; nil: no write is running.
+	writer chan error // Receives the error of the current write. nil if no write is running.
 	copies int
 
 	rng     *rand.Rand
 	ranks   *zipf
 	skew    float64
-	updated []uint32 // Cells that a tick updates.
+	updated []uint32 // The cells that a tick updates.
 }
 
 func newCellGame(b *testing.B, dir string) *cellGame {
@@ -109,14 +109,15 @@ func newCells() (*ecs.World, *ecs.Storage[cell]) {
 	return w, s
 }
 
-// choose sets the skew of later updates.
+// choose sets the skew of all later updates.
 func (g *cellGame) choose(skew float64) {
 	if g.skew != skew {
 		g.skew, g.ranks = skew, newZipf(g.rng, *cells, skew)
 	}
 }
 
-// play runs ticks with so many updates each, and reports the time that persistence added.
+// play runs ticks with the given number of updates each, and reports the time that persistence
+// added.
 func (g *cellGame) play(b *testing.B, updates, ticks int) {
 	var plain, stored, copying []time.Duration
 	copies := g.copies
@@ -141,7 +142,7 @@ func (g *cellGame) play(b *testing.B, updates, ticks int) {
 	slices.Sort(stored)
 	slices.Sort(copying)
 	alone := plain[ticks/2]
-	b.ReportMetric(0, "ns/op") // Not meaningful here.
+	b.ReportMetric(0, "ns/op") // The time per operation has no meaning here.
 	b.ReportMetric(milliseconds(stored[ticks/2]-alone), "stet-median-ms")
 	b.ReportMetric(milliseconds(stored[ticks-1]-alone), "stet-worst-ms")
 	b.ReportMetric(milliseconds(copying[ticks/2]), "copy-median-ms")

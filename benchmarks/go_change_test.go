@@ -2,11 +2,11 @@ package benchmarks
 
 import "github.com/stet-ecs/stet/ecs"
 
-// few is a number of entities. With fewer entities, go-ecs-benchmarks destroys them one by one,
-// newest first, instead of all at once.
+// few is the number of entities below which go-ecs-benchmarks destroys them one by one, newest
+// first, instead of all at the same time.
 const few = 64
 
-// end destroys entities, which are all entities of w, and returns the empty slice.
+// end destroys entities, which must be all entities of w, and returns the empty slice.
 func end(w *ecs.World, entities []ecs.Entity) []ecs.Entity {
 	if len(entities) >= few {
 		w.Clear()
@@ -40,7 +40,7 @@ func create2comp(n int) *work {
 	}
 }
 
-// create10comp is create2comp with ten components.
+// create10comp is like create2comp, with ten components.
 func create10comp(n int) *work {
 	w := ecs.NewWorld(ecs.Options{})
 	x := newExtras(w)
@@ -66,7 +66,7 @@ func delete2comp(n int) *work {
 	return deleted(m.world, n, func() ecs.Entity { return m.move(velocity{}) })
 }
 
-// delete10comp is delete2comp with ten components.
+// delete10comp is like delete2comp, with ten components.
 func delete10comp(n int) *work {
 	w := ecs.NewWorld(ecs.Options{})
 	x := newExtras(w)
@@ -99,7 +99,7 @@ func deleted(w *ecs.World, n int, create func() ecs.Entity) *work {
 // addRemove adds a velocity to n entities with a position, then removes it from all of them.
 func addRemove(n int) *work { return addedRemoved(n, newMovers(), func(ecs.Entity) {}) }
 
-// addRemoveLarge is addRemove for entities with ten more components.
+// addRemoveLarge is like addRemove, for entities with ten more components.
 func addRemoveLarge(n int) *work {
 	m := newMovers()
 	return addedRemoved(n, m, newExtras(m.world).all)

@@ -28,8 +28,8 @@ func moveRuns(q *ecs.Query2[position, velocity]) {
 	}
 }
 
-// queries returns the forms of a query over the world that fill makes. The query adds the velocity
-// of each of n entities to its position.
+// queries returns the forms of a query over the world that fill returns. The query adds the
+// velocity of each of n entities to its position.
 func queries(fill func(n int) *movers) (forms []form) {
 	for _, f := range queryForms {
 		forms = append(forms, form{f.name, func(n int) *work {
@@ -53,7 +53,7 @@ func (m *movers) sum() (sum float64) {
 	return sum
 }
 
-// query2comp makes n entities with both components, and ten times as many with only a position.
+// query2comp creates n entities with both components, and ten times as many with only a position.
 func query2comp(n int) *movers {
 	m := newMovers()
 	for range 10 * n {
@@ -65,7 +65,8 @@ func query2comp(n int) *movers {
 	return m
 }
 
-// query32arch makes n entities with both components, each with a subset of five more components.
+// query32arch creates n entities with both components, each with a subset of five additional
+// components.
 func query32arch(n int) *movers {
 	m := newMovers()
 	x := newExtras(m.world)
@@ -75,8 +76,8 @@ func query32arch(n int) *movers {
 	return m
 }
 
-// query256arch makes n entities with both components, and four times as many with a position and a
-// subset of eight more components.
+// query256arch creates n entities with both components, and four times as many with a position and
+// a subset of eight additional components.
 func query256arch(n int) *movers {
 	m := newMovers()
 	x := newExtras(m.world)

@@ -50,7 +50,7 @@ func (m *movers) move(v velocity) ecs.Entity {
 	return e
 }
 
-// extras holds the storages of c1 to c10. The functions in give add these components to an entity,
+// extras has the storages of c1 to c10. The functions of extras add these components to an entity,
 // in worlds whose setup is not timed.
 type extras struct {
 	c1  *ecs.Storage[c1]
@@ -84,7 +84,7 @@ func extra[T any](w *ecs.World, x *extras) *ecs.Storage[T] {
 	return s
 }
 
-// some adds to e those of the first n components whose bits are set in i.
+// some adds some of the first n components to e: component k if bit k is set in i.
 func (x *extras) some(e ecs.Entity, n, i int) {
 	for bit, give := range x.give[:n] {
 		if i>>bit&1 == 1 {

@@ -108,8 +108,8 @@ func (b *bodyWorld) moved(repeat func()) *work {
 	}}
 }
 
-// heavyCompute inverts the transforms of 1000 bodies a hundred times, and applies them to the
-// places.
+// heavyCompute inverts the transforms of 1000 bodies a hundred times, and applies the results to
+// the places of the bodies.
 var heavyCompute = []form{
 	{"all", func(n int) *work {
 		b, q := heavyWorld(n)
@@ -160,7 +160,7 @@ func invertRun(run ecs.Run2[transform, place]) {
 
 func (b *bodyWorld) inverted(repeat func()) *work {
 	return &work{world: b.world, repeat: repeat, check: func(int) bool {
-		// Rounding errors add up, but the matrix stays invertible.
+		// Rounding errors accumulate, but the matrix remains invertible.
 		for _, t := range b.transforms.Values() {
 			inv, ok := t.M.inverse()
 			if product := t.M.times(&inv); !ok || !product.near(identity()) {

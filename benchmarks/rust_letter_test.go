@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The other components of ecs_bench_suite. Each is a number.
+// The other components of ecs_bench_suite. Each component is a number.
 type (
 	data float32
 
@@ -44,8 +44,8 @@ const (
 	bunch         = 10_000
 )
 
-// fragmentedIter doubles a number. There are 26 components with 20 entities each, and all of these
-// entities have the number, too.
+// fragmentedIter doubles a number. There are 26 components with 20 entities each, and all these
+// entities also have the number.
 var fragmentedIter = []form{
 	{"all", func(int) *work {
 		w, values := fragments()
@@ -110,7 +110,8 @@ func addLetter[T ~float32](w *ecs.World, values *ecs.Storage[data]) {
 	}
 }
 
-// doubled checks the result of doubling 1 that many times, which soon is infinite.
+// doubled checks the result of doubling 1 the given number of times. The result soon becomes
+// infinite.
 func doubled(w *ecs.World, values *ecs.Storage[data], repeat func()) *work {
 	return &work{world: w, repeat: repeat, check: func(times int) bool {
 		for _, v := range values.Values() {
@@ -122,7 +123,7 @@ func doubled(w *ecs.World, values *ecs.Storage[data], repeat func()) *work {
 	}}
 }
 
-// scheduleWorld is the world of schedule. It has four bunches of entities, with (A, B), (A, B, C),
+// scheduleWorld is the world of schedule. It has four groups of entities, with (A, B), (A, B, C),
 // (A, B, C, D) and (A, B, C, E).
 type scheduleWorld struct {
 	world *ecs.World
@@ -156,7 +157,7 @@ func newScheduleWorld() *scheduleWorld {
 	return s
 }
 
-// add creates an entity of a bunch. Each component has a different number.
+// add creates an entity of a group. Each component has a different number.
 func (s *scheduleWorld) add(bunch int) {
 	e := s.world.Create()
 	s.a.Set(e, 1)
@@ -172,7 +173,7 @@ func (s *scheduleWorld) add(bunch int) {
 	}
 }
 
-// schedule runs three systems in sequence, which swap the numbers of (A, B), of (C, D) and of (C,
+// schedule runs three systems in sequence. They swap the numbers of (A, B), of (C, D) and of (C,
 // E).
 var schedule = []form{
 	{"all", func(int) *work {

@@ -11,12 +11,12 @@ import (
 type definition struct {
 	name  string
 	forms []form
-	sizes []int // Numbers of entities; nil: all published numbers.
+	sizes []int // Numbers of entities. nil means all published numbers.
 
-	untracked bool // True if there is no world for a checkpoint.
+	untracked bool // Whether the definition has no world for a checkpoint.
 }
 
-// A form is one way to write a definition as a program.
+// A form is one way to program a definition.
 type form struct {
 	name string
 	make func(n int) *work
@@ -26,12 +26,12 @@ type form struct {
 type work struct {
 	world *ecs.World
 
-	prepare func() // Undoes the previous repetition, untimed; may be nil.
-	// checkpoint is called before each tracked repetition; nil: take a checkpoint of world.
+	prepare func() // Undoes the previous repetition. Its time is not measured. It may be nil.
+	// checkpoint is called before each tracked repetition. nil means a checkpoint of world.
 	checkpoint func()
 	repeat     func() // The timed operation.
 
-	// check reports whether the world has the expected state after that many repetitions.
+	// check reports whether the world has the expected state after the given number of repetitions.
 	check func(times int) bool
 }
 
@@ -49,7 +49,7 @@ func (k *work) tracked() {
 	}
 }
 
-// A renewal holds the newest checkpoint of a world, and releases the previous one.
+// A renewal has the newest checkpoint of a world, and releases the previous one.
 type renewal struct {
 	world *ecs.World
 	cp    ecs.Checkpoint
@@ -89,7 +89,7 @@ func (k *work) once() {
 	k.repeat()
 }
 
-// run times k. It reports the nanoseconds per repetition, divided by per, as the metric unit.
+// run times k. It divides the nanoseconds per repetition by per, and reports the result in unit.
 func (k *work) run(b *testing.B, per float64, unit string) {
 	b.ReportMetric(k.nanos(b)/per, unit)
 	b.ReportMetric(0, "ns/op") // Omitted, because it would include prepare.
@@ -99,7 +99,7 @@ func (k *work) run(b *testing.B, per float64, unit string) {
 }
 
 // each times the forms of d without a frame and with checkpoints. The benchmarks are named
-// definition/form/tracking, followed by /size if there is one.
+// definition/form/tracking, followed by /size if size is not empty.
 func (d *definition) each(b *testing.B, size string, n int, per float64, unit string) {
 	for _, f := range d.forms {
 		b.Run(d.name+"/"+f.name+"/free"+size, func(b *testing.B) { f.make(n).run(b, per, unit) })

@@ -15,7 +15,7 @@ type zipf struct {
 	rng *rand.Rand
 	n   float64
 	sum float64 // Sum of all n weights.
-	// Let x be a random number below 1, times sum. It means rank 0 if x is below first, and rank 1
+	// Let x be sum times a random number below 1. Rank 0 is drawn if x is below first, and rank 1
 	// if x is below second.
 	first, second  float64
 	slope, inverse float64

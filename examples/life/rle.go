@@ -61,8 +61,8 @@ var (
 // position: every pattern begins at (0, 0). The header can be missing. Line ends can be those of
 // Unix, Windows or an old Mac. The file can start with a byte order mark.
 //
-// ParseRLE returns an error that names the line if a pattern has no end, has another rule, or has
-// cells outside of the size in its header.
+// ParseRLE returns an error if a pattern has no end, has another rule, or has cells outside of the
+// size in its header. The error names the line.
 func ParseRLE(r io.Reader) (*Pattern, error) {
 	p := &rleParser{pattern: &Pattern{Rule: conwayRule}, width: math.MaxInt32, height: math.MaxInt32}
 	lines := bufio.NewScanner(r)

@@ -71,7 +71,7 @@ func TestTurnsAreUndone(t *testing.T) {
 	}
 }
 
-// packed returns a game with only the hero, who has a bag with a ring in it.
+// packed returns a game with only the hero and a bag. The hero has the bag, with a ring in it.
 func packed(t *testing.T) (g *game, hero, bag, ring ecs.Entity) {
 	g, err := newGame(1, 100)
 	require.NoError(t, err)

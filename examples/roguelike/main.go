@@ -88,8 +88,8 @@ func (g *game) play(in io.Reader, out *bufio.Writer) error {
 	return lines.Err()
 }
 
-// player returns a function that returns the keys of a random player, who walks some steps at a
-// time and often grabs.
+// player returns a function that returns the keys of a random player. The player walks some steps
+// at a time and often grabs.
 func player(seed uint64) func() byte {
 	draw := rand.New(rand.NewPCG(seed, 1))
 	direction, steps := byte('l'), 0

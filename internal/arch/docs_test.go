@@ -14,7 +14,7 @@ const (
 	maxRecord = 40
 )
 
-// TestDesign_Records checks that DESIGN.md and the decision records stay short, and that DESIGN.md
+// TestDesign_Records checks the length of DESIGN.md and of the decision records, and that DESIGN.md
 // links to each record.
 func TestDesign_Records(t *testing.T) {
 	design := readPage(t, "../../docs/DESIGN.md", maxDesign)
@@ -47,7 +47,7 @@ var (
 	pageLink = regexp.MustCompile(`\]\(([\w./-]*[./][\w./-]*)(#[^)]*)?\)`)
 )
 
-// TestPages_Paths checks that every file named in a page of documentation exists. A path of code is
+// TestPages_Paths checks that every file named in a page of documentation exists. A path in code is
 // relative to the root of the project, and a link is relative to its page.
 func TestPages_Paths(t *testing.T) {
 	var pages []string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fixture is a package whose files a, b and c refer to each other in a cycle, and so do d and e.
+// fixture is a package whose files a, b and c refer to each other in a cycle. So do files d and e.
 // File f refers to no file.
 var fixture = map[string]string{
 	"a.go": "package p\ntype T[E any] struct { part }\nfunc (t *T[E]) A() { t.B() }\n",
@@ -36,7 +36,7 @@ func TestKnotsOfAFixture(t *testing.T) {
 	equal("what e needs of b", strings.Join(r.refs["e.go"]["b.go"], ", "), "g → Face, g → Face.M")
 	equal("the cycle", r.tell(r.cycle(knots[0])[0], 1), "a.go → b.go (T.A → T.B)")
 	equal("its length", len(r.cycle(knots[0])), 2)
-	// The knot of d and e.
+	// Without these edges, the largest knot is d and e.
 	equal("the knot without two edges", r.knot(edge{"c.go", "a.go"}, edge{"b.go", "a.go"}), 2)
 	equal("the best cut", r.cuts(knots[0], 1)[0], "2 without a.go → b.go (T.A → T.B)")
 	equal("the exported names", r.names, 3)

@@ -47,7 +47,7 @@ func TestFusibleProducts(t *testing.T) {
 			}
 		})
 		for _, err := range errs {
-			// Packages of other modules that a nested module imports may be missing on this
+			// A nested module imports packages of other modules, which may be missing on this
 			// machine.
 			if dir == root {
 				t.Error(err)
@@ -99,8 +99,7 @@ func modulesIn(t *testing.T, root string) (dirs []string) {
 }
 
 // listed returns the go list output for the packages of a module and their imports. For a nested
-// module it leaves out packages of other projects, which are many and may be missing on this
-// machine.
+// module it excludes packages of other projects, which are many and may be missing on this machine.
 func listed(t *testing.T, dir string, nested bool) string {
 	list := exec.Command("go", "list", fmt.Sprintf("-e=%v", nested), "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard", "./...")
 	list.Dir, list.Env = dir, append(os.Environ(), "GOWORK=off")
@@ -143,7 +142,7 @@ func TestFusibleProducts_Planted(t *testing.T) {
 	}
 }
 
-// Go code in the pages of the project must convert products, too. It is checked without types.
+// Go code in the pages of the project must also convert products. It is checked without types.
 func TestFusibleProducts_Pages(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -161,7 +160,7 @@ func TestFusibleProducts_Pages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Base(page) == "MACHINES.md" {
-			continue // It shows unsafe code.
+			continue // The page shows unsafe code.
 		}
 		for _, line := range code(string(text)) {
 			blocks++
@@ -188,8 +187,8 @@ func TestFusibleProducts_Pages(t *testing.T) {
 }
 
 // fusible returns the positions of float products that a compiler may fuse with a sum. The language
-// permits fusion across statements. So a product is safe only if it is converted at once, or is an
-// operand of an operation other than a sum.
+// permits fusion across statements. So a product is safe only if it is converted immediately, or is
+// an operand of an operation other than a sum.
 func fusible(file *ast.File, info *types.Info) (found []token.Pos) {
 	var outer []ast.Node
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -215,14 +214,14 @@ func fusible(file *ast.File, info *types.Info) (found []token.Pos) {
 	return found
 }
 
-// isComplexProduct reports whether op multiplies or divides complex numbers, which needs sums of
-// products.
+// isComplexProduct reports whether op multiplies or divides complex numbers. Such an operation
+// computes sums of products.
 func isComplexProduct(op token.Token, t types.Type) bool {
 	return slices.Contains([]token.Token{token.MUL, token.QUO, token.MUL_ASSIGN, token.QUO_ASSIGN}, op) && isFloat(t, types.IsComplex)
 }
 
-// isFloat reports whether t is a number of this kind. A type parameter is of this kind if a type in
-// its constraint is.
+// isFloat reports whether t is a number of the given kind. A type parameter is of this kind if a
+// type in its constraint is.
 func isFloat(t types.Type, kind types.BasicInfo) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.TypeParam:
@@ -250,8 +249,8 @@ func isFloat(t types.Type, kind types.BasicInfo) bool {
 	return false
 }
 
-// isRounded reports whether a product inside the nodes outer is the operand of a conversion, or of
-// an operation that is never fused.
+// isRounded reports whether a product is the operand of a conversion, or of an operation that is
+// never fused. outer are the nodes around the product.
 func isRounded(outer []ast.Node, info *types.Info) bool {
 	for _, n := range slices.Backward(outer) {
 		switch e := n.(type) {
@@ -313,7 +312,7 @@ func code(page string) (lines []string) {
 }
 
 // plainProduct reports whether a line of Go adds a product that is not converted. Products with an
-// integer literal or variable do not count.
+// integer literal or variable are ignored.
 func plainProduct(line string) bool {
 	expr, err := parser.ParseExpr("func() {\n" + line + "\n}")
 	if err != nil {

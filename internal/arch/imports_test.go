@@ -10,8 +10,8 @@ import (
 
 const module = "github.com/stet-ecs/stet/"
 
-// allowed maps each package to the packages that it may import. Packages of other modules are given
-// by a prefix of their path. A package may import only packages below it.
+// allowed maps each package to the packages that it may import. Packages of other modules are
+// listed by a prefix of their path.
 var allowed = map[string][]string{
 	"ecs/layout":          {"internal/grow"},
 	"internal/grow":       {},
@@ -114,7 +114,7 @@ func TestImportsOnlyPointDown(t *testing.T) {
 	}
 }
 
-// permitted reports whether a package with these rules may import path.
+// permitted reports whether a package with the given rules may import path.
 func permitted(path string, rules []string) bool {
 	if own, ok := strings.CutPrefix(path, module); ok {
 		return slices.Contains(rules, own)

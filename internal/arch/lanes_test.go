@@ -18,8 +18,8 @@ var (
 )
 
 // TestLanes_PatternsMatch checks the patterns by which the Makefile and CI select tests. Each
-// alternative of a pattern must match the name of a test. Otherwise a renamed test would silently
-// leave its lane.
+// alternative of a pattern must match the name of a test. Otherwise no lane would run a test after
+// it is renamed.
 func TestLanes_PatternsMatch(t *testing.T) {
 	names := testNames(t, "../..")
 	if len(names) < 1000 {
@@ -52,8 +52,8 @@ func TestLanes_UnmatchedPattern(t *testing.T) {
 }
 
 // unmatchedPatterns returns the alternatives of -run and -skip in text that match no name. It adds
-// the number of checked alternatives to n. A group would hide alternatives, so patterns have none.
-// The pattern "^$$" selects no test on purpose and is ignored.
+// the number of checked alternatives to n. Patterns have no groups, because a group would hide
+// alternatives. The pattern "^$$" selects no test on purpose and is ignored.
 func unmatchedPatterns(text string, names []string, n *int) (unmatched []string) {
 	for _, m := range lanePattern.FindAllStringSubmatch(text, -1) {
 		pattern := strings.ReplaceAll(m[1]+m[2], "$$", "$")

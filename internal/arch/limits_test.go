@@ -19,15 +19,15 @@ import (
 
 var picture = flag.Bool("knots", false, "print the files of every package that need each other")
 
-// house has the limits of packages. A key is the kind of figure and the package, type or file that
-// it measures. A key with the kind alone is the default.
+// house has the limits of packages. A key has the kind of figure, and the package, type or file
+// that it measures. A key with only the kind is the default.
 var house = map[string]int{
 	"knot":              12, // Files that refer to each other in a cycle.
 	"knot ecs":          20,
 	"methods":           4, // Files that contain the exported methods of a type.
 	"methods ecs.World": 8,
 	"lines":             585, // Lines with code in a file that is not generated.
-	// Types of functional options; CONTRIBUTING describes the alternative.
+	// Types of functional options. CONTRIBUTING.md describes the alternative.
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
 	"names ecs":             128,
@@ -36,8 +36,8 @@ var house = map[string]int{
 	"names journal":         30,
 }
 
-// debts has the figures above these limits. A debt may only fall. A change that lowers a figure
-// lowers its debt here. Code that moves to another package takes its debt with it.
+// debts has the figures that exceed their limits. A debt may only decrease. A change that lowers a
+// figure lowers its debt here. The debt of code that moves to another package moves with the code.
 var debts = map[string]int{}
 
 func TestHouseLimits(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 )
 
 // nested maps the directory of each nested module to the packages of this module that it may
-// import. This module imports no nested module, so allowed has no rows for them.
+// import. This module imports no nested module, so the map allowed has no rows for nested modules.
 var nested = map[string][]string{
-	"persist/inspect/web/browsertest": {}, // It contains only tests.
+	"persist/inspect/web/browsertest": {}, // The module contains only tests.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
 	"persist/replica/natslog": {"persist/replica", "disk", "internal/dump",
-		// Its example keeps a world and serves a page about it.
+		// The example of this module writes a world to a store and serves a page about it.
 		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"},
 }
 
@@ -91,7 +91,7 @@ func nestedImports(t *testing.T, root fs.FS) map[string][]string {
 		case d.IsDir() && name != "." && (base == "testdata" || strings.ContainsAny(base[:1], "._")):
 			return fs.SkipDir
 		case base == "go.mod" && name != base:
-			// Add a module without imports, too.
+			// Add modules without imports to the map, too.
 			imports[path.Dir(name)] = append(imports[path.Dir(name)], []string{}...)
 		case !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go"):
 		default:

@@ -17,11 +17,11 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// ports are further systems and processors on which the code must compile, besides those that run
-// the tests. `make ports` compiles for all of them. This test only checks types, which takes
-// seconds instead of minutes. It finds constants that overflow a 32-bit int and calls that a system
-// lacks. The first two ports cover one case of each. The other ports are checked only with
-// STET_DEEP, as in CI.
+// ports are additional systems and processors on which the code must compile. The tests run on
+// others. `make ports` compiles for all ports. This test only checks types, which takes seconds
+// instead of minutes. It finds constants that overflow a 32-bit int and calls that a system lacks.
+// The first two ports cover one case of each. The other ports are checked only with STET_DEEP, as
+// in CI.
 var ports = []string{"linux/386", "windows/amd64", "linux/arm", "darwin/arm64", "freebsd/amd64"}
 
 func TestPorts_Types(t *testing.T) {
@@ -115,7 +115,7 @@ func checkTypes(processor, listed string, source map[string]string, visit func(*
 	}
 }
 
-// An importMap finds packages that are already checked.
+// An importMap finds packages whose types are already checked.
 type importMap func(path string) *types.Package
 
 func (m importMap) Import(path string) (*types.Package, error) {

@@ -15,14 +15,14 @@ import (
 
 // A room is a package as a graph of its files. File a refers to file b if a declaration in a uses a
 // name, a field or a method that b declares. A method belongs to the file in which it is declared,
-// not to the file of its type.
+// even if its type is declared in another file.
 type room struct {
 	path    string                         // Path below the module.
 	lines   map[string]int                 // Number of lines with code, by file.
 	names   int                            // Number of exported names in the package scope.
 	options int                            // Number of exported types of functional options.
 	methods map[string]map[string]bool     // The files with exported methods, by type.
-	refs    map[string]map[string][]string // From file to file: each "user → used" once.
+	refs    map[string]map[string][]string // References from file to file, each "user → used" once.
 }
 
 // newRoom type-checks the files of a package.
@@ -76,7 +76,7 @@ func codeLines(fset *token.FileSet, tree *ast.File) int {
 }
 
 // spread records the files with the exported methods of a type. Promoted methods of embedded
-// unexported types count, because go doc lists them with this type.
+// unexported types are included, because go doc lists them with this type.
 func (r *room) spread(fset *token.FileSet, obj types.Object) {
 	if _, ok := obj.(*types.TypeName); !ok || types.IsInterface(obj.Type()) {
 		return
@@ -113,7 +113,7 @@ func deref(t types.Type) types.Type {
 // connect finds the references between the files.
 func (r *room) connect(fset *token.FileSet, trees []*ast.File, info *types.Info) {
 	fileOf := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
-	// A field or method has the name of its type before its own.
+	// A field or method is named after its type, as in Type.Method.
 	names := map[types.Object]string{}
 	each := func(visit func(file, user string, id *ast.Ident)) {
 		for _, tree := range trees {
@@ -135,7 +135,7 @@ func (r *room) connect(fset *token.FileSet, trees []*ast.File, info *types.Info)
 			}
 		case *types.Func:
 			if names[obj] = user; user != obj.Name() && !strings.HasSuffix(user, "."+obj.Name()) {
-				names[obj] = user + "." + obj.Name() // A method of an interface.
+				names[obj] = user + "." + obj.Name() // The method is declared in an interface.
 			}
 		}
 	})
@@ -160,7 +160,8 @@ func add[V any](m map[string]map[string]V, a, b string, v V) {
 	m[a][b] = v
 }
 
-// origin returns the generic object that obj is an instance of, or obj.
+// origin returns the generic object of which obj is an instance. If obj is not an instance, it
+// returns obj.
 func origin(obj types.Object) types.Object {
 	switch obj := obj.(type) {
 	case *types.Func:
@@ -213,14 +214,14 @@ func receiver(x ast.Expr) string {
 	return x.(*ast.Ident).Name
 }
 
-// An edge leads from a file to a file that it refers to.
+// An edge is a reference from one file to another.
 type edge struct{ from, to string }
 
 // knots returns the strongly connected sets of two or more files, the largest first. It ignores the
 // edges in cut.
 func (r *room) knots(cut ...edge) (knots [][]string) {
-	// Tarjan's algorithm. The stack holds the files whose knot is not complete. low is the lowest
-	// number of a file on the stack that a file reaches.
+	// This is Tarjan's algorithm. The stack has the files whose knot is not complete. low is the
+	// lowest number of a file on the stack that a file reaches.
 	number, low := map[string]int{}, map[string]int{}
 	var stack []string
 	var visit func(file string)
@@ -255,7 +256,7 @@ func (r *room) knots(cut ...edge) (knots [][]string) {
 	return knots
 }
 
-// knot returns the size of the largest knot, or 1 if there is none.
+// knot returns the size of the largest knot, or 1 if the package has none.
 func (r *room) knot(cut ...edge) int {
 	if knots := r.knots(cut...); len(knots) > 0 {
 		return len(knots[0])
@@ -263,7 +264,7 @@ func (r *room) knot(cut ...edge) int {
 	return 1
 }
 
-// cycle returns a shortest cycle in the knot.
+// cycle returns a shortest cycle among the files of the knot.
 func (r *room) cycle(knot []string) (shortest []edge) {
 	for _, start := range knot {
 		ways, next := map[string][]edge{start: nil}, []string{start}
@@ -284,8 +285,8 @@ func (r *room) cycle(knot []string) (shortest []edge) {
 	return shortest
 }
 
-// cuts returns at most n edges of the knot. Removing one of them makes the largest knot smaller.
-// The edges with the smallest remaining knot come first, then those with the fewest references.
+// cuts returns at most n edges of the knot. Removing any one of these edges makes the largest knot
+// smaller. Edges with a small remaining knot are first, and among those, edges with few references.
 func (r *room) cuts(knot []string, n int) (text []string) {
 	type candidate struct {
 		edge
@@ -308,7 +309,7 @@ func (r *room) cuts(knot []string, n int) (text []string) {
 	return text
 }
 
-// tell describes e with at most n of its references.
+// tell describes the edge e with at most n of its references.
 func (r *room) tell(e edge, n int) string {
 	uses := r.refs[e.from][e.to]
 	text := strings.Join(uses[:min(n, len(uses))], ", ")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A directSync is a call of the method SyncDir. It fails on file systems that cannot sync
-// directories.
+// A directSync is a direct call of the method SyncDir. The method fails on file systems that cannot
+// sync directories.
 var directSync = regexp.MustCompile(`\b([A-Za-z]\w*)\.SyncDir\(`)
 
 // directSyncs returns the calls of SyncDir in source, except those of the function disk.SyncDir.
@@ -23,10 +23,10 @@ func directSyncs(source string) (calls []string) {
 	return calls
 }
 
-// Stores must open on file systems that cannot sync directories, so all code calls the function
+// Stores must open on file systems that cannot sync directories. So all code must call the function
 // disk.SyncDir.
 func TestSyncDir_OnlyByDisk(t *testing.T) {
-	// It checks whether the file system can sync directories.
+	// persist/open.go checks whether the file system can sync directories.
 	allowed := map[string]int{"persist/open.go": 1}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		name := filepath.ToSlash(strings.TrimPrefix(path, filepath.Join("..", "..")+string(filepath.Separator)))

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter does not change a thread that already has a scheduling policy (chrt). It ignores errors of
-// the system call.
+// enter does not change a thread that already has another scheduling policy, set by chrt. It
+// ignores errors of the system call.
 func enter() {
 	const self = 0
 	// Until the goroutine ends, no other goroutine gets this thread.

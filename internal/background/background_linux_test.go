@@ -32,7 +32,7 @@ func threads(t *testing.T) (n int) {
 		id, err := strconv.Atoi(filepath.Base(task))
 		require.NoError(t, err)
 		attr, err := unix.SchedGetAttr(id, 0)
-		// On error, the thread has ended meanwhile.
+		// An error means that the thread has ended.
 		if err == nil && attr.Policy == unix.SCHED_BATCH {
 			n++
 		}
@@ -71,7 +71,7 @@ func TestEnter_UntilGoroutineEnds(t *testing.T) {
 func TestEnter_ThreadWithPolicy(t *testing.T) {
 	is := make(chan [2]int)
 	go func() {
-		// Not unlocked, so that the thread ends with the goroutine.
+		// The goroutine does not unlock the thread, so the thread ends with it.
 		runtime.LockOSThread()
 		attr, err := unix.SchedGetAttr(0, 0)
 		if err == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The components are small and large ones, tags, references to other entities, and rows of variable
+// The components are small and large, tags, references to other entities, and rows of variable
 // size.
 type (
 	Position  struct{ X, Y, Z float64 }
@@ -114,7 +114,7 @@ func (g *game) create(n int) ecs.Entity {
 	return e
 }
 
-// any returns a random entity that is alive.
+// any returns a random living entity.
 func (g *game) any() ecs.Entity {
 	all := g.Entities()
 	return all[g.random.IntN(len(all))]
@@ -150,8 +150,8 @@ func (g *game) step(rows int) {
 }
 
 // journaled writes a store of a world. Each tick changes the given number of rows. Every 500th tick
-// gets a mark. If branchEvery is not 0, the world is rewound by 20 ticks after so many ticks, so
-// the journal has branches.
+// gets a mark. If branchEvery is not 0, the world is rewound by 20 ticks after every branchEvery
+// ticks, so the journal has branches.
 func journaled(ctx context.Context, path string, seed uint64, entities, ticks, rows, branchEvery int) error {
 	g := newGame(seed)
 	for n := range entities {
@@ -199,7 +199,8 @@ func main() {
 	}
 }
 
-// run writes the named data sets into dir, or all of them without names. It skips existing ones.
+// run writes the data sets with the given names into dir, or all data sets if names is empty. It
+// skips existing files.
 func run(ctx context.Context, dir string, names []string) error {
 	if len(names) == 0 {
 		names = []string{"large.save", "long", "wide"}

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// A grid is the results of one unit. It has a row for every name without its last element, and a
-// column for every last element, in the order of the results.
+// A grid has the results with one unit. It splits the name of a result at its last element: the
+// first part selects the row, and the last element the column. Rows and columns have the order of
+// the results.
 type grid struct {
 	unit    string
 	rows    []string
@@ -48,7 +49,7 @@ func (g *grid) add(name string, v float64) {
 	g.cells[cell] = append(g.cells[cell], v)
 }
 
-// cell returns the median of what was measured there, or "" if nothing was.
+// cell returns the median of the values at a row and a column, or "" without values.
 func (g *grid) cell(row, column string) string {
 	values := slices.Sorted(slices.Values(g.cells[[2]string{row, column}]))
 	if len(values) == 0 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Limits are the values that benchmarks above their budget may reach, by name. A budget is a goal;
-// the limit of a benchmark is the greatest value that was accepted, with the reason next to it.
+// Limits are the greatest accepted values of benchmarks that exceed their budget, by name. A budget
+// is a goal. The file has a reason for each limit.
 type limits map[string]float64
 
 // readLimits reads lines "name<TAB>limit<TAB>reason". Lines that begin with # are comments.
@@ -40,5 +40,6 @@ func readLimits(file string) (limits, error) {
 	return all, s.Err()
 }
 
-// allowed returns the value that a benchmark may reach: its budget, or its greater limit.
+// allowed returns the greatest allowed value of a benchmark: its budget, or its limit if that is
+// greater.
 func (l limits) allowed(name string, budget float64) float64 { return max(budget, l[name]) }

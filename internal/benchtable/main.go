@@ -1,11 +1,11 @@
-// Benchtable prints the output of go test -bench as a table: what each benchmark measured, and its
-// budget.
+// Benchtable prints the output of go test -bench as a table. For each benchmark, it shows the
+// result and the budget.
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs | go run ./internal/benchtable
 //
 // A benchmark states a budget with a metric whose unit ends in /budget. The budget bounds the
-// metric of the same quantity that ends in /limit, /more or /op. If there are several, the first of
-// these counts:
+// metric of the same quantity that ends in /limit, /more or /op. If the result has several of these
+// metrics, the first one in this order is bounded:
 //
 //	x/budget  bounds x/limit: a ratio to the hand-written limit
 //	ns/budget bounds ns/more, or else ns/op
@@ -15,10 +15,10 @@
 //
 //	go test -run '^$' -bench . ./benchmarks | go run ./internal/benchtable -grid
 //
-// A budget is a goal. The file that -limits names lists benchmarks above their budget, each with
-// the greatest accepted value and the reason. With -strict the exit status is 1 if a benchmark
-// exceeds its budget, and its limit if it has one, by more than -noise. Such a benchmark first runs
-// alone again, up to -retry times. Lines that are not results are copied as they are.
+// A budget is a goal. The file of -limits lists benchmarks above their budget, each with the
+// greatest accepted value and the reason. With -strict the exit status is 1 if a benchmark exceeds
+// its budget and its limit by more than -noise. Such a benchmark first runs alone again, up to
+// -retry times. Lines that are not results are copied unchanged.
 package main
 
 import (
@@ -54,7 +54,7 @@ func main() {
 }
 
 // run reads the output of go test -bench from in and writes the table to out. It reports whether no
-// benchmark is over. A benchmark that is over is run again by bench.
+// benchmark exceeds its allowed value. It first runs such benchmarks again with bench.
 func run(o options, in io.Reader, out io.Writer, bench func(result) (result, error)) (ok bool, err error) {
 	t := &table{noise: o.noise}
 	if o.limits != "" {

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// A result is one line of go test -bench: a name and its metrics, in the order
-// of the line.
+// A result is one line of go test -bench: a name and its metrics, in the order of the line.
 type result struct {
 	name      string
-	benchmark string // The function and its sub-benchmarks, as go test takes them.
+	benchmark string // The function and its sub-benchmarks, in the form that go test accepts.
 	pkg       string
 	metrics   []metric
 }
@@ -24,8 +23,8 @@ type metric struct {
 //
 //	BenchmarkName/case-2    1    12.50 ns/op    1.100 x/limit
 //
-// and reports whether it is one. The name loses its prefix and the number of
-// processors.
+// and reports whether the line is a result. It removes the prefix Benchmark and the number of
+// processors from the name.
 func parseResult(line string) (result, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 || len(fields)%2 != 0 || !strings.HasPrefix(fields[0], "Benchmark") {
@@ -66,7 +65,7 @@ type verdict struct {
 
 func (v verdict) ok() bool { return v.measured.value <= v.budget.value }
 
-// judge splits the metrics of r into those with a budget and the others.
+// judge divides the metrics of r into those with a budget and those without.
 func (r result) judge() (verdicts []verdict, others []metric) {
 	bounded := make(map[string]bool)
 	for _, m := range r.metrics {
@@ -88,7 +87,7 @@ func (r result) judge() (verdicts []verdict, others []metric) {
 	return verdicts, others
 }
 
-// find returns the metric of the first of the units that r has.
+// find returns the metric with the first of the given units that r has.
 func (r result) find(units ...string) (metric, bool) {
 	for _, unit := range units {
 		for _, m := range r.metrics {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// retryOver runs each result that is over again, up to n times, until it no longer is. A result
-// keeps the run with the smallest measured value: noise only adds time.
+// retryOver runs each result above its allowed value again, up to n times, until it is within. The
+// table keeps the run with the smallest measured value, because noise only adds time.
 func (t *table) retryOver(n int, bench func(r result) (result, error)) error {
 	for i, r := range t.results {
 		for range n {
@@ -28,7 +28,7 @@ func (t *table) retryOver(n int, bench func(r result) (result, error)) error {
 	return nil
 }
 
-// runAgain runs the benchmark of a result once more with go test.
+// runAgain runs the benchmark of a result again with go test.
 func runAgain(r result) (result, error) {
 	parts := strings.Split(r.benchmark, "/")
 	for i, part := range parts {
@@ -37,7 +37,7 @@ func runAgain(r result) (result, error) {
 	cmd := exec.Command("go", "test", "-run", "^$", "-bench", strings.Join(parts, "/"), "-benchtime", "1x", r.pkg)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return r, nil // Another module, which go test does not find here: the first run counts.
+		return r, nil // go test does not find the packages of other modules, so keep the first run.
 	}
 	for _, line := range strings.Split(string(bytes.TrimSpace(out)), "\n") {
 		if again, ok := parseResult(line); ok && again.name == r.name {

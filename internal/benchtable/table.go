@@ -10,11 +10,11 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// A table is the results of go test -bench, and what they may be.
+// A table has the results of go test -bench, and their limits.
 type table struct {
 	results []result
 	limits  limits
-	noise   float64 // The part of the allowed value by which a result may exceed it.
+	noise   float64 // The fraction by which a result may exceed its allowed value.
 }
 
 // read reads the output of go test -bench. It writes the lines that are not results to w.
@@ -41,7 +41,7 @@ func (t *table) read(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// write writes what show makes of the results.
+// write writes the text that show returns.
 func (t *table) write(w io.Writer, show func(*table) string) error {
 	if len(t.results) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (t *table) excess(r result) (ratio float64) {
 // isOver reports whether r exceeds its allowed value by more than noise.
 func (t *table) isOver(r result) bool { return t.excess(r) > 1+t.noise }
 
-// over returns the names of the results that are over.
+// over returns the names of the results that are above their allowed values by more than noise.
 func (t *table) over() (names []string) {
 	for _, r := range t.results {
 		if t.isOver(r) {
@@ -74,9 +74,9 @@ func (t *table) over() (names []string) {
 	return names
 }
 
-// render returns the table: a row for every budget, one for every result without. The verdict is ok
-// within the budget, listed within the limit of the list, noise within the noise above either, and
-// otherwise over.
+// render returns the table. It has a row for every budget, and a row for every result without a
+// budget. The verdict is "ok" within the budget, "listed" within the limit, and "noise" within the
+// noise above either. Otherwise it is "over".
 func (t *table) render() string {
 	var b strings.Builder
 	out := term.NewOut(&b, nil)
@@ -107,7 +107,7 @@ func (t *table) render() string {
 	if names := t.over(); len(names) > 0 {
 		out.Line("over: %s", strings.Join(names, ", "))
 	}
-	_ = out.Close() // Nothing keeps a builder from taking it.
+	_ = out.Close() // Writing to a builder never fails.
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -121,7 +121,7 @@ func list(metrics []metric) string {
 
 func (m metric) String() string { return number(m.value) + " " + m.unit }
 
-// number writes v with three digits, or all digits before the point.
+// number formats v with three digits, or with all digits of its integer part.
 func number(v float64) string {
 	if v >= 1000 || v <= -1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

@@ -21,9 +21,9 @@ const MaxLen = 255
 //	go1.26.8 linux/arm64 fused math:5d02 example.com/game@v1.2.3
 //
 // "fused" means that x*y + z is computed as one operation, and "unfused" that it is computed as
-// two. The digits after "math:" are a checksum of results of package math. The main module comes
-// last, if its version is known. Here computes everything except the module at run time, because
-// compiler flags and the processor matter too.
+// two. The digits after "math:" are a checksum of results of package math. The last word is the
+// main module, if its version is available. Here computes everything except the module at run time,
+// because compiler flags and the processor also matter.
 var Here = sync.OnceValue(func() string {
 	text := fmt.Sprintf("%s %s/%s %s math:%04x", version(runtime.Version()), runtime.GOOS, runtime.GOARCH, fusion(), mathSum())
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" && info.Main.Version != "" && info.Main.Version != "(devel)" {
@@ -35,10 +35,11 @@ var Here = sync.OnceValue(func() string {
 	return text
 })
 
-// version returns a Go version as one word. Experiments follow the version after a space.
+// version returns a Go version as one word. In a Go version, a space separates the experiments from
+// the number.
 func version(v string) string { return strings.Join(strings.Fields(v), "+") }
 
-// Check returns an error for an invalid description from an untrusted source.
+// Check returns an error if text, from an untrusted source, is not a valid description.
 func Check(text string) error {
 	if len(text) > MaxLen || strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
 		return fmt.Errorf("a build of %d bytes; at most %d, all printable", len(text), MaxLen)
@@ -56,7 +57,8 @@ func Floats(text string) string {
 	return words[2] + " " + words[3]
 }
 
-// Differ describes the difference of two builds. It returns "" if they are equal or one is unknown.
+// Differ describes the difference between two builds. It returns "" if they are equal or one is
+// empty.
 func Differ(ours, theirs string) string {
 	if ours == "" || theirs == "" || ours == theirs {
 		return ""
@@ -64,7 +66,7 @@ func Differ(ours, theirs string) string {
 	return fmt.Sprintf("%q, here %q", theirs, ours)
 }
 
-// Variables prevent the compiler from computing the result.
+// These are variables, so that the compiler cannot compute the result.
 var third, three, minusOne = 1.0 / 3, 3.0, -1.0
 
 // fusion returns whether the compiler fuses a product and a sum. The rounded product of a third and
@@ -82,7 +84,7 @@ func fusion() string {
 //go:noinline
 func productAndSum(x, y, z float64) float64 { return x*y + z }
 
-// mathSum returns a checksum of results that differ between processors.
+// mathSum returns a checksum of results of package math that differ between processors.
 func mathSum() uint16 {
 	sum := fnv.New32a()
 	for i := range 200 {

@@ -1,6 +1,6 @@
-// Package deep says how many cases tests try. By default they try the cases that find nearly all
-// faults within a minute. With STET_DEEP=1 in the environment, which CI sets at night, they try all
-// cases.
+// Package deep determines how many cases tests try. By default they try the cases that find nearly
+// all faults within a minute. With STET_DEEP=1 in the environment, which CI sets at night, they try
+// all cases.
 package deep
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// plainGC is the GOGC percentage of tests without STET_DEEP. Their heaps are a few megabytes, and
-// with the default of 100 garbage collection takes a fifth of the time. Benchmarks use the default.
+// plainGC is the GOGC percentage of tests without STET_DEEP. Their heaps have a few megabytes. With
+// the default of 100, garbage collection uses a fifth of the time. Benchmarks use the default.
 const plainGC = 400
 
 func init() {
@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// Or returns all if STET_DEEP is set, else some.
+// Or returns all if STET_DEEP is set, and some otherwise.
 func Or[T any](some, all T) T {
 	if os.Getenv("STET_DEEP") != "" {
 		return all

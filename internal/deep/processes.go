@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Processes skips a test that starts processes or communicates with them, on systems without
+// Processes skips a test that starts other processes, or communicates with them, on systems without
 // processes (WebAssembly).
 func Processes(t testing.TB) {
 	t.Helper()

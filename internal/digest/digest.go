@@ -27,14 +27,14 @@ type Part struct {
 	Sum  uint64
 }
 
-// A Hasher holds buffers for reuse. The zero Hasher is ready to use.
+// A Hasher has buffers for reuse. The zero Hasher is ready to use.
 type Hasher struct {
 	Page []byte
 	sums []uint64
 }
 
-// Rows returns the sum of n rows. It calls page with an empty [Hasher.Page], and page must append
-// the bytes of rows [lo, hi) to it.
+// Rows returns the sum of n rows. It calls page for each page, and page must append the bytes of
+// rows [lo, hi) to [Hasher.Page], which is empty.
 func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
 	h.sums = h.sums[:0]
 	for lo := 0; lo < n; lo += PageRows {
@@ -78,13 +78,13 @@ func EntityBytes[E ~uint64](entities []E) []byte {
 	return bytes
 }
 
-// Registry returns the sum of the registry of entities.
+// Registry returns the sum of the entity registry.
 func Registry[E ~uint64](h *Hasher, rows []E, alive, free int) uint64 {
 	rowSum := h.Rows(len(rows), func(lo, hi int) { h.Page = AppendEntities(h.Page, rows[lo:hi]) })
 	return RegistryOf(rowSum, alive, free)
 }
 
-// RegistryOf returns the sum of the registry from the sum of its rows.
+// RegistryOf returns the sum of the entity registry from the sum of its rows.
 func RegistryOf(rowSum uint64, alive, free int) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, rowSum)
 	b = binary.LittleEndian.AppendUint64(b, uint64(alive))

@@ -7,7 +7,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// sum is xxh3 over parts, one after the other.
+// sum returns the xxh3 sum of the concatenated parts.
 func sum(parts ...any) uint64 {
 	var b []byte
 	for _, p := range parts {

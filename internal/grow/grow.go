@@ -1,4 +1,4 @@
-// Package grow enlarges buffers whose final length is estimated while they are filled.
+// Package grow enlarges buffers while they are filled, from an estimate of their final length.
 package grow
 
 import "slices"
@@ -10,9 +10,9 @@ const (
 )
 
 // For returns dst with space for the remaining elements. done of n elements are appended, from
-// start on. For assumes that the others have the same average size. A call at most doubles the
-// buffer, and only if little space is left. So elements of equal size allocate about twice their
-// total size, and any elements a few times their total size.
+// offset start on. For assumes that the remaining elements have the same average size. A call at
+// most doubles the buffer, and only if little space is left. So elements of equal size allocate
+// about twice their total size, and other elements a few times their total size.
 func For(dst []byte, start, done, n int) []byte {
 	if done == 0 || done >= n {
 		return dst
@@ -25,10 +25,10 @@ func For(dst []byte, start, done, n int) []byte {
 	return slices.Grow(dst, int(min(rest+rest/16, float64(len(dst)))))
 }
 
-// MaxKept is the largest capacity of a scratch buffer that is kept for reuse.
+// MaxKept is the largest capacity of a scratch buffer that Keep returns for reuse.
 const MaxKept = 1 << 20
 
-// Keep returns buf with length 0, or nil if it is too large to keep.
+// Keep returns buf with length 0 for reuse. It returns nil if the capacity of buf exceeds MaxKept.
 func Keep(buf []byte) []byte {
 	if cap(buf) > MaxKept {
 		return nil

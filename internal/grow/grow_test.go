@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/internal/grow"
 )
 
-// allocated appends n elements of sizes sizeOf(i). It returns the number of allocated bytes and the
-// total size of the elements.
+// allocated appends n elements. Element i has sizeOf(i) bytes. It returns the number of allocated
+// bytes and the total size of the elements.
 func allocated(n int, sizeOf func(i int) int) (bytes, total int) {
 	var dst []byte
 	last := 0

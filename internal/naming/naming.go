@@ -14,8 +14,8 @@ import (
 const maxSize = 255
 
 // Check returns an error if name is invalid. A valid name has 1 to 255 bytes of UTF-8, only visible
-// characters, and no space at its start or end. what is the named object with an article, for the
-// error. Files of older versions may contain invalid names.
+// characters, and no space at its start or end. what is the kind of the named object with an
+// article, for the error. Files of older versions may contain invalid names.
 func Check(what, name string) error {
 	switch {
 	case name == "", len(name) > maxSize:
@@ -31,7 +31,7 @@ func unseen(r rune) bool { return !unicode.IsGraphic(r) }
 
 // Shown returns name for use in a sentence. It quotes a name that is not a plain word. So a name
 // from a file can neither break a line nor send commands to a terminal. It shortens a name that is
-// longer than a valid one.
+// longer than maxSize.
 func Shown(name string) string {
 	if Check("", name) != nil || strings.ContainsFunc(name, quoted) {
 		if len(name) > maxSize {
@@ -42,5 +42,5 @@ func Shown(name string) string {
 	return name
 }
 
-// quoted reports whether a name that contains r must be quoted.
+// quoted reports whether a name with the rune r must be quoted.
 func quoted(r rune) bool { return unicode.IsSpace(r) || r == '"' || r == '\\' }

@@ -1,4 +1,4 @@
-// Package near finds names that are similar to a misspelled one.
+// Package near finds names that are similar to a misspelled name.
 package near
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Names returns at most three of names that are similar to name, the most similar first.
+// Names returns at most three elements of names that are similar to name, the most similar first.
 func Names(name string, names []string) []string {
 	type candidate struct {
 		name     string
@@ -29,7 +29,7 @@ func Names(name string, names []string) []string {
 	return best
 }
 
-// Hint returns "; did you mean …?" with the similar names, or "" if there are none.
+// Hint returns "; did you mean …?" with the similar names, or "" if no name is similar.
 func Hint(name string, names []string) string {
 	if like := Names(name, names); len(like) > 0 {
 		return "; did you mean " + strings.Join(like, " or ") + "?"

@@ -10,11 +10,11 @@ import (
 func Workers() int { return runtime.GOMAXPROCS(0) }
 
 // InOrder calls work for 0 to n-1 in parallel. It calls take with each result, in the order of the
-// numbers and one at a time. It returns the first error in that order, either of work or of take,
-// or the error of ctx.
+// numbers and one at a time. It returns the first error of work or take in that order, or the error
+// of ctx.
 //
-// worker is below [Workers]. Calls with the same worker never run at the same time. At most a few
-// calls per worker are ahead of take.
+// worker is below [Workers]. Calls with the same worker never run at the same time. For each
+// worker, at most a few calls of work are ahead of take.
 func InOrder[T any](ctx context.Context, n int, work func(worker, i int) (T, error), take func(T) error) error {
 	type made struct {
 		v   T

@@ -1,5 +1,5 @@
-// Command querygen writes the queries and bundles of package ecs, which differ
-// only in how many components they have.
+// Command querygen writes the queries and bundles of package ecs, which differ only in the number
+// of components.
 package main
 
 import (
@@ -17,8 +17,7 @@ import (
 //go:embed *.tmpl
 var templates embed.FS
 
-// kinds are the templates, each of which makes a file, and how many components
-// there can be.
+// kinds maps each template to the maximum number of components. Each template generates one file.
 var kinds = map[string]int{"query": 8, "bundle": 12}
 
 func main() {
@@ -36,7 +35,7 @@ func main() {
 	}
 }
 
-// generate returns the source text of all that kind stands for.
+// generate returns the source text of one kind, for all numbers of components.
 func generate(kind string) ([]byte, error) {
 	t, err := template.ParseFS(templates, kind+".tmpl")
 	if err != nil {
@@ -53,16 +52,16 @@ func generate(kind string) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// A query is what a template has to know of one, or of a bundle.
+// A query has the values that a template needs for a query or a bundle with N components.
 type query struct {
 	N          int
-	Count      string // "two".
+	Count      string // N as a word, such as "two".
 	Components []component
 }
 
 type component struct {
-	Type  string // A, of its components; the name of the field in rows, too.
-	Field string // a, of its access.
+	Type  string // The type parameter, such as A. It is also the name of the field in rows.
+	Field string // The name of the access, such as a.
 	Index int
 }
 
@@ -75,28 +74,28 @@ func newQuery(n int) query {
 	return q
 }
 
-// Types returns A, B.
+// Types returns the type parameters, such as "A, B".
 func (q query) Types() string { return q.join(func(c component) string { return c.Type }) }
 
-// Accesses returns a Access[A], b Access[B].
+// Accesses returns the parameters with all accesses, such as "a Access[A], b Access[B]".
 func (q query) Accesses() string {
 	return q.join(func(c component) string { return c.Field + " Access[" + c.Type + "]" })
 }
 
-// Fields returns a, b.
+// Fields returns the names of the accesses, such as "a, b".
 func (q query) Fields() string { return q.join(func(c component) string { return c.Field }) }
 
-// Joined returns a.joined(), b.joined().
+// Joined returns a call of joined for each access, such as "a.joined(), b.joined()".
 func (q query) Joined() string {
 	return q.join(func(c component) string { return c.Field + ".joined()" })
 }
 
-// At returns the row at the rows of an entity.
+// At returns an expression for the row of an entity, from the entity's row in each storage.
 func (q query) At() string {
 	return q.rowOf(func(c component) string { return fmt.Sprintf("q.%s.at(rows[%d])", c.Field, c.Index) })
 }
 
-// Pointers returns the row r rows behind the first ones.
+// Pointers returns an expression for row r, from pointers to the first row.
 func (q query) Pointers() string {
 	return q.rowOf(func(c component) string { return "rowAfter(" + c.Field + ", r)" })
 }
@@ -108,7 +107,7 @@ func (q query) rowOf(f func(component) string) string {
 	return q.Row() + "{" + q.join(f) + "}"
 }
 
-// Row returns the type of a row: the pointer itself if there is but one.
+// Row returns the type of a row. With one component, it is the pointer itself.
 func (q query) Row() string {
 	if q.N == 1 {
 		return "*A"
@@ -116,7 +115,7 @@ func (q query) Row() string {
 	return fmt.Sprintf("Row%d[%s]", q.N, q.Types())
 }
 
-// NoRow returns the row of an entity that is not found.
+// NoRow returns an expression for the row of an entity without a row.
 func (q query) NoRow() string {
 	if q.N == 1 {
 		return "nil"
@@ -124,10 +123,10 @@ func (q query) NoRow() string {
 	return q.Row() + "{}"
 }
 
-// Run returns the type of a run.
+// Run returns the name of the run type.
 func (q query) Run() string { return fmt.Sprintf("Run%d[%s]", q.N, q.Types()) }
 
-// Type returns the type of the query.
+// Type returns the name of the query type.
 func (q query) Type() string { return fmt.Sprintf("Query%d[%s]", q.N, q.Types()) }
 
 func (q query) join(f func(component) string) string {
@@ -138,15 +137,15 @@ func (q query) join(f func(component) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Bundle returns the type of the bundle.
+// Bundle returns the name of the bundle type.
 func (q query) Bundle() string { return fmt.Sprintf("Bundle%d[%s]", q.N, q.Types()) }
 
-// Storages returns a *Storage[A], b *Storage[B].
+// Storages returns the parameters with all storages, such as "a *Storage[A], b *Storage[B]".
 func (q query) Storages() string {
 	return q.join(func(c component) string { return c.Field + " *Storage[" + c.Type + "]" })
 }
 
-// Values returns a A, b B.
+// Values returns the parameters with all values, such as "a A, b B".
 func (q query) Values() string {
 	return q.join(func(c component) string { return c.Field + " " + c.Type })
 }

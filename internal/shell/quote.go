@@ -1,10 +1,10 @@
-// Package shell writes command lines for people to paste.
+// Package shell formats command lines for users to paste.
 package shell
 
 import "strings"
 
-// Quote returns arg as a shell of Unix takes it for one word: as it is, if it has
-// none but harmless characters.
+// Quote returns arg as one word of a Unix shell. It returns arg unchanged if all characters are
+// harmless.
 func Quote(arg string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@~,=%", r)
@@ -15,7 +15,7 @@ func Quote(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-// Command returns the command line of words.
+// Command returns a command line with the given words, quoted where necessary.
 func Command(words ...string) string {
 	quoted := make([]string, 0, len(words))
 	for _, w := range words {

@@ -12,8 +12,8 @@ import (
 //
 //	replaying ticks      [=======>            ]  41%
 //
-// It appears after a second. It is removed before results are printed, because they may go to the
-// same terminal.
+// It appears after a second. It is removed before results are printed, because results may go to
+// the same terminal.
 type Bar struct {
 	w     io.Writer
 	width int // Columns of the terminal.
@@ -21,7 +21,7 @@ type Bar struct {
 
 	mu    sync.Mutex
 	start time.Time
-	drawn time.Time // Time of the last drawing; zero: nothing is drawn.
+	drawn time.Time // The time of the last drawing. Zero if no bar is drawn.
 	over  bool
 }
 
@@ -50,7 +50,7 @@ func newBar(w io.Writer, width int, now func() time.Time) *Bar {
 	return &Bar{w: w, width: width, now: now, start: now()}
 }
 
-// Show draws the progress of a phase. It does nothing in the first second, or if the last drawing
+// Show draws the progress of a phase. It draws nothing in the first second, or if the last drawing
 // is too recent.
 func (b *Bar) Show(phase string, done, total int64) {
 	b.mu.Lock()
@@ -60,12 +60,12 @@ func (b *Bar) Show(phase string, done, total int64) {
 		return
 	}
 	b.drawn = now
-	// Return to the start of the line, and clear the rest of a longer one. The last column stays
+	// Return to the start of the line, and clear the line's remaining text. The last column remains
 	// free, because terminals wrap there.
 	fmt.Fprintf(b.w, "\r%s\x1b[K", cutTo(max(b.width-1, 0), barText(phase, done, total)))
 }
 
-// End removes the bar for good. It can be called several times, and on nil.
+// End removes the bar permanently. It can be called several times, and on nil.
 func (b *Bar) End() {
 	if b == nil {
 		return
@@ -78,7 +78,7 @@ func (b *Bar) End() {
 	}
 }
 
-// barText returns a line of fixed width, so that it covers the previous one.
+// barText returns a line of fixed width, so that each line overwrites the previous one.
 func barText(phase string, done, total int64) string {
 	share := 1.0
 	if total > 0 {

@@ -16,7 +16,7 @@ const (
 var dotBits = [dotColumns][dotRows]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
 // Chart draws s from tick first to last, on rows lines of the given width and a line for the ticks.
-// A column of dots reaches from the lowest to the highest value at its ticks, so every peak is
+// A column of dots extends from the lowest to the highest value at its ticks, so every peak is
 // visible. A column without values is empty.
 //
 //	40 |    ⡏⠉⠉⠉
@@ -50,7 +50,7 @@ func (s *Series) Chart(first, last uint64, width, rows int) []string {
 	return append(lines, strings.TrimRight(strings.Repeat(" ", margin+2)+begin+strings.Repeat(" ", gap)+end, " "))
 }
 
-// Number formats a number for reading: a whole number in full, others with six digits.
+// Number formats a number for people: a whole number in full, other numbers with six digits.
 func Number(x float64) string {
 	if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 		return fmt.Sprintf("%.0f", x)
@@ -74,14 +74,14 @@ func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
 	}
 	value, rest := math.NaN(), s.points
 	for x := range cells * dotColumns {
-		// A column includes the value before its first tick, so that steps are joined.
+		// A column includes the value before its first tick, so that steps are connected.
 		top, bottom := levels, -1
 		note := func() {
 			if !math.IsNaN(value) {
 				top, bottom = min(top, at(value)), max(bottom, at(value))
 			}
 		}
-		// Number of ticks up to the end of this column.
+		// The number of ticks up to the end of this column.
 		share := math.Ceil(float64(last-first+1) * float64(x+1) / float64(cells*dotColumns))
 		for note(); len(rest) > 0 && rest[0].tick < first+uint64(share); note() {
 			value, rest = rest[0].value, rest[1:]

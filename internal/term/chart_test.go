@@ -53,8 +53,8 @@ func TestChart_Columns(t *testing.T) {
 	}
 }
 
-// TestChart_Extremes checks random series at several widths: the extremes are drawn, and no
-// line is too wide.
+// TestChart_Extremes checks random series at several widths: the lowest and the highest value are
+// drawn, and no line is too wide.
 func TestChart_Extremes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 500 {

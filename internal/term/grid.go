@@ -5,43 +5,43 @@ import (
 	"strings"
 )
 
-// A Grid prints a table without borders. It holds at most gridRows rows at a time, so a table can
+// A Grid prints a table without borders. It buffers at most gridRows rows at a time, so a table can
 // have any length. The width of a column never decreases.
 //
-// An empty column is left out, with its heading. If a later row has text in it, the headings are
-// printed again. If a table is too wide, some columns become narrower; see [Out.Grid]. If that is
-// not enough, the remaining columns are printed below, after a copy of the first column. So every
-// column is printed.
+// An empty column is omitted, with its heading. If a later row has text in this column, the
+// headings are printed again. If a table is too wide, some columns become narrower; see [Out.Grid].
+// If the table is still too wide, the remaining columns are printed below the first columns, after
+// a copy of the first column. So every column is printed.
 //
-// Ecsdump has its own tables because it prints tables of a million rows. Package table of go-pretty
-// takes 15 µs for a row.
+// Ecsdump does not use package table of go-pretty, which takes 15 µs for a row. Some of ecsdump's
+// tables have a million rows.
 type Grid struct {
 	out     *Out
 	columns []column
 	rows    [][]Styled
-	begun   bool // True once a row was added.
+	begun   bool // Whether a row was added.
 }
 
 // A column is a column of a Grid.
 type column struct {
 	heading string
-	width   int  // Width of the widest cell; 0: the column is empty.
+	width   int  // Width of the widest cell. 0 means that the column is empty.
 	right   bool // True if the cells are aligned to the right, as numbers are.
 	cut     bool // True if cells that do not fit are cut.
 	fold    bool // True if cells that do not fit continue on the next lines.
 	headed  bool // True if the heading was printed.
 }
 
-// gridRows is the number of rows that are held to compute the column widths.
+// gridRows is the number of rows that are buffered to compute the column widths.
 const gridRows = 1000
 
 // gap is the space between columns.
 const gap = "  "
 
-// leastWidth is the minimum width to which a column is narrowed.
+// leastWidth is the smallest width to which a column is narrowed.
 const leastWidth = 12
 
-// Grid begins a table. The first character of a heading may be a flag. ">" aligns numbers to the
+// Grid begins a table. The first character of a heading may be a flag. ">" aligns the column to the
 // right. If the table is too wide, "<" cuts cells and "~" folds them. Without headings, the table
 // has no heading line.
 func (o *Out) Grid(headings ...string) *Grid {
@@ -96,8 +96,8 @@ func (g *Grid) StyledText(s Style, format string, args ...any) {
 	}
 }
 
-// Flush prints the rows that are held, with the headings if necessary. Call it at the end of the
-// table, and before other output.
+// Flush prints the buffered rows, with the headings if necessary. Call it at the end of the table,
+// and before other output.
 func (g *Grid) Flush() {
 	var shown []int // Indices of the columns to print.
 	more := false   // True if a column is printed for the first time.
@@ -122,15 +122,15 @@ func (g *Grid) Flush() {
 	g.rows = g.rows[:0]
 }
 
-// fit returns the widths of all columns. It narrows the columns in shown until they fit, as far as
-// possible.
+// fit returns the widths of all columns. It narrows the columns in shown until they fit, or until
+// they cannot be narrower.
 func (g *Grid) fit(shown []int) (widths []int) {
 	widths = make([]int, len(g.columns))
 	over := -g.out.Width - len(gap)
 	for _, i := range shown {
 		c := &g.columns[i]
 		if widths[i] = max(c.width, Width(c.heading)); g.out.Width > 0 && (c.cut || c.fold) {
-			// Avoids a slow loop for very long cells.
+			// The limit avoids a slow loop for very long cells.
 			widths[i] = min(widths[i], max(g.out.Width, Width(c.heading), leastWidth))
 		}
 		over += widths[i] + len(gap)
@@ -151,7 +151,7 @@ func (g *Grid) fit(shown []int) (widths []int) {
 }
 
 // blocks splits the columns in shown into blocks, each of which fits into a line if possible. Every
-// block begins with the first column, which names the subject of the row.
+// block begins with the first column, because that column names the row.
 func (g *Grid) blocks(shown, widths []int) (blocks [][]int) {
 	room := 0
 	for n, i := range shown {
@@ -227,7 +227,7 @@ func (g *Grid) write(pieces []Styled) {
 	g.out.Print(b.String())
 }
 
-// cutPieces cuts a line to a width; 0 is unlimited. Styles are added later, because escape
+// cutPieces cuts a line to a width; 0 is unlimited. Styles are added after the cut, because escape
 // sequences have no width and must not be cut.
 func cutPieces(width int, pieces []Styled) []Styled {
 	if width == 0 {

@@ -25,7 +25,7 @@ func TestGrid_SecondBlock(t *testing.T) {
 	require.Len(t, lines, rows+1)
 	assert.Equal(t, "     N  NAME", lines[0])
 	for i, line := range lines[1:] {
-		// The last row of the same block of rows.
+		// The last row that is buffered together with row i.
 		last := min(i/gridRows*gridRows+gridRows-1, rows-1)
 		width := len(fmt.Sprint(1000 * last))
 		require.Equal(t, fmt.Sprintf("%*d  row %d", width, 1000*i, i), line)

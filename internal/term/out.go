@@ -5,8 +5,8 @@
 //	             ├──▶ Out (buffered) ──▶ cleaner, if raw ──▶ screen ──▶ pager, or the file
 //	Grid.Row ────┘
 //
-// Text is made safe for a terminal before it is printed. [Clean] does that for a line or a cell.
-// The cleaner does it for a format such as JSON, which must reach a file unchanged.
+// Text is made safe for a terminal before it is printed. [Clean] makes a line or a cell safe. A
+// format such as JSON must reach a file unchanged, so only the cleaner changes it, on a terminal.
 package term
 
 import (
@@ -20,8 +20,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Out prints results. It keeps the first error of its writer, and [Out.Close] returns that
-// error. Most other methods return none.
+// An Out prints results. It records the first error of its writer, and [Out.Close] returns that
+// error. Most other methods return no error.
 type Out struct {
 	*bufio.Writer      // Writes to screen.
 	Width         int  // Columns of a line; 0: unlimited.
@@ -36,8 +36,8 @@ func NewOut(w io.Writer, failed func()) *Out {
 	return &Out{Writer: bufio.NewWriter(s), Width: lineWidth(w), screen: s}
 }
 
-// Suit configures o for its destination. On a terminal it uses colours, unless raw is set, and with
-// paged set a pager. With raw set it calls [Out.Raw].
+// Suit configures o for its destination. On a terminal, it enables colours unless raw is set, and
+// enables a pager if paged is set. If raw is set, it calls [Out.Raw].
 func (o *Out) Suit(colour When, raw, paged bool) {
 	t := terminalOf(o.screen.out)
 	o.Colour = colour.is(t.is && wantsColour(os.Getenv)) && !raw
@@ -61,7 +61,7 @@ func (o *Out) Raw() {
 // A cleaner is a writer that makes text safe for a terminal.
 type cleaner struct {
 	to   io.Writer
-	rest []byte // An incomplete rune. Output ends with a line end, so nothing remains here.
+	rest []byte // An incomplete rune. Output ends with a line end, so rest is empty at the end.
 }
 
 func (c *cleaner) Write(p []byte) (int, error) {
@@ -81,8 +81,8 @@ func (c *cleaner) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Unpaged prints the output that is held for a pager. Later output is printed at once, without a
-// pager.
+// Unpaged prints the output that is buffered for a pager. Later output is printed directly, without
+// a pager.
 func (o *Out) Unpaged() error { return o.screen.unpaged() }
 
 // Close flushes o, waits for the pager, and returns the first error.
@@ -90,8 +90,8 @@ func (o *Out) Close() error {
 	return cmp.Or(o.Flush(), o.screen.Close())
 }
 
-// Broken returns the error that ended printing, or nil. An empty write returns the error that a
-// bufio.Writer keeps.
+// Broken returns the error that ended printing, or nil. A bufio.Writer records its error, and an
+// empty write returns that error.
 func (o *Out) Broken() error {
 	_, err := o.Write(nil)
 	return err
@@ -100,7 +100,7 @@ func (o *Out) Broken() error {
 // Print prints text unchanged.
 func (o *Out) Print(text ...string) {
 	for _, t := range text {
-		_, _ = o.WriteString(t) // The writer keeps its first error; see Broken.
+		_, _ = o.WriteString(t) // The writer records its first error; see Broken.
 	}
 }
 
@@ -114,8 +114,8 @@ func (o *Out) StyledLine(s Style, format string, args ...any) {
 	}
 }
 
-// Text prints paragraphs, lists and tables, as in help texts. It refills a paragraph with lines
-// that are too long, and folds other long lines.
+// Text prints paragraphs, lists and tables, as in help texts. It joins and folds a paragraph with a
+// line that is too long. It also folds other long lines.
 func (o *Out) Text(text string) {
 	for block := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n\n") {
 		for _, line := range filled(strings.Split(block, "\n"), o.Width) {

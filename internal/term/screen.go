@@ -11,18 +11,18 @@ import (
 // A screen is the destination of results. Output that is longer than the terminal goes through a
 // pager.
 //
-//	short output    held ──Close──▶ out
-//	long output     held ──▶ pager ──▶ out
+//	short output    buffered ──Close──▶ out
+//	long output     buffered ──▶ pager ──▶ out
 //	no terminal     ──▶ out
 type screen struct {
 	out    io.Writer
-	height int    // Lines of the terminal; 0: no pager.
+	height int    // The number of lines of the terminal. 0 means no pager.
 	pager  string // A command line for the shell.
 
-	held   bytes.Buffer // All output so far, while it fits on the terminal.
+	held   bytes.Buffer // All output so far, while the output fits on the terminal.
 	lines  int          // Number of lines in held.
 	pipe   io.WriteCloser
-	paging *exec.Cmd // nil: the pager is not running.
+	paging *exec.Cmd // The running pager, or nil.
 
 	began  func() // Called before the first write to out; may be nil.
 	failed func() // Called when a write fails; may be nil.
@@ -36,7 +36,7 @@ func (s *screen) pageBeyond(height int, pager string) {
 	}
 }
 
-// unpaged prints the held output, and turns off the pager for later output.
+// unpaged prints the buffered output, and turns off the pager for later output.
 func (s *screen) unpaged() error {
 	s.height = 0
 	_, err := s.pass(s.out, s.held.Bytes())
@@ -44,7 +44,7 @@ func (s *screen) unpaged() error {
 	return err
 }
 
-// Write holds p, or writes it to the pager or to out.
+// Write buffers p, or writes p to the pager or to out.
 func (s *screen) Write(p []byte) (int, error) {
 	if s.began != nil && len(p) > 0 {
 		s.began()
@@ -66,7 +66,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// pass writes p to w. If the write fails, it calls failed, so that the command can end early.
+// pass writes p to w. If the write fails, pass calls failed, so that the command can end early.
 func (s *screen) pass(w io.Writer, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -96,20 +96,20 @@ func (s *screen) page() io.Writer {
 	return pipe
 }
 
-// Close prints the held output, or waits for the pager.
+// Close prints the buffered output, or waits for the pager.
 func (s *screen) Close() error {
 	if s.paging == nil {
 		_, err := s.pass(s.out, s.held.Bytes())
 		return err
 	}
-	err := s.pipe.Close() // This ends the input of the pager, which runs until the user quits it.
+	err := s.pipe.Close() // This ends the pager's input. The pager runs until the user quits it.
 	// The exit status of a pager does not describe the output.
 	_ = s.paging.Wait()
 	return err
 }
 
-// pagerOf returns the pager that the environment names, or "" for cat. The default is less or more,
-// if one of them exists.
+// pagerOf returns the pager that the environment names, or "" if that is cat. The default is less
+// or more, if one of these programs exists.
 func pagerOf(getenv func(string) string, has func(string) bool) string {
 	for _, name := range []string{"ECSDUMP_PAGER", "PAGER"} {
 		if p := strings.TrimSpace(getenv(name)); p == "cat" {
@@ -126,8 +126,8 @@ func pagerOf(getenv func(string) string, has func(string) bool) string {
 	return ""
 }
 
-// pagerDefaults returns settings for less if the user has none. With these, less shows colours,
-// exits if everything fits, leaves the text on the terminal, and does not fold lines.
+// pagerDefaults returns settings for less if the user has none. With these settings, less shows
+// colours, exits if everything fits, leaves the text on the terminal, and does not fold lines.
 func pagerDefaults(getenv func(string) string) []string {
 	if getenv("LESS") != "" {
 		return nil

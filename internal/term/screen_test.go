@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// paged prints lines one by one to a screen with a height and a pager, and returns what arrives.
+// paged prints lines one by one to a screen with a height and a pager, and returns the output.
 func paged(t *testing.T, lines, height int, pager string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// A Series is a number that changes over time. Each value holds from its tick to the next one.
+// A Series is a number that changes over time. Each value is valid from its tick to the next
+// value's tick.
 type Series struct {
 	Field  string
 	points []pointInTime
@@ -14,7 +15,7 @@ type Series struct {
 // A pointInTime is a value of a series and the tick at which it begins.
 type pointInTime struct {
 	tick  uint64
-	value float64 // NaN: no value, or one that cannot be drawn.
+	value float64 // NaN means no value, or a value that cannot be drawn.
 }
 
 // Set sets the value from a tick on. Ticks must not decrease.
@@ -40,8 +41,8 @@ func (s *Series) Bounds() (low, high float64) {
 // sparks are the characters of a sparkline, from the lowest value to the highest.
 const sparks = "▁▂▃▄▅▆▇█"
 
-// Sparkline draws s from tick first to last in at most that many cells. A cell shows the value at
-// the end of its ticks. A cell without a value is blank.
+// Sparkline draws s from tick first to last in at most the given number of cells. A cell shows the
+// value at its last tick. A cell without a value is blank.
 func (s *Series) Sparkline(first, last uint64, cells int) string {
 	span := last - first + 1
 	if first > last || span == 0 {
@@ -78,6 +79,7 @@ func spark(value, low, high float64) rune {
 // level returns the level of value, from 0 to n-1, if low to high is divided into n levels. high
 // must be above low.
 func level(value, low, high float64, n int) int {
-	part := (value/2 - low/2) / (high/2 - low/2) // Halves, because high-low may overflow.
+	// The values are halved, because high-low may overflow.
+	part := (value/2 - low/2) / (high/2 - low/2)
 	return min(int(part*float64(n)), n-1)
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Width returns the number of terminal columns of s. Most texts are ASCII, where each byte takes
-// one column. Nearly all others contain only runes that never combine, so their widths add up.
+// Width returns the number of terminal columns of s. Most texts are ASCII, and each ASCII byte has
+// one column. Nearly all other texts contain only runes that never combine, so their widths can be
+// added.
 func Width(s string) int {
 	width := 0
 	for _, r := range s {
@@ -28,8 +29,8 @@ func Width(s string) int {
 	return width
 }
 
-// alone reports whether r does not combine with ASCII runes or with other such runes. It covers
-// Latin letters, and the dashes, arrows and lines of tables.
+// alone reports whether r combines neither with ASCII runes nor with other runes of this kind. The
+// runes of this kind are Latin letters, and the dashes, arrows and lines of tables.
 func alone(r rune) bool {
 	return 0xa0 <= r && r < 0x300 && r != 0xad || 0x2010 <= r && r < 0x2028 || 0x2190 <= r && r < 0x2200 || 0x2500 <= r && r < 0x25a0
 }
@@ -42,8 +43,8 @@ func cutTo(width int, s string) string {
 	return runewidth.Truncate(s, width, "…")
 }
 
-// fold breaks s at spaces into lines of a width. A wider word gets its own line. With hard set,
-// such a word is broken, too.
+// fold breaks s at spaces into lines of a width. A wider word gets its own line. If hard is set,
+// such a word is also broken.
 func fold(s string, width int, hard bool) (lines []string) {
 	line := ""
 	for i, word := range strings.Split(s, " ") {
@@ -63,8 +64,8 @@ func fold(s string, width int, hard bool) (lines []string) {
 	return append(lines, line)
 }
 
-// foldLine folds a line to a width; 0 is unlimited. The following lines are indented by two more
-// columns. The branch lines of a drawing at the start of s are repeated in them.
+// foldLine folds a line to a width; 0 is unlimited. The continuation lines are indented by two more
+// columns. They repeat the branch lines of a drawing at the start of s.
 func foldLine(s string, width int, hard bool) []string {
 	text := strings.TrimLeft(s, " |")
 	before := s[:len(s)-len(text)]
@@ -83,9 +84,9 @@ func foldLine(s string, width int, hard bool) []string {
 	return lines
 }
 
-// filled returns the lines of a block of text. If a line of a paragraph is too long, it joins the
-// paragraph into one line for folding. Indented lines, and the line before them, are not joined
-// with others.
+// filled returns the lines of a block of text. If a line of a paragraph is too long, filled joins
+// the paragraph into one line for folding. It joins neither indented lines nor the line before
+// them.
 func filled(lines []string, width int) []string {
 	long := false
 	for i, line := range lines {
@@ -101,7 +102,7 @@ func filled(lines []string, width int) []string {
 }
 
 // foldEntry folds a line to a width; 0 is unlimited. In a line with two columns, such as a flag and
-// its description, the following lines are indented to the second column.
+// its description, the continuation lines are indented to the second column.
 func foldEntry(s string, width int) (lines []string) {
 	text := strings.TrimLeft(s, " ")
 	hang := len(s) - len(text)
@@ -140,7 +141,7 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Size formats a size for reading: "1.5 KiB".
+// Size formats a number of bytes for people: "1.5 KiB".
 func Size(bytes int64) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d B", bytes)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// check returns the faults of a file, in the order of their lines. It knows Go and its templates,
+// check returns the faults of a file, ordered by line. It supports Go and its templates,
 // JavaScript, Markdown, and files whose comments begin with #.
 func check(file, source string) ([]fault, error) {
 	switch {
@@ -28,8 +28,8 @@ func check(file, source string) ([]fault, error) {
 	return nil, nil
 }
 
-// checkGo checks the comments, the string literals and the test names of Go code. It does not check
-// generated code: its template has the words.
+// checkGo checks the comments, the string literals and the test names of Go code. It ignores
+// generated code, because the template of the code is checked.
 func checkGo(file, source string) (faults []fault, err error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, file, source, parser.ParseComments)
@@ -73,15 +73,15 @@ func checkGo(file, source string) (faults []fault, err error) {
 	return faults, nil
 }
 
-// isDirective reports whether a comment is for a tool. Its line cannot be broken.
+// isDirective reports whether a comment is an instruction for a tool. Its line cannot be broken.
 func isDirective(comment string) bool {
 	return directive.MatchString(comment)
 }
 
 var directive = regexp.MustCompile(`^//(go:|nolint|export |line |\+build)`)
 
-// passagesOf divides a comment into paragraphs and list items. Code in it, which is indented, is
-// left out, and so is the expected output of an example.
+// passagesOf divides a comment into paragraphs and list items. It excludes indented code, and the
+// expected output of an example.
 func passagesOf(fset *token.FileSet, group *ast.CommentGroup) (passages []passage) {
 	var lines []numbered
 	for _, c := range group.List {
@@ -144,8 +144,8 @@ func paragraphs(lines []numbered, isCode func(string) bool) (passages []passage)
 // hashComments are the extensions of files whose comments begin with #.
 var hashComments = map[string]bool{".sh": true, ".yml": true, ".py": true, ".conf": true}
 
-// checkScript checks the comments that have a line of their own and begin with mark. It does not
-// measure lines with an action of a template.
+// checkScript checks comments on their own lines that begin with mark. It does not measure lines
+// with an action of a template.
 func checkScript(file, source, mark string) (faults []fault) {
 	var block []numbered
 	flush := func() {
@@ -200,7 +200,7 @@ func checkPage(file, source string) (faults []fault) {
 		if trimmed == "" {
 			line = ""
 		}
-		// A code span, and what a link leads to, is one word.
+		// Count a code span, or the target of a link, as one word.
 		line = markup.ReplaceAllStringFunc(line, func(s string) string {
 			if strings.HasPrefix(s, "]") {
 				return "]"

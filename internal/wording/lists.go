@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// exceptions are the faults that stay, by file and text.
+// exceptions are the accepted faults, by file and text.
 type exceptions struct {
 	lines []string
 	used  []bool
@@ -31,7 +31,7 @@ func readExceptions(name string) (*exceptions, error) {
 	return e, err
 }
 
-// drop returns the faults that are not listed. An exception matches a fault of its file whose text
+// drop returns the faults without an exception. An exception matches a fault of its file whose text
 // contains the text of the exception.
 func (e *exceptions) drop(faults []fault) (rest []fault) {
 	for _, f := range faults {
@@ -49,7 +49,7 @@ func (e *exceptions) drop(faults []fault) (rest []fault) {
 	return rest
 }
 
-// unused returns the lines that no fault needed.
+// unused returns the exceptions that match no fault.
 func (e *exceptions) unused() (lines []string) {
 	for i, line := range e.lines {
 		if !e.used[i] {

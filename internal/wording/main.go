@@ -2,13 +2,13 @@
 // documentation. Run it at the root of the repository:
 //
 //	go run ./internal/wording                all files that git tracks
-//	go run ./internal/wording ecs journal    those below two directories
+//	go run ./internal/wording ecs journal    files below these two directories
 //
-// It prints each fault as file:line: rule: what. The file rules.go has the banned words. The file
-// exceptions.txt lists texts that need such a word, each with the reason. The file debts.txt lists
-// directories that have not been reworded yet, with their number of faults. This number may only
-// fall; "go run ./internal/wording -record" writes it. The exit status is 1 if a directory has
-// more.
+// It prints each fault as file:line: rule: text. The file rules.go has the banned words. The file
+// exceptions.txt lists texts that need a banned word, each with the reason. The file debts.txt
+// lists directories that have not been reworded yet, with their number of faults. This number may
+// only decrease; "go run ./internal/wording -record" writes it. The exit status is 1 if a directory
+// has more faults than its number.
 package main
 
 import (
@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// run checks the tracked files below the directories, or all of them. It reports whether they have
-// the faults that debts.txt allows, and no others.
+// run checks the tracked files below the directories dirs, or all tracked files if dirs is empty.
+// It reports whether no directory has more faults than debts.txt allows.
 func run(lists string, record bool, dirs []string, out io.Writer) (ok bool, err error) {
 	exceptions, err := readExceptions(filepath.Join(lists, "exceptions.txt"))
 	if err != nil {
@@ -56,7 +56,7 @@ func run(lists string, record bool, dirs []string, out io.Writer) (ok bool, err 
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if os.IsNotExist(err) {
-			continue // Deleted, and not committed yet.
+			continue // The file is deleted, and the deletion is not committed yet.
 		} else if err != nil {
 			return false, err
 		}
@@ -80,8 +80,8 @@ func run(lists string, record bool, dirs []string, out io.Writer) (ok bool, err 
 	return ok, nil
 }
 
-// report prints the faults of each directory that has more than its debt, and with all set every
-// fault.
+// report prints the faults of each directory that has more faults than its debt. If all is set, it
+// prints every fault.
 func report(out io.Writer, faults map[string][]fault, debts map[string]int, all bool) (ok bool) {
 	ok = true
 	dirs := make([]string, 0, len(faults))
@@ -104,7 +104,8 @@ func report(out io.Writer, faults map[string][]fault, debts map[string]int, all 
 	return ok
 }
 
-// trackedFiles returns the files that git tracks below the directories, or all of them.
+// trackedFiles returns the files that git tracks below the directories, or all tracked files if
+// dirs is empty.
 func trackedFiles(dirs []string) ([]string, error) {
 	text, err := exec.Command("git", append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"}, dirs...)...).Output()
 	if err != nil {

@@ -7,35 +7,35 @@ import (
 	"unicode"
 )
 
-// Limits of comments and of pages. Tests have the longest names of all.
+// Limits of comments, pages and test names.
 const (
-	maxColumns  = 100 // Of a line with a comment. A tab counts as 4.
+	maxColumns  = 100 // The maximum columns of a line with a comment. A tab counts as 4.
 	tabColumns  = 4
-	maxWords    = 25 // Of a sentence.
-	maxTestName = 45 // Letters after "Test".
+	maxWords    = 25 // The maximum number of words of a sentence.
+	maxTestName = 45 // The maximum number of letters after "Test".
 )
 
-// banned matches words that make a sentence hard to read: persons where the program acts, archaic
-// words, and riddles about what exists.
+// banned matches words that make a sentence hard to read: words for persons where the program acts,
+// archaic words, and indirect descriptions of what exists.
 var banned = regexp.MustCompile(`(?i)\b(who|whom|whoever|whomever|nobody|somebody|anybody|everybody|` +
 	`anew|beside|hardly|thereof|therein|whereof|persevere[sd]?|lies|lain|lay|of none|of none of|` +
 	`all that is|all that there is|what there is|what is there|such as is)\b`)
 
-// A fault is a place that breaks a rule.
+// A fault is a text that breaks a rule.
 type fault struct {
 	file string
 	line int
 	rule string // "word", "sentence", "columns" or "test name".
-	text string // The words that break it.
+	text string // The words that break the rule.
 }
 
 func (f fault) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.file, f.line, f.rule, f.text)
 }
 
-// A passage is text that is read as a whole: a comment, a string, a paragraph or a list item.
+// A passage is text that is checked as a unit: a comment, a string, a paragraph or a list item.
 type passage struct {
-	line int // Of its first line.
+	line int // The first line of the passage.
 	text string
 }
 
@@ -69,11 +69,11 @@ func checkSentences(file string, p passage) (faults []fault) {
 	return faults
 }
 
-// sentenceEnd matches what ends a sentence, with the space after it.
+// sentenceEnd matches the end of a sentence, with the space after it.
 var sentenceEnd = regexp.MustCompile("[.!?][\")*_`]*\\s+")
 
-// sentenceEnds returns the offsets behind each full stop that a new sentence follows. "e.g. x" has
-// none: a sentence does not begin with a small letter, unless that is the name of something.
+// sentenceEnds returns the offsets after the end of each sentence. The full stops of abbreviations
+// such as "e.g." end no sentence.
 func sentenceEnds(text string) (ends []int) {
 	for _, at := range sentenceEnd.FindAllStringIndex(text, -1) {
 		before := text[:at[0]]
@@ -99,12 +99,13 @@ func excerpt(text string, start, end int) string {
 
 var (
 	testName = regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z0-9]\w*$`)
-	// An article or a pronoun begins a sentence, not the name of a subject.
+	// Matches test names that begin with an article or a pronoun, because they are sentences.
 	sentenceName = regexp.MustCompile(`^(Test|Fuzz)(A|An|The|What|Whatever|Who|Whoever|Each|Every|All|Nothing|Nobody|None|Only|It|Its|That|These|Those|They|Many|Some|Two|Both)[A-Z]`)
 	camelWord    = regexp.MustCompile(`[A-Z][a-z0-9]*`)
 )
 
-// maxPhrase is the number of words of a test name without a case: "TestOpen_Locked" has one.
+// maxPhrase is the maximum number of words of a test name without a case. "TestOpen_Locked" has a
+// case.
 const maxPhrase = 4
 
 // checkTestName finds names that are sentences instead of a subject and a case.

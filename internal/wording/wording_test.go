@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// words returns n words.
+// words returns the word "word", repeated n times.
 func words(n int) string { return strings.TrimSuffix(strings.Repeat("word ", n), " ") }
 
-// found returns the faults of a file as "line rule".
+// found returns the faults of a file, each in the form "line rule".
 func found(t *testing.T, file, source string) (texts []string) {
 	t.Helper()
 	faults, err := check(file, source)
