@@ -4,7 +4,7 @@
 //
 //	ecsdump COMMAND STORE
 //
-// STORE is a directory kept by persist.Open or a file written by persist.Save. "ecsdump help" lists
+// STORE is a directory of persist.Open or a file written by persist.Save. "ecsdump help" lists
 // the commands, and explains points in time and exit statuses. docs/ECSDUMP.md contains all help
 // texts and the documents of --json.
 package main

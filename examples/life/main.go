@@ -110,7 +110,7 @@ func (p *program) runInMemory(ctx context.Context) (*Life, error) {
 	return life, nil
 }
 
-// runJournaled runs the pattern, or continues what the directory has.
+// runJournaled runs the pattern, or continues the run of the directory.
 func (p *program) runJournaled(ctx context.Context) (*Life, error) {
 	game, err := p.open(0)
 	if err != nil {

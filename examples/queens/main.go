@@ -1,7 +1,7 @@
 // Queens counts the ways to place n queens on a board of n by n squares so that
 // none of them attacks another. It is backtracking by checkpoint and restore:
 //
-//	checkpoint ──▶ place a queen ──▶ go on with the next row
+//	checkpoint ──▶ place a queen ──▶ continue in the next row
 //	     ▲                                    │
 //	     └────────────── restore ◀────────────┘
 //

@@ -299,7 +299,7 @@ func TestAside_Limits(t *testing.T) {
 	for _, c := range []struct {
 		dirs, bytes int
 		sizes       []int // Sizes of the directories, in the order of their creation.
-		kept        []int // Numbers of the directories that are kept.
+		kept        []int // Numbers of the directories that remain.
 	}{
 		{3, 1000, []int{10, 20, 30, 40, 50}, []int{3, 4, 5}},
 		{8, 100, []int{10, 20, 30, 40, 50}, []int{4, 5}},

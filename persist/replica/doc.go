@@ -56,9 +56,9 @@
 // A machine may crash at any moment:
 //
 //	owner, before the log had an entry    the entry is not confirmed; it is set aside
-//	owner, before the answer came         the entry is confirmed, and every follower gets it
-//	owner, while it sends its own store   the store stays here; only this machine can claim it
+//	owner, before it got the answer       the entry is confirmed, and every follower gets it
+//	owner, while it sends its own store   the store remains; only this machine can claim it
 //	owner, in Rebase                      the log is not trimmed; an up-to-date machine continues
-//	claim, before its answer              the log has it or not; any later claim comes after it
+//	claim, before its answer              the log has the claim or not; a later claim follows it
 //	follower, while it applies entries    it applies them again, from the entry in state on
 package replica

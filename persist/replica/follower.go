@@ -59,8 +59,8 @@ func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Secon
 // readBack returns how often an owner reads its log back.
 func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEvery) }
 
-// A Follower keeps the files of a store equal to what the log has. Its methods may be called from
-// several goroutines.
+// A Follower keeps the files of a store equal to the content of the log. Its methods may be called
+// from several goroutines.
 //
 //	Log ─▶ read ─▶ take: does the entry continue the files? ─▶ apply ─▶ tree, next
 //	                                                            └▶ claims, offers
@@ -103,7 +103,7 @@ type Follower struct {
 	begun  int64     // The number of bytes read since the incomplete store began to be sent.
 	end    Position  // The last entry that was read, valid or not.
 	term   uint64    // The highest term of all claims.
-	info   logInfo   // What the log says about itself.
+	info   logInfo   // The identity and the versions of the log.
 	tree   *tree     // The store. nil if this machine has no complete store.
 	next   *tree     // The store that is being sent.
 	bare   time.Time // The time since which tree is nil.
@@ -217,7 +217,7 @@ func (f *Follower) Offered() <-chan struct{} {
 	return f.offer.made
 }
 
-// An offer says whether the store is offered to this machine.
+// An offer records whether the store is offered to this machine.
 type offer struct {
 	stands bool
 	made   chan struct{} // Closed while the store is offered to this machine.

@@ -13,10 +13,10 @@ import (
 // passes writes, and records them in the owner's sender. Without an owner, it refuses writes.
 //
 //	call               on this machine        in the log
-//	WriteAt            at once                recorded, if the log does not have these bytes
+//	WriteAt            immediately            recorded, if the log does not have these bytes
 //	Sync               first                  all recorded writes; acknowledged
 //	Publish, Rename    after the log has it   content in parts, then the name; acknowledged
-//	Remove             at once                recorded
+//	Remove             immediately            recorded
 //
 // Files named .tmp and files outside of journal/ and snapshots/ exist on this machine only.
 //

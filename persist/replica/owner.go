@@ -373,7 +373,7 @@ func within(ctx context.Context, f func() error) error {
 // no more ticks. Close the store first. To continue as a follower, call [Follow].
 func (o *Owner) Close() error {
 	f := o.f
-	// Set this error first, so that a Rebase that holds the turn ends.
+	// Set this error first, so that a running Rebase releases f.turn.
 	_ = o.sender.fail(persist.ErrClosed)
 	o.cancel(errors.New("the owner has closed"))
 	<-o.done

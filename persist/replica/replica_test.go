@@ -525,7 +525,7 @@ func TestFollow_EmptiedLog(t *testing.T) {
 		_, last, err = log.Bounds(background)
 		require.NoError(t, err)
 		require.NoError(t, log.Trim(background, last+1))
-		_ = store.Commit() // The error may come from Commit already.
+		_ = store.Commit() // Commit may already return the error.
 		require.ErrorIs(t, store.Sync(ctx), persist.ErrLost)
 		require.Error(t, store.Close(ctx))
 		require.NoError(t, o.Close())

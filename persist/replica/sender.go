@@ -21,7 +21,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A sender appends to the log what the owner writes to its store, in the order of the writes.
+// A sender appends the owner's writes to the log, in the order of the writes.
 //
 //	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
 //	snapshot   publish ────────────────────────────────▶ parts
@@ -36,7 +36,7 @@ import (
 // permanent error (failed), the sender sends nothing, and every sync returns that error.
 //
 // The budget of the options counts the memory of pending operations, of the current entry, and of
-// the recent entries. A sender never waits for the budget. Its bytes come from the queue of a
+// the recent entries. A sender never waits for the budget. Its bytes are from the queue of a
 // journal, which does wait. So ticks wait while operations are pending.
 //
 // Locks are taken in this order: order, mu.
@@ -169,9 +169,9 @@ func (s *sender) closed(f *sentFile) {
 	}
 }
 
-// beyond reports whether the log needs a write to f that follows. The log does not need it if f has
-// the same bytes already. Every write beyond the end of the file is needed, so f is not read for
-// it.
+// beyond reports whether the log needs the write of b to the file f. The log does not need the
+// write if f has the same bytes already. Every write beyond the end of f is needed, so f is not
+// read in that case.
 func (s *sender) beyond(name string, at int64, b []byte, f io.ReaderAt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -311,8 +311,8 @@ func (s *sender) due(every time.Duration) time.Duration { return every >> max(3-
 // minLog is the minimum number of bytes of entries before the owner sends all files again.
 const minLog = 16 << 20
 
-// count records what the log has of the files after an operation. If the log already has a file,
-// its parts and name are sent for new followers only, and count ignores them.
+// count records which bytes of the files the log has after an operation. If the log already has a
+// file, its parts and name are sent for new followers only, and count ignores them.
 func (s *sender) count(o *op) {
 	switch o.kind {
 	case opPart:

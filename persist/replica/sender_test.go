@@ -45,8 +45,8 @@ func TestSender_NameInTurnOfLastPart(t *testing.T) {
 	assert.Eventually(t, func() bool { return others.Load() == 1 }, time.Minute, time.Millisecond, "the turn is given up")
 }
 
-// A follower that reads an unknown operation stops and reports it. An owner loses its log to a
-// claim of a program with newer operations.
+// A follower that reads an unknown operation stops and reports it. If a newer
+// program claims the log, the owner loses it.
 func TestFollower_NewerOperation(t *testing.T) {
 	log := &Memory{}
 	f, err := Follow(context.Background(), log, disk.Memory(), Options{})

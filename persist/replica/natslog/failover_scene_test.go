@@ -171,7 +171,7 @@ func (s *scene) order(n *node, order string) {
 	require.NoError(s.t, err)
 }
 
-// kill ends a process at once, if it runs.
+// kill ends a running process immediately.
 func (s *scene) kill(n *node) {
 	if n.cmd == nil {
 		return
@@ -242,7 +242,7 @@ func (s *scene) stream() *jetstream.StreamInfo {
 	return stream.CachedInfo()
 }
 
-// leader returns the server that leads the stream, or nil if no server knows it.
+// leader returns the server that leads the stream, or nil if no server names one.
 func (s *scene) leader() *node {
 	info := s.stream()
 	if info == nil {

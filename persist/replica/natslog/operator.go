@@ -15,11 +15,11 @@ import (
 
 // An operatorError is a [replica.ErrOperator] with its cause.
 type operatorError struct {
-	text  string // What is wrong, and what to do.
+	text  string // The fault, and how to repair it.
 	cause error
 }
 
-// Error says what is wrong, what to do, and what the engine reported.
+// Error returns the fault, how to repair it, and the error of the engine.
 func (e *operatorError) Error() string { return fmt.Sprintf("natslog: %s: %v", e.text, e.cause) }
 
 // Unwrap returns [replica.ErrOperator] and the cause.

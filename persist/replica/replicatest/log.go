@@ -78,7 +78,7 @@ type Faults struct {
 	// The log executes the append, but the caller gets an error.
 	Lost float64
 	Late float64 // The caller gets an error, and the log executes the append later.
-	// Bounds and Next miss the last entries, like a server that is cut off from the others.
+	// Bounds and Next miss the last entries, like a server that is cut off from all other servers.
 	Stale float64
 	Hole  float64 // Entries skips an entry that the log has.
 }

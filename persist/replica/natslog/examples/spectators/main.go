@@ -14,7 +14,7 @@
 //
 // URLS are separated by commas. All processes listen on the loopback address only. For logins and
 // TLS, set the environment variables that ecsdump-nats uses. The exit code is 0, or 1 if a tick was
-// lost or something failed, or 2 for a wrong call.
+// lost or something failed, or 2 for wrong arguments.
 package main
 
 import (
