@@ -56,7 +56,7 @@ NESTED = cmd/ecsdump-tables persist/inspect/web/browsertest persist/replica/nats
 lint: ## golangci-lint, built from source at its pinned version, for every module; the spelling of pages and scripts
 	@set -e; for module in . $(NESTED); do echo "golangci-lint in $$module"; \
 		(cd $$module && go run $(GOLANGCI) run -c $(CURDIR)/.golangci.yml ./...); done
-	go run $(MISSPELL) -error $$(git ls-files '*.md' '*.js' '*.html' '*.pml' '*.yml' .ci)
+	go run $(MISSPELL) -error $$(git ls-files '*.md' '*.js' '*.html' '*.tmpl' '*.pml' .ci .github)
 
 knots: ## the files of every package that need each other, and where to untie them
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
