@@ -29,7 +29,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots mutants deep race debug script browser tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -60,6 +60,9 @@ lint: ## golangci-lint, built from source at its pinned version, for every modul
 
 knots: ## the files of every package that need each other, and where to untie them
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
+
+journeys: ## how many functions and files six common calls enter
+	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOCOVERDIR=$$dir go run -cover -covermode atomic -coverpkg ./... ./internal/journeys
 
 mutants: ## puts MUTANTS single faults into ecs, chosen by SEED, and prints those that no test sees; half an hour
 	nice go run ./internal/mutants -n $(MUTANTS) -seed $(SEED) ./ecs ./ecs/rollback ./ecs/internal/track
