@@ -74,6 +74,7 @@ var allowed = map[string][]string{
 	"examples/rollback":   {"ecs", "ecs/rollback", "ecs/raw", "persist"},
 	"internal/benchtable": {"internal/term"},
 	"internal/benchdata":  {"ecs", "persist"},
+	"internal/journeys":   {"ecs", "internal/dump", "persist"},
 	"internal/mutants":    {"internal/parallel"},
 	"internal/wording":    {},
 	"internal/querygen":   {},
