@@ -47,9 +47,9 @@ func (e *DamageError) In(dir string) *DamageError {
 	return &above
 }
 
-// Irregular returns damage if an existing name is not a regular file, or with dir set, not a
-// directory. An example is a symbolic link. Otherwise it returns nil. The reason says what to do.
-// The error wraps [ErrForeign] and [ErrIrregular].
+// Irregular returns damage if the existing name is not a regular file, for example a symbolic link.
+// With dir set, the name must be a directory instead. Otherwise Irregular returns nil. The reason
+// says what the user can do. The error wraps [ErrForeign] and [ErrIrregular].
 func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	want := "file"
 	if dir {

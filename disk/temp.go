@@ -87,7 +87,8 @@ func TempOf(temp string) (name string, ok bool) {
 		return "", false
 	}
 	for _, c := range []byte(rest[dot+1:]) {
-		if (c < 'A' || c > 'Z') && (c < '2' || c > '7') { // The alphabet of rand.Text.
+		// c is outside the alphabet of rand.Text.
+		if (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
 			return "", false
 		}
 	}
@@ -105,9 +106,9 @@ func (t *Temp) Lock() error {
 	}
 	lock, err := t.fsys.Lock(t.temp)
 	switch {
-	case errors.Is(err, ErrLocked): // RemoveTemps holds the lock.
+	case errors.Is(err, ErrLocked): // RemoveTemps holds the lock, so it removes the file.
 		return fmt.Errorf("%s: %w", t.temp, ErrLost)
-	case lockless(err): // In this case RemoveTemps uses the age of files.
+	case lockless(err): // Without locks, RemoveTemps uses the age of files.
 		return nil
 	case err != nil:
 		return err

@@ -43,7 +43,7 @@ func (h *history) cut(log *journal.Log) history {
 type image struct {
 	fs      *disktest.Mem
 	acked   uint64 // Highest seq that was certainly durable.
-	records int    // Length of the history at the crash, or more.
+	records int    // Upper bound of the length of the history at the crash.
 	pruned  int
 }
 
@@ -206,8 +206,8 @@ func TestCrash_AgainWhileReopening(t *testing.T) {
 	}
 }
 
-// TestCrash_WhileClosing closes journals of all lengths within a sector, so the seals have every
-// position in a sector.
+// TestCrash_WhileClosing closes journals whose ends have all offsets in a sector. So the seals
+// begin at all offsets in a sector.
 func TestCrash_WhileClosing(t *testing.T) {
 	for size := range 64 {
 		for _, synced := range []bool{false, true} {

@@ -181,7 +181,7 @@ func TestScan_OtherRecordsStayReadable(t *testing.T) {
 	for _, hit := range whole.Entries {
 		name := whole.Segments[hit.Segment].Name
 		data := fs.Bytes(name)
-		data[hit.Offset+20] ^= 1 // Damages its header.
+		data[hit.Offset+20] ^= 1 // Damage the header of the record.
 		log := scan(t, with(fs, name, data))
 		if len(log.Entries) != 8 {
 			t.Errorf("record %d damaged: %d of 8 others are left", hit.ID.Seq, len(log.Entries))
@@ -426,7 +426,7 @@ func TestScan_FailedRead(t *testing.T) {
 		})
 		_, err := journal.Scan(ctx, c, 0, nil)
 		if strings.HasPrefix(call, "close") {
-			continue // The file was only read, so its error does not matter.
+			continue // The file was only read, so a failed close is harmless.
 		}
 		if !errors.Is(err, eio) {
 			t.Errorf("Scan with call %d, %s, failing = %v, want %v", n, call, err, eio)

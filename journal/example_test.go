@@ -24,7 +24,8 @@ func Example() {
 	defer root.Close()
 	fs := disk.Dir(root)
 
-	log, _ := journal.Scan(context.Background(), fs, 0, nil) // The log is empty.
+	// The directory is empty, and so is the log.
+	log, _ := journal.Scan(context.Background(), fs, 0, nil)
 	j, err := journal.Open(fs, log, journal.Options{})
 	if err != nil {
 		panic(err)

@@ -77,7 +77,7 @@ func open(t testing.TB, fs disk.FS, opt journal.Options) *journal.Journal {
 	return j
 }
 
-// add appends a record whose payload is made from its seq. It returns the record's ID.
+// add appends a record whose payload contains its seq. It returns the record's ID.
 func add(t testing.TB, j *journal.Journal, parent uint64, size int) journal.ID {
 	t.Helper()
 	seq := j.Next()

@@ -63,14 +63,14 @@ type Journal struct {
 	closing  bool
 	unsealed bool   // Set together with closing: end without a seal.
 	head     uint64 // Head for the seal; valid once closing is set.
-	err      error  // Sticky.
+	err      error  // The first error. Every later call returns it.
 }
 
 // A segmentRef describes one segment for [Journal.Prune].
 type segmentRef struct {
 	number uint64
 	first  uint64 // Seq of the first record. 0 if the header cannot be read.
-	size   int64  // File size, set when the segment is complete.
+	size   int64  // File size. Set once the segment is complete.
 }
 
 // An item is one entry of the queue.
@@ -86,7 +86,7 @@ const (
 	itemRecord itemKind = iota
 	itemPreamble
 	itemRoll // Begin a segment. payload is its preamble, or nil.
-	itemSync // Nothing to write: the items before it must become durable.
+	itemSync // Writes nothing. The items before this item must become durable.
 )
 
 // Epoch returns the epoch of the records that j appends.
@@ -127,7 +127,7 @@ func (j *Journal) Reserve() bool {
 		j.opened = j.opened || j.queued < j.opt.QueueSize && !j.share.Full()
 		return j.opened
 	}
-	return true // Append returns the error.
+	return true // If the journal has failed, Append returns the error.
 }
 
 // Append queues one record and returns its ID. Append does not wait for the disk, unless at least
@@ -256,7 +256,7 @@ func (j *Journal) admit(length int64) error {
 	}
 }
 
-// rollDue reports whether the next payload goes into a new segment.
+// rollDue reports whether the next payload must be written to a new segment.
 func (j *Journal) rollDue(length int64) bool {
 	return j.size > j.opt.SegmentSize || j.size+j.spaceFor(length)+maxTrailer > maxSegment
 }

@@ -347,7 +347,7 @@ func TestSyncPolicies(t *testing.T) {
 	tests := []struct {
 		policy  journal.SyncPolicy
 		text    string
-		durable []uint64 // After 0, 9, 10 and 1000 ms.
+		durable []uint64 // Expected durable records after 0, 9, 10 and 1000 ms.
 	}{
 		{journal.SyncPolicy{}, "SyncEvery(100ms)", []uint64{0, 0, 0, 1}},
 		{journal.SyncEvery(10 * time.Millisecond), "SyncEvery(10ms)", []uint64{0, 0, 1, 1}},
@@ -425,7 +425,7 @@ func TestAppend_FullQueueBlocks(t *testing.T) {
 		leave := make(chan bool)
 		fs.OnCall(func(_ int, call string) {
 			if call == "write 00000001.seg" {
-				<-leave // Closed by release.
+				<-leave // release closes leave.
 			}
 		})
 		j := open(t, fs, journal.Options{QueueSize: 1000})

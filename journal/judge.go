@@ -45,15 +45,15 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 		}
 	case linked:
 		j.inner(limit)
-	default: // The next file was created after all of this segment was durable.
+	default: // The next segment was created after all bytes of this segment were durable.
 		j.inner(s.Size)
 	}
 	j.take()
 	return nil
 }
 
-// statedEnd returns the end of segment i as the next segment states it, and true. If no next
-// segment states an end, it returns the file size and false.
+// statedEnd returns the end of segment i that the next segment states, and true. If no next segment
+// states an end, it returns the file size and false.
 func (l *Log) statedEnd(i int) (int64, bool) {
 	if i+1 == len(l.Segments) {
 		return l.Segments[i].Size, false
@@ -78,12 +78,12 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 // torn tail, which extends to the end of the segment.
 type judge struct {
 	log     *Log
-	index   int // Index of segment.
+	index   int // Index of segment in log.Segments.
 	segment *Segment
 	scanner *scanner
 	vouched int64
 	torn    int64 // Start of the torn tail. -1: no torn tail.
-	ended   int64 // End of the segment as a seal states it. 0: no seal.
+	ended   int64 // End of the segment that a seal states. 0: no seal.
 }
 
 // inner classifies a segment that was durable up to end when its successor was created.
@@ -253,8 +253,8 @@ func (j *judge) take() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// within reports whether e ends at or before end. A record that crosses the end is a problem: the
-// writer never states such an end.
+// within reports whether e ends at or before end. A record that crosses end is a problem, because
+// the writer only states ends between records.
 func (j *judge) within(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {
 		return true

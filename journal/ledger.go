@@ -49,7 +49,7 @@ const (
 	// maxEntry bounds the length of one entry. A summary is shorter than its segment.
 	maxEntry = maxSegment
 
-	maxNote = 16 << 20 // In bytes.
+	maxNote = 16 << 20 // Maximum size of a note in bytes.
 )
 
 // The kinds of entries. Readers skip unknown kinds. A feature that readers must support is listed
@@ -80,7 +80,7 @@ type listedSegment struct {
 // A closedSegment describes a complete segment. Its seals are about to be written at end.
 type closedSegment struct{ number, end uint64 }
 
-// A ledgerHeader stands at the start of a ledger.
+// A ledgerHeader is at the start of a ledger.
 type ledgerHeader struct {
 	world  [16]byte
 	number uint64 // Same number as in the file name.
@@ -297,7 +297,7 @@ func (l *Log) checkEnd() {
 	}
 }
 
-// is reports whether the newest of these files is the ledger l with unchanged size.
+// is reports whether the last of files is the file of l, with unchanged size.
 func (l *ledger) is(files []listedFile) bool {
 	n := len(files)
 	return n > 0 && files[n-1].name == l.name && files[n-1].size == l.size
@@ -327,8 +327,8 @@ func (l *Log) readLedger(files []listedFile) error {
 	return l.compare(led)
 }
 
-// hasLedger reports whether the journal has a version with a ledger. If no segment is readable, the
-// existence of ledger files decides.
+// hasLedger reports whether the journal has a version with a ledger. If no segment is readable,
+// hasLedger reports whether ledger files exist.
 func (l *Log) hasLedger(files int) bool {
 	readable := func(s Segment) bool { return s.Err == nil }
 	if !slices.ContainsFunc(l.Segments, readable) {
@@ -393,7 +393,7 @@ func (l *Log) compare(led *ledger) error {
 		switch listed := led.find(s.Number); {
 		case listed == nil && s.Number > led.newest() && s.written():
 			l.unlisted(led, s)
-			return nil // The later segments are not listed either.
+			return nil // The segments after an unlisted one are not listed either.
 		case listed != nil && (listed.epoch != s.header.epoch || listed.first != s.header.first || listed.salt != s.header.salt):
 			_ = l.problem(s.Name, 0, segmentHeaderSize, "it is another segment than the one that the ledger lists")
 		}

@@ -130,7 +130,7 @@ func TestLedger_EveryFlippedBit(t *testing.T) {
 			t.Fatalf("cut to %d bytes: problems %v, %d entries", length, log.Problems, len(log.Entries))
 		}
 	}
-	swapped := files.Clone() // With a copy of an earlier ledger.
+	swapped := files.Clone() // The newest ledger is replaced by a copy of an earlier one.
 	j := open(t, files, sampleOptions)
 	add(t, j, 0, 9)
 	closeJournal(t, j, 1)
@@ -246,7 +246,7 @@ func TestLedger_StaysShort(t *testing.T) {
 				}
 				longest = max(longest, len(files.Bytes(onlyLedger(t, files))))
 				names[onlyLedger(t, files)] = true
-				now := files.Clone() // The writer may be about to write a mark.
+				now := files.Clone() // Clone first: the writer may be about to write a mark.
 				vouched(t, image{fs: now, acked: j.Durable()}, scan(t, now))
 			case 3:
 				closeJournal(t, j, j.Next()-1)

@@ -54,7 +54,7 @@ type writtenSegment struct {
 func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *ledgerWriter {
 	w := &ledgerWriter{fs: dir, guard: guard, header: ledgerHeader{world: world}, note: l.Note}
 	segments := map[uint64]listedSegment{}
-	if l.ledger != nil { // The new ledger lists missing segments again.
+	if l.ledger != nil { // The new ledger also lists the missing segments.
 		w.features, w.kept = l.ledger.features, l.ledger.kept
 		for _, s := range l.ledger.segments {
 			if s.sums = nil; s.number >= w.kept {

@@ -35,7 +35,7 @@ type Log struct {
 	Preambles []Entry
 
 	// Problems lists damage to durable bytes, and segments that are foreign or newer, in file
-	// order. The scan still read everything else.
+	// order. The scan has read all other bytes.
 	Problems []*DamageError
 
 	// Torn is the unfinished tail of the last segment. No record in it was acknowledged. Nil: no
@@ -72,7 +72,7 @@ type Log struct {
 	spare  []listedFile // Older ledgers that a crash left behind.
 	gone   uint64       // Number of the newest listed segment, if that is missing. Otherwise 0.
 	gap    []gap        // Places where a preamble may be missing, in file order.
-	newest newest       // Where Refresh continues.
+	newest newest       // State from which Refresh continues.
 
 	trusted map[uint64]bool // Numbers of the segments that ScanFrom does not open.
 	// Decoded summaries of the ledger, by segment number. Only set during a scan.
@@ -109,7 +109,7 @@ type Segment struct {
 	durable int64 // Bytes before this offset are durable: the highest watermark.
 	// Bytes before this offset were durable once, even if the file was cut short since.
 	vouched int64
-	sealed  bool   // Ended by a clean close.
+	sealed  bool   // Set if a clean close ended the segment.
 	last    uint64 // Highest seq in use up to the end of the segment.
 	head    uint64 // Head at the end of the segment.
 }

@@ -44,21 +44,21 @@ func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	}
 	j := int(m.other) % len(source)
 	switch m.kind % 6 {
-	case 0: // Removed.
+	case 0: // Remove a piece.
 		s = append(append([][]byte{}, s[:i]...), s[i+1:]...)
-	case 1: // Duplicated.
+	case 1: // Duplicate a piece.
 		s = append(append(append([][]byte{}, s[:i+1]...), s[i]), s[i+1:]...)
-	case 2: // Swapped with another one.
+	case 2: // Swap two pieces.
 		s = append([][]byte{}, s...)
 		j = int(m.other) % len(s)
 		s[i], s[j] = s[j], s[i]
-	case 3: // Replaced by one of any segment.
+	case 3: // Replace a piece by one of any segment.
 		s = append([][]byte{}, s...)
 		s[i] = source[j]
-	case 4: // Truncated.
+	case 4: // Truncate a piece.
 		s = append([][]byte{}, s...)
 		s[i] = s[i][:int(m.other)%(len(s[i])+1)]
-	case 5: // The end of another segment.
+	case 5: // Replace the end by that of another segment.
 		s = append(append([][]byte{}, s[:i]...), source[j:]...)
 	}
 	segments[int(m.segment)%len(segments)] = s

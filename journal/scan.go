@@ -194,7 +194,7 @@ func list(dir disk.FS) (listing, error) {
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // Removed after the directory was read.
+			continue // The file was removed after the directory was read.
 		}
 		if err != nil {
 			return listing{}, fmt.Errorf("journal: list: %w", err)
@@ -284,7 +284,8 @@ func (l *Log) problem(file string, offset, length int64, reason string) *DamageE
 	return d
 }
 
-// checkWorlds marks segments as foreign if their world differs from that of the first readable one.
+// checkWorlds marks segments as foreign if their world differs from that of the first readable
+// segment.
 func (l *Log) checkWorlds() {
 	known := false
 	for i := range l.Segments {

@@ -42,9 +42,9 @@ type scanner struct {
 	sound     sound // The longest sound prefix so far.
 
 	due     uint64 // Seq of the next record.
-	certain bool   // No bad range was found since the last record.
+	certain bool   // Set if no bad range was found since the last record.
 
-	parts     *header // The last part of an unfinished payload. Nil if there is none.
+	parts     *header // Header of the last part of an unfinished payload, or nil.
 	partStart int64
 	partSize  int64 // Payload bytes of the parts so far.
 }
@@ -255,7 +255,7 @@ func (s *scanner) order(h *header) string {
 	return ""
 }
 
-// add saves a valid record, mark or seal.
+// add records a valid record, mark or seal in the findings.
 func (s *scanner) add(h *header, offset int64) {
 	switch h.kind() {
 	case flagMark:
@@ -269,7 +269,7 @@ func (s *scanner) add(h *header, offset int64) {
 	}
 }
 
-// addRecord saves a valid record of the tree, or one part of it.
+// addRecord adds a valid record of the tree, or one part of it, to the findings.
 func (s *scanner) addRecord(h *header, offset int64) {
 	if h.flags&flagPart == 0 {
 		s.partStart, s.partSize = offset, 0

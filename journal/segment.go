@@ -38,7 +38,7 @@ type segmentHeader struct {
 	prevEnd  uint64 // End of the previous segment. Its later bytes are disowned.
 	last     ID     // The last record before this segment.
 	head     uint64 // Seq of the head when the segment was created.
-	salt     uint64 // Random. Makes bytes of other segments invalid here.
+	salt     uint64 // Random number. It makes bytes of other segments invalid in this one.
 }
 
 // seed returns the initial CRC value of every record header.

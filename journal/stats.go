@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Stats are the statistics of a journal. Times refer to this opening.
+// Stats are the statistics of a journal. Times and counts of fsyncs cover the time since Open.
 type Stats struct {
 	Segments int   // Number of segment files.
 	Bytes    int64 // Size of the segments, including bytes that earlier openings wrote.

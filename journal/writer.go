@@ -50,11 +50,11 @@ type writer struct {
 	items uint64 // Number of items ever staged.
 	dirty bool   // Some staged bytes must become durable.
 
-	looked time.Time // Last time that the directory was checked for missing segments.
+	looked time.Time // Time of the last check for missing segments.
 
 	timer *time.Timer
-	idle  *time.Timer // Triggers trim while there may be memory to release.
-	trims bool        // idle is running.
+	idle  *time.Timer // Timer that triggers trim while there may be memory to release.
+	trims bool        // Set while the timer idle is running.
 
 	trimmed uint64 // Value of items at the last trim.
 }
@@ -446,7 +446,7 @@ func (w *writer) seal() error {
 	return w.fsync()
 }
 
-// roll continues in a new segment. first is the seq of its first record.
+// roll ends the current segment and begins a new one. first is the seq of its first record.
 func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {
 		return err

@@ -85,7 +85,7 @@ type inode struct {
 	lost  map[int]bool // Sectors that a failed Sync marked clean.
 	kept  bool         // Another Mem shares cache and disk: copy them before writing.
 	lock  *lock        // Nil if not locked.
-	loose bool         // The lock excludes no other owner; see Loosen.
+	loose bool         // The lock excludes no other owner: see Loosen.
 }
 
 // New returns an empty tree.

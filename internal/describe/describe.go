@@ -61,11 +61,12 @@ func Unprefixed(err error) string {
 
 // A ProblemDoc describes damage, or another reason why bytes cannot be used.
 type ProblemDoc struct {
-	Kind    string `json:"kind"`              // corrupt, foreign, newer or missing.
-	File    string `json:"file,omitempty"`    // Relative to STORE. For a save, its name.
+	Kind string `json:"kind"` // corrupt, foreign, newer or missing.
+	// File name relative to STORE. For a save, the name of the save.
+	File    string `json:"file,omitempty"`
 	Offset  *int64 `json:"offset,omitempty"`  // First affected byte, if known.
 	Length  *int64 `json:"length,omitempty"`  // Number of affected bytes, if known.
-	Message string `json:"message,omitempty"` // The whole problem as text.
+	Message string `json:"message,omitempty"` // Text of the whole problem.
 }
 
 // ProblemOf describes a problem, with its position in a file if it has one. A problem without a

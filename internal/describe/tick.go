@@ -14,7 +14,7 @@ type TickCounts struct {
 	Created    int // Number of created entities.
 	Destroyed  int
 	Cleared    int               // Number of clears of the whole world.
-	Components []ComponentCounts // In the order of their numbers.
+	Components []ComponentCounts // Counts of components and resources, ordered by number.
 }
 
 // ComponentCounts has the number of changes to a component or resource in a tick.

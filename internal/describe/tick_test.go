@@ -32,8 +32,9 @@ func TestCountTick_Removals(t *testing.T) {
 	ticks := []struct {
 		name           string
 		do             func()
-		added, removed int // Counts for both components.
-		gaps           int // Gaps of the indexed component, which a clear counts too.
+		added, removed int // Expected counts for both components.
+		// Number of gaps of the indexed component that a clear counts as removed rows.
+		gaps int
 	}{
 		{"add", func() {
 			for range 8 {

@@ -17,7 +17,8 @@ func Labelled(name string, v layout.Value) string {
 	return name + "=" + v.String()
 }
 
-// Dotted returns the path of a field in the form that follows a name.
+// Dotted returns the path of a field in a form that can follow a name: ".X" for "X", "[2]" for
+// "[2]".
 func Dotted(path string) string {
 	if path == "" || path[0] == '[' {
 		return path

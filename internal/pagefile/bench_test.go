@@ -13,7 +13,7 @@ import (
 
 const benchBytes = 64 << 20
 
-// noise returns n bytes that do not repeat.
+// noise returns n bytes without repeated sequences.
 func noise(n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{1}).Read(b)

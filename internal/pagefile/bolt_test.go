@@ -39,7 +39,7 @@ func TestBolt_SameContent(t *testing.T) {
 			checkContent(t, root, pages)
 			checkBolt(t, root, pages)
 		}
-		// bbolt leaves replaced nodes and the first pages in the file.
+		// bbolt also leaves replaced nodes and its first pages in the file.
 		if limit := sizes[0] + sizes[0]/20 + 16*pageSize; sizes[1] > limit {
 			t.Fatalf("bbolt's file of %d pages has %d bytes, the other one %d", len(pages), sizes[1], sizes[0])
 		}

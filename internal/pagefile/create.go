@@ -106,7 +106,8 @@ func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func
 	if info, err = tree.verify(dir, temp.Name()); err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
-	if want := t.info(); info != want { // The file is valid, but not the one that was written here.
+	// The file is valid, but has other contents than those that were written.
+	if want := t.info(); info != want {
 		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, info, want)
 	}
 	if err := f.Sync(); err != nil {

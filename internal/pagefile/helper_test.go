@@ -41,7 +41,7 @@ func numbered(n, size int) []page {
 	return pages
 }
 
-// put returns a function that puts pages.
+// put returns a function that puts pages into a Writer.
 func put(pages []page) func(*pagefile.Writer) error {
 	return func(w *pagefile.Writer) error {
 		for _, p := range pages {

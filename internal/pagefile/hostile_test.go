@@ -79,9 +79,10 @@ func checkHostile(t *testing.T, name string, data []byte) {
 
 // TestHostile_Trees changes the structure of valid files and recomputes all checksums.
 func TestHostile_Trees(t *testing.T) {
-	small := create(t, openRoot(t), numbered(30_000, 20)) // A branch over branches over leaves.
-	large := create(t, openRoot(t), numbered(12, 20_000)) // A branch over leaves of many pages.
-	single := create(t, openRoot(t), numbered(2, 20_000)) // One leaf.
+	small := create(t, openRoot(t), numbered(30_000, 20)) // A tree with two levels of branches.
+	// A branch over leaves of many pages each.
+	large := create(t, openRoot(t), numbered(12, 20_000))
+	single := create(t, openRoot(t), numbered(2, 20_000)) // A tree of one leaf.
 	inline := create(t, openRoot(t), numbered(5, 50))
 	tests := []struct {
 		name  string

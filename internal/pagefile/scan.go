@@ -222,7 +222,7 @@ func (b bitmap) count() (n int64) {
 type Usage struct {
 	Values int64 // Bytes of values.
 	Tree   int64 // Bytes of keys, nodes, and empty space in nodes.
-	// Pages of bbolt that belong to no node, in bytes. Only files that bbolt wrote have some.
+	// Pages of bbolt that belong to no node, in bytes. Only files that bbolt wrote have such pages.
 	Free      int64
 	Checksums int64 // Bytes of the trailer.
 }
@@ -255,7 +255,8 @@ func (f *File) Usage(small int64, visit func(k Key, size int64, value []byte) er
 	if err := w.all(f.bucket); err != nil {
 		return Usage{}, err
 	}
-	nodes := int64(minPages) + w.seen.count() // Values are in the pages of leaves.
+	// Leaves have values in their pages, so nodes includes pages of values.
+	nodes := int64(minPages) + w.seen.count()
 	u.Tree = nodes*pageSize - u.Values
 	u.Free = f.length - nodes*pageSize
 	return u, nil

@@ -198,7 +198,7 @@ func (t *sequentialTree) endBucket() uint64 {
 	n.encodeEntry(0, flagBucket, place, len(bucketName), bucketHeader+len(inline))
 	t.buf = append(t.buf, bucketName...)
 	t.buf = binary.LittleEndian.AppendUint64(t.buf, top)
-	t.buf = binary.LittleEndian.AppendUint64(t.buf, 0) // Sequence.
+	t.buf = binary.LittleEndian.AppendUint64(t.buf, 0) // The sequence field of the bucket header.
 	t.buf = append(t.buf, inline...)
 	t.pad(start)
 	return id
@@ -236,7 +236,7 @@ func (t *sequentialTree) write(n int) error {
 	}
 	t.at += int64(len(rest))
 	left := t.buf[n:]
-	if cap(t.buf) > 2*chunkSize { // buf held a long value.
+	if cap(t.buf) > 2*chunkSize { // A long value has enlarged buf, so allocate a new one.
 		t.buf = make([]byte, 0, chunkSize+maxLeaf)
 	}
 	t.buf = append(t.buf[:0], left...)

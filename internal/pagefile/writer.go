@@ -30,7 +30,7 @@ type Writer struct {
 	tree  tree
 	last  Key
 	pages uint64
-	err   error // Sticky.
+	err   error // The first error. Every later Put returns it.
 }
 
 // A tree writes bbolt's part of a file: the nodes with the pages, and the meta pages. Both

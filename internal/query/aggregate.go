@@ -110,9 +110,9 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 	}
 }
 
-// argument returns the token that closes the bracket at i, and whether the bracket has no comma
-// at its top level. The depth after a token is 0 at the closing bracket, and 1 at a top-level
-// comma.
+// argument returns the index of the token that closes the bracket at i, and whether the bracket has
+// no comma at its top level. The depth after a token is 0 at the closing bracket, and 1 at a
+// top-level comma.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {
@@ -343,7 +343,7 @@ func (t *Total) sum(v any, times int) error {
 		}
 		v *= times
 		sum := t.small + v
-		// The sum overflowed.
+		// On overflow, add small to whole first.
 		if (sum < t.small) != (v < 0) {
 			t.flush()
 			sum = v

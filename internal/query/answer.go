@@ -109,7 +109,7 @@ func fieldType(t *layout.Type, i int) *layout.Type {
 	return unnamed
 }
 
-// parts returns n parts with sep between them, enclosed in brackets.
+// parts returns n parts with sep between them, enclosed in before and after.
 func parts(before string, n int, sep, after string, part func(i int) string) string {
 	texts := make([]string, n)
 	for i := range texts {
@@ -178,7 +178,7 @@ func jsonText(v reflect.Value) string {
 	// All other values are scalars, bytes, and nil slices and maps. Bytes become base64, nil
 	// becomes null.
 	b, err := Marshal(v.Interface())
-	// JSON cannot represent the value, for example NaN.
+	// A value without a JSON form, such as NaN, becomes text.
 	if err != nil {
 		b, _ = Marshal(fmt.Sprint(v.Interface()))
 	}
@@ -246,7 +246,7 @@ func (a Answer) Plain() bool {
 	case nil, bool, int, string:
 		return true
 	case float64:
-		// 0 equals -0, but they have different keys.
+		// 0 equals -0, but their keys differ, so 0 is not plain.
 		return v != 0 && !math.IsNaN(v)
 	}
 	return false
@@ -258,7 +258,7 @@ func (a Answer) Text() (text string, ok bool) {
 	return text, ok
 }
 
-// Nothing reports whether a is nil.
+// Nothing reports whether a has no value.
 func (a Answer) Nothing() bool { return a.v == nil }
 
 // rank returns the position of the type of a in the order of answers. An expression may return

@@ -40,7 +40,7 @@ type Place struct {
 	keys []Answer // nil if the code is exact.
 }
 
-// A plainPlace is a place with an exact code.
+// A plainPlace is a place whose code represents the key exactly.
 type plainPlace struct {
 	code   uint64
 	entity ecs.Entity

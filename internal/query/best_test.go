@@ -16,7 +16,7 @@ import (
 // cannot represent it either.
 var bigInt int64 = 1 << 53
 
-// sortKeys are answers of all types. Some differ only where float64 is inexact.
+// sortKeys are answers of all types. Some different numbers are equal as float64.
 var sortKeys = []any{
 	nil, false, true, 0, 1, -1, 7, 1<<31 - 1, int(bigInt), int(bigInt + 1), int(bigInt + 2), int(-bigInt - 1), math.MaxInt, uint8(7), uint64(1 << 53), uint64(1<<53 + 1), uint64(math.MaxUint64),
 	*new(big.Int).Lsh(big.NewInt(1), 70), 0.0, math.Copysign(0, -1), 0.5, -0.5, 7.0, float64(1 << 53), 1e300, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(),
@@ -111,7 +111,7 @@ func TestBest_Codes(t *testing.T) {
 	}
 }
 
-// Without a limit, the kept places take 16 bytes each, in runs.
+// Without a limit, Best stores places in runs, with 16 bytes each.
 func TestBest_ManyRuns(t *testing.T) {
 	b, rng := new(Best), rand.New(rand.NewPCG(1, 1))
 	for i := range 3*runLength + 5 {

@@ -29,8 +29,8 @@ import (
 type reading struct {
 	entity ecs.Entity
 	find   Rows
-	found  []foundRow // By column.
-	others []otherRow // By referred column.
+	found  []foundRow // Rows of the current entity, by column.
+	others []otherRow // Rows of referred entities, by referred column.
 	err    error      // The first error of looking up a row.
 }
 
@@ -303,7 +303,7 @@ func (x *Expr) variable(name string) direct {
 	return direct{}
 }
 
-// A rowOf returns a row of the current entity, or of one that it refers to.
+// A rowOf returns a row of the current entity, or of an entity that it refers to.
 type rowOf func(*reading) *foundRow
 
 // ownRow returns the row of the current entity in column n.

@@ -45,11 +45,13 @@ import (
 )
 
 const (
-	// Maximal bytes of an expression. The parser recurses.
+	// maxExpression is the maximum size of an expression in bytes. It bounds the recursion of the
+	// parser.
 	maxExpression = 16 << 10
-	// Maximal number of operators, names and constants in an expression.
+	// maxNodes is the maximum number of operators, names and constants in an expression.
 	maxNodes = 10_000
-	// Maximal number of values that one evaluation may make: 1..1e9 is a short text.
+	// memoryBudget is the maximum number of values that one evaluation may create. Even a short
+	// text such as 1..1e9 can create many.
 	memoryBudget = 1e6
 )
 

@@ -105,8 +105,8 @@ type answerCache struct {
 	asker ecs.Entity // The entity that is being evaluated.
 	tally tally
 
-	again []uint32 // Indices to evaluate again, while a tick is followed.
-	noted []bool   // Whether an index is in again, by index.
+	again []uint32 // Indices to evaluate again. Only used while follow runs.
+	noted []bool   // noted[i] reports whether index i is in again.
 }
 
 // isOf reports whether k has the state that x is bound to.
@@ -125,7 +125,7 @@ func (k *answerCache) result(a *aggregate) (Answer, bool) {
 	return k.tally.result(k, a.of.im), true
 }
 
-// begin evaluates all entities of the state that a is bound to.
+// begin fills the cache by evaluating all entities of the state that a is bound to.
 func (k *answerCache) begin(a *aggregate) {
 	im := a.of.im
 	*k = answerCache{

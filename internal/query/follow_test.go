@@ -271,7 +271,7 @@ func TestFollow_RandomHistories(t *testing.T) {
 	}
 }
 
-// The test counts how often an expression is evaluated.
+// The test counts the evaluations of an expression: only changed entities are evaluated.
 func TestFollow_EvaluatesChanged(t *testing.T) {
 	ctx := context.Background()
 	g := newFollowedGame(rand.New(rand.NewPCG(1, 1)), false)
@@ -319,7 +319,7 @@ func TestFollow_EvaluatesChanged(t *testing.T) {
 	}
 }
 
-// countAsked makes x count how often it is evaluated.
+// countAsked adds a count of the evaluations of x to n.
 func countAsked(x *Expr, n *int) {
 	if direct := x.direct; direct != nil {
 		x.direct = func(r *reading) any { *n++; return direct(r) }

@@ -49,7 +49,7 @@ func (g guarder) condition(n ast.Node) ast.Node {
 	return and(n, needs)
 }
 
-// and returns needs && n, with the first need outermost.
+// and returns the conjunction of needs and n. The first need is the outermost operand.
 func and(n ast.Node, needs []need) ast.Node {
 	for i := len(needs) - 1; i >= 0; i-- {
 		n = at(n, &ast.BinaryNode{Operator: "&&", Left: needs[i].node, Right: n})
@@ -122,7 +122,7 @@ func (g guarder) ends(n ast.Node, needs []need) []need {
 	return united(needs, []need{{n.String(), there, true}})
 }
 
-// notNil returns n, or no node if n is the literal nil.
+// notNil returns n, or a nil Node if n is the literal nil.
 func notNil(n ast.Node) ast.Node {
 	if isNil(n) {
 		return nil
@@ -152,8 +152,8 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	if !isCondition[n.Operator] {
 		return n, needs
 	}
-	// In a comparison with nil, a pointer or a component of another entity may be nil. The path
-	// to it may not be nil.
+	// In a comparison with nil, the compared pointer or component of another entity may be nil. The
+	// other parts of its path must not be nil.
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
 		// A comparison with nil checks itself whether the component exists.

@@ -176,7 +176,7 @@ func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	}
 }
 
-// unknown reports an unknown name, with a hint to similar ones.
+// unknown reports an unknown name, with a hint to similar names.
 func (r *resolver) unknown(n ast.Node, name string) {
 	known := slices.Concat(r.names(), slices.Sorted(maps.Keys(variables)))
 	text := fmt.Sprintf("no component and no variable %q", name)
@@ -285,7 +285,7 @@ func (r *resolver) dotted(n ast.Node) (string, bool) {
 const maxName = 1 << 10
 
 // field checks that n names an existing field. Its error has a hint to similar fields. If the
-// layout is unknown, as for the result of a function, it leaves the check to the checker.
+// layout is unknown, as for the result of a function, field checks nothing, and the checker does.
 func (r *resolver) field(n *ast.MemberNode) {
 	t := pointee(r.layoutOf(n.Node))
 	name, isName := n.Property.(*ast.StringNode)
@@ -297,7 +297,7 @@ func (r *resolver) field(n *ast.MemberNode) {
 		if field, names := fieldOf(t, name.Value); field == nil {
 			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, names))
 		}
-	// m.key is m["key"] for any key.
+	// In a map, m.key is m["key"] for any key.
 	case layout.Map:
 	default:
 		r.fail(n.Property, "no field %q: %s has no fields", name.Value, article(t.Kind.String()))
@@ -434,7 +434,7 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	switch col := r.columnOf(*arg); {
 	case function != "has":
 		*p = *arg
-	// The argument is a field, as in has(Position.X), or had an error.
+	// The argument is a field, as in has(Position.X), or could not be resolved.
 	case col == nil:
 		r.fail(*arg, "has takes the name of a component")
 	default:

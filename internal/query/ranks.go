@@ -19,7 +19,7 @@ type ranks struct {
 
 // A run is a sorted part of the numbers, with their counts.
 type run struct {
-	values []any // In ascending order; times has the same length.
+	values []any // In ascending order. times has the same length.
 	times  []int
 	n      int // Sum of times.
 }

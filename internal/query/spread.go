@@ -31,7 +31,7 @@ type precision struct {
 
 const (
 	wholeBits  = 64
-	fewestBits = 8 // A relative error of half a percent.
+	fewestBits = 8 // The relative error is then half a percent.
 	// mostValues is the maximum number of values in a precision, unless it has the fewest bits.
 	mostValues = 1 << 18
 )
@@ -174,9 +174,9 @@ func (s *spread) percentile(p int) Answer {
 type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
-	with   [65]int // Number of hashes by leading zero bits.
-	least  int     // Number of hashes with at least zeros leading zero bits.
-	all    bool    // Keep all hashes.
+	with   [65]int // Number of distinct hashes, by leading zero bits.
+	least  int     // Number of distinct hashes with at least zeros leading zero bits.
+	all    bool    // If set, no hash is dropped.
 }
 
 // mostKept is the maximum number of hashes in a variety. The error of an estimate is about one part

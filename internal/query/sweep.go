@@ -18,7 +18,7 @@ type Sweeper struct {
 	State *inspect.State
 	Begin int // Index to begin with, see [inspect.State.Sweep].
 
-	components []*inspect.Component // The components to read, each once.
+	components []*inspect.Component // Components that the sweep reads, each once.
 	exprs      []*Swept
 }
 
@@ -39,11 +39,11 @@ func (at SweptEntity) Has(n int) bool { return at.Span.Has(n, at.i) }
 // it. The value is valid until the next entity.
 func (at SweptEntity) Row(n int) (row []byte, has bool, err error) { return at.Span.Row(n, at.i) }
 
-// A Swept is an expression of a sweep.
+// A Swept is an expression that a sweep evaluates.
 type Swept struct {
 	*Expr
 	sweeper *Sweeper
-	reads   []int       // Numbers of the components in the sweep.
+	reads   []int       // Numbers of the components that the expression reads.
 	copies  []*exprCopy // One copy per asker.
 }
 

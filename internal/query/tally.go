@@ -109,7 +109,7 @@ func truth(a Answer) int {
 // If most elements are outdated, the heap is rebuilt. So it has at most about twice as many
 // elements as there are answers.
 type extreme struct {
-	sign  int // 1: the greatest; -1: the least.
+	sign  int // 1 for the greatest answer, -1 for the least.
 	heap  []ranked
 	kinds [otherAnswer + 1]int // Number of answers by type.
 	zeros int                  // Number of -0 answers.

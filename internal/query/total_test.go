@@ -257,7 +257,7 @@ func TestPercentile_AddAfterResult(t *testing.T) {
 	told, untold := NewTotal("p50"), NewTotal("p50")
 	for i := range mostValues {
 		for _, total := range []*Total{told, untold} {
-			// Each value is added twice.
+			// Each number is added twice, once by this step and once by the next.
 			require.NoError(t, total.Add(Answer{float64(i / 2 * 2)}))
 			require.NoError(t, total.Add(Answer{float64(i) + 0.25}))
 		}

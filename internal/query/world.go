@@ -44,7 +44,7 @@ func World(ctx context.Context, st *inspect.State, what, text string, want Want)
 	if st.Whole() {
 		return x.Of(ecs.Vacant)
 	}
-	// Few expressions use exists(…) outside of an aggregate, so Count runs on demand.
+	// Only a few expressions use exists(…) outside of an aggregate, so Count runs at the first use.
 	x.Among(func(e ecs.Entity) bool { return st.Count(ctx) == nil && st.IsAlive(e) })
 	if len(x.aggregates) > 0 {
 		if err := x.gather(ctx, st); err != nil {
@@ -104,7 +104,7 @@ func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	return err
 }
 
-// outcomeOf evaluates s for an entity of a sweep.
+// outcomeOf evaluates s for an entity of a sweep. truth says that s is a condition.
 func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	if truth {
 		var holds bool

@@ -38,7 +38,7 @@ type Budget struct {
 	floor   int64    // Bytes that each share may hold without the pool.
 	used    int64    // Bytes held by all shares.
 	pool    int64    // Bytes held by shares above their floors.
-	waiting []*Share // Longest waiting first.
+	waiting []*Share // Waiting shares, the one that waits longest first.
 }
 
 // New returns a budget of this many bytes, at least 1.
@@ -47,7 +47,7 @@ func New(bytes int64) *Budget { return &Budget{bytes: max(bytes, 1)} }
 // Bytes returns the size of the budget in bytes.
 func (b *Budget) Bytes() int64 { return b.bytes }
 
-// Used returns how many bytes all shares hold.
+// Used returns the number of bytes that all shares hold together.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,9 +165,9 @@ func (s *Share) Wait(wants int64) bool {
 	return true
 }
 
-// Add adds n bytes to the share, even if the share is full. It returns the number of bytes left up
-// to the floor. A queue may keep free buffers of that size, because no other share can use these
-// bytes.
+// Add adds n bytes to the share, even if the share is full. It returns the number of bytes between
+// the share's size and its floor, at least 0. A queue may keep free buffers of that size, because
+// no other share can use these bytes.
 func (s *Share) Add(n int64) (spare int64) {
 	if s == nil {
 		return 0

@@ -70,7 +70,7 @@ type Catalog struct {
 
 	mu      sync.Mutex // Guards the fields below. The first caller that needs a field computes it.
 	schemas map[JournalPreamble]*format.Schema
-	onHead  map[uint64]bool // Seqs of the head and its ancestors. Nil: not computed yet.
+	onHead  map[uint64]bool // Seqs of the head and its ancestors. Nil if not computed yet.
 	newest  *newestState    // Result of Newest. Nil: not computed since the last listing.
 }
 
@@ -288,7 +288,7 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 	if c.Log.Believed == 0 {
 		return nil
 	}
-	// 0: use no summaries.
+	// 0 makes Scan read all segments, without summaries.
 	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), 0, progress.Scan(ctx))
 	if err == nil {
 		_ = c.Log.Close()
@@ -561,7 +561,7 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
 	}
-	before := c.Snapshots // list assigns a new slice.
+	before := c.Snapshots // Safe to compare later, because list assigns a new slice.
 	if err := c.list(ctx); err != nil {
 		return false, err
 	}
@@ -614,7 +614,7 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	}
 	known := len(c.Damage())
 	changed, err = c.refresh(ctx)
-	// Only damage that is seen twice counts, see scanTwice.
+	// New damage counts only if a second refresh finds it again: see scanTwice.
 	if err == nil && len(c.Damage()) > known {
 		_, err = c.refresh(ctx)
 	}

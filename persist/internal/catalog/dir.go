@@ -48,8 +48,9 @@ func MakeDirs(files disk.FS) error {
 }
 
 // Ours returns an error if the directory contains files but no store, so that a store is never
-// created among unrelated files. dir is its path for messages. The remains of an unfinished
-// creation count neither as a store nor as unrelated files, so a store may be created over them.
+// created among unrelated files. dir is the path of the directory, for messages. The remains of an
+// unfinished creation count neither as a store nor as unrelated files, so a store may be created
+// over them.
 func Ours(files disk.FS, dir string) error {
 	top, err := files.ReadDir(".")
 	if err == nil {

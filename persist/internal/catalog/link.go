@@ -32,7 +32,7 @@ func Follow(path string) (string, error) {
 		}
 		dir, name := filepath.Split(link)
 		if name == "" || name == "." || name == ".." {
-			return link, nil // A directory.
+			return link, nil // The link refers to a directory.
 		}
 		if dir, err = filepath.EvalSymlinks(dir); err != nil {
 			return "", fmt.Errorf("the symbolic link %s leads nowhere: %w", path, err)

@@ -71,7 +71,7 @@ func (l *Lock) Check() error {
 	if err == nil {
 		says, err = readLock(l.files)
 	}
-	// An empty file other than the locked one names no holder.
+	// If the name refers to another, empty file, the holder is unknown.
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
 		return fmt.Errorf("persist: look at %s: %w", LockFile, err)

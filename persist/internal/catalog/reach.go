@@ -571,8 +571,9 @@ func (c *Catalog) Unfinished() bool {
 	return len(c.Snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
 }
 
-// Usable returns why the store must not be continued, even if its states are readable. A file is
-// newer than this program or of another world, or the journal lost durable records.
+// Usable returns why the store must not be continued, even if its states are readable. Possible
+// reasons are a file that is newer than this program, a file of another world, and a journal that
+// lost durable records.
 func (c *Catalog) Usable() error {
 	for _, p := range c.Log.Problems {
 		if errors.Is(p, journal.ErrForeign) || errors.Is(p, journal.ErrNewer) {

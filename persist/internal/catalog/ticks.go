@@ -166,7 +166,7 @@ type Record struct {
 	journal.Entry
 	Payload []byte
 	Decoded *format.Tick
-	Schema  *format.Schema // The schema in force at the record, once it was described.
+	Schema  *format.Schema // The schema in force at the record. Set by Describe and DescribeAt.
 	err     error          // Why the payload cannot be read or decoded.
 }
 

@@ -102,7 +102,7 @@ func (d *decoder) take(n int) []byte {
 	return b
 }
 
-// byte reads the first byte of a value, its code.
+// byte reads the first byte of a value: its type code.
 func (d *decoder) byte() byte {
 	if b := d.take(1); b != nil {
 		return b[0]
@@ -150,7 +150,7 @@ func (d *decoder) uint() uint64 {
 	switch c := d.byte(); {
 	case c < 0x80:
 		return uint64(c)
-	case c >= 0xcc && c <= 0xcf: // Numbers of 1, 2, 4 or 8 bytes.
+	case c >= 0xcc && c <= 0xcf: // A code for a number of 1, 2, 4 or 8 bytes.
 		return d.bigEndian(1 << (c - 0xcc))
 	default:
 		d.fail("code %#02x, want an unsigned integer", c)
@@ -189,7 +189,7 @@ func (d *decoder) uint32(what string) uint32 {
 func (d *decoder) int() int64 {
 	if len(d.src) > 0 {
 		switch c := d.src[0]; {
-		case c >= 0xe0: // -32 to -1, in the code itself.
+		case c >= 0xe0: // A code that is itself a number from -32 to -1.
 			d.byte()
 			return int64(int8(c))
 		case c >= 0xd0 && c <= 0xd3:

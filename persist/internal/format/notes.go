@@ -16,8 +16,8 @@ type Input struct {
 
 // Limits of the notes of one tick.
 const (
-	maxMarks = 256       // Marks of a tick.
-	maxNoted = 256 << 20 // Bytes of all notes of a tick.
+	maxMarks = 256       // Maximum number of marks of a tick.
+	maxNoted = 256 << 20 // Maximum size of all notes of a tick, in bytes.
 )
 
 // FlagMarks is set in the header of a record whose tick has marks. A search for marks reads no

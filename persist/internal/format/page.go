@@ -232,7 +232,8 @@ func AppendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 		n := consecutive(rows[i:])
 		dst = binary.AppendUvarint(dst, uint64(i-next))
 		dst = binary.AppendVarint(dst, int64(r)-last-1)
-		dst = append(dst, zeros[:2*(n-1)]...) // The next index has the next row.
+		// Two zeros for each further index, whose row is the next row.
+		dst = append(dst, zeros[:2*(n-1)]...)
 		i += n
 		next, last = i, int64(r)+int64(n)-1
 	}
@@ -303,7 +304,8 @@ type sparseRuns struct {
 	err error
 }
 
-// next decodes a run: n entries from index i on have rows from row on. If n is 0, err is set.
+// next decodes a run of n entries from index i on, whose rows are row, row+1 and so on. If n is 0,
+// err is set.
 func (r *sparseRuns) next() (i int, row uint32, n int) {
 	v := varints{src: r.src}
 	// The row is computed in 64 bits, so neither a large nor a negative step overflows.
@@ -314,7 +316,7 @@ func (r *sparseRuns) next() (i int, row uint32, n int) {
 		return 0, 0, 0
 	}
 	i = r.end + int(skip)
-	// A run ends with the page, and before the row that would be NoRow.
+	// A run ends at the end of the page, or before a row equal to NoRow.
 	n = 1 + zeroPairs(v.src, min(PageRows-i, int(int64(NoRow)-to))-1)
 	r.src, r.end, r.row = v.src[2*(n-1):], i+n, to+int64(n)
 	return i, uint32(to), n

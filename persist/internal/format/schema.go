@@ -14,9 +14,9 @@ import (
 // The formats of a schema, and its limits. The encoder uses the oldest format that can hold the
 // schema.
 const (
-	denseSchema   = 1 // All components have dense rows.
-	indexedSchema = 2 // Some components have rows at entity indices.
-	evolvedSchema = 3 // Some components have versions or were converted.
+	denseSchema   = 1 // For schemas whose components all have dense rows.
+	indexedSchema = 2 // For schemas with rows at entity indices.
+	evolvedSchema = 3 // For schemas with versions or converted components.
 	MaxFormer     = 1 << 10
 	MaxComponents = 1 << 16
 	MaxName       = 1 << 12

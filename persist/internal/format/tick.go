@@ -417,7 +417,7 @@ func (d *decoder) storage(p *StoragePatch, form uint64) {
 	p.EntityRanges, p.Entities = d.ranges(p.After), d.bin()
 	p.ValueRanges, p.Values = d.ranges(p.After), d.bin()
 	if form == editedTick {
-		// Only rows that existed before and still exist.
+		// Only rows that exist before and after the tick can have edits.
 		p.EditRanges = d.ranges(min(p.Before, p.After))
 		p.Edits = d.edits(CountRows(p.EditRanges))
 		if overlap(p.EditRanges, p.EntityRanges) || overlap(p.EditRanges, p.ValueRanges) {

@@ -48,7 +48,7 @@ type Image struct {
 	Index  []uint32       // Entity index to row of Registry.
 	Schema *format.Schema // The last adopted schema.
 
-	Checked *raw.Registry // See Check.
+	Checked *raw.Registry // Set by Check.
 }
 
 // A Component is a storage or resource of an [Image]: its schema entry and its rows.
@@ -68,7 +68,7 @@ type Component struct {
 	Pages    [][]byte
 	PageRows int
 
-	Checked *raw.Sparse // See Image.Check.
+	Checked *raw.Sparse // Set by Image.Check.
 }
 
 // New returns an image without entities, with the components of s.
@@ -254,7 +254,8 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
-		c.CountGap(c.Entities[row], -1) // New rows contain no entity.
+		// No gap is counted for a new row, because its entity is not vacant.
+		c.CountGap(c.Entities[row], -1)
 		c.CountGap(e, 1)
 		c.Entities[row] = e
 		if c.Indexed && e == ecs.Vacant {
@@ -375,7 +376,8 @@ func (im *Image) Digests() (d ecs.Digests) {
 		}
 	}
 	d.Registry = ecs.Digest(digest.RegistryOf(registry, im.Alive, im.Free))
-	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts)) // World sorts parts.
+	// digest.World sorts parts.
+	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts))
 	for _, p := range parts {
 		d.Storages = append(d.Storages, ecs.StorageDigest{Name: p.Name, Digest: ecs.Digest(p.Sum)})
 	}
@@ -551,7 +553,7 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 		runs = append(runs, sparseRun{uint32(page*format.PageRows + i), row, uint32(n)})
 		return nil
 	})
-	for _, r := range runs { // A row after the last one has no entity, so it does not match.
+	for _, r := range runs { // A row beyond the last one has no entity, so it does not match.
 		have := c.Entities[min(int(r.row), len(c.Entities)):min(int(r.row)+int(r.n), len(c.Entities))]
 		k := uint32(0)
 		for k < uint32(len(have)) && have[k].Index() == r.first+k {

@@ -111,7 +111,7 @@ func (im *Image) applyStorage(p *format.StoragePatch) error {
 	return nil
 }
 
-// apply applies p. Entities must have an index below indices.
+// apply applies the patch p to c. Indices of entities must be below indices.
 func (c *Component) apply(p *format.StoragePatch, indices int) error {
 	if err := CheckStorage(&c.Entry, p, c.N, c.Width); err != nil {
 		return err

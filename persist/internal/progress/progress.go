@@ -37,7 +37,7 @@ func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 type Meter struct {
 	Progress
 	report func(Progress)
-	next   int64 // Value of Done at the next report.
+	next   int64 // Value of Done from which the next report is due.
 }
 
 // Steps is the approximate maximum number of reports in a phase.

@@ -24,7 +24,7 @@ import (
 //	digest     the checksums of groups of 4096 rows, which are read together
 type check struct {
 	*Reader
-	image *image.Image // Without rows.
+	image *image.Image // Image of the state, without rows.
 	alive []uint32     // Generation of the alive entity with this index, or 0.
 	rows  []uint32     // Entity index of each row of the current component.
 	seen  []uint32     // One bit per index, set if the index was seen in an array of entities.

@@ -76,8 +76,8 @@ func (p *present) Done(_ raw.Storage, _, _ int) {}
 //
 // A digest sums the same groups, so the checksum of a group needs no second read of the world.
 type rowCopy struct {
-	number  int         // Component number. -1: the registry.
-	storage raw.Storage // Nil: the registry.
+	number  int         // Component number. -1 for the registry.
+	storage raw.Storage // Storage to copy. Nil for the registry.
 	size    format.ComponentSize
 	width   int
 	summed  bool    // The digest covers the storage.
@@ -85,7 +85,7 @@ type rowCopy struct {
 	dense   bool    // Copy the entities of the groups outside rows as well, for the sparse pages.
 	sparse  pageSet // Pages of the sparse array to write.
 	groups  []rowGroup
-	taken   bool // All groups are copied.
+	taken   bool // Set once all groups are copied.
 }
 
 // A rowGroup is the copy of 4096 consecutive rows.
@@ -160,8 +160,8 @@ func (g *rowGroup) page(i int) []byte {
 	return g.bytes[start:g.ends[i]]
 }
 
-// A StateCopy is the progress of copying a state for a snapshot. Steps go through all columns once,
-// group by group.
+// A StateCopy is the progress of copying a state for a snapshot. The copy proceeds column by
+// column, and group by group within a column.
 type StateCopy struct {
 	columns []*rowCopy
 	buffers *BufferList

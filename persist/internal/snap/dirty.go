@@ -63,7 +63,7 @@ func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(pa
 // the page did change, the digest matches the stale page, and no reader detects the error. So in
 // doubt, add the page. A page that turns out unchanged is still shared.
 type Dirty struct {
-	All      bool // All pages may differ.
+	All      bool // Set if all pages may differ.
 	registry pageSet
 	// Pages of the indices of destroyed entities. An entity may have been in any component.
 	destroyed  pageSet

@@ -67,7 +67,7 @@ type sparsePage struct {
 	content []byte
 }
 
-// A reference is a page that is stored elsewhere.
+// A reference is a page whose content is in another file, or under another key.
 type reference struct {
 	*part
 	key pagefile.Key
@@ -79,7 +79,8 @@ type reference struct {
 // single rows and cannot replay ticks.
 func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	m := r.Manifest
-	// Components that do not rewind may need access to single rows: see Image.DropDead.
+	// An image with components that do not rewind may need access to single rows: see
+	// Image.DropDead.
 	bare = bare && m.AllRewind()
 	l := newLoading(r, table, bare)
 	l.progress = progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
@@ -300,7 +301,7 @@ func (l *loading) resolveOne(r reference) {
 }
 
 // compare compares the sparse arrays with those that follow from the dense ones, so that a
-// contradictory file is refused. Only a world keeps sparse arrays; an image does not need them.
+// contradictory file is refused. An image does not store sparse arrays.
 func (l *loading) compare(ctx context.Context) error {
 	l.CountGaps()
 	if l.bare {

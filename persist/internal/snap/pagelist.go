@@ -79,7 +79,7 @@ const batchPages = 32
 
 // An encodedPage is the value of a page. It is reused for other pages.
 type encodedPage struct {
-	head    *format.Encoder // Empty: the page is absent.
+	head    *format.Encoder // Head of the value. Empty if the page is absent.
 	content []byte          // The content, or its compressed form.
 	buf     []byte          // Buffer of content, if append produced it.
 	frame   []byte          // Buffer of the compressed content.

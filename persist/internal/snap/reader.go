@@ -137,8 +137,8 @@ func missing(k pagefile.Key) error { return fmt.Errorf("page %v is missing", k) 
 // inPage adds the key of a page to err.
 func inPage(k pagefile.Key, err error) error { return fmt.Errorf("page %v: %w", k, err) }
 
-// fits returns an error unless the length of content matches the rows of a page of a. For rows of
-// varying width, only decoding finds the error.
+// fits returns an error if the length of content does not match the rows of a page of a. For rows
+// of varying width, only decoding finds the error.
 func fits(a *format.Array, page int, content []byte) error {
 	if lo, hi := a.Span(page); a.Width >= 0 && len(content) != (hi-lo)*a.Width {
 		return inPage(a.Key(page), image.ErrRanges)

@@ -81,7 +81,7 @@ func Saved(w *ecs.World) *Saving {
 		stored[schema.Number(st)] = rows
 	}
 	m := format.Manifest{Tick: w.Tick(), Schema: schema, Alive: alive, Free: free, Total: len(rows)}
-	// World sorts parts.
+	// digest.World sorts parts.
 	m.Digest = ecs.Digest(digest.World(w.Tick(), digest.RegistryOf(registry, alive, free), parts))
 	return newSaving(m, raw.As[ecs.Entity](rows), stored)
 }
@@ -165,7 +165,8 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 				p.sum, size = o.pages[number], 8*(hi-lo)
 				p.Size = uint32(size)
 			case format.DataArray:
-				p.Size = uint32(max(a.Width, 1) * (hi - lo)) // An estimate.
+				// Only used for progress, so an estimate is enough.
+				p.Size = uint32(max(a.Width, 1) * (hi - lo))
 			}
 			s.add(a.Kind, size, p)
 		}

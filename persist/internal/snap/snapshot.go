@@ -166,7 +166,7 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.sparse = p.sparse
 		c.sparse.addAll(base.Dirty.destroyed)
 		if all || p.cleared || !fixed {
-			c.sparse = nil // Not the slice of Dirty, which must not change.
+			c.sparse = nil // A nil slice, because c.sparse must not be the slice of Dirty.
 			c.sparse.addRows(0, sn.Manifest.Total)
 		}
 		c.dense = len(c.sparse) > 0

@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A Sample is a small closed store: two openings, a rewind, a full snapshot and one that refers to
-// it.
+// A Sample is a small closed store: two openings, a rewind, a full snapshot, and a snapshot that
+// refers to the full one.
 type Sample struct {
 	Dir    string
 	Tree   map[string]string
@@ -24,7 +24,7 @@ type Sample struct {
 	Values string
 }
 
-// Damaged returns a copy of the sample to be damaged.
+// Damaged copies the sample to a directory in which a test damages files.
 func (s *Sample) Damaged(t testing.TB) *Damaged {
 	d := &Damaged{s, t, filepath.Join(t.TempDir(), "damaged")}
 	WriteTree(t, d.Dir, s.Tree)
