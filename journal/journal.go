@@ -174,8 +174,8 @@ func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte
 }
 
 // AppendPreamble queues a preamble in the middle of a segment. The preamble applies to the records
-// after it and has no seq of its own. The rules of Append for the use of payload apply. After it
-// returns, the next record enters the queue even if the queue is full.
+// after it and has no seq of its own. As for Append, the caller must not use payload again. After
+// AppendPreamble returns, the next record enters the queue even if the queue is full.
 func (j *Journal) AppendPreamble(payload []byte) error {
 	if int64(len(payload)) > j.opt.partSize {
 		return fmt.Errorf("%w: preamble of %d bytes, at most %d", ErrTooLong, len(payload), j.opt.partSize)

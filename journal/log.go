@@ -78,7 +78,7 @@ type Log struct {
 	// Decoded summaries of the ledger, by segment number. Only set during a scan.
 	summaries map[uint64]summary
 
-	// Bytes of completely read segments, by name, until Close. Nil: none are kept.
+	// Bytes of completely read segments, by name, until Close. Nil if no bytes are stored.
 	small     map[string][]byte
 	smallSize int64 // Number of bytes in small.
 

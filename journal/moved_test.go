@@ -75,7 +75,8 @@ func FuzzMovedRecords(f *testing.F) {
 	}
 	f.Add([]byte{5, 0, 2, 1, 4}) // The records of another journal at their original positions.
 	fs, strange := sample(f), disktest.New()
-	j := open(f, strange, sampleOptions) // The same world, like a copy with another history.
+	// strange has the same world and another history, like a copy that was continued.
+	j := open(f, strange, sampleOptions)
 	for seq := range uint64(9) {
 		add(f, j, seq, 70)
 	}

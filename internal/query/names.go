@@ -54,7 +54,7 @@ var variables = map[string]bool{"entity": false, "index": false, "generation": f
 type resolver struct {
 	im       *inspect.Image
 	x        *Expr
-	locals   []string // Names that enclosing lets declare.
+	locals   []string // Names that enclosing let expressions declare.
 	columns  []*column
 	referred []*column
 	// calls maps each call that reads a referred column to the column.

@@ -306,7 +306,7 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 // record has a tick at least 2 less than the record after it. LastReachableBefore returns the
 // newest record or snapshot state with such a tick that is not in bad.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
-	// hole is the first unknown record; ticks is the tick of the record after it.
+	// hole is the first unknown record. ticks is the tick of the record after the hole.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {

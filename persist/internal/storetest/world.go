@@ -96,7 +96,7 @@ type (
 	}
 	seed  uint64
 	clock int64       // NoRewind.
-	land  [1013]uint8 // Large.
+	land  [1013]uint8 // A large row.
 )
 
 // CloneBag copies a bag.
