@@ -106,8 +106,6 @@ func (g *grid) walk() {
 // move flips a bit of every position. The bit decides whether the position moves within its cell or
 // to the next cell.
 //
-// //go:noinline
-//
 //go:noinline
 func (g *grid) move(s *ecs.Storage[position], bit int32) {
 	for _, k := range g.order {

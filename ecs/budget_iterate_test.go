@@ -213,8 +213,6 @@ func BenchmarkBudgetParallel(b *testing.B) {
 
 // turnSlices is work that takes a microsecond or more per row.
 //
-// //go:noinline
-//
 //go:noinline
 func turnSlices(positions []position, velocities []velocity) {
 	for i := range positions {

@@ -21,8 +21,6 @@ import (
 
 // switches is the source of a file that is added to every package with faults.
 //
-// //go:embed switch.tmpl
-//
 //go:embed switch.tmpl
 var switches string
 

@@ -148,8 +148,6 @@ func (c *Column[T]) Overwrite(i int, v T) bool {
 
 // saveSlow implements Save and covers the cases that the fast path does not.
 //
-// //go:noinline
-//
 //go:noinline
 func (c *Column[T]) saveSlow(i int) {
 	if c.Log.Note(i) {
@@ -172,8 +170,6 @@ func (c *Column[T]) saveSlow(i int) {
 
 // Note marks row i and reports it to the readers if no log is open. It returns false if a log is
 // open.
-//
-// //go:noinline
 //
 //go:noinline
 func (l *Log) Note(i int) bool {

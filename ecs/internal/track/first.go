@@ -11,8 +11,6 @@ import "unsafe"
 // of dense also writes the row of data. So if the row of dense is already saved, the row of data is
 // saved too and needs no test.
 //
-// //go:noinline
-//
 //go:noinline
 func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 	if bit := uint64(1) << (uint(i) & 63); i < dense.prot {

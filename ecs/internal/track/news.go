@@ -82,8 +82,6 @@ func (n *News) replaced() {
 // report passes rows [lo, hi) to all readers. It is not inlined, so its callers stay small enough
 // to be inlined.
 //
-// //go:noinline
-//
 //go:noinline
 func (u *undoStack) report(lo, hi int) {
 	for _, n := range u.readers {

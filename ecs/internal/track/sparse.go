@@ -94,8 +94,6 @@ func (s *Sparse) Page(i uint32) *Page {
 
 // Grow returns the page of index i. It allocates the page if needed.
 //
-// //go:noinline
-//
 //go:noinline
 func (s *Sparse) Grow(i uint32) *Page {
 	p := int(i >> PageBits)

@@ -248,8 +248,6 @@ func (c *chunk) next(size uintptr) unsafe.Pointer {
 // placeSlow appends a row to the open log and allocates a chunk if needed. It returns the address
 // for the value of the row, or nil if the log stores no value.
 //
-// //go:noinline
-//
 //go:noinline
 func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	l, n := u.top, u.pieces
@@ -272,8 +270,6 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 }
 
 // saveSlow appends the row at p to the open log by placeSlow. The row must not need Clone.
-//
-// //go:noinline
 //
 //go:noinline
 func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
