@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-func TestShow_TickOfDestroy(t *testing.T) {
+func TestShow_DestroyedEntity(t *testing.T) {
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})
 	store, err := persist.Open(context.Background(), dir, w, persist.Options{Now: clock()})

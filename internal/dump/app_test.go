@@ -15,14 +15,14 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-func TestOpen_NATSLog(t *testing.T) {
+func TestOpen_NATSURLWithoutEngine(t *testing.T) {
 	var out bytes.Buffer
 	code := run(context.Background(), func() {}, nil, []string{"ls", "nats://localhost/WORLDS/one"}, &out, &out)
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, out.String(), "go -C persist/replica/natslog install ./ecsdump-nats")
 }
 
-func TestOpen_Scheme(t *testing.T) {
+func TestOpen_URLScheme(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) {
@@ -57,7 +57,7 @@ func TestOpen_Scheme(t *testing.T) {
 	assert.Equal(t, "ecsdump: other://world: no such directory or file\n", got)
 }
 
-func TestUse_ArgumentCount(t *testing.T) {
+func TestCommand_ArgumentCounts(t *testing.T) {
 	for use, want := range map[string][2]int{
 		"ls STORE": {1, 1}, "show STORE [ENTITY]": {1, 2}, "arrays STORE COMPONENT": {2, 2}, "man -o DIR": {0, 0},
 		"diff STORE [A [B] | A..B | STORE2]": {1, 3}, "recover STORE -o OUT": {1, 1}, "history STORE E[.C[.f]] [A..B]": {2, 3},
@@ -67,7 +67,7 @@ func TestUse_ArgumentCount(t *testing.T) {
 	}
 }
 
-func TestOpen_EngineHangsUp(t *testing.T) {
+func TestOpen_EngineReturnsEPIPE(t *testing.T) {
 	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) { return nil, "", syscall.EPIPE }}
 	var out bytes.Buffer
 	assert.NotEqual(t, exitOK, run(context.Background(), func() {}, openers, []string{"info", "mem://world"}, &out, &out))
@@ -103,7 +103,7 @@ func TestOpen_SecretNotPrinted(t *testing.T) {
 
 // A command that bisect runs gets the URL with its secret, because it must open the URL. Output and
 // suggested commands have no secret.
-func TestBisect_SecretsOfCommand(t *testing.T) {
+func TestBisect_SecretsReachCommand(t *testing.T) {
 	dir, got := t.TempDir(), filepath.Join(t.TempDir(), "got")
 	require.NoError(t, buildStore(dir))
 	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) {
@@ -123,7 +123,7 @@ func TestBisect_SecretsOfCommand(t *testing.T) {
 
 // URLs that differ only in their secret may name different stores. With one secret for both, a
 // store would be compared with itself.
-func TestOpen_URLsWithSecrets(t *testing.T) {
+func TestOpen_URLsDifferInSecret(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) {

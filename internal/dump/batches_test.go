@@ -81,7 +81,7 @@ func TestQuery_ManyEntitiesInBatches(t *testing.T) {
 }
 
 // An unreadable page is reported before the first row is printed.
-func TestQuery_DamageBeforeManyEntities(t *testing.T) {
+func TestQuery_DamageBeforeFirstRow(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	manyEntities(t, file)
 	whole, err := os.ReadFile(file)

@@ -92,7 +92,7 @@ func (x *wander) branches() map[uint64]branchDoc {
 
 // The printed branches and marks equal those of the model. The point of each branch names the tip
 // of the branch.
-func TestBranches_SameAsProgram(t *testing.T) {
+func TestBranches_SameAsModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	many := 0

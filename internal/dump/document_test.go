@@ -85,7 +85,7 @@ func TestDocument_Format(t *testing.T) {
 	}
 }
 
-func TestStream_Lines(t *testing.T) {
+func TestDocument_NDJSONLines(t *testing.T) {
 	doc := basketDoc{"eve", []fruitDoc{{"apple"}, {"fig"}}, 2}
 	got, err := printed(t, true, func(a *app) error { return a.document(doc) })
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestStream_Lines(t *testing.T) {
 `, got)
 }
 
-func TestStream_NilEmbedded(t *testing.T) {
+func TestDocument_NilEmbedded(t *testing.T) {
 	for _, ndjson := range []bool{false, true} {
 		got, err := printed(t, ndjson, func(a *app) error { return a.document(crateDoc{Weight: 3}) })
 		require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestStream_ErrorInList(t *testing.T) {
 	}
 }
 
-func TestStream_ReaderGone(t *testing.T) {
+func TestStream_WriteError(t *testing.T) {
 	bad := errors.New("no space left")
 	for _, ndjson := range []bool{false, true} {
 		a := &app{Out: term.NewOut(failingWriter{bad}, nil), ndjson: ndjson}
@@ -158,7 +158,7 @@ func TestStream_ReaderGone(t *testing.T) {
 	}
 }
 
-func TestStream_NoList(t *testing.T) {
+func TestStream_DocumentWithoutList(t *testing.T) {
 	for _, doc := range []any{emptyDoc{}, pairDoc{}} {
 		_, err := printed(t, false, func(a *app) error { return stream(a, doc, fruit(1, nil, func() {})) })
 		assert.ErrorContains(t, err, "has no list")

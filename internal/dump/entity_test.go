@@ -44,7 +44,7 @@ func bagOf(t *testing.T) []inspect.EntityComponent {
 	}
 }
 
-func TestPath_Found(t *testing.T) {
+func TestFieldPath_Found(t *testing.T) {
 	components := bagOf(t)
 	for text, want := range map[string]string{
 		"Bag.Items[0].Name":   `"rope"`,
@@ -69,7 +69,7 @@ func TestPath_Found(t *testing.T) {
 	}
 }
 
-func TestPath_NotFound(t *testing.T) {
+func TestFieldPath_NotFound(t *testing.T) {
 	components := bagOf(t)
 	for text, want := range map[string]string{
 		"Bags":               `no component "Bags"; did you mean Bag?`,

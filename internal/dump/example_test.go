@@ -27,7 +27,7 @@ func TestExamples_Valid(t *testing.T) {
 	}
 }
 
-func TestExamples_MistakesFound(t *testing.T) {
+func TestExamples_MistakesDetected(t *testing.T) {
 	for _, line := range []string{
 		"ecsdump inof D",
 		"ecsdump info D --limit 3",

@@ -59,7 +59,7 @@ func TestGoTypes_Compile(t *testing.T) {
 	}
 }
 
-func TestGoTypes_StrangeNames(t *testing.T) {
+func TestGoTypes_InvalidGoNames(t *testing.T) {
 	type odd struct {
 		A  int64 `stet:"type"`
 		B  int32 `stet:"Xtype"`
@@ -92,7 +92,7 @@ func TestGoTypes_StrangeNames(t *testing.T) {
 	assert.Equal(t, "x", s.Field(8).Name())
 }
 
-func TestGoTypes_NoJSON(t *testing.T) {
+func TestGoTypes_RefusesJSON(t *testing.T) {
 	code, _, stderr := ecsdump("schema", "D", "--go", "--json")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "give either --go or --json")

@@ -13,9 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// TestLs_ComponentCount compares the total of a limited list, which is known without a
-// sweep, with the length of the full list.
-func TestLs_ComponentCount(t *testing.T) {
+// TestLs_TotalOfLimitedList compares the total of a limited list, which is known without a sweep, with
+// the length of the full list.
+func TestLs_TotalOfLimitedList(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister[Health](w)
 	slots := ecs.MustRegister(w, ecs.Component[int64]{Name: "slot", Kind: ecs.Indexed})

@@ -110,7 +110,7 @@ func printing(t *testing.T, args ...string) (stdout, stderr string) {
 	return out.String(), bad.String()
 }
 
-func TestMCP_SameAsCommands(t *testing.T) {
+func TestMCP_SameAnswersAsCommands(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	before, err := treeOf(store)
@@ -174,7 +174,7 @@ func TestMCP_SameAsCommands(t *testing.T) {
 	assert.Empty(t, before.diff(after))
 }
 
-func TestAgent_BuildsThatDiffer(t *testing.T) {
+func TestMCP_DiffOfDifferentBuilds(t *testing.T) {
 	ours, theirs := filepath.Join(t.TempDir(), "ours"), filepath.Join(t.TempDir(), "theirs")
 	require.NoError(t, buildDiverged(ours, false))
 	was := build.Here
@@ -186,7 +186,7 @@ func TestAgent_BuildsThatDiffer(t *testing.T) {
 	assert.Contains(t, doc, `"builds":{"old":"`+was()+`","new":"`+build.Here()+`","floats":true}`)
 }
 
-func TestMCP_Refused(t *testing.T) {
+func TestMCP_InvalidCalls(t *testing.T) {
 	dir := t.TempDir()
 	store, other := filepath.Join(dir, "D"), filepath.Join(dir, "other")
 	require.NoError(t, buildStore(store))
@@ -285,7 +285,7 @@ func TestMCP_GrowingStore(t *testing.T) {
 	assert.JSONEq(t, first, again)
 }
 
-func TestMCP_ParallelAndCancelled(t *testing.T) {
+func TestMCP_ParallelAndCancelledCalls(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	a := agentOf(t, store)

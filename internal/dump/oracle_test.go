@@ -429,8 +429,9 @@ type trial struct {
 	points []uint64 // Records whose states the commands print.
 }
 
-// TestCommandsOnDamagedStores checks the output of every command for every damage with the oracle.
-func TestCommandsOnDamagedStores(t *testing.T) {
+// TestOracle_CommandsOnDamagedStores checks the output of every command for every damage with the
+// oracle.
+func TestOracle_CommandsOnDamagedStores(t *testing.T) {
 	for _, c := range commands {
 		if oracles[c.name()] == nil {
 			t.Errorf("there is no oracle for %s", c.name())
@@ -476,9 +477,9 @@ var simpleCalls = map[string][]string{
 	"info": nil, "log": nil, "ls": nil, "panel": {"Health"}, "plot": {"score"}, "query": {"Position.X > 3"}, "schema": nil, "show": {"0v1"}, "stats": nil, "tail": nil, "tree": nil, "verify": nil,
 }
 
-// TestCommandsOnDamagedSaves runs all commands on every damage of a save. The output must equal
-// that for the undamaged save, or be empty.
-func TestCommandsOnDamagedSaves(t *testing.T) {
+// TestOracle_CommandsOnDamagedSaves runs all commands on every damage of a save. The output must
+// equal that for the undamaged save, or be empty.
+func TestOracle_CommandsOnDamagedSaves(t *testing.T) {
 	rng := oracleRand(t)
 	w := &whole{t: t, files: disktest.New(), log: new(journal.Log), answers: map[string]answer{}}
 	s := newSample()
@@ -539,7 +540,7 @@ func (x *trial) recoverSave(digest ecs.Digest) {
 }
 
 // No command reports damage for a file that is neither a store nor a save.
-func TestOracle_NoStore(t *testing.T) {
+func TestCommands_FilesThatAreNoStore(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "passwd")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("root:x:0:0:root:/root:/bin/sh\n", 200)), 0o600))

@@ -56,7 +56,7 @@ func TestOutput_UnreadableStore(t *testing.T) {
 	assert.Equal(t, exitSystem, code, stderr)
 }
 
-func TestOutput_HostileNames(t *testing.T) {
+func TestOutput_EscapeCodesInNames(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	w := ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister[Health](w).Set(w.Create(), 7)
@@ -79,7 +79,7 @@ func TestOutput_HostileNames(t *testing.T) {
 	assert.NotContains(t, stderr, "\x1b")
 }
 
-func TestInfo_ProcessOfLock(t *testing.T) {
+func TestInfo_LockHolder(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	for _, test := range []struct {

@@ -41,7 +41,7 @@ func onTerminal(t *testing.T, columns, rows uint16, args ...string) (code int, s
 	return code, <-done
 }
 
-func TestOnATerminal(t *testing.T) {
+func TestTerminal_ColorsAndPager(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	for name, value := range map[string]string{"COLUMNS": "", "NO_COLOR": "", "TERM": "xterm", "PAGER": "sed s/ENTITY/PAGED/", "ECSDUMP_PAGER": ""} {
@@ -67,7 +67,7 @@ func TestOnATerminal(t *testing.T) {
 
 // Stored text may contain escape sequences, which must not reach a terminal. Files and pipes
 // receive the text unchanged.
-func TestTerminal_HostileNames(t *testing.T) {
+func TestTerminal_EscapeCodesInNames(t *testing.T) {
 	const hostile = "\x1b]0;owned\a\u009b31m\x7f\r\u202eż\n"
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})

@@ -163,7 +163,7 @@ func goesOn(nodes []nodeDoc, depth int) bool {
 	return false
 }
 
-func TestTree_ChainAndCrowdDrawn(t *testing.T) {
+func TestTree_LongChainAndManyChildren(t *testing.T) {
 	const n = 100_000
 	chain := saveOf(t, n, func(i int) int { return i - 1 })
 	text := askFor(t, "tree", chain, "--limit", "0")
@@ -187,7 +187,7 @@ func TestTree_ChainAndCrowdDrawn(t *testing.T) {
 
 // A component with one field of an entity can be named alone. If two names fit, the longer one
 // wins.
-func TestTree_Field(t *testing.T) {
+func TestTree_ByField(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
 	a, b, c := w.Create(), w.Create(), w.Create()

@@ -28,7 +28,7 @@ var otherWords = map[string]*regexp.Regexp{
 }
 
 // All output, help texts, the reference and the members of documents use one term for each thing.
-func TestWords_OneWordPerThing(t *testing.T) {
+func TestWords_NoSynonyms(t *testing.T) {
 	check := func(where, text string) {
 		for word, other := range otherWords {
 			for _, found := range other.FindAllStringIndex(text, -1) {
@@ -50,7 +50,7 @@ var columnOrder = []string{"TICK", "RECORD", "PARENT", "TIME", "ENTITY", "COMPON
 var headingLine = regexp.MustCompile(`^ *[A-Z]+( +[A-Z]+)+ *$`)
 
 // Columns have the same order in all tables.
-func TestWords_ColumnOrder(t *testing.T) {
+func TestTables_ColumnOrder(t *testing.T) {
 	tables := 0
 	eachCall(t, func(args []string, stdout, _ string) {
 		for line := range strings.SplitSeq(stdout, "\n") {
