@@ -94,7 +94,7 @@ func TestOpen_SecretNotPrinted(t *testing.T) {
 			run(context.Background(), func() {}, openers, append([]string{args[0], path}, args[1:]...), &all, &all)
 		}
 	}
-	assert.Equal(t, "mem://"+secret+"@host/none", given, "the opener needs it")
+	assert.Equal(t, "mem://"+secret+"@host/none", given, "the opener gets the secret")
 	assert.Contains(t, all.String(), "mem://host/world")
 	for _, part := range []string{"se@cr", "cr:et", "me:se"} {
 		assert.NotContains(t, all.String(), part)

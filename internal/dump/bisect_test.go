@@ -62,7 +62,7 @@ func TestBisect_LastChange(t *testing.T) {
 		b.count, b.asked = 0, map[int]probeDoc{}
 		clear(times)
 		got, err := b.newestOf(ticks)
-		assert.Len(t, times, b.count, "each state asked counts once")
+		assert.Len(t, times, b.count, "each judged state counts once")
 		for tick, n := range times {
 			assert.Equal(t, 1, n, "tick %d", tick)
 		}

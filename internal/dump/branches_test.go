@@ -72,7 +72,7 @@ func (x *wander) end(record uint64) uint64 {
 			}
 		}
 	}
-	panic("no end")
+	panic("no tip descends from the record")
 }
 
 // branches returns the expected document of each branch, by its tip.
@@ -131,7 +131,7 @@ func TestBranches_SameAsModel(t *testing.T) {
 			require.Equal(t, want, m, "round %d", round)
 		}
 	}
-	require.NotZero(t, many, "no program left its way often")
+	require.NotZero(t, many, "no program rewound several times")
 }
 
 // readDoc runs a command with --json and decodes the printed document into doc.

@@ -133,7 +133,7 @@ func TestStream_ErrorInList(t *testing.T) {
 		want, err := printed(t, ndjson, func(a *app) error { return a.document(basketDoc{Fruit: []fruitDoc{{"0"}}, Total: 9}) })
 		require.NoError(t, err)
 		got, err := printed(t, ndjson, func(a *app) error {
-			return stream(a, basketDoc{Total: 9}, fruit(1, bad, func() { t.Error("it went on") }))
+			return stream(a, basketDoc{Total: 9}, fruit(1, bad, func() { t.Error("the walk continued after the error") }))
 		})
 		assert.ErrorIs(t, err, bad)
 		assert.Equal(t, want, got)

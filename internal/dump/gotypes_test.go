@@ -85,7 +85,7 @@ func TestGoTypes_InvalidGoNames(t *testing.T) {
 	require.Len(t, p.Scope().Names(), 7)
 	s := p.Scope().Lookup("Xgame_Odd").Type().Underlying().(*types.Struct)
 	require.Equal(t, 10, s.NumFields())
-	assert.Equal(t, "Xtype2", s.Field(0).Name(), "the name of another field")
+	assert.Equal(t, "Xtype2", s.Field(0).Name(), "Xtype is the name of another field")
 	assert.Equal(t, `stet:"type"`, s.Tag(0))
 	assert.Equal(t, "hit_points", s.Field(2).Name())
 	assert.Empty(t, s.Tag(2))

@@ -25,5 +25,5 @@ func TestHistory_ComponentRemoved(t *testing.T) {
 	c.note(&inspect.TraceEvent{Kind: inspect.TraceRemoved, Tick: 2, Component: "Bag", Old: value})
 	require.Len(t, c.list, 2)
 	assert.Equal(t, "Bag.X", c.list[0].Field)
-	assert.NotEqual(t, c.list[0].Sparkline(1, 4, 4), c.list[1].Sparkline(1, 4, 4), "Bagpipe goes on")
+	assert.NotEqual(t, c.list[0].Sparkline(1, 4, 4), c.list[1].Sparkline(1, 4, 4), "the series of Bagpipe continues")
 }

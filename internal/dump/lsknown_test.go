@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// TestLs_TotalOfLimitedList compares the total of a limited list, which is known without a sweep, with
-// the length of the full list.
+// TestLs_TotalOfLimitedList compares the total of a limited list with the length of the full list.
+// The total is known without a sweep.
 func TestLs_TotalOfLimitedList(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister[Health](w)

@@ -506,6 +506,6 @@ func TestMCP_Transcript(t *testing.T) {
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(old), begin)
 	_, after, ended := strings.Cut(rest, end)
-	require.True(t, ok && ended, "the page has no place for the transcript")
+	require.True(t, ok && ended, "the page has no marks around the transcript")
 	golden.Check(t, filepath.Join(sources, page), before+begin+"\n"+b.String()+end+after)
 }

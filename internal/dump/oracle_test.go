@@ -86,7 +86,7 @@ func ask(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
 			t.Errorf("%q panics: %v\n%s", args, p, debug.Stack())
 		}
 		if files.Changes() != before {
-			t.Errorf("%q changes the store", args)
+			t.Errorf("%q changed the store", args)
 		}
 	}()
 	a.code = run(context.Background(), func() {}, openers, args, &out, &err)
@@ -239,7 +239,7 @@ func (w *whole) look() {
 	require.Empty(w.t, v.Damage())
 	require.Len(w.t, w.log.Segments, 3)
 	require.Len(w.t, w.shots, 4)
-	require.NotZero(w.t, w.shots[3].Files, "a snapshot that refers to another file")
+	require.NotZero(w.t, w.shots[3].Files, "the snapshot refers to no other file")
 	require.Len(w.t, v.Tips(), 3)
 	for seq := range w.head + 1 {
 		w.seqs = append(w.seqs, seq)
@@ -434,7 +434,7 @@ type trial struct {
 func TestOracle_CommandsOnDamagedStores(t *testing.T) {
 	for _, c := range commands {
 		if oracles[c.name()] == nil {
-			t.Errorf("there is no oracle for %s", c.name())
+			t.Errorf("command %s has no oracle", c.name())
 		}
 	}
 	rng := oracleRand(t)
@@ -513,13 +513,13 @@ func (x *trial) save(args []string, a answer) {
 	none := x.damage.files.Bytes(path.Base(saveURL)) == nil || strings.HasPrefix(x.damage.name, "foreign")
 	switch {
 	case none && a.code != exitNotFound || !none && a.code != want.code && a.code != exitCorrupt && a.code != exitNotFound:
-		x.wrong(a, args, "the exit status is another one")
+		x.wrong(a, args, "the exit status differs from that for the undamaged save")
 	case a.code == exitOK && a.out != want.out:
-		x.wrong(a, args, "it says another thing than of the whole save, in silence: %s", want.out)
+		x.wrong(a, args, "the output differs from that for the undamaged save, without an error: %s", want.out)
 	case a.code == exitCorrupt && !strings.Contains(a.err+a.out, path.Base(saveURL)):
-		x.wrong(a, args, "it does not say what is damaged")
+		x.wrong(a, args, "the error does not name the damage")
 	case a.out != "" && a.out != want.out && args[0] != "verify":
-		x.wrong(a, args, "it was not like that: %s", want.out)
+		x.wrong(a, args, "the output for the undamaged save is different: %s", want.out)
 	case args[0] == "verify" && a.code == exitOK:
 		x.wrong(a, args, "the save is damaged")
 	}
@@ -531,10 +531,10 @@ func (x *trial) recoverSave(digest ecs.Digest) {
 	args := []string{"recover", saveURL, "-o", out, "--json"}
 	switch a := ask(x.t, x.damage.files, args...); {
 	case a.code == exitOK && x.digestOf(out) != digest:
-		x.wrong(a, args, "the state was another one")
+		x.wrong(a, args, "the saved state differs from the original")
 	case strings.Contains(a.err, "--partial"):
 		if b := ask(x.t, x.damage.files, append(args, "--partial")...); b.code != exitProblem {
-			x.wrong(b, args, "--partial does not help")
+			x.wrong(b, args, "recover --partial fails")
 		}
 	}
 }

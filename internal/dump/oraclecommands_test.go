@@ -47,7 +47,7 @@ var oracles = map[string]func(x *trial){
 		newest, known := x.shownNewest()
 		for _, d := range items(x.object(x.try("branches", url), "branches", url), "branches") {
 			if known && d["head"].(bool) != (seqOf(d) == newest) {
-				x.wrong(answer{}, []string{"branches", url}, "info says that record %d is the newest, branches %v", newest, d)
+				x.wrong(answer{}, []string{"branches", url}, "info prints record %d as the newest, branches prints %v", newest, d)
 			}
 		}
 	},
@@ -102,18 +102,18 @@ func (x *trial) try(args ...string) (a answer) {
 				x.wrong(a, args, "the state of record %d can be saved", least)
 			}
 		} else if !strings.Contains(a.err, `"try":"ecsdump verify `) && !strings.Contains(a.err, `"try":"ecsdump recover `) {
-			x.wrong(a, args, "it does not say what helps")
+			x.wrong(a, args, "the error suggests no remedy")
 		}
 		if !strings.Contains(a.err+a.out, "journal") && !strings.Contains(a.err+a.out, "snapshots/") {
-			x.wrong(a, args, "it does not say what is damaged")
+			x.wrong(a, args, "the error does not name the damage")
 		}
 	case a.code != want.code:
-		x.wrong(a, args, "it exits with %d of the whole store", want.code)
+		x.wrong(a, args, "the exit status for the undamaged store is %d", want.code)
 	case a.out != want.out && !x.damage.harmless:
-		x.wrong(a, args, "it says another thing than of the whole store, in silence: %s", want.out)
+		x.wrong(a, args, "the output differs from that for the undamaged store, without an error: %s", want.out)
 	}
 	if a.code == exitCorrupt && x.damage.harmless {
-		x.wrong(a, args, "nothing of the store is damaged")
+		x.wrong(a, args, "the store is undamaged")
 	}
 	return a
 }
@@ -176,7 +176,7 @@ func (x *trial) state(seq uint64, args []string) {
 	case x.readable(seq):
 		x.wrong(a, args, "the state can be reached")
 	case a.out != "":
-		x.wrong(a, args, "it was not like that: %s", want.out)
+		x.wrong(a, args, "the output for the undamaged store is different: %s", want.out)
 	}
 }
 
@@ -190,7 +190,7 @@ func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	for seq := x.whole.head; ; seq-- {
 		if want := x.whole.ask(append(at(seq), "--json")...); a.out == want.out && a.out != "" {
 			if seq != x.whole.head && !told(a) {
-				x.wrong(a, args, "an old state is shown as the newest")
+				x.wrong(a, args, "an old state is printed as the newest")
 			}
 			return
 		}
@@ -201,7 +201,7 @@ func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	if some && x.whole.ask(at(least)...).out != "" {
 		x.wrong(a, args, "the state of record %d can be reached", least)
 	} else if a.out != "" {
-		x.wrong(a, args, "there is no such state")
+		x.wrong(a, args, "the output names a state that does not exist")
 	}
 }
 
@@ -265,10 +265,10 @@ func (x *trial) writers(args ...string) {
 		if point == at(seq) || seq == x.whole.head || told(a) {
 			want := x.object(x.whole.ask(append(args[:len(args)-1], at(seq), "--json")...), args...)
 			if !sameWriters(doc, want, seq) {
-				x.wrong(a, args, "it was %v", want)
+				x.wrong(a, args, "the original is %v", want)
 			}
 		} else {
-			x.wrong(a, args, "another state is shown than the one asked for")
+			x.wrong(a, args, "the output has another state than the requested one")
 		}
 	}
 }
@@ -336,16 +336,16 @@ func (x *trial) ticks(member string, args ...string) {
 			unsure = append(unsure, "head", "unreachable")
 			newest, known := x.shownNewest()
 			if known && (d["head"].(bool) != (seq == newest) || d["unreachable"] == true && (seq < newest || want["rewound"] == true)) {
-				x.wrong(a, args, "info says that record %d is the newest, and this of record %d: %v", newest, seq, d)
+				x.wrong(a, args, "info prints record %d as the newest, but record %d is printed as %v", newest, seq, d)
 			}
 		}
 		if !reflect.DeepEqual(without(d, unsure...), without(want, unsure...)) || d["rewound"] == true && want["rewound"] != true {
-			x.wrong(a, args, "record %d was %v", seq, want)
+			x.wrong(a, args, "record %d is %v in the original", seq, want)
 		}
 	}
 	for _, d := range truth {
 		if seq := seqOf(d); x.intact(seq) && !listed[seq] {
-			x.wrong(a, args, "record %d is whole and not listed", seq)
+			x.wrong(a, args, "record %d is undamaged but not listed", seq)
 		}
 	}
 }
@@ -385,14 +385,14 @@ func historyOracle(x *trial) {
 				same = reflect.DeepEqual(e["new"], x.whole.model[seqOf(e)].entities[entity][e["component"].(string)])
 			}
 			if !same {
-				x.wrong(a, args, "that did not happen: %s", text)
+				x.wrong(a, args, "the original has no such event: %s", text)
 			}
 		}
 		for _, e := range truth {
 			at := seqOf(e)
 			record, _ := x.whole.log.Find(at)
 			if x.intact(at) && x.readable(at) && x.readable(record.Parent) && x.readable(seq) && x.damage.knows && !said[fmt.Sprint(e)] {
-				x.wrong(a, args, "that can be read, and is not told: %v", e)
+				x.wrong(a, args, "a readable event is missing: %v", e)
 			}
 		}
 	}
@@ -424,17 +424,18 @@ func bisectOracle(x *trial) {
 		case flag == "--flips":
 			for _, f := range items(doc, "flips") {
 				if !slices.ContainsFunc(items(was, "flips"), func(g object) bool { return within(g, f) }) {
-					x.wrong(a, args, "it was %v", was)
+					x.wrong(a, args, "the change is %v", was)
 				}
 			}
 		case !within(was, doc) || reached && doc["record"] != was["record"]:
-			x.wrong(a, args, "it was record %v", was["record"])
+			x.wrong(a, args, "the change is at record %v", was["record"])
 		}
 	}
 }
 
-// course runs a command that prints values over time. It compares the result of of for each state
-// with the original one. Every state that is reachable from a printed state must be printed.
+// course runs a command that prints values over time. It calls of for each printed state and
+// compares the result with that for the original. Every state that is reachable from a printed state
+// must be printed.
 func (x *trial) course(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -445,12 +446,12 @@ func (x *trial) course(list string, of func(object) any, args ...string) {
 	told := map[uint64]bool{}
 	for _, p := range items(x.object(a, args...), list) {
 		if told[seqOf(p)] = true; was[name(p)] != fmt.Sprint(p) {
-			x.wrong(a, args, "it was %s", was[name(p)])
+			x.wrong(a, args, "the original value is %s", was[name(p)])
 		}
 	}
 	for e := range x.whole.log.Ancestors(x.whole.head) {
 		if told[e.Parent] && !told[e.ID.Seq] && x.readable(e.ID.Seq) {
-			x.wrong(a, args, "record %d is left out", e.ID.Seq)
+			x.wrong(a, args, "record %d is missing", e.ID.Seq)
 		}
 	}
 }
@@ -517,14 +518,14 @@ func statsOracle(x *trial) {
 		}
 		for i, c := range items(doc, "components") {
 			if w := items(was, "components")[i]; c["name"] != w["name"] || !reflect.DeepEqual(c["rows"], w["rows"]) || !reflect.DeepEqual(c["row_bytes"], w["row_bytes"]) {
-				x.wrong(a, args, "the component was %v", w)
+				x.wrong(a, args, "the original component is %v", w)
 			}
 		}
 		// The number of bytes shared with damaged files is unknown.
 		for _, s := range items(doc, "snapshots") {
 			same := func(w object) bool { return reflect.DeepEqual(without(s, "shared"), without(w, "shared")) }
 			if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), same) {
-				x.wrong(a, args, "the snapshot was not like that: %v", s)
+				x.wrong(a, args, "the original snapshot is different: %v", s)
 			}
 		}
 	}
@@ -549,7 +550,7 @@ func (x *trial) info(args ...string) {
 	a := x.try(args...)
 	doc := x.object(a, args...)
 	if doc == nil {
-		x.wrong(a, args, "it says nothing")
+		x.wrong(a, args, "the output is empty")
 		return
 	}
 	state := slices.DeleteFunc(slices.Collect(maps.Keys(doc)), func(name string) bool {
@@ -559,7 +560,7 @@ func (x *trial) info(args ...string) {
 		was := x.object(x.whole.ask("info", url, "--at", at(seqOf(doc)), "--json"))
 		for _, name := range state {
 			if !reflect.DeepEqual(doc[name], was[name]) {
-				x.wrong(a, args, "its %s was %v", name, was[name])
+				x.wrong(a, args, "the original %s is %v", name, was[name])
 			}
 		}
 	}
@@ -568,13 +569,13 @@ func (x *trial) info(args ...string) {
 	case len(args) == 2 && ok && (len(state) == 0 || seqOf(doc) < newest):
 		x.wrong(a, args, "the state of record %d can be reached", newest)
 	case len(args) == 2 && len(state) > 0 && seqOf(doc) != x.whole.head && !told(a):
-		x.wrong(a, args, "an old state is shown as the newest")
+		x.wrong(a, args, "an old state is printed as the newest")
 	case len(args) > 2 && len(state) == 0 && x.readable(x.asked(args)):
 		x.wrong(a, args, "the state can be reached")
 	}
 	for _, s := range items(doc, "snapshots") {
 		if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), func(w object) bool { return reflect.DeepEqual(s, w) }) {
-			x.wrong(a, args, "there was no such snapshot: %v", s)
+			x.wrong(a, args, "the store has no such snapshot: %v", s)
 		}
 	}
 	x.opens(a, args, doc)
@@ -601,7 +602,7 @@ func (x *trial) marks(a answer, args []string, got, was []object) {
 			x.wrong(a, args, "the mark of record %d is not listed", seq)
 		case i < 0:
 		case !reflect.DeepEqual(without(got[i], "rewound"), without(m, "rewound")), x.damage.knows && got[i]["rewound"] != m["rewound"]:
-			x.wrong(a, args, "the mark was %v", m)
+			x.wrong(a, args, "the original mark is %v", m)
 		}
 	}
 }
@@ -614,14 +615,14 @@ func (x *trial) opens(a answer, args []string, doc object) {
 	if err == nil {
 		defer store.Close(context.Background())
 		if d := s.world.Digest(); d != x.whole.digests[s.world.Raw().Seq()] {
-			x.t.Errorf("Open gives another world")
+			x.t.Errorf("Open returned another world")
 		}
 	}
 	if opens, _ := doc["opens"].(bool); opens != (err == nil) {
-		x.wrong(a, args, "Open says: %v", err)
+		x.wrong(a, args, "Open returned: %v", err)
 	}
 	if refused, _ := doc["refused"].(string); (refused == "") != (err == nil) {
-		x.wrong(a, args, "it says that Open says %q, which says: %v", refused, err)
+		x.wrong(a, args, "info predicts %q, but Open returned: %v", refused, err)
 	}
 }
 
@@ -642,10 +643,10 @@ func verifyOracle(x *trial) {
 	b := ask(x.t, x.damage.files, args...)
 	saved := b.code == exitOK || b.code == exitProblem
 	if recommended := strings.Contains(a.err, `"try":"ecsdump recover `); recommended != saved || recommended == strings.Contains(a.err, "recover can save nothing of it") {
-		x.wrong(a, []string{"verify", url}, "recover says: %s", b.err)
+		x.wrong(a, []string{"verify", url}, "recover printed: %s", b.err)
 	}
 	if b.code == exitCorrupt && !strings.Contains(b.err, "nothing could be saved: corrupt: ") {
-		x.wrong(b, args, "it does not say why nothing could be saved")
+		x.wrong(b, args, "the error does not say why nothing could be saved")
 	}
 }
 
@@ -653,13 +654,13 @@ func verifyOracle(x *trial) {
 func (x *trial) digestOf(dir string) ecs.Digest {
 	v, err := inspect.OpenReadOnly(context.Background(), dir)
 	if err != nil {
-		x.t.Errorf("what was written cannot be read: %v", err)
+		x.t.Errorf("the written store cannot be read: %v", err)
 		return 0
 	}
 	defer v.Close()
 	im, err := v.At(context.Background(), v.Head())
 	if err != nil || len(v.Damage()) > 0 {
-		x.t.Errorf("what was written cannot be read: %v, %v", err, v.Damage())
+		x.t.Errorf("the written store cannot be read: %v, %v", err, v.Damage())
 		return 0
 	}
 	return im.Digest()
@@ -679,11 +680,11 @@ func compactOracle(x *trial) {
 		x.wrong(a, args, "the state of record %d can be reached", newest)
 	case a.out == "":
 	case a.code != exitOK && a.code != exitCorrupt:
-		x.wrong(a, args, "the exit status is another one")
+		x.wrong(a, args, "the exit status is wrong")
 	default:
 		d := x.digestOf(out)
 		if d != x.whole.digests[x.whole.head] && (a.code == exitOK || !told(a)) {
-			x.wrong(a, args, "an old state is taken for the newest")
+			x.wrong(a, args, "the copied state is not the newest")
 		}
 		for seq := x.whole.head; d != x.whole.digests[seq]; seq-- {
 			if seq == newest || seq == 0 {
@@ -708,19 +709,19 @@ func recoverOracle(x *trial) {
 			x.wrong(a, args, "the state of record %d can be reached", newest)
 		}
 	case a.code != exitOK && a.code != exitProblem:
-		x.wrong(a, args, "the exit status is another one")
+		x.wrong(a, args, "the exit status is wrong")
 	case some && seq < newest:
 		x.wrong(a, args, "the state of record %d can be reached", newest)
 	case x.digestOf(out) != x.whole.digests[seq]:
-		x.wrong(a, args, "the state was another one")
+		x.wrong(a, args, "the saved state differs from the original")
 	case a.code == exitOK && seq != x.whole.head:
-		x.wrong(a, args, "that is not the newest state")
+		x.wrong(a, args, "the saved state is not the newest one")
 	}
 	if strings.Contains(a.err, "--partial") {
 		args := []string{"recover", url, "-o", out + ".pieces", "--partial", "--json"}
 		b := ask(x.t, x.damage.files, args...)
 		if got := x.object(b, args...); got["partial"] != true {
-			x.wrong(a, args, "--partial does not help: %s", b.err)
+			x.wrong(a, args, "recover --partial fails: %s", b.err)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestServe_UntilInterrupted(t *testing.T) {
 		assert.Equal(t, kind, info.Kind)
 		assert.Equal(t, exitOK, end())
 		_, err = client.Get(base) //nolint:bodyclose // An error has no body.
-		assert.Error(t, err, "it still serves")
+		assert.Error(t, err, "the server still answers")
 		after, err := treeOf(path)
 		require.NoError(t, err)
 		assert.Empty(t, before.diff(after))

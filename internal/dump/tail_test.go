@@ -151,7 +151,7 @@ func TestTail_ProgramKilled(t *testing.T) {
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
 	assert.Equal(t, 1, strings.Count(people.String(), "ended"), people.String())
-	assert.NotContains(t, lines.String(), "ended", "a program that reads this is told of ticks alone")
+	assert.NotContains(t, lines.String(), "ended", "JSON output contains only ticks")
 }
 
 func TestTail_Interrupted(t *testing.T) {

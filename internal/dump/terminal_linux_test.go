@@ -52,7 +52,7 @@ func TestTerminal_ColorsAndPager(t *testing.T) {
 	assert.Equal(t, "\x1b[1mENTITY\x1b[0m  \x1b[1mCOMPONENTS\x1b[0m\n0v1     Position{X:200 Y:0.5}…\n6 more of 7 entities;\n  --limit 0 prints all\n", seen)
 
 	_, seen = onTerminal(t, 200, 5, "ls", dir)
-	assert.Contains(t, seen, "PAGED", "it does not fit")
+	assert.Contains(t, seen, "PAGED", "output longer than the terminal needs the pager")
 	_, seen = onTerminal(t, 200, 5, "ls", dir, "--no-pager")
 	assert.Contains(t, seen, "ENTITY")
 	_, seen = onTerminal(t, 200, 5, "ls", dir, "--color", "never", "--no-pager")
