@@ -184,10 +184,10 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 
 // ask runs the command of t and returns its document, shortened for an agent.
 //
-//	wrong arguments              an error, before the question waits for its turn
 //	wrong arguments              an error, before the call waits for its turn
-//	output over maxPrinted       an error that says how to ask for less
+//	states that differ           no error; the document shows the differences
 //	output over maxPrinted       an error that says how to request less
+//	damage                       the document and the error
 func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
 	args, err := t.arguments(arguments, s.args)
 	if err != nil {
