@@ -43,7 +43,7 @@ func TestBisect_LastChange(t *testing.T) {
 			if random.IntN(ticks) < changes {
 				v = map[string]string{good: bad, bad: good}[v]
 			}
-			// Choose random states, and always those at block boundaries.
+			// Skip random states, and all states at block boundaries.
 			if verdicts[i] = v; random.IntN(4) == 0 || i%backwardBlock < 2 {
 				verdicts[i] = skip
 			}

@@ -151,11 +151,11 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	}
 	const often = 250 * time.Millisecond
 	var last time.Time
-	var told sync.Mutex
+	var mu sync.Mutex
 	// The progress function is called often, by several goroutines.
 	return persist.WithProgress(ctx, func(p persist.Progress) {
-		told.Lock()
-		defer told.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		if now := time.Now(); now.Sub(last) >= often {
 			last = now
 			// An error means that the client has disconnected.

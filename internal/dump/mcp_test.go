@@ -490,7 +490,7 @@ func TestMCP_Transcript(t *testing.T) {
 	a := agentOf(t, "peer1", "peer2")
 	clocks := regexp.MustCompile(`"time":"[^"]*",?`) // The times differ between runs.
 	var b strings.Builder
-	asked := func(why, tool string, give members, holds string) {
+	transcribe := func(why, tool string, give members, holds string) {
 		doc, problem := a.ask(tool, give)
 		require.Empty(t, problem)
 		require.Contains(t, doc, holds)
@@ -498,9 +498,9 @@ func TestMCP_Transcript(t *testing.T) {
 		require.NoError(t, err)
 		fmt.Fprintf(&b, "%s\n\n    → %s %s\n    ← %s\n\n", why, tool, text, clocks.ReplaceAllString(doc, ""))
 	}
-	asked("From which tick on do the two sides differ, and in what?", "diff", members{"store2": "peer2", "first": true}, `"path":"Power","old":1,"new":3`)
-	asked("In the power of one bullet, which ship 0v1 shot. How many has that shot, on the side where it is strong?", "history", members{"store": "peer2", "entity": "0v1.Ship.Shots"}, `"new":2`)
-	asked("Two, so it is no third one. Which shots were there on that side, those that were taken back as well?", "log",
+	transcribe("From which tick on do the two sides differ, and in what?", "diff", members{"store2": "peer2", "first": true}, `"path":"Power","old":1,"new":3`)
+	transcribe("In the power of one bullet, which ship 0v1 shot. How many has that shot, on the side where it is strong?", "history", members{"store": "peer2", "entity": "0v1.Ship.Shots"}, `"new":2`)
+	transcribe("Two, so it is no third one. Which shots were there on that side, those that were taken back as well?", "log",
 		members{"store": "peer2", "component": []string{"Bullet"}, "op": []string{"add"}, "range": "..27"}, `"tick":7,"record":11,"parent":10,`)
 	old, err := os.ReadFile(filepath.Join(sources, page))
 	require.NoError(t, err)

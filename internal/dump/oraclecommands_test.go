@@ -434,8 +434,8 @@ func bisectOracle(x *trial) {
 }
 
 // course runs a command that prints values over time. It calls of for each printed state and
-// compares the result with that for the original. Every state that is reachable from a printed state
-// must be printed.
+// compares the result with that for the original. Every state that is reachable from a printed
+// state must be printed.
 func (x *trial) course(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -443,14 +443,14 @@ func (x *trial) course(list string, of func(object) any, args ...string) {
 	for _, p := range items(x.object(x.whole.ask(append(args, "--json")...)), list) {
 		was[name(p)] = fmt.Sprint(p)
 	}
-	told := map[uint64]bool{}
+	printed := map[uint64]bool{}
 	for _, p := range items(x.object(a, args...), list) {
-		if told[seqOf(p)] = true; was[name(p)] != fmt.Sprint(p) {
+		if printed[seqOf(p)] = true; was[name(p)] != fmt.Sprint(p) {
 			x.wrong(a, args, "the original value is %s", was[name(p)])
 		}
 	}
 	for e := range x.whole.log.Ancestors(x.whole.head) {
-		if told[e.Parent] && !told[e.ID.Seq] && x.readable(e.ID.Seq) {
+		if printed[e.Parent] && !printed[e.ID.Seq] && x.readable(e.ID.Seq) {
 			x.wrong(a, args, "record %d is missing", e.ID.Seq)
 		}
 	}

@@ -170,9 +170,9 @@ func (s *source) withNewest(f *failure) *failure {
 	if strings.Contains(f.Error(), line) {
 		return f
 	}
-	told := *f
-	told.text = f.Error() + "\n" + line
-	return &told
+	longer := *f
+	longer.text = f.Error() + "\n" + line
+	return &longer
 }
 
 // latest returns the record of the newest state, which @latest names.
