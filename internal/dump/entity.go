@@ -95,7 +95,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)
 }
 
-// indices describes the indices of a state with n indices.
+// indices returns the subject and verb of a sentence about n indices: "indices 0 to 4 are".
 func indices(n int) string {
 	if n == 0 {
 		return "no index is"

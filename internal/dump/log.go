@@ -28,7 +28,7 @@ import (
 
 // logDoc is what log --json prints.
 type logDoc struct {
-	Earlier int         `json:"earlier"` // Records of the range that --limit left out.
+	Earlier int         `json:"earlier"` // Number of records of the range that --limit left out.
 	Commits []recordDoc `json:"records"` // In journal order.
 }
 

@@ -255,7 +255,7 @@ func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 	if err != nil || s.json {
 		return err
 	}
-	g.Flush() // Prints the headings even if there are no rows.
+	g.Flush() // Flush prints the headings even if there are no rows.
 	if p.open {
 		s.moreUnknown(many)
 	} else {

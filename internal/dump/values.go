@@ -78,7 +78,7 @@ func versus(a, b layout.Value) (before, after string) {
 	return string(a.AppendExact(nil)), string(b.AppendExact(nil))
 }
 
-// versusBytes returns texts for two long byte values with the same printed beginning, shown.
+// versusBytes returns texts for two long byte values. shown is the text that both are printed as.
 func versusBytes(shown, a, b string) (before, after string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {
