@@ -132,7 +132,6 @@ func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func
 //
 // The name is the first word of use. The number of arguments follows from the other words, so no
 // command counts its arguments; see arguments.
-// no command counts them; see arguments.
 type command struct {
 	// Synopsis of the command: its name, then its arguments, as in "ls STORE [A..B]".
 	use string

@@ -236,7 +236,7 @@ type lookupDoc struct {
 	// A sentence that says why the entity was found or not.
 	Why   string `json:"why"`
 	Index uint32 `json:"index"` // Index of the entity in sparse.
-	// The entry of sparse at Index; -1 if sparse has no such entry.
+	// The row that sparse has for the index; -1 if sparse has none.
 	Row   int           `json:"row"`
 	Dense string        `json:"dense,omitempty"` // The entity that dense has in this row.
 	Data  *layout.Value `json:"data,omitempty"`  // The value; set if the entity was found.

@@ -30,7 +30,6 @@ type branchesDoc struct {
 type branchDoc struct {
 	// The point in time of the last record, as in tip:1. It is @latest if a record of another
 	// branch continues the last record.
-	// continues it.
 	Branch string `json:"branch"`
 	Tick   uint64 `json:"tick"` // Tick of the last record.
 	Seq    uint64 `json:"record"`
@@ -173,7 +172,7 @@ type markDoc struct {
 	Tick    uint64    `json:"tick"`
 	Seq     uint64    `json:"record"`
 	Time    time.Time `json:"time"`
-	Branch  string    `json:"branch"`  // Name of the branch with the tick, as in branchDoc.
+	Branch  string    `json:"branch"`  // Name of the branch with the tick, as printed by branches.
 	Rewound bool      `json:"rewound"` // True if the newest state does not descend from this tick.
 }
 

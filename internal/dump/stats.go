@@ -25,7 +25,7 @@ import (
 type statsDoc struct {
 	stateDoc     // The state at the end of the range.
 	Ticks    int `json:"records"` // Number of records in the range.
-	// Bytes of their payloads; equal to the sum of the following byte counts.
+	// Payload bytes of these records; equal to the sum of the following byte counts.
 	Bytes          int64 `json:"bytes"`
 	EntityBytes    int64 `json:"entity_bytes"`    // Bytes of the lists of living entities.
 	OperationBytes int64 `json:"operation_bytes"` // Bytes of operations.
@@ -84,7 +84,7 @@ type segmentUseDoc struct {
 	Name     string `json:"file"` // Path relative to STORE.
 	Size     int64  `json:"bytes"`
 	Records  int    `json:"records"`
-	Payloads int64  `json:"payloads"` // Payload bytes of ancestors of the newest state.
+	Payloads int64  `json:"payloads"` // Payload bytes of records on the path to the newest state.
 	Rewound  int64  `json:"rewound"`  // Payload bytes of the other records.
 	Overhead int64  `json:"overhead"` // Bytes of headers, schemas and an unfinished end.
 	// True if the newest state does not need the file, because of a later snapshot.
