@@ -45,7 +45,8 @@ type resourceDoc struct {
 // showDoc is what show --json prints for an entity.
 type showDoc struct {
 	stateDoc
-	Row        int           `json:"row"` // Row among the living entities, in storage order.
+	// Row in the list of entities that are alive, in storage order.
+	Row        int           `json:"row"`
 	Entity     string        `json:"entity"`
 	Components []shownDoc    `json:"components"`
 	Referrers  *referrersDoc `json:"referrers,omitempty"` // Missing with --brief.

@@ -27,7 +27,7 @@ type statsDoc struct {
 	Ticks    int `json:"records"` // Number of records in the range.
 	// Payload bytes of these records; equal to the sum of the following byte counts.
 	Bytes          int64 `json:"bytes"`
-	EntityBytes    int64 `json:"entity_bytes"`    // Bytes of the lists of living entities.
+	EntityBytes    int64 `json:"entity_bytes"`    // Bytes of the lists of entities that are alive.
 	OperationBytes int64 `json:"operation_bytes"` // Bytes of operations.
 	// Bytes of time, parent, marks and inputs.
 	OtherBytes int64           `json:"other_bytes"`
