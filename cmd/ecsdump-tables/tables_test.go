@@ -412,10 +412,10 @@ func TestExport_NeverOverwrites(t *testing.T) {
 			code int
 			want string
 		}{
-			{nil, 2, "say with -o where to write the tables"},
+			{nil, 2, "give the output with -o"},
 			{[]string{"-o", out, "--component", "Nothing"}, 3, `no component "Nothing"`},
 			{[]string{"-o", out, "--every", "2"}, 2, "--every is for a range"},
-			{[]string{"-o", out, "1..3", "--every", "0"}, 2, "--every takes 1 or more"},
+			{[]string{"-o", out, "1..3", "--every", "0"}, 2, "--every must be at least 1"},
 			{[]string{"-o", out, "1..3", "--at", "2"}, 2, "give either --at or a range"},
 			{[]string{"-o", out, "3..1"}, 3, "does not lead to"},
 			{[]string{"-o", filepath.Join(temp, "no", "where")}, 5, "no such file or directory"},
@@ -467,7 +467,7 @@ func TestExport_FailureRemoved(t *testing.T) {
 	for _, format := range []string{"parquet", "sqlite"} {
 		out := filepath.Join(temp, format)
 		text, code := ecsdumpTables(t, "export", store, "1..3", "--format", format, "-o", out)
-		if code != 2 || !strings.Contains(text, "Health has other fields from tick 3, record 3 on") {
+		if code != 2 || !strings.Contains(text, "the fields of Health changed at tick 3, record 3") {
 			t.Errorf("%s exits with %d: %s", format, code, text)
 		}
 		if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {

@@ -84,7 +84,7 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 	switch {
 	case open == nil && strings.HasPrefix(path, "nats://"):
 		return nil, path, fail(exitUsage, "go -C persist/replica/natslog install ./ecsdump-nats # in the sources of Stet",
-			"this program does not read logs on NATS; ecsdump-nats does, and all else that ecsdump does")
+			"this program cannot read logs on NATS; use ecsdump-nats, which has all commands of ecsdump")
 	case open == nil:
 		return nil, path, nil
 	}

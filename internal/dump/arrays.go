@@ -40,15 +40,15 @@ type arraysDoc struct {
 
 var arraysCommand = command{
 	use: "arrays STORE COMPONENT",
-	doc: `Show the sparse, dense and data arrays of a component as they lie
+	doc: `Show the sparse, dense and data arrays of a component
 
-Show the sparse, dense and data arrays of a component as they lie. Sparse leads from
-the index of an entity to its row, dense says which entity has the row, and data is
-what the entity has.
+Show the sparse, dense and data arrays of a component, in storage order. The array
+sparse maps the index of an entity to its row. The array dense has the entity of each
+row, and data has the value of each row.
 
-With --entity, show how one is looked up: it has the component if sparse[index] is
-a row, and dense[row] is the entity itself. One that had the index before it, in
-another generation, does not pass.`,
+With --entity, show each step of looking up an entity. The entity has the component if
+sparse[index] is a row and dense[row] is this entity. An entity of the same index but
+another generation does not match.`,
 	example: `  ecsdump arrays D Position
   ecsdump arrays D Position --at 1200 --offset 4000 --limit 20
   ecsdump arrays D Position --entity 12v3`,
@@ -56,9 +56,9 @@ another generation, does not pass.`,
 	run: func(f flags) action {
 		var w window
 		var entity string
-		f.number(&w.from, "offset", "", 0, "leave out this many of the first")
-		f.limit(&w.limit, "rows, and elements of sparse")
-		f.entity(&entity, "show how this entity is looked up")
+		f.number(&w.from, "offset", "", 0, "skip this many at the start of the list")
+		f.limit(&w.limit, "rows and elements of sparse")
+		f.entity(&entity, "show the steps of looking up this entity")
 		return f.showing(func(s *source, st *inspect.State) error {
 			if err := cmp.Or(s.exclusive("entity", "offset"), s.exclusive("entity", "limit")); err != nil {
 				return err
@@ -81,7 +81,7 @@ func (a *app) outside(first, end, n int, one, many string) {
 		a.more(n-end, n, one, many)
 		return
 	}
-	a.Line("%d before and %d behind, of %s", first, n-end, term.Count(n, one, many))
+	a.Line("%d before and %d after, of %s", first, n-end, term.Count(n, one, many))
 }
 
 // arrays prints a window of the arrays of c.
@@ -97,7 +97,7 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 		return err
 	}
 	if n := max(c.Len(), l.indices); w.from > 0 && uint64(w.from) >= uint64(n) {
-		return s.missing(try("arrays", s.path, c.Name), "%s has no row %d; there are %d", c.Name, w.from, c.Len())
+		return s.missing(try("arrays", s.path, c.Name), "%s has no row %d; it has %s", c.Name, w.from, term.Count(c.Len(), "row", "rows"))
 	}
 	if s.json {
 		return s.arraysJSON(&l)
@@ -271,13 +271,13 @@ func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDo
 	}
 	switch {
 	case int(doc.Index) >= indices:
-		doc.Why = fmt.Sprintf("sparse ends before index %d, it has %s", doc.Index, term.Count(indices, "entry", "entries"))
+		doc.Why = fmt.Sprintf("sparse ends before index %d: it has %s", doc.Index, term.Count(indices, "entry", "entries"))
 	case doc.Row < 0:
-		doc.Why = fmt.Sprintf("sparse leads from index %d to no row", doc.Index)
+		doc.Why = fmt.Sprintf("sparse has no row for index %d", doc.Index)
 	case holder != e:
-		doc.Why = fmt.Sprintf("row %d belongs to %s, which has the same index and another generation", doc.Row, doc.Dense)
+		doc.Why = fmt.Sprintf("row %d belongs to %s, which has the same index but another generation", doc.Row, doc.Dense)
 	default:
-		doc.Why = fmt.Sprintf("row %d, where sparse leads, belongs to it", doc.Row)
+		doc.Why = fmt.Sprintf("sparse maps its index to row %d, and dense has the entity in that row", doc.Row)
 		v, err := st.Value(c, doc.Row)
 		doc.Found, doc.Data = true, &v
 		return doc, err

@@ -104,37 +104,47 @@ var bisectCommand = command{
 	use: "bisect STORE EXPR [A..B] | bisect STORE [A..B] --run -- CMD ARGS…",
 	doc: `Find the tick at which a condition begins to hold, or changes
 
-Find the first tick at which a condition begins to hold, on the way to --at or from A
-to B. Every tick is asked in turn until one is found; only those entities are asked
-again that a tick changed, so that many ticks take little more than reading them.
-If the condition held before, as "is not there" does in an empty world, the answer says
-from when to when. --last finds the last tick at which the condition changed, to true
-or to false, and --flips lists all of them.
+Find the first tick at which a condition begins to hold. The search covers the ticks
+from A to B, or all ticks that lead to the state of --at. It judges every tick in order
+until it finds one. After the first tick it judges only the entities that changed, so
+the search takes little longer than reading the ticks.
 
---halve asks few ticks, by halves. It is for a condition that stays true once it holds:
-if it does not, the answer is one of the ticks at which it begins. It refuses a
-condition that holds at the first tick as well as at the last.
+If the condition holds in the first state and stops later, the result also names that
+earlier period. For example, not exists("12v3") holds in an empty world. --last finds
+the last tick at which the condition changed, to true or to false. --flips lists all
+ticks at which it changed.
 
-Ticks that damage hides cannot be judged, and are skipped. If another build of the
-program or another machine goes on at the tick that is found, a line names both.
+--halve does a binary search, which judges few ticks. Use it for a condition that stays
+true once it holds. For another condition, the result is one of the ticks at which it
+begins to hold. --halve reports an error if the condition holds both at the first tick
+and at the last.
 
-The condition is on the whole world,
+Ticks that cannot be read because of damage are skipped. If the found tick and the tick
+before it were written by different builds or on different machines, the result names
+both.
+
+The condition is about the whole world:
 
   ecsdump bisect D 'any(Position.X > 10)'
   ecsdump bisect D 'count(Health <= 0) > 3'
   ecsdump bisect D 'not exists("12v3")' --last
   ecsdump bisect D 'score > 100 and alive < 50'
 
-where any, all, none and count take a condition on entities, and sum, min, max, avg,
-distinct and p0 to p100, the percentiles, an expression; or, with --entity, on one entity, false while it is not alive:
+The functions any, all, none and count take a condition on an entity. The functions
+sum, min, max, avg, distinct and p0 to p100 (percentiles) take an expression on an
+entity. With --entity, the condition is about one entity, and is false while that
+entity is not alive:
 
   ecsdump bisect D 'Health < 10' --entity 12v3
 
-With --run a command decides, of a state that is written as a save, whose name takes
-the place of {} in the arguments and is in ECSDUMP_SAVE; ECSDUMP_TICK and
-ECSDUMP_RECORD name the state. Other arguments stay as they are given, with names and
-passwords in URLs. It is asked by halves, or with --scan about every tick. It exits with 0: the condition does not hold (good),
-1 to 127: it holds (bad), but 125: this state cannot be judged.
+With --run, a command judges each state. The state is written as a save. The name of
+the save replaces {} in the arguments of the command, and is in the variable
+ECSDUMP_SAVE. The variables ECSDUMP_TICK and ECSDUMP_RECORD have the tick and the
+record of the state. All other arguments are passed unchanged, including names and
+passwords in URLs. --run does a binary search unless you add --scan. The exit status of
+the command is the verdict: 0 means that the condition does not hold (good), 1 to 127
+that it holds (bad). The status 125 means that the command cannot judge this state.
+A higher status than 127, or a signal, ends the search with an error.
 
   ecsdump bisect D --run -- ./check.sh {}
 
@@ -147,12 +157,12 @@ passwords in URLs. It is asked by halves, or with --scan about every tick. It ex
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
 		b := new(bisector)
-		f.entity(&b.entity, "the condition is on this entity")
-		f.BoolVar(&b.scan, "scan", false, "ask every tick in turn; the default without --run")
-		f.BoolVar(&b.halve, "halve", false, "ask few ticks, by halves; the default with --run")
-		f.BoolVar(&b.last, "last", false, "find the last tick at which it changed")
-		f.BoolVar(&b.flips, "flips", false, "list all ticks at which it changed")
-		f.BoolVar(&b.run, "run", false, "run the command behind -- for each state")
+		f.entity(&b.entity, "make the condition about this entity")
+		f.BoolVar(&b.scan, "scan", false, "judge every tick in order; the default without --run")
+		f.BoolVar(&b.halve, "halve", false, "judge few ticks, by binary search; the default with --run")
+		f.BoolVar(&b.last, "last", false, "find the last tick at which the condition changed")
+		f.BoolVar(&b.flips, "flips", false, "list all ticks at which the condition changed")
+		f.BoolVar(&b.run, "run", false, "judge each state with the command after --")
 		f.point(&b.at)
 		return func(c *call) error {
 			if err := b.arguments(c); err != nil {
@@ -308,7 +318,7 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 	x, err := b.compile(im, "bisect", b.text, want)
 	b.judge = func(im state, c *inspect.Commit) (string, error) {
 		if err := x.Follow(im.Image, c); err != nil {
-			return skip, fmt.Errorf("at %v the components were others: %w", im, err)
+			return skip, fmt.Errorf("the components were different at %v: %w", im, err)
 		}
 		if b.entity != "" && !im.IsAlive(e) {
 			return good, nil
@@ -358,16 +368,16 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	case end.Verdict == skip:
 		return at, fail(exitProblem, "", "%s: the last state cannot be judged", b.path)
 	case end.Verdict == good:
-		return at, b.missing(b.again("--scan"), "it does not hold at %s, the last of %v", end.place(), b.states)
+		return at, b.missing(b.again("--scan"), "the condition does not hold at %s, the last of %v", end.place(), b.states)
 	case last == 0:
-		return at, b.missing("", "it holds at %s, the only state: when it began is unknown", end.place())
+		return at, b.missing("", "the condition holds at %s, the only state: when it began is unknown", end.place())
 	}
 	begin, err := b.probe(0)
 	switch {
 	case err != nil:
 		return at, err
 	case begin.Verdict == bad:
-		return at, b.missing(b.again("--last")+"\n"+b.again("--flips"), "it holds at %s already, the first of %v, and at %s, the last: it did not begin between them",
+		return at, b.missing(b.again("--last")+"\n"+b.again("--flips"), "the condition holds at %s, the first of %v, and at %s, the last: a binary search cannot find a change",
 			begin.place(), b.states, end.place())
 	}
 	first, err := b.narrow(0, last)
@@ -430,7 +440,7 @@ func (b *bisector) narrow(lo, hi int) (int, error) {
 	if b.skipped(lo) {
 		first = lo
 	}
-	return 0, fail(exitProblem, "", "%s: it is one of records %d to %d; those before the last cannot be judged", b.path, b.states[first], b.states[hi])
+	return 0, fail(exitProblem, "", "%s: the tick is one of records %d to %d; all but the last of them cannot be judged", b.path, b.states[first], b.states[hi])
 }
 
 // middle returns the unskipped state nearest to the middle between lo and hi, the earlier one on a
@@ -490,7 +500,7 @@ func (b *bisector) first(last int) (at flipDoc, err error) {
 	case err != nil:
 		return at, ended(err)
 	case b.held != nil:
-		return at, b.missing(b.again("--last"), "it holds %v, and does not begin to hold again in the rest of %v", b.held, b.states)
+		return at, b.missing(b.again("--last"), "the condition holds %v, and does not begin to hold again in the rest of %v", b.held, b.states)
 	}
 	return at, b.missing("", "%s", b.unchanged())
 }
@@ -527,7 +537,7 @@ func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 
 // unchanged describes the states of the route if the verdict is the same for all of them.
 func (b *bisector) unchanged() string {
-	texts := map[string]string{good: "it does not hold at any of %v", bad: "it holds at all of %v", skip: "none of %v can be judged"}
+	texts := map[string]string{good: "the condition does not hold at any of %v", bad: "the condition holds at all of %v", skip: "none of %v can be judged"}
 	return fmt.Sprintf(texts[b.newest.Verdict], b.states)
 }
 
@@ -555,10 +565,10 @@ func (b *bisector) list(last int) error {
 	case err != nil:
 		return err
 	case n == 0:
-		b.Line("it never changes: %s", b.unchanged())
+		b.Line("no change: %s", b.unchanged())
 	default:
 		b.Line("")
-		b.Line("%s, %v asked", term.Count(n, "change", "changes"), b.states)
+		b.Line("%s, %v judged", term.Count(n, "change", "changes"), b.states)
 	}
 	return nil
 }
@@ -593,18 +603,18 @@ func (d *bisectDoc) print(a *app) {
 			again = fmt.Sprintf("; it also held %v", d.Held)
 		}
 		a.Line("begins at %s%s", d.place(), again)
-		a.Line("%s of %d asked, in turn, up to it; --flips lists all changes", term.Count(d.Asked, "state", "states"), d.States)
+		a.Line("judged %s of %d, in order; --flips lists all changes", term.Count(d.Asked, "state", "states"), d.States)
 	case d.Last:
-		a.Line("last change at %s: %s", d.place(), map[bool]string{true: "it holds since then", false: "it does not hold any more"}[d.Holds])
-		a.Line("%s of %d asked, from the last one back", term.Count(d.Asked, "state", "states"), d.States)
+		a.Line("last change at %s: %s", d.place(), map[bool]string{true: "the condition holds since then", false: "the condition no longer holds"}[d.Holds])
+		a.Line("judged %s of %d, backwards from the last one", term.Count(d.Asked, "state", "states"), d.States)
 	default:
 		a.Line("begins at %s", d.place())
-		a.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(d.Asked, "state", "states"), d.States)
+		a.Line("judged %s of %d by binary search, which assumes that the condition stays true once it holds", term.Count(d.Asked, "state", "states"), d.States)
 	}
 	// Before is not the previous state of the route: the states between Before and the result were
 	// skipped or are unreadable.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
-		a.Line("the states between %s and it are unknown", d.Before.place())
+		a.Line("the states after %s and before this tick are unknown", d.Before.place())
 	}
 	if line := d.Builds.Line("the state before", "this one"); line != "" {
 		a.Line("%s", line)

@@ -55,14 +55,14 @@ type blamedFieldDoc struct {
 
 var blameCommand = command{
 	use: "blame STORE ENTITY[.Component[.field]]|RESOURCE[.field]",
-	doc: `Tell which tick gave every field of an entity or a resource its value
+	doc: `Show which tick gave each field of an entity or a resource its value
 
-Tell of every field of an entity or a resource which tick gave it the value it has. If another
-tick wrote the component last, without changing the field, it is told as well.
+Show, for each field of an entity or a resource, which tick gave it its value. If a
+later tick wrote the component without changing the field, blame shows this tick too.
 
-A value that no tick in the journal wrote was written "at or before" the oldest state
-that the store still has. The journal is read from its end, no further than it takes:
-a value that never changed takes all of it.`,
+For a value that no tick in the journal wrote, blame prints "at or before" the oldest
+state that the store still has. It reads the journal backwards, only as far as needed:
+for a value that never changed, it reads the whole journal.`,
 	example: `  ecsdump blame D 12v3
   ecsdump blame D 12v3.Position.X --at mark:boss
   ecsdump blame D Weather`,
@@ -142,7 +142,7 @@ func (d *blameDoc) print(a *app) {
 		a.Line("%s: alive at %s", d.Entity, d.place())
 	}
 	if len(d.Components) == 0 {
-		a.Line("it has no components")
+		a.Line("the entity has no components")
 		return
 	}
 	g := a.Grid(name, "FIELD", "~VALUE", "CHANGED", "WRITTEN")

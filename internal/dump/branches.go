@@ -48,15 +48,15 @@ var branchesCommand = command{
 	use: "branches STORE",
 	doc: `List the branches of the journal: where each begins and ends
 
-List the branches of the journal, by their ends: where each begins, which record that
-continues, and which one leads to the newest state. The others were rewound. A record
-that leads to several ends belongs to the way to the newest state, else to the newest branch.
-If damage hides what the journal ends with, the newest state is one before it, and the
-records behind that are unreachable.
+List the branches of the journal, ordered by their last records. NOTE says which branch
+leads to the newest state; the program rewound all others. A record that several branches
+share belongs to the branch of the newest state, or otherwise to the newest branch. If
+the end of the journal is damaged, the newest state is the last readable one, and the
+records after it are unreachable.
 
-BRANCH is the point in time that is the end: ecsdump ls D --at tip:1 shows the state
-there, tip:1~5 is 5 ticks before it, and record:88 any record of any branch. PARENT is
-the record behind which the branch begins, FIRST its first tick.`,
+BRANCH is the point in time at the end of the branch: ecsdump ls D --at tip:1 shows the
+state there, and tip:1~5 is 5 ticks before it. PARENT is the record that the first
+record of the branch continues, and FIRST is its first tick.`,
 	example: `  ecsdump branches D
   ecsdump log D --graph
   ecsdump diff D tip:1 @latest`,
@@ -180,9 +180,10 @@ var marksCommand = command{
 	use: "marks STORE",
 	doc: `List the marks: the names that the program gave ticks
 
-List the marks: the names that the program gave ticks, with the branch that each tick is
-on, oldest first. mark:NAME is the newest tick of that name as a point in time, of those on
-the way to the newest state if there are any; record:N is any of them.`,
+List the marks, oldest first, with the branch of each tick. A mark is a name that the
+program gave a tick. Several ticks can have the same mark. As a point in time, mark:NAME
+is the newest of these ticks that leads to the newest state. If none does, it is the
+newest of all. Use record:N for another one.`,
 	example: `  ecsdump marks D
   ecsdump diff D mark:start mark:boss`,
 	run: func(f flags) action {

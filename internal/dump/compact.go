@@ -32,12 +32,14 @@ type compactDoc struct {
 
 var compactCommand = command{
 	use: "compact STORE -o OUT",
-	doc: `Write a state, and what is wanted of the way to it, to a new store
+	doc: `Write a state, and selected ticks and snapshots, to a new store
 
-Compact writes a new store, or for a save a new save, with the newest state as a full
-snapshot, or with that of --at. Of the ticks before it those behind --keep are kept, without
-rewound branches, and so are snapshots with names. STORE is only read. A save that is
-compressed stays so; others are with --compress.`,
+Compact reads a store and writes a smaller one. The new store has a full snapshot of
+the newest state, or of the state of --at. It also has the named snapshots, and with
+--keep the ticks from that point on. Rewound branches are left out. STORE is only read.
+
+If STORE is a save, compact writes a save. A compressed save stays compressed;
+--compress compresses any other save.`,
 	example: `  ecsdump compact D -o D.small
   ecsdump compact D -o D.week --keep 1000..
   ecsdump compact D -o D.old --at snap:milestone --no-names
@@ -46,14 +48,14 @@ compressed stays so; others are with --compress.`,
 		var out string
 		var o inspect.CompactOptions
 		var at string
-		f.output(&out, "directory or file to write; nothing may have that name")
-		f.StringVar(&o.Keep, "keep", "", "keep the ticks from this point on (A.. or A)")
-		f.BoolVar(&o.NoNames, "no-names", false, "leave out snapshots with names")
-		f.BoolVar(&o.Compress, "compress", false, "make a save smaller; snapshots of stores are not compressed")
+		f.output(&out, "directory or file to write; it must not exist")
+		f.StringVar(&o.Keep, "keep", "", "keep the ticks from this point on; write A or A..")
+		f.BoolVar(&o.NoNames, "no-names", false, "leave out named snapshots")
+		f.BoolVar(&o.Compress, "compress", false, "compress the save; snapshots of stores cannot be compressed")
 		f.point(&at)
 		return func(c *call) error {
 			if out == "" {
-				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the name of what to write with -o")
+				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the output with -o")
 			}
 			// "A.." and "A" mean the same: the history in the new store always ends with the state.
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
@@ -88,7 +90,7 @@ func (d *compactDoc) print(a *app) {
 // kept prints the number of ticks and the named snapshots in a new store.
 func (a *app) kept(ticks int, from uint64, names []string) {
 	if ticks > 0 {
-		a.Line("history: %s behind tick %d", term.Count(ticks, "tick", "ticks"), from)
+		a.Line("history: %s after tick %d", term.Count(ticks, "tick", "ticks"), from)
 	}
 	if len(names) > 0 {
 		a.Line("named snapshots: %s", strings.Join(names, ", "))

@@ -97,25 +97,25 @@ var diffCommand = command{
 	use: "diff STORE [A [B] | A..B | STORE2]",
 	doc: `Show how two states differ, in one store or in two
 
-Show what is different in state B, as against A: entities, components field by
-field, resources, types, and how many rows lie in another order.
+Show what changed from state A to state B: entities, components field by field,
+resources, types, and the number of rows in another order.
 
   ecsdump diff D             what the newest tick changed
   ecsdump diff D 100         tick 100 and the newest state
   ecsdump diff D 100 200     two ticks; also 100..200
   ecsdump diff D E           two stores or saves, each at its newest state
-  ecsdump diff D E --at 100  both at tick 100; --at2 is for the second one
+  ecsdump diff D E --at 100  both at tick 100; --at2 selects another tick of E
   ecsdump diff D E --first   at the first tick after which they differ
 
-Lines begin with + (only in B), - (only in A), ~ (another value) or > (another
-order). Values are compared by their bytes: 0 and -0 differ, as do two NaNs that
-are not the same. An argument that can be a point in time is one; write ./100 for
-a file of that name.
+Lines begin with + (only in B), - (only in A), ~ (another value) or > (another row).
+Values are compared by their bytes: 0 and -0 differ, and so do two NaNs with different
+bits. An argument that can be a point in time is taken as one; write ./100 for a file
+of that name.
 
-If two builds of the program or two machines wrote states that differ, a line names
-both: results of floats may depend on them (docs/MACHINES.md).
+If different builds or machines wrote the two states, diff names both: results of
+floating-point operations may depend on them (docs/MACHINES.md).
 
-Exit status: 0 the states hold the same, 1 they differ.`,
+Exit status: 0 if the states are equal, 1 if they differ.`,
 	example: `  ecsdump diff D mark:start..@latest --stat
   ecsdump diff D 100 200 --component Position --limit 0
   ecsdump diff D slot1.save
@@ -123,12 +123,12 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 	complete: []completer{(*completion).ranges, (*completion).points},
 	run: func(f flags) action {
 		var d differ
-		f.StringVar(&d.at, "at", "", "point in time of the stores; with --at2 of the first one")
-		f.StringVar(&d.at2, "at2", "", "point in time of the second store")
-		f.StringSliceVar(&d.components, "component", nil, "only these components and resources (a comma between, or the flag again)")
+		f.StringVar(&d.at, "at", "", "point in time in both stores, or with --at2 in the first one")
+		f.StringVar(&d.at2, "at2", "", "point in time in the second store")
+		f.StringSliceVar(&d.components, "component", nil, "only these components and resources (comma-separated, or repeat the flag)")
 		f.entities(&d.entities, "only these entities")
 		f.BoolVar(&d.stat, "stat", false, "only count what differs, by component")
-		f.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
+		f.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which the states differ")
 		f.BoolVar(&d.order, "order", false, "also list entities that only moved to another row")
 		f.limit(&d.limit, "differences")
 		return d.run
@@ -162,7 +162,7 @@ func (d diffSideDoc) String() string { return d.Store + " at " + d.place() }
 func (d *differ) run(c *call) error {
 	ends := diffEnds(c.args)
 	if ends.store == "" && d.at+d.at2 != "" {
-		return c.misused("--at and --at2 are for two stores; of one, give the points themselves")
+		return c.misused("--at and --at2 are for two stores; for one store, give the points as arguments")
 	}
 	// The first store stays open while the second is compared with it.
 	return c.read(c.args[0], func(s *source) error {
@@ -308,9 +308,9 @@ func (d *firstDoc) print(a *app) {
 	case d.First == nil:
 		a.Line("no differences up to tick %d, the last that both have", d.Equal.Tick)
 	case d.Equal == nil:
-		a.Line("no tick is the same; tick %d is the first that both have", d.First.Tick)
+		a.Line("no tick is equal; tick %d is the first that both have", d.First.Tick)
 	default:
-		a.Line("the same up to tick %d (records %d and %d); tick %d differs", d.Equal.Tick, d.Equal.Old, d.Equal.New, d.First.Tick)
+		a.Line("equal up to tick %d (records %d and %d); tick %d differs", d.Equal.Tick, d.Equal.Old, d.Equal.New, d.First.Tick)
 	}
 }
 
@@ -375,7 +375,7 @@ func (d *differ) print(a *app, doc *diffDoc, shown []describe.Difference) error 
 		g.Row(c.Name, some(c.Added), some(c.Removed), some(c.Changed), some(c.Moved))
 	}
 	if n := doc.Entities.Free; n > 0 {
-		g.Text("%s without an entity: in generation, or when it is reused", term.Count(n, "index differs", "indices differ"))
+		g.Text("%s without an entity: in generation or reuse order", term.Count(n, "index differs", "indices differ"))
 	}
 	g.Flush()
 	return nil

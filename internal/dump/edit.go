@@ -53,31 +53,31 @@ type editedDoc struct {
 
 var editCommand = command{
 	use: "edit STORE ASSIGNMENT …",
-	doc: `Write a new save in which values are other ones
+	doc: `Write a new save with changed values
 
-Write a new save of a state, with other values of fields. STORE, which may be a save as
-well, is only read.
+Write a new save of a state in which some fields have other values. STORE can be a save
+too, and is only read.
 
-An assignment is 'Component.Field = EXPR', of a field, a whole component or a resource.
-EXPR is evaluated for each entity that the filters leave and that has the component;
-all of them see the state as it was, so that 'A.X = A.Y' 'A.Y = A.X' swaps two fields.
-Of a struct, as in 'Position = {"X": 1}', fields that are missing stay what they were.
-A value that the type cannot hold is an error, and then nothing is written.
+An assignment is 'Component.Field = EXPR'. Its left side is a field, a whole component
+or a resource. EXPR is evaluated for each selected entity that has the component. All
+expressions use the old values, so 'A.X = A.Y' 'A.Y = A.X' swaps two fields. In a
+struct value such as 'Position = {"X": 1}', fields that are missing keep their values.
+If the type cannot represent a value, edit reports an error and writes nothing.
 
 Writing loads the whole state, which takes five times the size of a save in memory.
-With --dry-run it is not loaded.`,
+With --dry-run, the state is not loaded.`,
 	example: `  ecsdump edit slot1.save -o fixed.save 'Health.Current = 10' --where 'Health.Current < 0'
   ecsdump edit D --at 1200 -o trial.save 'Job.Stage = "Idle"' 'Job.Wait = Job.Wait * 2' --dry-run`,
 	run: func(f flags) action {
 		var e editor
-		f.output(&e.out, "the save to make; nothing may have that name")
-		f.condition(&e.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
-		f.BoolVar(&e.dry, "dry-run", false, "only say what would change")
-		f.BoolVar(&e.store, "store", false, "make a store: a directory that a program can go on from")
+		f.output(&e.out, "the save to write; it must not exist")
+		f.condition(&e.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
+		f.BoolVar(&e.dry, "dry-run", false, "only print what would change")
+		f.BoolVar(&e.store, "store", false, "write a store: a directory that a program can open and continue")
 		f.point(&e.at)
 		return func(c *call) error {
 			if e.out == "" && !e.dry {
-				return c.misused("say with -o what to make, or --dry-run")
+				return c.misused("give the output with -o, or use --dry-run")
 			}
 			// Fail early, before computing the state; SaveImage checks again.
 			if _, err := os.Lstat(e.out); err == nil && e.out != "" {
@@ -189,7 +189,7 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	s, im := w.source, outline(w.State)
 	target, expr, ok := query.SplitAssignment(text)
 	if !ok {
-		return nil, fail(exitUsage, "", "%q is no assignment; write 'Component.Field = EXPR'", text)
+		return nil, fail(exitUsage, "", "%q is not an assignment; write 'Component.Field = EXPR'", text)
 	}
 	// Names of components and paths both contain dots; the longest known name wins.
 	name, path := target, ""
@@ -232,7 +232,7 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 // the error suggests a value for the enclosing field.
 func (s *source) noField(a *assignment, field string) error {
 	if a.layout.Kind != layout.Struct {
-		return fail(exitUsage, try("schema", s.path), "%s: no field %q: it is in no struct, but in %s; give a value for all of that", a.Target, field, a.layout)
+		return fail(exitUsage, try("schema", s.path), "%s: no field %q: %s has no fields; assign a whole value", a.Target, field, a.layout)
 	}
 	names := describe.Listed(a.layout.Fields, func(f layout.Field) string { return f.Name })
 	return fail(exitUsage, try("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
@@ -382,11 +382,11 @@ func (a *assignment) patch(v query.Answer) []byte {
 }
 
 func (d *editDoc) print(a *app) {
-	a.Line("%s, %s chosen", d.place(), term.Count(d.Entities, "entity", "entities"))
+	a.Line("%s, %s selected", d.place(), term.Count(d.Entities, "entity", "entities"))
 	term.Table(a.Out, d.Edits, func(e editedDoc) []any { return []any{e.Target, some(e.Changed), some(e.Same), some(e.Lacking)} },
 		"TARGET", ">CHANGED", ">SAME", ">LACKING")
 	if d.Output == "" {
-		a.Line("nothing is written: --dry-run")
+		a.Line("nothing was written, because of --dry-run")
 		return
 	}
 	a.Line("%s: digest %s", d.Output, d.Digest)

@@ -36,7 +36,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		return 0, err
 	}
 	if at := (stateDoc{p.Tick, p.Seq}); p.Row < 0 {
-		return 0, s.missing(try("ls", s.path), "index %d was never in use: at %s, %s in use", index, at.place(), indices(p.Indices))
+		return 0, s.missing(try("ls", s.path), "index %d was never used: at %s, %s in use", index, at.place(), indices(p.Indices))
 	} else if p.Row < p.Living {
 		s.note("index %d is %v at %s", index, p.Holder, at.place())
 		return p.Holder, nil
@@ -78,7 +78,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	case p.Row < p.Living:
 		now, next = fmt.Sprintf("is alive as %v", last), try("show", s.path, last.String())
 	case p.Row >= p.Free: // Rows hold living entities first, then free indices, then retired ones.
-		now = "is retired: its generations are spent"
+		now = "is retired: its generations are used up"
 	}
 	text := "does not exist yet" // Generations of an index only increase.
 	if e.Generation() <= last.Generation() {
@@ -235,11 +235,11 @@ func (sub *subject) unknown(s *source, text string, components []inspect.EntityC
 		return err
 	case other >= 0 && sub.isResource():
 		name = components[other].Name
-		return s.missing(try("ls", s.path, "--with", name), "%s is a component: say of which entity, as in 12v3.%s", name, name+field)
+		return s.missing(try("ls", s.path, "--with", name), "%s is a component: name the entity too, as in 12v3.%s", name, name+field)
 	case other >= 0:
 		return s.isResource(components[other].Name)
 	case sub.isResource():
-		return s.missing(try("show", s.path, "--resources"), "%q is no entity (%s) and no resource%s", name, entityForms, near.Hint(name, known))
+		return s.missing(try("show", s.path, "--resources"), "%q is neither an entity (%s) nor a resource%s", name, entityForms, near.Hint(name, known))
 	}
 	return s.noComponent(name, known)
 }
@@ -317,7 +317,7 @@ func nextStep(text string) (s pathStep, rest string, err error) {
 	if name, ok := strings.CutPrefix(text, "."); ok {
 		end := strings.IndexAny(name+".", ".[")
 		if end == 0 {
-			return s, "", fmt.Errorf("a name is missing behind a dot")
+			return s, "", fmt.Errorf("a name is missing after a dot")
 		}
 		return pathStep{name: name[:end]}, name[end:], nil
 	}
@@ -328,7 +328,7 @@ func nextStep(text string) (s pathStep, rest string, err error) {
 	}
 	rest, ok := strings.CutPrefix(inside[len(key):], "]")
 	if !ok || key == "" || inside == text {
-		return s, "", fmt.Errorf("%q is no element; write [0] or [\"key\"]", text)
+		return s, "", fmt.Errorf("%q is not an element; write [0] or [\"key\"]", text)
 	}
 	return pathStep{name: key, item: true}, rest, nil
 }

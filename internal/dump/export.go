@@ -40,28 +40,31 @@ var exportCommand = command{
 	use: "export STORE [A..B]",
 	doc: `Write a state, or what ticks changed, as JSON, NDJSON, CSV or tables
 
-Write everything that a state holds as JSON, or as NDJSON (a JSON value a line).
-Nothing is lost: ecsdump import makes a save of it that has the same digest.
+Write a whole state as JSON, or as NDJSON (one JSON value per line). The export is
+complete: ecsdump import turns it into a save with the same digest.
 
-CSV is for tables: a file for each component in the directory that -o names, or
-one component to standard output with --component. It has a column for each field.
+CSV is a table with a column for each field. With -o, export writes a file for each
+component to that directory. With --component, it writes one component to standard
+output.
 
-With a range A..B, what each tick on the way from A to B changed is written instead,
-a line for each entity or component (in CSV for each field) with old and new values.
-That cannot be imported.
+With a range A..B, export writes what each tick from A to B changed. There is a line for
+each entity or component (in CSV for each field), with old and new values. Such an
+export cannot be imported.
 
-Parquet is for pandas, DuckDB and the like: a file for each component in the new
+Parquet is for pandas, DuckDB and similar tools: a file for each component, in the new
 directory that -o names. SQLite is one new file with a table for each component. A row
-has the tick, the index and generation of the entity, and a column for each field; with
-a range A..B there are the rows of all states on the way from A to B, or with --every N
-of A, A+N, A+2N, … and the last one. These are written by ecsdump-tables, a program of its
-own with the same commands: in the sources of Stet, go -C cmd/ecsdump-tables install .
+has the tick, the index and generation of the entity, and a column for each field. With
+a range A..B, the tables have the rows of all states from A to B. With --every N they
+have those of A, A+N, A+2N, … and of the last state. These two formats need the program
+ecsdump-tables, which has the same commands. To install it from the sources of Stet, run
+go -C cmd/ecsdump-tables install .
 
-Perfetto is a trace that ui.perfetto.dev draws: a counter for each expression of
---select, on the whole world as in plot, or else for how many entities there are and how
-many have each component; over the ticks of the range, or all on the way to --at. A tick
-is a millisecond of the trace. Where an expression has no number any more, and where
-damage hides the state, its counter is 0: traces know no end of one.`,
+Perfetto is a trace for ui.perfetto.dev, with a counter for each expression of --select.
+The expressions are about the whole world, as in plot. Without --select, the trace
+counts all entities and the entities with each component. It covers the ticks of the
+range, or all ticks that lead to the state of --at. A tick is a millisecond of the
+trace. A counter is 0 where its expression stops having a number, and where damage
+hides the state, because a trace cannot end a counter.`,
 	example: `  ecsdump export D > all.json
   ecsdump export D --at 100 --format ndjson -o tick100.ndjson
   ecsdump export D --format csv --component Position
@@ -73,10 +76,10 @@ damage hides the state, its counter is 0: traces know no end of one.`,
 	run: func(f flags) action {
 		var x exporter
 		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson, csv, parquet, sqlite or perfetto", "json", "ndjson", "csv", "parquet", "sqlite", "perfetto")
-		f.output(&x.out, "a new file to write to, or for csv and parquet a new directory; standard output without it")
-		f.StringSliceVar(&x.components, "component", nil, "not for a state as json or ndjson: only these components and resources")
-		f.number(&x.every, "every", "", 1, "for parquet, sqlite and perfetto: only every Nth state from the first on, and the last one")
-		f.expressions(&x.selected, "select", `for perfetto: the counters, each perhaps "… as NAME"`)
+		f.output(&x.out, "a new file, or a new directory for csv and parquet; the default is standard output")
+		f.StringSliceVar(&x.components, "component", nil, "only these components and resources; not for a state as json or ndjson")
+		f.number(&x.every, "every", "", 1, "for parquet, sqlite and perfetto: only the first state, every Nth after it, and the last one")
+		f.expressions(&x.selected, "select", `for perfetto: the counters, as EXPR or "EXPR as NAME"`)
 		f.point(&x.at)
 		return func(c *call) error {
 			if err := x.check(c); err != nil {
@@ -125,9 +128,9 @@ func (x *exporter) check(c *call) error {
 	case c.flags.Changed("every"):
 		return c.misused("--every is for parquet, sqlite and perfetto")
 	case !isRange && x.format != "csv" && len(x.components) > 0:
-		return c.misused("an export that can be imported has all components; --component is for csv and ranges")
+		return c.misused("an export of a state needs all components; use --component for csv and ranges")
 	case !isRange && x.format == "csv" && x.out == "" && len(x.components) != 1:
-		return c.misused("csv has a file for each component: give one --component, or a directory with -o")
+		return c.misused("csv needs a file for each component: give one --component, or a directory with -o")
 	}
 	return c.atOrRange(1)
 }
@@ -200,7 +203,7 @@ func newFile(path string, f func(w io.Writer) error) error {
 
 // occupied returns the error for an output path that exists.
 func occupied(path string) error {
-	return fail(exitUsage, "", "%s is there; nothing is overwritten, give a new name", path)
+	return fail(exitUsage, "", "%s exists; give a new name, because nothing is overwritten", path)
 }
 
 // directory writes a CSV file for each component into a new directory. After an error it removes
@@ -244,7 +247,7 @@ func FileName(name string) string {
 func (x *exporter) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {
-		return s.misused("%q is not a range; write A..B, of points in time", text)
+		return s.misused("%q is not a range; write A..B, where A and B are points in time", text)
 	}
 	from, err := s.Resolve(ends.a)
 	if err != nil {
@@ -258,7 +261,7 @@ func (x *exporter) changes(s *source, text string) error {
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {
-		return s.missing(try("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d is not on the way to record %d: %w", from, to, err)
+		return s.missing(try("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d does not lead to record %d: %w", from, to, err)
 	}
 	if err := s.mustHave(fmt.Sprintf("record:%d", to), x.components); err != nil {
 		return err

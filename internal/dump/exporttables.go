@@ -166,11 +166,11 @@ func (x *exporter) inTables() bool { return x.format == "parquet" || x.format ==
 func (x *exporter) checkTables(c *call) error {
 	switch {
 	case x.find(c.app) == nil:
-		return fail(exitUsage, "go -C cmd/ecsdump-tables install . # in the sources of Stet", "this program does not write %s, which takes large libraries; ecsdump-tables does, and all else that ecsdump does", x.format)
+		return fail(exitUsage, "go -C cmd/ecsdump-tables install . # in the sources of Stet", "this program cannot write %s, which needs large libraries; use ecsdump-tables, which has all commands of ecsdump", x.format)
 	case x.out == "":
-		return c.misused("say with -o where to write the tables")
+		return c.misused("give the output with -o")
 	case x.every == 0:
-		return c.misused("--every takes 1 or more")
+		return c.misused("--every must be at least 1")
 	case c.flags.Changed("every") && len(c.args) < 2:
 		return c.misused("--every is for a range")
 	}
@@ -280,7 +280,7 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 		}
 		w.begun[c.Name] = t
 	case !t.layout.Equal(c.Layout):
-		return nil, fail(exitUsage, try("log", w.path), "%s has other fields from %v on, where the store was converted: export a range that ends before, or begins there", c.Name, im)
+		return nil, fail(exitUsage, try("log", w.path), "the fields of %s changed at %v, when the store was converted: export a range that ends before it or begins there", c.Name, im)
 	}
 	return t, nil
 }

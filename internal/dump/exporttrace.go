@@ -25,9 +25,9 @@ import (
 func (x *exporter) checkTrace(c *call) error {
 	switch {
 	case len(x.components) > 0:
-		return c.misused("--component is not for perfetto: name what to count with --select")
+		return c.misused("--component is not for perfetto: use --select")
 	case x.every == 0:
-		return c.misused("--every takes 1 or more")
+		return c.misused("--every must be at least 1")
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ const tickMicros = 1000
 // event. Each other counter has an event at the last state, so its line is drawn to the end.
 func (x *exporter) trace(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to draw over time")
+		return s.noJournal(try("query", s.path, "--count"), "it has one state, so nothing changes over time")
 	}
 	p := &plotter{every: x.every, at: x.at}
 	if len(s.args) > 1 {

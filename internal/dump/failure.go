@@ -40,12 +40,12 @@ const (
 
 // exits describes each status: the value of "kind" in [errorDoc], and a text for people.
 var exits = [...]struct{ kind, text string }{
-	{"ok", "all is well"},
-	{"problem", "states differ, or a problem that is no damage: a newer program wrote it"},
-	{"usage", "called wrongly"},
+	{"ok", "success"},
+	{"problem", "states differ, or another problem without damage, such as a store of a newer program"},
+	{"usage", "wrong arguments"},
 	{"not_found", "no such store, point in time, entity or component"},
-	{"corrupt", "damaged; what could be read was printed"},
-	{"system", "the system did not let it be read or written, or an interrupt ended it"},
+	{"corrupt", "the store is damaged; readable parts were printed"},
+	{"system", "the system could not read or write a file, or the command was interrupted"},
 }
 
 // exitsText returns the table of exit statuses.

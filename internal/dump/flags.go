@@ -45,7 +45,7 @@ func (v *value) Set(text string) error { return v.set(text) }
 func (v *value) Type() string          { return v.kind }
 
 // errTakes rejects a text. The error of the flag then names the valid texts.
-var errTakes = fmt.Errorf("not what the flag takes")
+var errTakes = fmt.Errorf("invalid value of the flag")
 
 // pointForms lists the forms of points in help texts, without marks.
 const pointForms = "a tick, @latest~N, @first, @-5s, @02:47:10, record:N"
@@ -118,7 +118,7 @@ func (f flags) someOf(to *[]string, name, usage string, words []string) {
 // entity declares the flag --entity of commands that take one entity. A second value is refused,
 // because the first one would be lost silently.
 func (f flags) entity(to *string, usage string) {
-	f.Var(&value{kind: "entity", takes: "one entity, INDEXvGENERATION as in 12v3, or the index of one that is alive", set: func(text string) error {
+	f.Var(&value{kind: "entity", takes: "one entity: INDEXvGENERATION, as in 12v3, or the index of one that is alive", set: func(text string) error {
 		if !isEntity(text) || *to != "" {
 			return errTakes
 		}
@@ -182,7 +182,7 @@ const shownLimit = 20
 
 // limit declares the flag --limit.
 func (f flags) limit(l *limit, what string) {
-	f.number((*uint)(l), limitFlag, "n", shownLimit, "print at most this many "+what+"; 0: all, as for programs")
+	f.number((*uint)(l), limitFlag, "n", shownLimit, "print at most this many "+what+"; 0: all, also the default for --json, --ndjson and CSV")
 }
 
 const limitFlag = "limit"
@@ -224,8 +224,8 @@ func (a *app) global(f *pflag.FlagSet) {
 		oneOf(f, to, name, "when", usage, term.Auto, term.Always, term.Never)
 	}
 	f.BoolVar(&a.json, "json", false, "print one JSON document")
-	f.BoolVar(&a.ndjson, "ndjson", false, "print JSON, each element of a list on a line of its own")
+	f.BoolVar(&a.ndjson, "ndjson", false, "print JSON, with one line for each element of a list")
 	when(&a.color, "color", "colour the output: auto (on a terminal), always or never")
-	when(&a.progress, "progress", "show on standard error how far it has come: auto (on a terminal), always or never")
-	f.BoolVar(&a.noPager, "no-pager", false, "do not show long output with a pager")
+	when(&a.progress, "progress", "show the progress on standard error: auto (on a terminal), always or never")
+	f.BoolVar(&a.noPager, "no-pager", false, "do not use a pager for long output")
 }

@@ -51,31 +51,32 @@ type eventDoc struct {
 
 var historyCommand = command{
 	use: "history STORE ENTITY[.Component[.field]]|RESOURCE[.field] [A..B]",
-	doc: `Tell what happened to an entity, a component of it, a resource or a field
+	doc: `Show what happened to an entity, a component of it, a resource or a field
 
-Tell what happened to an entity, also to one that is dead by now, or to a resource: tick by tick
-on the way to the newest state, or to that of --at, or from point A to B.
+Show what happened to an entity or a resource, tick by tick. The entity may be dead. The
+ticks are those from A to B, or all that lead to the state of --at.
 
-  ecsdump history D 12v3                    its life
+  ecsdump history D 12v3                    the whole entity
   ecsdump history D 12v3.Position           a component
   ecsdump history D 12v3.Position.X         a field
   ecsdump history D '12v3.Bag.Items[0]'     an element; for maps '12v3.Bag.Counts["gold"]'
   ecsdump history D Weather.Wind            a field of a resource
   ecsdump history D 12v3.Position 100..200  from tick 100 to 200
 
-Of values that are numbers and changed, a line of blocks shows the course.
+If a field is a number that changes, a line of block characters shows its values over
+time.
 
-An entity that is there in the first state that the store still has "was alive";
-what it had then it "had", since an unknown tick. The same holds for the first state
-after damage, which hides earlier changes. It is followed through the ticks
-without replaying them, so a long journal takes as long as reading it.`,
+If an entity exists in the oldest state of the store, the output says that it "was
+alive" and which components it "had", because the ticks before that state are unknown.
+The same holds for the first state after damage. History does not replay ticks, so a
+long journal takes only as long as reading it.`,
 	example: `  ecsdump history D 12v3
   ecsdump history D 12v3.Position.X 100..200 --all
   ecsdump history D 12v3.Health --limit 10`,
 	complete: []completer{(*completion).subjects, (*completion).ranges},
 	run: func(f flags) action {
 		var h historian
-		f.BoolVar(&h.all, "all", false, "also when a value was written that was there before, or moved to another row")
+		f.BoolVar(&h.all, "all", false, "also list writes that did not change the value, and moves to another row")
 		f.point(&h.at)
 		f.limit(&h.limit, "events, the newest")
 		return func(c *call) error {
@@ -156,7 +157,7 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 		return err
 	}
 	if _, err := s.Path(h.from, h.to); err != nil && !damaged(err) {
-		return fail(exitUsage, try("log", s.path), "%s does not come from %s, record %d: no range", last, first, h.from)
+		return fail(exitUsage, try("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
 		h.from = e.Parent // The range includes the changes of tick A.

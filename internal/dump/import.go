@@ -27,25 +27,25 @@ type importDoc struct {
 
 var importCommand = command{
 	use: "import FILE -o OUT",
-	doc: `Make a save of what export wrote
+	doc: `Make a save from an export
 
-Make a save, or with --store a store, of what ecsdump export wrote as JSON or NDJSON.
-FILE may be - for standard input. The types are in it: the program that made them is
-not needed. OUT must not exist yet.
+Make a save, or with --store a store, from the JSON or NDJSON that ecsdump export wrote.
+If FILE is -, it is standard input. The export has the types, so the program that wrote
+the store is not needed. OUT must not exist.
 
-The state must have the digest that the export says. If you changed it on purpose,
-say --edited.`,
+Import reports an error if the digest of the new state differs from the digest in the
+export. Use --edited for an export that you changed.`,
 	example: `  ecsdump export D | ecsdump import - -o copy.save
   ecsdump import edited.json -o edited.save --edited`,
 	run: func(f flags) action {
 		var out string
 		var store, edited bool
-		f.output(&out, "the save to make")
-		f.BoolVar(&store, "store", false, "make a store: a directory that a program can go on from")
-		f.BoolVar(&edited, "edited", false, "the export was changed on purpose: do not compare digests")
+		f.output(&out, "the save to write")
+		f.BoolVar(&store, "store", false, "write a store: a directory that a program can open and continue")
+		f.BoolVar(&edited, "edited", false, "do not compare digests, because the export was changed")
 		return func(c *call) error {
 			if out == "" {
-				return c.misused("say with -o what to make")
+				return c.misused("give the output with -o")
 			}
 			if _, err := os.Lstat(out); err == nil { // Fail early, before reading the export.
 				return occupied(out)

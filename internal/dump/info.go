@@ -272,7 +272,7 @@ func (j *journalDoc) String() string {
 //	anything else                unknown
 func lockOf(holder string, inUse bool) *lockDoc {
 	if inUse {
-		return &lockDoc{cmp.Or(holder, "a process that does not say which"), "yes"}
+		return &lockDoc{cmp.Or(holder, "an unknown process"), "yes"}
 	}
 	if holder == "" {
 		return nil

@@ -37,7 +37,7 @@ func filesOf(in io.Reader, limit int64) (disk.FS, error) {
 	// Read one byte more than the limit, to detect longer input.
 	n, err := io.Copy(io.NewOffsetWriter(f, 0), io.LimitReader(in, limit+1))
 	if n > limit {
-		return nil, fail(exitUsage, "", "standard input has more than %s, which is what is kept in memory: give the name of a file", term.Size(limit))
+		return nil, fail(exitUsage, "", "standard input is larger than %s, the limit for data in memory: give the name of a file", term.Size(limit))
 	}
 	return files, errors.Join(err, f.Close())
 }

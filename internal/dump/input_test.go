@@ -16,7 +16,7 @@ func TestStandardInput_Limit(t *testing.T) {
 			var f *failure
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, exitUsage, f.code)
-			require.ErrorContains(t, err, "standard input has more than 10 B")
+			require.ErrorContains(t, err, "standard input is larger than 10 B")
 			require.Equal(t, f, opening(standardInput, err), "opening returns the failure unchanged")
 			continue
 		}

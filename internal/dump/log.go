@@ -36,13 +36,13 @@ var logCommand = command{
 	use: "log STORE [A..B]",
 	doc: `List what every tick changed
 
-List what every tick changed, oldest first. PARENT is told where it is not the record
-before. Of a component, +2 rows came, -1 went (also with their entities), and so many
-were written: those that came, were set or moved.
+List what every tick changed, oldest first. PARENT is shown if it is not the record
+before. For a component, +2 means that 2 rows were added, and -1 that 1 row was removed,
+also with its entity. "wrote 3" counts the rows that were added, set or moved.
 
-With filters, only ticks are listed in which one thing happened that all of them
-name: --entity 12v3 --op add,set lists the ticks that gave 12v3 a component or
-another value, with --component Position only this one.`,
+A filter flag lists only matching ticks. With several filters, one change must match all
+of them: --entity 12v3 --op add,set lists the ticks that added a component to 12v3 or
+set one. Add --component Position to match only changes of Position.`,
 	example: `  ecsdump log D
   ecsdump log D 10..20 --verbose
   ecsdump log D --graph --limit 40
@@ -153,7 +153,7 @@ func (l *logger) nothing() error {
 	if err := l.mustHave("", l.filter.components); err != nil {
 		return err
 	}
-	l.Line("no tick in the range is like that")
+	l.Line("no tick in the range matches")
 	return nil
 }
 
@@ -217,9 +217,9 @@ type logFilter struct {
 
 // flags declares the flags of a filter.
 func (f *logFilter) flags(of flags) {
-	of.entities(&f.entities, "only ticks that did something to one of these entities")
-	of.StringSliceVar(&f.components, "component", nil, "only ticks that did something to one of these components or resources")
-	of.someOf(&f.ops, "op", "only ticks that did one of these: "+strings.Join(filterOps, ", "), filterOps)
+	of.entities(&f.entities, "only ticks that changed one of these entities")
+	of.StringSliceVar(&f.components, "component", nil, "only ticks that changed one of these components or resources")
+	of.someOf(&f.ops, "op", "only ticks with one of these operations: "+strings.Join(filterOps, ", "), filterOps)
 }
 
 // any reports whether f can exclude a tick.

@@ -27,8 +27,9 @@ var lsCommand = command{
 
 List the entities that are alive, with their components.
 
---where takes a condition on each entity, --sort an expression. To list more than
-16,384 entities the whole state is loaded; query lists columns of them without that.
+--where takes a condition on each entity, and --sort takes an expression. To list more
+than 16,384 entities, ls loads the whole state; query lists their fields without
+loading it.
 
 ` + expressionHelp,
 	example: `  ecsdump ls D --with Position,Name --limit 20
@@ -38,7 +39,7 @@ List the entities that are alive, with their components.
 		var at string
 		var l selection
 		l.flags(f)
-		f.condition(&l.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
+		f.condition(&l.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
 		f.point(&at)
 		f.limit(&l.limit, "entities")
 		return reading(func(s *source) error {

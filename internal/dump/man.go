@@ -26,17 +26,17 @@ var manCommand = command{
 	use: "man -o DIR",
 	doc: `Write man pages of all commands
 
-Write a man page of each command to DIR/man1, and of each help topic to DIR/man7. Pages
-that are there already are written again. They have no date: the same program
-writes the same pages.`,
+Write a man page of each command to DIR/man1, and of each help topic to DIR/man7.
+Existing pages are replaced. The pages have no date, so the same program always writes
+the same pages.`,
 	example: `  ecsdump man -o ~/.local/share/man
   ecsdump man -o man`,
 	run: func(f flags) action {
 		var out string
-		f.output(&out, "directory to write to; it is made if it is not there")
+		f.output(&out, "directory to write to; it is created if it does not exist")
 		return func(c *call) error {
 			if out == "" {
-				return c.misused("say with -o where to write the pages")
+				return c.misused("give the output directory with -o")
 			}
 			return c.man(c.flags.cmd.Root(), out)
 		}
@@ -85,7 +85,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 			for _, c := range documented(root) {
 				r.item(pageRef("ecsdump-"+c.Name(), 1), c.Short)
 			}
-			r.item(bold("ecsdump completion"), "Write what makes a shell complete commands, flags, components, entities and points in time")
+			r.item(bold("ecsdump completion"), "Write a script for shell completion of commands, flags, components, entities and points in time")
 			also = others[1:]
 		} else {
 			r.flags("OPTIONS", c.LocalNonPersistentFlags())

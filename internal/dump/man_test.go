@@ -19,7 +19,7 @@ func TestMan_Pages(t *testing.T) {
 	for _, c := range documented(root) {
 		text := texts["man1/ecsdump-"+c.Name()+".1"]
 		assert.Contains(t, text, roffEscape(c.Short))
-		assert.Contains(t, text, ".SH \"EXIT STATUS\"\n.PP\n.nf\n  0  all is well\n")
+		assert.Contains(t, text, ".SH \"EXIT STATUS\"\n.PP\n.nf\n  0  success\n")
 		assert.Contains(t, text, ".SH \"EXAMPLES\"\n")
 		assert.Contains(t, texts["man1/ecsdump.1"], `\fBecsdump\-`+c.Name()+`\fR(1)`)
 	}

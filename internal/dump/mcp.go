@@ -32,22 +32,24 @@ var mcpCommand = command{
 	doc: `Answer an agent's questions by the Model Context Protocol
 
 Serve a store or a save to an agent, by the Model Context Protocol on standard input
-and output: a client starts this command and asks it. Its tools are commands: info,
-schema, query, show, history, blame, bisect, plot, diff, branches, marks, panel and log, with their flags; what
-they answer is what these print with --json, and what goes wrong is told in the same
-words.
+and output. The client of the agent starts this command. Its tools are the commands
+info, schema, query, show, history, blame, bisect, plot, diff, branches, marks, panel
+and log, with their flags. A tool answers what the command prints with --json, and
+reports errors in the same words.
 
-An answer is short: what a limit leaves out is said, and how to ask on. Only what the
-arguments name can be read, and nothing is ever written or run. A store that a program
-has open is followed: each question sees the newest tick.
+Answers are short. If a limit leaves something out, the answer says so, and how to ask
+for the rest. The tools read only the stores in the arguments, and never write or run
+anything. A store that a program has open is followed: each answer is about the newest
+tick.
 
-It ends when standard input does. docs/AGENTS.md says how to tell a client of it.`,
+The command ends when standard input ends. docs/AGENTS.md shows how to configure a
+client.`,
 	example: `  ecsdump mcp D
   ecsdump mcp tick27-peer1.save tick27-peer2.save`,
 	run: func(flags) action {
 		return func(c *call) error {
 			if slices.Contains(c.args, standardInput) {
-				return c.misused("standard input has the questions of the agent: give the name of a file")
+				return c.misused("standard input is for the questions of the agent: give the name of a file")
 			}
 			s := &agentServer{call: c, turns: make(chan struct{}, maxTurns), lender: lender{open: c.open, stores: c.args, idle: map[string][]*inspect.View{}}}
 			defer s.lender.close()
@@ -131,13 +133,14 @@ func (s *agentServer) server() *mcp.Server {
 
 // instructions returns the text that a client gets together with the tools.
 func (s *agentServer) instructions() string {
-	return `Each tool is a command of ecsdump, which prints what a store (the history of a simulation, tick by
-tick) or a save (one state) of an entity component system holds: ` + strings.Join(s.args, ", ") + `.
-The members of its input are the arguments and flags of the command; where its description writes
---flag, give the member of that name. Begin with info and schema, which give an overview; query
-finds entities, show and history tell of one; where something is wrong, bisect finds the first tick
-at which a condition holds, plot how a number went, blame which tick wrote a value, log what a tick
-did, diff how two states differ. Answers are short: total, earlier, more and left_out say what was left out.
+	return `Each tool is a command of ecsdump, which prints the contents of a store (the history of a simulation,
+tick by tick) or a save (one state) of an entity component system. Here: ` + strings.Join(s.args, ", ") + `.
+The members of its input are the arguments and flags of the command. For a flag --NAME in a
+description, give the member NAME. Begin with info and schema, which give an overview. Query finds
+entities; show and history describe one. To find the cause of a problem: bisect finds the first tick
+at which a condition holds, plot shows a number over time, blame finds the tick that wrote a value,
+log shows what a tick did, and diff shows how two states differ. Answers are short: total, earlier,
+more and left_out say what was left out.
 
 ` + pointsText
 }
@@ -269,7 +272,7 @@ func (l *lender) known(path string) error {
 	if slices.Contains(l.stores, path) {
 		return nil
 	}
-	return fail(exitNotFound, "", "no store %q%s; there is %s", path, near.Hint(path, l.stores), strings.Join(l.stores, ", "))
+	return fail(exitNotFound, "", "no store %q%s; the stores are %s", path, near.Hint(path, l.stores), strings.Join(l.stores, ", "))
 }
 
 // take removes an idle view of the store at path from idle and returns it, or nil.

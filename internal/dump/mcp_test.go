@@ -197,8 +197,8 @@ func TestMCP_InvalidCalls(t *testing.T) {
 		give members
 		want string
 	}{
-		{"query", members{"limit": 0}, "limit is 1 to 1000; ask again with a higher offset"},
-		{"query", members{"limit": 1001}, "limit is 1 to 1000"},
+		{"query", members{"limit": 0}, "limit must be 1 to 1000; ask again with a higher offset"},
+		{"query", members{"limit": 1001}, "limit must be 1 to 1000"},
 		{"query", members{"limit": "1e9"}, "--limit takes a whole number"},
 		{"query", members{"wher": "x"}, `query takes no wher; did you mean`},
 		{"bisect", members{"condition": "x", "run": true}, "bisect takes no run"},
@@ -207,7 +207,7 @@ func TestMCP_InvalidCalls(t *testing.T) {
 		{"diff", members{"store2": other}, "diff takes no store2"},
 		{"info", members{"store": other}, "info takes no store"},
 		{"info", members{"at": []string{"1", "2"}}, "at takes one value, not a list"},
-		{"info", members{"at": members{"tick": 1}}, "at takes a text, a number, true, false or a list of these"},
+		{"info", members{"at": members{"tick": 1}}, "at takes a string, a number, true, false or a list of these"},
 		{"diff", members{"to": 2}, "to is given without from"},
 		{"history", members{"range": "1..2"}, "range is given without entity"},
 		{"query", members{"where": strings.Repeat("(", 1<<16)}, "query"},
@@ -498,9 +498,9 @@ func TestMCP_Transcript(t *testing.T) {
 		require.NoError(t, err)
 		fmt.Fprintf(&b, "%s\n\n    → %s %s\n    ← %s\n\n", why, tool, text, clocks.ReplaceAllString(doc, ""))
 	}
-	transcribe("From which tick on do the two sides differ, and in what?", "diff", members{"store2": "peer2", "first": true}, `"path":"Power","old":1,"new":3`)
-	transcribe("In the power of one bullet, which ship 0v1 shot. How many has that shot, on the side where it is strong?", "history", members{"store": "peer2", "entity": "0v1.Ship.Shots"}, `"new":2`)
-	transcribe("Two, so it is no third one. Which shots were there on that side, those that were taken back as well?", "log",
+	transcribe("From which tick on do the two machines differ, and in which value?", "diff", members{"store2": "peer2", "first": true}, `"path":"Power","old":1,"new":3`)
+	transcribe("They differ in the power of a bullet of ship 0v1. How many shots has this ship fired on peer2, where the bullet is strong?", "history", members{"store": "peer2", "entity": "0v1.Ship.Shots"}, `"new":2`)
+	transcribe("Two, so the bullet should not be strong. Which bullets did peer2 create, including those in ticks that were rolled back?", "log",
 		members{"store": "peer2", "component": []string{"Bullet"}, "op": []string{"add"}, "range": "..27"}, `"tick":7,"record":11,"parent":10,`)
 	old, err := os.ReadFile(filepath.Join(sources, page))
 	require.NoError(t, err)

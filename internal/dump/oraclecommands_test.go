@@ -97,7 +97,7 @@ func (x *trial) try(args ...string) (a answer) {
 	a = ask(x.t, x.damage.files, args...)
 	switch {
 	case a.code == exitCorrupt:
-		if hopeless := strings.Contains(a.err, "recover can save nothing of it"); hopeless {
+		if hopeless := strings.Contains(a.err, "recover cannot save anything"); hopeless {
 			if least, some := x.newest(); some {
 				x.wrong(a, args, "the state of record %d can be saved", least)
 			}
@@ -642,7 +642,7 @@ func verifyOracle(x *trial) {
 	}
 	b := ask(x.t, x.damage.files, args...)
 	saved := b.code == exitOK || b.code == exitProblem
-	if recommended := strings.Contains(a.err, `"try":"ecsdump recover `); recommended != saved || recommended == strings.Contains(a.err, "recover can save nothing of it") {
+	if recommended := strings.Contains(a.err, `"try":"ecsdump recover `); recommended != saved || recommended == strings.Contains(a.err, "recover cannot save anything") {
 		x.wrong(a, []string{"verify", url}, "recover printed: %s", b.err)
 	}
 	if b.code == exitCorrupt && !strings.Contains(b.err, "nothing could be saved: corrupt: ") {

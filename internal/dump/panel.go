@@ -35,15 +35,16 @@ type panelRowDoc struct {
 
 var panelCommand = command{
 	use: "panel STORE EXPR … [A..B]",
-	doc: `Print a table of ticks, entities and what expressions give
+	doc: `Print a table of expressions for each entity at each tick
 
-Print a table with a row for each entity at each tick on the way to the newest state, or
-to that of --at, or from point A to B, and a column for each expression: what statistics
-programs call a panel, or long form. --every N takes the ticks A, A+N, A+2N, … and the
-last one. Expressions are on entities, as in ls and query; "… as NAME" names a column.
+Print a table with a row for each entity at each tick, and a column for each expression.
+Statistics programs call such a table a panel, or long form. The ticks are those from A
+to B, or all that lead to the state of --at. With --every N they are A, A+N, A+2N, …
+and the last one. Expressions are about one entity, as in ls and query. EXPR as NAME
+gives a column another name.
 
---format csv writes a table for other programs, with numbers for constants and durations;
---ndjson a line of JSON for each row.
+--format csv writes a table for other programs, with constants and durations as
+numbers. --ndjson writes a line of JSON for each row.
 
 ` + expressionHelp,
 	example: `  ecsdump panel D Health.Current 100..200 --every 10 --where 'Team == 1'
@@ -51,8 +52,8 @@ last one. Expressions are on entities, as in ls and query; "… as NAME" names a
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
 		p := new(panel)
-		f.condition(&p.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
-		f.number(&p.every, "every", "", 1, "look at every Nth tick from the first on, and at the last one")
+		f.condition(&p.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
+		f.number(&p.every, "every", "", 1, "only the first tick, every Nth after it, and the last one")
 		f.limit(&p.limit, "rows")
 		oneOf(f.FlagSet, &p.format, "format", "format", "table or csv", "table", "csv")
 		f.point(&p.at)
@@ -62,7 +63,7 @@ last one. Expressions are on entities, as in ls and query; "… as NAME" names a
 			}
 			switch {
 			case p.every == 0:
-				return c.misused("--every takes 1 or more")
+				return c.misused("--every must be at least 1")
 			case c.json && p.format == "csv":
 				return c.misused("give either --format csv or --json")
 			}
@@ -101,7 +102,7 @@ type panel struct {
 // not their number.
 func (p *panel) print(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(try("query", s.path, "--select", "entity"), "it has one state; query prints it")
+		return s.noJournal(try("query", s.path, "--select", "entity"), "it has one state; use query")
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err

@@ -41,25 +41,27 @@ type plotPointDoc struct {
 
 var plotCommand = command{
 	use: "plot STORE EXPR … [A..B]",
-	doc: `Draw what expressions give over the ticks
+	doc: `Draw the values of expressions over time
 
-Draw what expressions give over the ticks on the way to the newest state, or to that
-of --at, or from point A to B: a chart for each, and a table of its ends and extremes.
+Draw the values of expressions over time: a chart for each expression, and a table with
+its first, last, least and greatest value. The ticks are those from A to B, or all that
+lead to the state of --at.
 
   ecsdump plot D alive                           how many entities there are
   ecsdump plot D 'sum(Health)' 'max(Position.X)'
   ecsdump plot D 'avg(Health.Current)' 100..200  from tick 100 to 200
-  ecsdump plot D Score.Points ..tip:1            on the way to a branch that was rewound
+  ecsdump plot D Score.Points ..tip:1            up to the end of a rewound branch
   ecsdump plot D Position.X --entity 12v3        of one entity, while it is alive
 
-The expressions are on the whole world, as those of bisect: any, all, none and count
-take a condition on entities, and sum, min, max and avg an expression; resources stand by
-themselves. Truths are drawn as 1 and 0. Where an expression gives nothing or no number,
-where damage hides the state, and before a component was there, nothing is drawn.
+The expressions are about the whole world, as in bisect. The functions any, all, none
+and count take a condition on an entity, and sum, min, max and avg take an expression on
+an entity. A resource is named directly. True is drawn as 1, and false as 0. The chart
+has a gap where an expression has no number, where damage hides the state, and before
+the component was registered.
 
-Every tick is asked, but only those entities that it changed: many ticks take little more
-than reading them. --every N asks at the ticks A, A+N, A+2N, … and at the last one: it makes
-the table and the document shorter, not the reading.
+Plot reads every tick, but evaluates only the entities that the tick changed, so it takes
+little longer than reading the ticks. --every N evaluates only at the ticks A, A+N,
+A+2N, … and at the last one. The output is then shorter, but all ticks are still read.
 
 ` + expressionHelp,
 	example: `  ecsdump plot D 'count(Health < 10)'
@@ -67,8 +69,8 @@ the table and the document shorter, not the reading.
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
 		p := new(plotter)
-		f.entity(&p.entity, "the expressions are of this entity")
-		f.number(&p.every, "every", "", 1, "ask every Nth tick from the first on, and the last one")
+		f.entity(&p.entity, "make the expressions about this entity")
+		f.number(&p.every, "every", "", 1, "evaluate at the first tick, every Nth after it, and the last one")
 		f.point(&p.at)
 		return func(c *call) error {
 			if err := p.arguments(c); err != nil {
@@ -116,7 +118,7 @@ type extreme struct {
 // arguments parses the command line.
 func (p *plotter) arguments(c *call) (err error) {
 	if p.texts, p.span, err = c.overTime(); err == nil && p.every == 0 {
-		err = c.misused("--every takes 1 or more")
+		err = c.misused("--every must be at least 1")
 	}
 	return err
 }
@@ -150,7 +152,7 @@ func isRange(text string) bool {
 // that failed at every state, skipped damage.
 func (p *plotter) plot(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to plot")
+		return s.noJournal(try("query", s.path, "--count"), "it has one state, so there is nothing to plot")
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err
@@ -320,7 +322,7 @@ func (p *plotter) failures() error {
 		if l := &p.lines[i]; l.failed > 0 && l.failed == p.asked {
 			return fail(exitProblem, "", "%s: %w", p.path, l.failure)
 		} else if l.failed > 0 {
-			p.app.note("%s: at %s, the first of them %s: %v", p.path, term.Count(l.failed, "state", "states"), l.failedAt.place(), l.failure)
+			p.app.note("%s: no value at %s; first at %s: %v", p.path, term.Count(l.failed, "state", "states"), l.failedAt.place(), l.failure)
 		}
 	}
 	return nil

@@ -50,17 +50,19 @@ func (r cellsDoc) MarshalJSON() ([]byte, error) {
 
 var queryCommand = command{
 	use: "query STORE [EXPR]",
-	doc: `Print expressions for the entities of which EXPR is true
+	doc: `Print expressions for the entities that match a condition
 
-Print a table of expressions, with a row for each entity of which EXPR is true,
-or totals over these entities. With totals, --sort takes names of their columns.
+Print a table of expressions, with a row for each entity for which EXPR is true, or
+totals over these entities. With totals, --sort takes the names of their columns.
 
-A percentile, as in p95(Health), is the least value that is not below 95 percent of all.
-It is exact up to 262,144 different values in all groups, and distinct(EXPR) up to 65,536
-in each; of more they are near, within half a percent or about one, and that is said.
+The percentile p95(Health) is the least value for which at least 95 percent of all
+values are not greater. Percentiles are exact if all groups together have at most
+262,144 different values, and approximate to half a percent otherwise. distinct(EXPR)
+counts exactly up to 65,536 different values per group, and approximates to about one
+percent otherwise. The output says which columns are approximate.
 
-A list of more than 16,384 entities of a save is made in parts: the save is read again for every
-524,288 values. Sorted by a number, it keeps 24 bytes for each entity.
+To list more than 16,384 entities of a save, query reads the save again for every
+524,288 values. Sorting them by a number takes 24 bytes of memory for each entity.
 
 ` + expressionHelp,
 	example: `  ecsdump query D 'Health < 10' --select 'entity, Position.X, Health * 2 as twice'
@@ -68,7 +70,7 @@ A list of more than 16,384 entities of a save is made in parts: the save is read
   ecsdump query D --group-by Team --total 'p95(Health), distinct(Target.Of)' --sort 'p95(Health)' --desc`,
 	run: func(f flags) action {
 		var q querier
-		f.expressions(&q.selected, "select", `columns, each perhaps "… as NAME" (default entity)`)
+		f.expressions(&q.selected, "select", `columns, as EXPR or "EXPR as NAME" (default entity)`)
 		q.flags(f)
 		q.totalFlags(f)
 		f.limit(&q.limit, "rows")
@@ -158,7 +160,7 @@ func (s *source) records(im state, fields []field, p part, one, many string, row
 	for _, f := range fields {
 		if f.near {
 			about = append(about, f.name)
-			s.note("%s is near: there are more different values than are kept", f.name)
+			s.note("%s is approximate, because there are too many different values", f.name)
 		}
 	}
 	err := list(s.app, queryDoc{im.doc(), p.total, names, about, []cellsDoc{}}, records, g, func(r cellsDoc) {
@@ -258,12 +260,12 @@ func (q *querier) totalFlags(f flags) {
 		return err
 	})
 	for _, t := range []struct{ kind, help string }{
-		{"sum", "sum up this expression"},
+		{"sum", "the sum of this expression"},
 		{"min", "the least value of this expression"},
 		{"max", "the greatest value of this expression"},
 		{"avg", "the mean of this expression"},
 	} {
-		f.Func(t.kind, t.help+"; nothing does not count", func(text string) error {
+		f.Func(t.kind, t.help+"; entities without a value are ignored", func(text string) error {
 			q.totals = append(q.totals, totalFlag{flag: t.kind, kind: t.kind, text: text})
 			return nil
 		})
@@ -277,8 +279,8 @@ func (q *querier) totalFlags(f flags) {
 			q.totals = append(q.totals, t)
 		}
 		return nil
-	}}, "total", "these totals: sum, min, max, avg, count, distinct(EXPR), and percentiles, as in p95(EXPR)")
-	f.expressions(&q.groupBy, "group-by", "a row of totals for each value of this expression, or of these together")
+	}}, "total", "totals: sum, min, max, avg, count, distinct(EXPR), and percentiles, as in p95(EXPR)")
+	f.expressions(&q.groupBy, "group-by", "a row of totals for each value of this expression, or combination of values of several")
 }
 
 // A group is the set of entities with equal values of the --group-by expressions.
@@ -315,7 +317,7 @@ const maxGroups = 1 << 20
 func (s *source) groups(st *inspect.State, q *querier) error {
 	switch {
 	case len(q.selected) > 0:
-		return fail(exitUsage, "", "--select prints entities; it does not go with totals")
+		return fail(exitUsage, "", "--select prints entities, so it cannot be used with totals")
 	case len(q.totals) == 0:
 		q.totals = []totalFlag{{kind: "count", text: "true"}}
 	}
@@ -350,7 +352,7 @@ func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 			return nil, err
 		}
 		if slices.Contains(namesOf(g.totals), t.name()) {
-			return nil, fail(exitUsage, "", "%s is asked for twice", t.name())
+			return nil, fail(exitUsage, "", "%s is given twice", t.name())
 		}
 		g.totals, g.kinds = append(g.totals, field{name: t.name(), expr: x, number: true, total: t.kind}), append(g.kinds, t.kind)
 	}
@@ -371,8 +373,8 @@ func sortOf(sort, columns []string) (numbers []int, err error) {
 	for _, text := range sort {
 		n := slices.Index(columns, strings.TrimSpace(text))
 		if n < 0 {
-			return nil, fail(exitUsage, "", "--sort: groups are sorted by their columns, which are %s: %q is none%s",
-				strings.Join(columns, ", "), text, near.Hint(text, columns))
+			return nil, fail(exitUsage, "", "--sort: %q is not one of the columns %s%s",
+				text, strings.Join(columns, ", "), near.Hint(text, columns))
 		}
 		numbers = append(numbers, n)
 	}

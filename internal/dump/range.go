@@ -65,7 +65,7 @@ func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	}
 	chosen := slices.DeleteFunc(slices.Clone(s.Log().Entries), func(e journal.Entry) bool { return !r.holds(e) })
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("%w: no record in %s; there are %s", persist.ErrNotFound, args[0], s.journal())
+		return nil, fmt.Errorf("%w: no record in %s; the journal has %s", persist.ErrNotFound, args[0], s.journal())
 	}
 	return chosen, nil
 }

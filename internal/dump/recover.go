@@ -72,29 +72,30 @@ type tipDoc struct {
 
 var recoverCommand = command{
 	use: "recover STORE -o OUT",
-	doc: `Write what is good of a damaged store or save to a new one
+	doc: `Write what is readable of a damaged store or save to a new one
 
-Recover writes what is good of a damaged store or save to a new one, and says how far
-that reaches. STORE is only read.
+Recover writes what is readable of a damaged store or save to a new one, and reports
+what is lost. STORE is only read.
 
-It saves the newest state on the way to the newest one that can be reached exactly as it
-was, from whatever snapshot is whole and with the ticks behind it, and as much of the
-history before it as hangs together. With --partial, it puts a newer state together from
-the good pages of a damaged snapshot and the ticks behind it; what is lost is missing in that.
+It saves the newest state that can be restored exactly, from any undamaged snapshot and
+the ticks after it. It also saves the history before that state, as far back as all
+ticks are readable. With --partial, it may build a newer state from the undamaged pages
+of a damaged snapshot and the ticks after it. The lost values are missing in that state.
 
-Exit status: 0 nothing is lost, 1 something is, 3 STORE is none, 4 nothing could be saved.`,
+Exit status: 0 if nothing is lost, 1 if something is lost, 3 if STORE is not a store or
+a save, 4 if nothing could be saved.`,
 	example: `  ecsdump recover D -o D.recovered
   ecsdump recover D -o D.branch --at record:5
   ecsdump recover slot1.save -o slot1.pieces --partial`,
 	run: func(f flags) action {
 		var o recovery
-		f.output(&o.out, "directory or file to write; nothing may have that name")
+		f.output(&o.out, "directory or file to write; it must not exist")
 		f.StringVar(&o.At, "at", "@latest", "point in time to save: "+pointForms+" or snap:N")
-		f.BoolVar(&o.Partial, "partial", false, "take what is good of damaged snapshots, if that reaches further")
+		f.BoolVar(&o.Partial, "partial", false, "use undamaged pages of damaged snapshots, if that gives a newer state")
 		return func(c *call) (err error) {
 			path := c.args[0]
 			if o.out == "" {
-				return fail(exitUsage, try("recover", path, "-o", path+".recovered"), "give the name of what to write with -o")
+				return fail(exitUsage, try("recover", path, "-o", path+".recovered"), "give the output with -o")
 			}
 			// An empty At means the newest recoverable state, which may be after the head.
 			if o.At == "@latest" {
@@ -144,7 +145,7 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	if r.Pieces {
 		next = tryPieces(path)
 	}
-	return fail(exitProblem, next, "%s: something is lost; %s has the rest", path, o.out)
+	return fail(exitProblem, next, "%s: something is lost; what was saved is in %s", path, o.out)
 }
 
 // recovering returns the recover command that would save something from path, or "" if no command
@@ -208,10 +209,10 @@ func (d *recoverDoc) missing(a *app) {
 		a.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)
 	}
 	if d.Entities > 0 {
-		a.Line("missing: %s of which nothing is known", term.Count(d.Entities, "entity", "entities"))
+		a.Line("missing: %s, with all their components", term.Count(d.Entities, "entity", "entities"))
 	}
 	if d.Retired > 0 {
-		a.Line("missing: the generations of %s, never to be used again", term.Count(d.Retired, "index", "indices"))
+		a.Line("missing: the generations of %s, which are retired", term.Count(d.Retired, "index", "indices"))
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 const (
 	reference   = "../../docs/ECSDUMP.md"
 	membersList = "testdata/members.txt"
-	generated   = "<!-- Below, all is written by go test ./internal/dump -run Reference -update. -->\n"
+	generated   = "<!-- Everything below is written by go test ./internal/dump -run Reference -update. -->\n"
 )
 
 // A docType is a document type as declared in the source files.
@@ -299,7 +299,7 @@ func documentsReference(t *testing.T) string {
 	slices.Sort(names)
 	slices.Sort(parts)
 	var b strings.Builder
-	b.WriteString("\n## Documents\n\nMembers that are optional may be missing. The one whose name is in bold is the list\nthat `--ndjson` takes apart.\n")
+	b.WriteString("\n## Documents\n\nOptional members may be missing. The member in bold is a list: with `--ndjson`, each of\nits elements is a line.\n")
 	for _, name := range names {
 		fmt.Fprintf(&b, "\n### %s\n\n", formatOf(name))
 		types[name].write(&b, types)

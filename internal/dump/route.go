@@ -48,7 +48,7 @@ func (s *source) way(text string, at string) (way, error) {
 	if text == "" {
 		last = at
 	} else if !isRange {
-		return nil, fail(exitUsage, "", "%q is no range; write A..B, A.. or ..B", text)
+		return nil, fail(exitUsage, "", "%q is not a range; write A..B, A.. or ..B", text)
 	}
 	from, to, err := s.resolved(first, last)
 	if err != nil {

@@ -31,7 +31,7 @@ func (s secrets) take(args []string) (rest []string, err error) {
 		}
 		rest[i] = m[1] + m[3]
 		if was, ok := s[rest[i]]; ok && was != m[2] && err == nil {
-			err = fail(exitUsage, "", "%s is given twice, with different names or passwords: the two could not be told apart; copy one of them to a file first", rest[i])
+			err = fail(exitUsage, "", "%s is given twice, with different names or passwords, and the output would not distinguish them: copy one to a file first", rest[i])
 		}
 		s[rest[i]] = m[2]
 	}

@@ -11,20 +11,22 @@ import (
 
 // expressionHelp is the help text about expressions.
 const expressionHelp = `An expression names components and their fields: Position.X > 3 && Health < 10.
-A tag is true or false; has(C) says whether the entity has component C. What needs
-a component that the entity lacks is nothing, and a condition on nothing is false:
-write not (Health > 3), or (Health ?? 0) > 3, to take in entities without Health.
+A tag is true or false, and has(C) is true if the entity has component C. An expression
+that needs a component that the entity lacks has the value nothing. A condition with
+nothing is false. To include entities without Health, write not (Health > 3), or
+(Health ?? 0) > 3.
 
   entity, index, generation    of the entity; an entity is text: Target.Of == "12v3"
-  exists(Target.Of)            it is alive
-  Target.Of.Health < 0         of the entity in a field; nothing if it is dead or has none
-  State == "Idle"              a number that has this name; JSON and CSV have numbers
+  exists(Target.Of)            whether the entity in this field is alive
+  Target.Of.Health < 0         Health of the entity in a field; nothing if that entity
+                               is dead or lacks Health
+  State == "Idle"              a number with a name; JSON and CSV have the number
   Wait > "1.5s"                a time.Duration; duration("1.5s") is nanoseconds
   component("a-b"), score      a component of any name; a resource
   ==  !=  <  <=  >  >=  in  contains  startsWith  endsWith  matches
   and  or  not  +  -  *  /  %  **  ??  ?:  len()  abs()  lower()  any(Bag.Items, .N > 1)
 
-The language is that of expr-lang.org.`
+The syntax is that of expr-lang.org.`
 
 // A selection says which entities a command prints, and in what order. Three types lead from the
 // flags to the output:
@@ -46,11 +48,11 @@ type selection struct {
 
 // flags declares the flags of a selection.
 func (l *selection) flags(f flags) {
-	f.StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (a comma between, or the flag again)")
+	f.StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (comma-separated, or repeat the flag)")
 	f.StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
-	f.expressions(&l.sort, "sort", "sort by these expressions, nothing last; without it by index")
-	f.BoolVar(&l.desc, "desc", false, "the greatest of --sort first")
-	f.number(&l.from, "offset", "", 0, "leave out this many of the first")
+	f.expressions(&l.sort, "sort", "sort by these expressions; entities without a value come last (default by index)")
+	f.BoolVar(&l.desc, "desc", false, "sort in descending order")
+	f.number(&l.from, "offset", "", 0, "skip this many at the start of the list")
 }
 
 // A choice is a selection that is compiled for a state.

@@ -28,25 +28,25 @@ var serveCommand = command{
 	use: "serve STORE",
 	doc: `Show a store or a save in a browser
 
-Serve a page that shows a store or a save: the time bar, entities, a
-map, one entity with its life, what a tick did, how two states differ, expressions
-over time, arrays, and damage. A store that a program has open is followed.
+Serve a web page that shows a store or a save: a time bar, a list of entities, a map,
+one entity with its history, the changes of a tick, the difference of two states, charts
+of expressions, arrays, and damage. A store that a program has open is followed.
 
-The URL that is printed opens the page; it has a token in it, without which nothing
-is answered. It shows the newest state first, or with &at=POINT behind it that
-one, and leads to all others. The page is served to this machine alone, unless
---anywhere. Nothing is ever written to the store. How many rows each tick of a long
-one wrote, which takes a while to count, is kept for the next time in the user's
-cache directory, unless --no-cache. It ends when it is interrupted.`,
+Open the printed URL in a browser. It contains a token, without which the server answers
+nothing. The page shows the newest state first, or another one if you append &at=POINT
+to the URL. Only this machine can open the page, unless you use --anywhere. The server
+never writes to the store. For a long store, counting the rows that each tick wrote takes
+a while, so the counts are stored in the user's cache directory; --no-cache disables this.
+The server runs until it is interrupted.`,
 	example: `  ecsdump serve D
   ecsdump serve slot1.save --open
   ecsdump serve D --addr 127.0.0.1:7000`,
 	run: func(f flags) action {
 		var s server
-		f.StringVar(&s.addr, "addr", "127.0.0.1:0", "address to serve at; with port 0, whichever is free")
-		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines reach; nothing is encrypted, and a reader of the URL on its way sees the whole store")
+		f.StringVar(&s.addr, "addr", "127.0.0.1:0", "address of the server; port 0 means any free port")
+		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines can reach; nothing is encrypted, so a machine that sees the URL on the network can read the store")
 		f.BoolVar(&s.browse, "open", false, "open the page in a browser")
-		f.BoolVar(&s.forget, "no-cache", false, "keep no counts of rows in the cache directory, and use none from there")
+		f.BoolVar(&s.forget, "no-cache", false, "do not use the cache directory")
 		return s.run
 	},
 }

@@ -83,15 +83,16 @@ var showCommand = command{
 	use: "show STORE [ENTITY|RESOURCE]",
 	doc: `Show one entity with all fields, or the resources
 
-Show one entity with all fields, the tick that wrote each component last, and the
-references to it; or a resource, in the same way.
+Show one entity with all fields, the tick that last wrote each component, and the
+references to the entity. A resource is shown in the same way.
 
-Only the pages of the entity are read, and the ticks behind the nearest snapshot.
-For the last writers, up to 64 MiB of older ticks are read as well; what they do not
-tell was written "at or before" the oldest of them: ecsdump blame looks at all, and
-field by field. For the references, the values of components that can hold
-entities are read. An entity in a field of its own is looked up, to say if it is not
-alive. With --component this is of these components alone. With --brief none of this is done, and nothing more is read.`,
+To find the fields, show reads only the pages of the entity and the ticks after the
+nearest snapshot. To find the last writers, it also reads up to 64 MiB of older ticks. A
+value that none of these ticks wrote was written "at or before" the oldest of them. Use
+ecsdump blame to search the whole journal, field by field. To find the references, show
+reads all components that can hold entities. It also checks whether the entities in the
+fields are alive. With --component, it shows only these components and their writers.
+With --brief, it shows only the fields.`,
 	example: `  ecsdump show D 12v3
   ecsdump show D 12v3 --at @latest~10 --brief
   ecsdump show D 12v3 --component Position,Health
@@ -102,10 +103,10 @@ alive. With --component this is of these components alone. With --brief none of 
 		var e shower
 		var resources bool
 		f.BoolVar(&resources, "resources", false, "show the resources instead of an entity")
-		f.BoolVar(&e.brief, "brief", false, "without the last ticks that wrote it, references to it, and dead entities in it")
-		f.StringSliceVar(&e.components, "component", nil, "only these components (a comma between, or the flag again)")
+		f.BoolVar(&e.brief, "brief", false, "show only the fields: no last writers, references, or dead entities")
+		f.StringSliceVar(&e.components, "component", nil, "only these components (comma-separated, or repeat the flag)")
 		f.point(&e.at)
-		f.limit(&e.limit, "that refer to it")
+		f.limit(&e.limit, "references to the entity")
 		return func(c *call) error {
 			if resources != (len(c.args) == 1) {
 				return c.misused("give either an entity, the name of a resource or --resources")
@@ -236,10 +237,10 @@ func (o *shower) resource(s *source, seq uint64) error {
 		return err
 	}
 	if len(o.components) > 0 {
-		return fail(exitUsage, "", "--component is of an entity; %s is no entity", s.args[1])
+		return fail(exitUsage, "", "--component is for an entity; %s is not an entity", s.args[1])
 	}
 	if !sub.isResource() || sub.field != "" {
-		return fail(exitUsage, try("blame", s.path, sub.String()), "show takes a whole entity or resource, as %s", cmp.Or(sub.holder(), sub.component))
+		return fail(exitUsage, try("blame", s.path, sub.String()), "show takes a whole entity or resource: %s", cmp.Or(sub.holder(), sub.component))
 	}
 	b, err := o.look(s, ecs.Vacant, sub.numbers(), seq)
 	if err != nil {
@@ -328,7 +329,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 func (d *showDoc) print(a *app) {
 	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, d.living)
 	if len(d.Components) == 0 {
-		a.Line("it has no components")
+		a.Line("the entity has no components")
 	} else {
 		d.components(a)
 	}

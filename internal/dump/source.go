@@ -276,7 +276,7 @@ func (s *source) mustHave(at string, names []string) error {
 
 // isResource returns the error of a command that was called with a resource instead of a component.
 func (s *source) isResource(name string) error {
-	return s.missing(try("show", s.path, name), "%s is a resource, no entity has it", name)
+	return s.missing(try("show", s.path, name), "%s is a resource, which no entity has", name)
 }
 
 // byIndex returns the living entities, ordered by index. The registry has them in an order that

@@ -95,12 +95,13 @@ var statsCommand = command{
 	use: "stats STORE [A..B]",
 	doc: `Show what takes the bytes: components, ticks, files
 
-Show what takes the bytes: which components, in the state and in what the ticks of
-a range changed; which ticks; and what the bytes of the files are for.
+Show what takes space: each component, in the state and in the ticks of a range; the
+largest ticks; and the parts of each file.
 
-STATE and JOURNAL are bytes. Columns of bytes add up: those of components, entities,
-operations and the rest to what the ticks take in the journal; those of a file to its size.
-Of a snapshot file the sizes of its pages are read, not the pages: verify reads all of it.`,
+STATE and JOURNAL are bytes. Columns of bytes add up: the bytes of components, entities,
+operations and other data add up to the bytes of the ticks in the journal, and the parts
+of a file add up to its size. Stats reads the sizes of the pages of a snapshot file, but
+not the pages; use verify to check them.`,
 	example: `  ecsdump stats D
   ecsdump stats D 100..200 --limit 20`,
 	complete: []completer{(*completion).ranges},

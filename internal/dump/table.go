@@ -100,11 +100,11 @@ func (a *app) root(commands []*command) *cobra.Command {
 	which := false // Value of --version.
 	root := &cobra.Command{
 		Use:   "ecsdump COMMAND STORE",
-		Short: "Print what a store or a save holds, without changing it",
-		Long: `Ecsdump prints what a store (a directory of persist.Open) or a save (a file of
-persist.Save) holds. It never changes what it reads. An ENTITY is INDEXvGENERATION, as
-in 12v3; the INDEX alone is the entity that is alive with it. In the place of STORE, a - is
-a save on standard input, of at most 1 GiB.
+		Short: "Print the contents of a store or a save, without changing it",
+		Long: `Ecsdump prints the contents of a store (a directory of persist.Open) or a save (a
+file of persist.Save). It never changes what it reads. An ENTITY is written as
+INDEXvGENERATION, for example 12v3; the INDEX alone means the entity that is alive at
+this index. If STORE is -, it is a save on standard input, of at most 1 GiB.
 
 ` + pointsText + `
 Exit status:
@@ -127,7 +127,7 @@ Exit status:
 		}
 		return misused(root, "no command given")
 	}
-	root.Flags().BoolVar(&which, "version", false, "print which program this is")
+	root.Flags().BoolVar(&which, "version", false, "print the version of this program")
 	root.SetFlagErrorFunc(wrongFlag)
 	a.global(root.PersistentFlags())
 	for _, c := range commands {

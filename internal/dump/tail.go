@@ -39,13 +39,13 @@ var tailCommand = command{
 	use: "tail STORE",
 	doc: `Print the newest ticks, and new ones as they are committed
 
-Print the newest ticks as log does; with --follow, go on with new ones as a
-program commits them, until it is interrupted.
+Print the newest ticks as log does. With --follow, also print new ticks as a program
+commits them, until tail is interrupted.
 
-It follows the store, not the program: when that ends, tail says so and waits for
-the next that opens the store. It sees by the lock that a program was killed, within a
-second. Rewinds are told. Ticks that were removed before tail read
-them are left out.`,
+When the program closes the store, tail says so and waits until a program opens the
+store again. If the program is killed, tail notices it by the lock of the store within a
+second. Tail also prints rewinds. It skips ticks that were removed before it read
+them.`,
 	example: `  ecsdump tail D -n 3
   ecsdump tail D --follow
   ecsdump tail D -f --new --component Health -p
@@ -54,9 +54,9 @@ them are left out.`,
 		t := new(tailer)
 		t.flags(f)
 		f.limit(&t.limit, "records, the newest")
-		f.BoolVar(&t.only, "new", false, "with --follow: only new ticks")
+		f.BoolVar(&t.only, "new", false, "with --follow: skip the existing ticks")
 		f.BoolVarP(&t.follow, "follow", "f", false, "print new ticks as they are committed")
-		f.interval(&t.interval, 200*time.Millisecond, "with --follow: how long to wait before looking again")
+		f.interval(&t.interval, 200*time.Millisecond, "with --follow: time between two checks for new ticks")
 		return func(c *call) error {
 			err := c.read(c.args[0], t.run)
 			if t.interrupted(c, err) {
@@ -311,7 +311,7 @@ func (t *tailer) moved(seq uint64, undone int) string {
 		to = "the beginning"
 	}
 	if undone == 0 {
-		return "went on to " + to
+		return "continued at " + to
 	}
 	return fmt.Sprintf("rewound %s, to %s", term.Count(undone, "record", "records"), to)
 }

@@ -70,7 +70,7 @@ var tools = []tool{
 	{command: &schemaCommand, hides: []string{"go"}, on: "ask show for an entity", docs: []any{schemaDoc{}}},
 	{
 		command: &queryCommand, docs: []any{queryDoc{}},
-		takes: []argument{{"where", "the condition, as in Health < 10 && has(Frozen); without it all entities"}},
+		takes: []argument{{"where", "the condition, as in Health < 10 && has(Frozen); the default selects all entities"}},
 		on:    "ask again with a higher offset, for fewer columns, or with a condition that leaves fewer",
 	},
 	{
@@ -90,19 +90,19 @@ var tools = []tool{
 	},
 	{
 		command: &bisectCommand, hides: []string{"run"}, docs: []any{bisectDoc{}, flipsDoc{}},
-		takes: []argument{{"condition", "on the whole world, as in count(Health <= 0) > 3; with entity on that, as in Health < 10"}, rangeArgument},
+		takes: []argument{{"condition", "a condition on the whole world, as in count(Health <= 0) > 3; with entity, on that entity, as in Health < 10"}, rangeArgument},
 		on:    "ask again with a shorter range",
 	},
 	{
 		command: &plotCommand, docs: []any{plotDoc{}},
-		takes: []argument{{"expressions", "on the whole world, as in count(Health < 10) or alive; with entity on that, as in Position.X"}, rangeArgument},
+		takes: []argument{{"expressions", "expressions on the whole world, as in count(Health < 10) or alive; with entity, on that entity, as in Position.X"}, rangeArgument},
 		on:    "ask again with a shorter range, or with every",
 	},
 	{
 		command: &diffCommand, docs: []any{diffDoc{}, firstDoc{}},
 		takes: []argument{
-			{"from", "point in time A of one store; without it what the newest tick changed is shown"},
-			{"to", "point in time B of one store; without it the newest state"},
+			{"from", "point in time A in one store; the default shows what the newest tick changed"},
+			{"to", "point in time B in one store; the default is the newest state"},
 		},
 		on: "ask again for one component or entity, or with stat to count only",
 	},
@@ -110,7 +110,7 @@ var tools = []tool{
 	{command: &marksCommand, on: "ask again with a higher limit", docs: []any{marksDoc{}}},
 	{
 		command: &panelCommand, hides: []string{"format"}, docs: []any{panelDoc{}},
-		takes: []argument{{"expressions", "on an entity, as in Health < 10 or Position.X as x"}, rangeArgument},
+		takes: []argument{{"expressions", "expressions on an entity, as in Health < 10 or Position.X as x"}, rangeArgument},
 		on:    "ask again with a shorter range, with every, or with a condition that leaves fewer",
 	},
 	{
@@ -132,7 +132,7 @@ func (t *tool) description() string {
 	paragraphs := slices.DeleteFunc(strings.Split(t.command.doc, "\n\n"), func(p string) bool {
 		return slices.ContainsFunc(t.hides, func(flag string) bool { return strings.Contains(p, "--"+flag) })
 	})
-	return strings.Join(append(paragraphs, "Where left_out says that something was left out: "+t.on+"."), "\n\n")
+	return strings.Join(append(paragraphs, "If left_out says that something was left out: "+t.on+"."), "\n\n")
 }
 
 // flags returns the flags of t by member name, with _ for -. It calls the command's flag
@@ -169,9 +169,9 @@ func (t *tool) input(stores []string) map[string]any {
 		properties[name] = t.flagSchema(f)
 	}
 	if len(stores) > 1 {
-		properties[storeMember] = map[string]any{"type": "string", "enum": stores, "default": stores[0], "description": "which of them to ask"}
+		properties[storeMember] = map[string]any{"type": "string", "enum": stores, "default": stores[0], "description": "the store to read"}
 		if t.command == &diffCommand {
-			properties[secondMember] = map[string]any{"type": "string", "enum": stores, "description": "compare with this one; then at and at2 are the points in time, not from and to"}
+			properties[secondMember] = map[string]any{"type": "string", "enum": stores, "description": "the second store to compare; give the points in time as at and at2, not as from and to"}
 		}
 	}
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
@@ -199,7 +199,7 @@ func (t *tool) flagSchema(f *pflag.Flag) map[string]any {
 	if isList(f) {
 		one = map[string]any{"type": "array", "items": one}
 	}
-	one["description"] = strings.TrimSuffix(f.Usage, "; 0: all, as for programs")
+	one["description"] = strings.TrimSuffix(f.Usage, "; 0: all, also the default for --json, --ndjson and CSV")
 	return one
 }
 
@@ -222,7 +222,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 	var members map[string]json.RawMessage
 	if len(bytes.TrimSpace(given)) > 0 {
 		if err := json.Unmarshal(given, &members); err != nil {
-			return nil, errors.New("the arguments are no object")
+			return nil, errors.New("the arguments are not an object")
 		}
 	}
 	texts := map[string][]string{}
@@ -253,7 +253,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 		for _, text := range texts[name] {
 			if f.Name == limitFlag {
 				if n, err := strconv.ParseUint(text, 10, 64); err == nil && (n == 0 || n > maxLimit) {
-					return nil, fmt.Errorf("limit is 1 to %d; %s", maxLimit, t.on)
+					return nil, fmt.Errorf("limit must be 1 to %d; %s", maxLimit, t.on)
 				}
 			}
 			// The flag parses CSV: without quotes, a name with a comma would become two names.
@@ -318,7 +318,7 @@ func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 			texts = append(texts, fmt.Sprint(v))
 		case nil:
 		default:
-			return nil, fmt.Errorf("%s takes a text, a number, true, false or a list of these", name)
+			return nil, fmt.Errorf("%s takes a string, a number, true, false or a list of these", name)
 		}
 	}
 	return texts, nil
@@ -328,7 +328,7 @@ func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 type rawDocument = json.RawMessage
 
 // errTooLarge reports an answer that is too long for any reader.
-var errTooLarge = errors.New("the answer is too large to be given")
+var errTooLarge = errors.New("the answer is too large")
 
 // maxPrinted is the maximum output of a command, in bytes. Afterwards, cut shortens the answer
 // further.

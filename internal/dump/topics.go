@@ -4,65 +4,64 @@ package dump
 type topic struct{ name, title, text string }
 
 // pointsText explains points, in the root help and in the topic "points".
-const pointsText = `A POINT names a state. The flag --at shows it instead of the newest one:
+const pointsText = `A POINT names a state. The flag --at selects it; the default is the newest state:
 
   @latest        the newest state
-  @first         the oldest state that it comes from and that is kept
-  1200           tick 1200 on the way to the newest state
-  @-5s           the newest tick that is at least 5 seconds older than it
+  @first         the oldest stored state that leads to the newest one
+  1200           tick 1200, of the ticks that lead to the newest state
+  @-5s           the newest tick that is at least 5 seconds older than @latest
   @+5s           the first tick that is at least 5 seconds newer than @first
-  @02:47:10      the newest tick that was committed by then: the last such time, UTC
-  @2026-11-24T02:47:10Z    the same with its day; RFC 3339
-  record:88      record 88 of the journal, on whatever branch
-  snap:3         the state in snapshot file 3; snap:NAME: in the one of that name
-  mark:NAME      the newest tick that the program gave that name
-  tip:1          the end of the oldest branch; info says how many there are
-  mark:NAME~10   10 ticks before it; so after every other point: @latest~10
+  @02:47:10      the newest tick that was committed by the last such time of day, in UTC
+  @2026-11-24T02:47:10Z    the newest tick that was committed by this time, in RFC 3339
+  record:88      record 88 of the journal, on any branch
+  snap:3         the state of snapshot file 3; snap:NAME: of the snapshot of that name
+  mark:NAME      the newest tick with the mark NAME; see ecsdump marks
+  tip:1          the end of the oldest branch; see ecsdump branches
+  mark:NAME~10   10 ticks before mark:NAME; ~N works after every point: @latest~10
 `
 
 // topics are printed by "ecsdump help NAME", in man pages and in docs/ECSDUMP.md.
 var topics = []topic{
 	{"points", "Points and ranges in time", pointsText + `
-A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. Ticks in it
-mean those of all branches; other points mean the order in the journal, so that
-record:88.. is everything that was written from record 88 on.
+A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. If an end is
+a tick, the range has the ticks of all branches. All other points select by the order in
+the journal: record:88.. is everything that was written from record 88 on.
 
-Any state is reached from the nearest snapshot and the ticks after it. Of a state in
-a snapshot, info, schema, stats, show, arrays, ls and query read what they need: they
-do not tell of damage elsewhere, ecsdump verify does.
+Ecsdump computes a state from the nearest snapshot and the ticks after it. If a snapshot
+has the state, the commands info, schema, stats, show, arrays, ls and query read only the
+parts that they need. They do not notice damage elsewhere; ecsdump verify does.
 
-ecsdump log lists ticks and records, ecsdump info snapshots.`},
-	{"output", "Output for people and for programs", `Results go to standard output, everything else to standard error. A file or a pipe
-gets them whole and plain. On a terminal
+ecsdump log lists ticks and records, and ecsdump info lists snapshots.`},
+	{"output", "Output for people and for programs", `Results go to standard output, and everything else goes to standard error. A file or a
+pipe gets results complete and without colours. On a terminal:
 
-  - lines are no wider than it is, or than COLUMNS says if that is set: long
-    values are folded, long rows of long lists cut, and columns that have no room
-    come below; outside tables a name that is longer stays whole, to be copied;
-  - there are colours, unless NO_COLOR is set; --color always or never decides
-    otherwise;
-  - what does not fit goes through the pager that ECSDUMP_PAGER or PAGER names,
-    else less; --no-pager prints it at once;
-  - what takes longer than a second shows how far it is; --progress always or
-    never decides otherwise.
+  - Lines are as wide as the terminal, or as COLUMNS if it is set. Long values are
+    folded, long rows of long lists are cut, and columns that do not fit are printed
+    below. Outside tables, a long name is printed whole, so that it can be copied.
+  - Output has colours unless NO_COLOR is set. --color always or never overrides this.
+  - Output that does not fit goes through the pager of ECSDUMP_PAGER or PAGER, by
+    default less. --no-pager disables this.
+  - A command that takes longer than a second shows its progress. --progress always or
+    never overrides this.
 
-With --json, standard output is one JSON document, and an error one line of JSON on
-standard error. The first member of each is its format, as in "ecsdump.ls/1". The
-number rises when a member goes or comes to mean something else; members may be
-added at any time.
+With --json, standard output is one JSON document, and an error is one line of JSON on
+standard error. The first member of each is its format, for example "ecsdump.ls/1". The
+number rises when a member is removed or changes its meaning. New members may be added
+at any time.
 
-With --ndjson, each line is an object, and long lists need no memory: first a line
-with the format and the members before the list of the document, then a line for each
-element of the list, which has no format, then, if there are any, a line with the
-format and the members behind the list. A document without a list is one line:
+With --ndjson, each line is an object, and long lists take little memory. The first line
+has the format and the members before the list of the document. Then each element of the
+list is a line without a format. If the document has members after the list, the last
+line has the format and these members. A document without a list is one line:
 
   ecsdump log D --ndjson | jq -c 'select(.format == null) | {tick, created}'
 
 Entities are strings, INDEXvGENERATION. Digests are 16 hexadecimal digits. Times are
-RFC 3339 in UTC. Values are objects for structs, arrays, numbers, strings and
-booleans for the rest; floating-point numbers that JSON has not are strings.`},
+RFC 3339 in UTC. Structs are objects. Other values are arrays, numbers, strings and
+booleans. Floating-point numbers that JSON lacks are strings.`},
 	exitTopic,
 }
 
 var exitTopic = topic{"exit", "Exit status", exitsText() + `
-With --json, an error also says it in words: problem, usage, not_found, corrupt or
+With --json, an error also has its kind as a word: problem, usage, not_found, corrupt or
 system.`}

@@ -58,28 +58,28 @@ type rootlessDoc struct {
 
 var treeCommand = command{
 	use: "tree STORE [ENTITY]",
-	doc: `Draw what hangs on an entity, or on all roots
+	doc: `Draw the entities below an entity, or below all roots
 
-Draw the entities below one, by a component that holds an entity: those whose
-component names it, those that name these, and so on, in the order of their
-indices. Before it stand those above, from the root on. Without ENTITY, all are drawn
-that have others below them or have the component, and name no entity that is alive.
+Draw an entity and its descendants as a tree. A component with a field that holds an
+entity, such as ChildOf.Parent, names the parent of each entity. Children are drawn in
+the order of their indices. The ancestors of ENTITY are printed first, from the root on.
+Without ENTITY, all roots are drawn. A root is an entity without a parent that is alive;
+it has children or the component.
 
-What is stored does not say which component is meant: --by names it, and the field
-if several of its fields hold an entity, as in ChildOf.Parent. It can be left out if
-one component alone has one such field. Fields in slices, maps and behind pointers
-do not count.
+--by names the component, and also the field if several fields of the component hold an
+entity. It can be left out if only one component has such a field. Fields in slices,
+maps and behind pointers are ignored.
 
-Where a cycle comes back to ENTITY, it ends. Without ENTITY, entities that are in a
-cycle, or below one, are below no root: they are counted at the end.`,
+If ENTITY is in a cycle, the drawing ends where the cycle returns to it. Without ENTITY,
+entities in a cycle, or below one, have no root: they are counted at the end.`,
 	example: `  ecsdump tree D --by ChildOf
   ecsdump tree D 12v3 --by ChildOf.Parent --depth 2 --at @latest~10
   ecsdump tree D 12v3 --limit 0 --ndjson`,
 	complete: []completer{(*completion).entities},
 	run: func(f flags) action {
 		var d drawer
-		f.StringVar(&d.by, "by", "", "COMPONENT or COMPONENT.FIELD that names the parent")
-		f.number(&d.depth, "depth", "", 0, "draw at most this many levels below; 0: all")
+		f.StringVar(&d.by, "by", "", "COMPONENT or COMPONENT.FIELD that holds the parent")
+		f.number(&d.depth, "depth", "", 0, "draw at most this many levels; 0: all")
 		f.point(&d.at)
 		f.limit(&d.limit, "entities")
 		return reading(func(s *source) error { return d.run(s) })
@@ -216,7 +216,7 @@ func (d *treeDoc) above(a *app) {
 	case d.Cycle && text == "":
 		a.Line("below itself: a cycle")
 	case d.Cycle:
-		a.Line("below %s: a cycle, there is no root", text)
+		a.Line("below %s: a cycle without a root", text)
 	case text != "":
 		a.Line("below %s", text)
 	}
@@ -225,7 +225,7 @@ func (d *treeDoc) above(a *app) {
 // print prints the number of rootless entities, if d is not nil.
 func (d *rootlessDoc) print(s *source) {
 	if d != nil {
-		s.Line("%s in a cycle or below one, and below no root; the first is %s", term.Count(d.Entities, "entity is", "entities are"), d.First)
+		s.Line("%s in a cycle or below one, and not drawn; the first is %s", term.Count(d.Entities, "entity is", "entities are"), d.First)
 	}
 }
 
@@ -324,14 +324,14 @@ func (s *source) hanging(text string, components []inspect.EntityComponent) (fou
 	})
 	switch {
 	case len(all) == 0:
-		return found, s.missing(try("schema", s.path), "no component has a field that is an entity")
+		return found, s.missing(try("schema", s.path), "no component has a field that holds an entity")
 	case len(fits) == 1:
 		return fits[0], nil
 	// Names may contain dots, so take the longest component name.
 	case len(fits) > 1 && text != "":
 		return slices.MaxFunc(fits, func(a, b entityField) int { return len(a.component) - len(b.component) }), nil
 	case text == "":
-		return found, fail(exitUsage, try("tree", append(slices.Clone(s.args), "--by", words[0])...), "which component is meant? Give --by %s", alternatives(words))
+		return found, fail(exitUsage, try("tree", append(slices.Clone(s.args), "--by", words[0])...), "several components hold an entity: give --by %s", alternatives(words))
 	}
 	return found, s.notHanging(text, components, all, words)
 }
@@ -348,11 +348,11 @@ func (s *source) notHanging(text string, components []inspect.EntityComponent, a
 		}
 		own := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool { return f.component != text })
 		if len(own) > 0 {
-			return fail(exitUsage, try("schema", s.path), "--by: %s has several fields that are entities: give %s", text, alternatives(describe.Listed(own, entityField.short)))
+			return fail(exitUsage, try("schema", s.path), "--by: several fields of %s hold an entity: give %s", text, alternatives(describe.Listed(own, entityField.short)))
 		}
-		return s.missing(try("schema", s.path), "%s has no field that is an entity; there is %s", text, alternatives(words))
+		return s.missing(try("schema", s.path), "no field of %s holds an entity; use %s", text, alternatives(words))
 	}
-	return s.missing(try("schema", s.path), "no component %q that names an entity%s", text, near.Hint(text, words))
+	return s.missing(try("schema", s.path), "no component %q with a field that holds an entity%s", text, near.Hint(text, words))
 }
 
 // hanging completes --by.
@@ -362,7 +362,7 @@ func (c *completion) hanging() error {
 		return err
 	}
 	for _, f := range hangingOn(state.Components) {
-		c.offer(f.short(), "names an entity")
+		c.offer(f.short(), "holds an entity")
 	}
 	return nil
 }

@@ -261,7 +261,7 @@ func TestShow_DamagedSave(t *testing.T) {
 
 func TestTree_OnlyCycles(t *testing.T) {
 	cycle := saveOf(t, 3, func(i int) int { return (i + 1) % 3 })
-	require.Equal(t, "3 entities are in a cycle or below one, and below no root; the first is 0v1\n", askFor(t, "tree", cycle))
-	require.Equal(t, "below 2v1 > 1v1: a cycle, there is no root\n0v1\n└── 2v1  (+1 below)\n", askFor(t, "tree", cycle, "0v1", "--depth", "1"))
+	require.Equal(t, "3 entities are in a cycle or below one, and not drawn; the first is 0v1\n", askFor(t, "tree", cycle))
+	require.Equal(t, "below 2v1 > 1v1: a cycle without a root\n0v1\n└── 2v1  (+1 below)\n", askFor(t, "tree", cycle, "0v1", "--depth", "1"))
 	require.Empty(t, nodesIn(t, askFor(t, "tree", cycle, "--json")))
 }

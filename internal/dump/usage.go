@@ -63,7 +63,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		name := unknown.GetSpecifiedName()
 		return misused(cmd, "unknown flag: --%s%s", name, near.Hint("--"+name, flagNames(cmd)))
 	case errors.As(err, &empty):
-		return misused(cmd, "--%s takes %s, and nothing follows it", empty.GetFlag().Name, takes(empty.GetFlag()))
+		return misused(cmd, "--%s takes %s; its value is missing", empty.GetFlag().Name, takes(empty.GetFlag()))
 	case errors.As(err, &invalid):
 		not := "not " + strconv.Quote(invalid.GetValue())
 		if errors.Is(err, strconv.ErrRange) {
@@ -83,7 +83,7 @@ func takes(f *pflag.Flag) string {
 	case "bool", "boolfunc":
 		return "no value, or true or false"
 	case "stringSlice":
-		return "names with commas between; one that has a comma or a quote stands in quotes"
+		return "comma-separated names; put a name with a comma or a quote in quotes"
 	}
 	return "a value"
 }

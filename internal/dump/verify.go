@@ -35,16 +35,16 @@ type problemDoc = describe.ProblemDoc
 
 var verifyCommand = command{
 	use: "verify STORE",
-	doc: `Check everything: checksums, formats, and that replay agrees
+	doc: `Check everything: checksums, formats and replay
 
-Verify reads everything and checks checksums, formats, the invariants of every array,
-and that replaying the ticks of all branches reproduces the digest of every snapshot. With
---quick, it compares checksums only.`,
+Verify reads everything. It checks the checksums, the formats and the invariants of
+every array. It also replays the ticks of all branches, and compares the result with the
+digest of every snapshot. With --quick, it checks only the checksums.`,
 	example: `  ecsdump verify D
   ecsdump verify slot1.save --quick`,
 	run: func(f flags) action {
 		quick := false
-		f.BoolVar(&quick, "quick", false, "compare checksums only")
+		f.BoolVar(&quick, "quick", false, "check only the checksums")
 		return func(c *call) error {
 			v, err := c.open(c.ctx, c.args[0])
 			if err != nil {
@@ -107,7 +107,7 @@ func (c *call) verified(path string, r inspect.VerifyReport, recovery recoverer)
 			return classify(path, c.ctx.Err())
 		}
 		if next = recovering(path, &report, err); next == "" {
-			hopeless = "; recover can save nothing of it"
+			hopeless = "; recover cannot save anything"
 		}
 	}
 	return fail(code, next, "%s: %s found%s", path, term.Count(len(r.Problems), "problem", "problems"), hopeless)

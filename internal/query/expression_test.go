@@ -312,7 +312,7 @@ func TestCompile_Errors(t *testing.T) {
 		{`duration("x") > 1`, WantCondition, 9, `"x" is not a duration`},
 		{`duration(entity) > 1`, WantCondition, 0, `duration takes a text in quotes`},
 		{`Unit.Owner.Unti.HP > 3`, WantCondition, 11, `no component "Unti" after an entity; did you mean Unit?`},
-		{`Unit.Owner.seed > 3`, WantCondition, 11, `seed is a resource, no entity has it`},
+		{`Unit.Owner.seed > 3`, WantCondition, 11, `seed is a resource, which no entity has`},
 		{`Unit.Owner.Unit.HPP > 3`, WantCondition, 16, `no field "HPP"; did you mean HP?`},
 		{strings.Repeat("(", 20_000), WantValue, -1, `too long for an expression`},
 		{strings.Repeat("1+", 6_000) + "1", WantValue, -1, `exceeds maximum allowed nodes`},

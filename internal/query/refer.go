@@ -40,7 +40,7 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 		r.fail(n.Property, "no component %q after an entity%s", name, near.Hint(name, r.names()))
 		return
 	case c.Resource:
-		r.fail(n.Property, "%s is a resource, no entity has it", name)
+		r.fail(n.Property, "%s is a resource, which no entity has", name)
 		return
 	}
 	// Each reference in the text gets its own column, because a reading caches one entity per
