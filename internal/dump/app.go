@@ -50,7 +50,7 @@ type app struct {
 	secrets   secrets   // Secrets of the URLs on the command line.
 	opened    []disk.FS // Files that the openers returned, closed at the end.
 	formats   []Format  // Export formats of the program, in addition to the built-in ones.
-	lend      lending   // Returns opened sources. If nil, each command opens and closes its source.
+	lend      lendFunc  // Returns opened sources. If nil, each command opens and closes its source.
 	stdin     io.Reader
 	piped     disk.FS // The content of stdin; nil until it is read.
 
@@ -66,15 +66,15 @@ type app struct {
 // password that the user gave, which an error must not show.
 type Opener func(ctx context.Context, url string) (files disk.FS, name string, err error)
 
-// find calls the opener of a URL, or reads standard input. Everything else is a path, for which
-// find returns nil files.
+// findFiles calls the opener of a URL, or reads standard input. Everything else is a path, for
+// which findFiles returns nil files.
 //
 //	standard input      "-": a file in memory
 //	SCHEME://…          what the opener of the scheme returns; it is closed when the program ends
 //	anything else       a path, even with an unknown scheme: a file may have such a name
 //
-// Only find puts the secret back into a URL. So code that prints the path prints no secret.
-func (a *app) find(ctx context.Context, path string) (files disk.FS, name string, err error) {
+// Only findFiles puts the secret back into a URL. So code that prints the path prints no secret.
+func (a *app) findFiles(ctx context.Context, path string) (files disk.FS, name string, err error) {
 	if path == standardInput {
 		files, err = a.input()
 		return files, path, err
@@ -103,7 +103,7 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 // open opens what path names: a directory, a file, a URL of a scheme with an opener, or standard
 // input.
 func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
-	files, name, err := a.find(ctx, path)
+	files, name, err := a.findFiles(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +113,9 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	return inspect.OpenFS(ctx, files, name)
 }
 
-// A lending returns a view of what path names, for the exclusive use of the caller. The caller
+// A lendFunc returns a view of what path names, for the exclusive use of the caller. The caller
 // calls back once to return the view, and must not use the view afterwards.
-type lending func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
+type lendFunc func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
 // view returns a view of what path names, and a function that releases it.
 func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func(), err error) {

@@ -30,14 +30,14 @@ func TestOpen_URLScheme(t *testing.T) {
 		files, err := disk.Open(dir)
 		return files, ".", err
 	}}
-	ask := func(args ...string) (code int, stdout string) {
+	runMem := func(args ...string) (code int, stdout string) {
 		var out bytes.Buffer
 		code = run(context.Background(), func() {}, openers, args, &out, &out)
 		return code, out.String()
 	}
 	for _, command := range []string{"ls", "log", "verify", "diff"} {
-		_, want := ask(command, dir)
-		code, got := ask(command, "mem://world")
+		_, want := runMem(command, dir)
+		code, got := runMem(command, "mem://world")
 		if command != "diff" { // Diff prints the name of its store, and exits with 1.
 			assert.Equal(t, want, got)
 			assert.Equal(t, exitOK, code)
@@ -45,14 +45,14 @@ func TestOpen_URLScheme(t *testing.T) {
 		assert.NotContains(t, got, "no such")
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	code, got := ask("recover", "mem://world", "-o", out)
+	code, got := runMem("recover", "mem://world", "-o", out)
 	assert.Equal(t, exitOK, code, got)
-	_, want := ask("ls", dir)
-	_, got = ask("ls", out)
+	_, want := runMem("ls", dir)
+	_, got = runMem("ls", out)
 	assert.Equal(t, want, got)
-	_, got = ask("__complete", "ls", "mem://world", "--with", "Pos")
+	_, got = runMem("__complete", "ls", "mem://world", "--with", "Pos")
 	assert.Contains(t, got, "Position")
-	code, got = ask("ls", "other://world")
+	code, got = runMem("ls", "other://world")
 	assert.Equal(t, exitNotFound, code)
 	assert.Equal(t, "ecsdump: other://world: no such directory or file\n", got)
 }

@@ -59,7 +59,7 @@ another generation does not match.`,
 		f.number(&w.from, "offset", "", 0, "skip this many at the start of the list")
 		f.limit(&w.limit, "rows and elements of sparse")
 		f.entity(&entity, "show the steps of looking up this entity")
-		return f.showing(func(s *source, st *inspect.State) error {
+		return f.withState(func(s *source, st *inspect.State) error {
 			if err := cmp.Or(s.exclusive("entity", "offset"), s.exclusive("entity", "limit")); err != nil {
 				return err
 			}
@@ -68,17 +68,17 @@ another generation does not match.`,
 				return err
 			}
 			if entity != "" {
-				return s.lookUp(st, c, entity)
+				return s.printLookup(st, c, entity)
 			}
 			return s.arrays(st, c, w)
 		})
 	},
 }
 
-// outside prints how many of n things precede and follow the printed ones.
-func (a *app) outside(first, end, n int, one, many string) {
+// printOmitted prints how many of n things precede and follow the printed ones.
+func (a *app) printOmitted(first, end, n int, one, many string) {
 	if first == 0 {
-		a.more(n-end, n, one, many)
+		a.printMore(n-end, n, one, many)
 		return
 	}
 	a.Line("%d before and %d after, of %s", first, n-end, term.Count(n, one, many))
@@ -87,22 +87,22 @@ func (a *app) outside(first, end, n int, one, many string) {
 // arrays prints a window of the arrays of c.
 func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error {
 	// The full state is in memory, so rows are read one at a time during printing.
-	if w.limit == 0 || w.limit > keptLimit {
+	if w.limit == 0 || w.limit > loadLimit {
 		if err := st.NeedWhole(); err != nil {
 			return err
 		}
 	}
-	l := lying{State: st, c: c, window: w}
+	l := arraysWindow{State: st, c: c, window: w}
 	if err := l.read(); err != nil {
 		return err
 	}
 	if n := max(c.Len(), l.indices); w.from > 0 && uint64(w.from) >= uint64(n) {
-		return s.missing(try("arrays", s.path, c.Name), "%s has no row %d; it has %s", c.Name, w.from, term.Count(c.Len(), "row", "rows"))
+		return s.missing(tryCommand("arrays", s.path, c.Name), "%s has no row %d; it has %s", c.Name, w.from, term.Count(c.Len(), "row", "rows"))
 	}
 	if s.json {
 		return s.arraysJSON(&l)
 	}
-	s.rowsOf(c, outline(st).doc())
+	s.printHeading(c, outline(st).doc())
 	if err := s.denseAndData(&l); err != nil || c.Resource {
 		return err
 	}
@@ -111,10 +111,10 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 	return nil
 }
 
-// lying is a window of the arrays of c. If the state is not fully in memory, read fills sparse,
-// dense and data before the first row is printed. With the full state in memory, dense and data
-// stay empty, and row reads each row when it is printed.
-type lying struct {
+// arraysWindow is a window of the arrays of c. If the state is not fully in memory, read fills
+// sparse, dense and data before the first row is printed. With the full state in memory, dense and
+// data stay empty, and row reads each row when it is printed.
+type arraysWindow struct {
 	*inspect.State
 	c *inspect.Component
 	window
@@ -126,7 +126,7 @@ type lying struct {
 }
 
 // read reads everything that can fail, before anything is printed.
-func (l *lying) read() (err error) {
+func (l *arraysWindow) read() (err error) {
 	if l.indices, err = l.Span(l.c); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (l *lying) read() (err error) {
 
 // row returns the entity of a row and the value in the row. The entity is "-" for a gap, and
 // empty for a resource. Rows that read has loaded are returned from memory.
-func (l *lying) row(row int) (holder string, v layout.Value, err error) {
+func (l *arraysWindow) row(row int) (holder string, v layout.Value, err error) {
 	if first, _ := l.of(l.c.Len()); row-first < len(l.data) {
 		return l.dense[row-first], l.data[row-first], nil
 	}
@@ -164,15 +164,16 @@ func (l *lying) row(row int) (holder string, v layout.Value, err error) {
 	return holder, v, err
 }
 
-// rowsOf prints the heading of a component's arrays: its kind, the state, and its number of rows.
-func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
+// printHeading prints the heading of a component's arrays: its kind, the state, and its number of
+// rows.
+func (a *app) printHeading(c *inspect.Component, at stateDoc) {
 	a.Line("%s %s at %s: %s", describe.Kind(c.Layout, c.Resource), c.Name, at.place(), term.Count(c.Len(), "row", "rows"))
 	a.Line("")
 }
 
 // arraysJSON prints the window as one document. Long values are printed in full. The document has
 // three lists, so it cannot be streamed.
-func (a *app) arraysJSON(l *lying) error {
+func (a *app) arraysJSON(l *arraysWindow) error {
 	c := l.c
 	doc := arraysDoc{
 		stateDoc: outline(l.State).doc(), Component: c.Name, Kind: describe.Kind(c.Layout, c.Resource), Rows: c.Len(), Indices: l.indices,
@@ -189,11 +190,11 @@ func (a *app) arraysJSON(l *lying) error {
 			doc.Dense = append(doc.Dense, holder)
 		}
 	}
-	return a.document(doc)
+	return a.printJSON(doc)
 }
 
 // denseAndData prints the window row by row, because the text of all rows may exceed memory.
-func (a *app) denseAndData(l *lying) error {
+func (a *app) denseAndData(l *arraysWindow) error {
 	g := a.Grid(">ROW", "DENSE", "<DATA")
 	first, end := l.of(l.c.Len())
 	for row := first; row < end; row++ {
@@ -208,20 +209,20 @@ func (a *app) denseAndData(l *lying) error {
 		g.Row(row, holder, data)
 	}
 	g.Flush()
-	a.outside(first, end, l.c.Len(), "row", "rows")
+	a.printOmitted(first, end, l.c.Len(), "row", "rows")
 	return nil
 }
 
 // sparse prints the window of sparse. Sparse is longer than dense if some indices are free or
 // belong to entities without the component.
-func (a *app) sparse(l *lying) {
+func (a *app) sparse(l *arraysWindow) {
 	g := a.Grid(">INDEX", ">SPARSE")
 	first, end := l.of(l.indices)
 	for i, row := range l.sparse {
 		g.Row(first+i, rowOrNone(row))
 	}
 	g.Flush()
-	a.outside(first, end, l.indices, "index", "indices")
+	a.printOmitted(first, end, l.indices, "index", "indices")
 }
 
 // lookupDoc is what arrays --entity --json prints: each step of looking an entity up in a
@@ -285,8 +286,8 @@ func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDo
 	return doc, nil
 }
 
-// lookUp prints why the arrays of c contain, or lack, the entity that text names.
-func (s *source) lookUp(st *inspect.State, c *inspect.Component, text string) error {
+// printLookup prints why the arrays of c contain, or lack, the entity that text names.
+func (s *source) printLookup(st *inspect.State, c *inspect.Component, text string) error {
 	if c.Resource {
 		return s.isResource(c.Name)
 	}
@@ -301,12 +302,12 @@ func (s *source) lookUp(st *inspect.State, c *inspect.Component, text string) er
 	if err != nil {
 		return err
 	}
-	return s.tell(&doc)
+	return s.printReport(&doc)
 }
 
 // print prints the entries in the order of the look-up, then the conclusion.
 func (doc *lookupDoc) print(a *app) {
-	a.rowsOf(doc.of, doc.stateDoc)
+	a.printHeading(doc.of, doc.stateDoc)
 	g := a.Grid("ELEMENT", "~VALUE")
 	g.Row(fmt.Sprintf("sparse[%d]", doc.Index), rowOrNone(doc.Row))
 	if doc.Row >= 0 {

@@ -114,7 +114,7 @@ func (b *batch) find(index uint32) (place int, ok bool) {
 // every page. Evaluation errors of entities outside the batch are ignored, except damage.
 func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
 	// Spans are evaluated in parallel. Each writes only the cells of its own entities.
-	return ended(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {
+	return ignoreEnough(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {
 		place, ok := b.find(at.Entity().Index())
 		if !ok && !all {
 			return nil

@@ -23,7 +23,7 @@ func manyEntities(t *testing.T, file string) map[ecs.Entity]Position {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, healths := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w)
 	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range 2 * keptLimit {
+	for i := range 2 * loadLimit {
 		e := w.Create()
 		positions.Set(e, Position{float64(rng.IntN(10_000)), float64(i)})
 		if i%3 == 0 {
@@ -31,13 +31,13 @@ func manyEntities(t *testing.T, file string) map[ecs.Entity]Position {
 		}
 	}
 	for range 3000 {
-		w.Destroy(ecs.NewEntity(uint32(rng.IntN(2*keptLimit)), 1))
+		w.Destroy(ecs.NewEntity(uint32(rng.IntN(2*loadLimit)), 1))
 	}
 	all := map[ecs.Entity]Position{}
 	for e, p := range positions.All() {
 		all[e] = p
 	}
-	require.Greater(t, len(all), keptLimit)
+	require.Greater(t, len(all), loadLimit)
 	require.NoError(t, persist.Save(t.Context(), file, w))
 	return all
 }
@@ -65,7 +65,7 @@ func TestQuery_ManyEntitiesInBatches(t *testing.T) {
 			if desc != 0 {
 				args = append(args, "--sort", "Position.X", fmt.Sprintf("--desc=%v", desc < 0))
 			}
-			out, bad := printing(t, args...)
+			out, bad := runCommand(t, args...)
 			require.Empty(t, bad)
 			lines := strings.Split(strings.TrimSpace(out), "\n")[1:]
 			require.Len(t, lines, len(order))
@@ -93,7 +93,7 @@ func TestQuery_DamageBeforeFirstRow(t *testing.T) {
 		text := slices.Clone(whole)
 		text[at] ^= 1
 		require.NoError(t, os.WriteFile(file, text, 0o600))
-		out, bad := printing(t, "query", file, "--limit", "0", "--select", "Position.Y", "--sort", "index")
+		out, bad := runCommand(t, "query", file, "--limit", "0", "--select", "Position.Y", "--sort", "index")
 		if bad != "" {
 			damaged++
 			assert.Empty(t, out, "byte %d", at)

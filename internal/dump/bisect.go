@@ -25,7 +25,7 @@ import (
 //
 //	STORE, A..B ──▶ route ──▶ the states from A to B, and which of them are unreadable
 //	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
-//	first, halved, newestOf or list: choose the states to judge, until the search ends
+//	firstBad, binarySearch, lastChange or listChanges: choose the states to judge
 //
 // The document names the last state before the change, and what the search assumed. A binary search
 // assumes that the condition stays true once it holds. A scan assumes nothing.
@@ -43,7 +43,7 @@ type bisectDoc struct {
 	// The last judged state before the result; its verdict is the opposite.
 	Before stateDoc `json:"before"`
 	States int      `json:"states"` // Number of states in the range.
-	Asked  int      `json:"asked"`  // Number of states that were judged.
+	Judged int      `json:"asked"`  // Number of states that were judged.
 	// True if all states up to the result were judged; otherwise the condition is assumed to stay
 	// true.
 	Scan bool `json:"scan"`
@@ -57,7 +57,7 @@ type bisectDoc struct {
 	// The states that a binary search judged, in order; empty for a scan.
 	Probes []probeDoc `json:"probes"`
 
-	by *bisector
+	by *bisectCmd
 }
 
 // A heldDoc is the range at the start in which a condition held, before it stopped holding.
@@ -156,7 +156,7 @@ A higher status than 127, or a signal, ends the search with an error.
   ecsdump bisect D 100..200 --run -- ./check.sh {}`,
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
-		b := new(bisector)
+		b := new(bisectCmd)
 		f.entity(&b.entity, "make the condition about this entity")
 		f.BoolVar(&b.scan, "scan", false, "judge every tick in order; the default without --run")
 		f.BoolVar(&b.halve, "halve", false, "judge few ticks, by binary search; the default with --run")
@@ -173,22 +173,22 @@ A higher status than 127, or a signal, ends the search with an error.
 	},
 }
 
-// A bisector searches the states of a route for bad states, for which a condition holds. It finds
+// A bisectCmd searches the states of a route for bad states, for which a condition holds. It finds
 // the first one, or the places where the verdict changes.
 //
-//	         judges                      finds
-//	--scan   all, in turn (first)        the first bad state after a good one
-//	--halve  few, by halves (halved)     the first bad state, if all later ones are bad
-//	--last   the last ones (newestOf)    the last state whose verdict differs from the one before
-//	--flips  all, in turn (list)         all states whose verdict differs from the one before
+//	         judges                        finds
+//	--scan   all, in turn (firstBad)       the first bad state after a good one
+//	--halve  few, by halves (binarySearch) the first bad state, if all later ones are bad
+//	--last   the last ones (lastChange)    the last state with another verdict than the one before
+//	--flips  all, in turn (listChanges)    all states with another verdict than the one before
 //
 // The words good and bad are those of git bisect. Each judged state is loaded. A judge receives
 // only the state, so the judge can be a program that does not read stores. In a scan, a condition
 // evaluates only what each tick changed.
 //
-// The fields come in three groups: the command line, the route with its cursor and its damage,
-// and the results so far.
-type bisector struct {
+// The fields come in three groups: the command line, the route with its cursor and its damage, and
+// the results so far.
+type bisectCmd struct {
 	at      string
 	text    string // The condition.
 	span    string // A..B, or "" for all states.
@@ -205,7 +205,7 @@ type bisector struct {
 	count int // Number of judged states.
 	// Verdicts by index of the state, for states that the search may visit again. A binary search
 	// stores all verdicts; a scan stores skipped states only.
-	asked map[int]probeDoc
+	verdicts map[int]probeDoc
 	// The first judged state of a scan.
 	oldest probeDoc
 	newest probeDoc
@@ -228,7 +228,7 @@ const (
 // arguments parses the command line. Cobra removes "--" and reports only its position: with --run,
 // everything after "--" is the command. Without --run, an expression and an optional range follow
 // STORE. With --run, only the range can come between STORE and the command.
-func (b *bisector) arguments(c *call) error {
+func (b *bisectCmd) arguments(c *call) error {
 	args, least := c.args, 2
 	if dash := c.flags.ArgsLenAtDash(); b.run && dash >= 0 {
 		args, b.command = args[:dash], args[dash:]
@@ -257,28 +257,28 @@ func (b *bisector) arguments(c *call) error {
 // The judge is created from the last state, before any state is judged. So a condition that does
 // not compile costs one state. If the search finds nothing and some states are unreadable, bisect
 // returns the damage: one of these states may be the searched one.
-func (b *bisector) bisect(s *source) (err error) {
-	b.asked = map[int]probeDoc{}
+func (b *bisectCmd) bisect(s *source) (err error) {
+	b.verdicts = map[int]probeDoc{}
 	if b.route, err = s.route(b.span, b.at); err != nil {
 		return err
 	}
 	last := len(b.states) - 1
 	// The cursor of a new route is at the end of the route.
-	end, err := b.appoint(b.route.end())
+	end, err := b.setJudge(b.route.lastState())
 	if err != nil {
 		return err
 	}
 	defer end()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
 	// Each function finds one state, except list, which prints changes as it finds them.
-	find := b.first
+	find := b.firstBad
 	switch {
 	case b.flips:
-		return cmp.Or(b.list(last), b.unread)
+		return cmp.Or(b.listChanges(last), b.unread)
 	case b.halve:
-		find = b.halved
+		find = b.binarySearch
 	case b.last:
-		find = b.newestOf
+		find = b.lastChange
 	}
 	at, err := find(last)
 	switch {
@@ -287,25 +287,25 @@ func (b *bisector) bisect(s *source) (err error) {
 	case err != nil:
 		return err
 	}
-	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Asked = at.stateDoc, at.Holds, at.Before, b.count
+	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Judged = at.stateDoc, at.Holds, at.Before, b.count
 	b.doc.Held, b.doc.Builds = b.held, at.Builds
-	return cmp.Or(s.tell(b.doc), b.unread)
+	return cmp.Or(s.printReport(b.doc), b.unread)
 }
 
-// appoint sets the judge: the command, or the condition compiled for im. im is the last state,
+// setJudge sets the judge: the command, or the condition compiled for im. im is the last state,
 // which most likely has all components that the condition names. Calling end removes the files of
 // the judge.
 //
-//	--run             the command, see runner
+//	--run             the command, see commandJudge
 //	--entity          a condition on the entity; false while the entity is not alive
 //	neither of these  a condition on the whole world
 //
 // With the tick that led to a state, a condition evaluates only what the tick changed. Without a
 // tick, as in a binary search, it evaluates the whole state. Two states may have different
 // components. The condition may then be compiled again, which can fail.
-func (b *bisector) appoint(im state) (end func(), err error) {
+func (b *bisectCmd) setJudge(im state) (end func(), err error) {
 	if b.run {
-		return b.runner()
+		return b.commandJudge()
 	}
 	e, want := ecs.Vacant, query.WantWorld
 	if b.entity != "" {
@@ -332,11 +332,11 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 	return func() {}, err
 }
 
-// ask judges im, the state with index i in the route. c is the tick that led to im, or nil. The
-// state counts as judged even if the verdict is skip. A skipped state is not judged twice: only a
-// command skips states, and a command needs no tick.
-func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
-	if p, ok := b.asked[i]; ok {
+// judgeState judges im, the state with index i in the route. c is the tick that led to im, or nil.
+// The state counts as judged even if the verdict is skip. A skipped state is not judged twice: only
+// a command skips states, and a command needs no tick.
+func (b *bisectCmd) judgeState(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
+	if p, ok := b.verdicts[i]; ok {
 		return p, nil
 	}
 	now := state{im, b.states[i]}
@@ -344,13 +344,13 @@ func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, e
 	b.count++
 	p := probeDoc{now.doc(), v, i}
 	if v == skip {
-		b.asked[i] = p
+		b.verdicts[i] = p
 	}
 	return p, err
 }
 
-// halved finds the first bad state by binary search. It judges the ends first: if the last state is
-// good, or the first one is bad, the search ends.
+// binarySearch finds the first bad state by binary search. It judges the ends first: if the last
+// state is good, or the first one is bad, the search ends.
 //
 //	first   last    answer
 //	any     skip    unknown
@@ -360,7 +360,7 @@ func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, e
 //	skip    bad     the same, but skipped states may precede the first bad one
 //
 // The last state is judged first, because its verdict alone can end the search.
-func (b *bisector) halved(last int) (at flipDoc, err error) {
+func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 	end, err := b.probe(last)
 	switch {
 	case err != nil:
@@ -368,7 +368,7 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	case end.Verdict == skip:
 		return at, fail(exitProblem, "", "%s: the last state cannot be judged", b.path)
 	case end.Verdict == good:
-		return at, b.missing(b.again("--scan"), "the condition does not hold at %s, the last of %v", end.place(), b.states)
+		return at, b.missing(b.withFlag("--scan"), "the condition does not hold at %s, the last of %v", end.place(), b.states)
 	case last == 0:
 		return at, b.missing("", "the condition holds at %s, the only state: when it began is unknown", end.place())
 	}
@@ -377,37 +377,37 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	case err != nil:
 		return at, err
 	case begin.Verdict == bad:
-		return at, b.missing(b.again("--last")+"\n"+b.again("--flips"), "the condition holds at %s, the first of %v, and at %s, the last: a binary search cannot find a change",
+		return at, b.missing(b.withFlag("--last")+"\n"+b.withFlag("--flips"), "the condition holds at %s, the first of %v, and at %s, the last: a binary search cannot find a change",
 			begin.place(), b.states, end.place())
 	}
 	first, err := b.narrow(0, last)
 	if err != nil {
 		return at, err
 	}
-	return b.flip(b.asked[first], b.asked[first-1]), nil
+	return b.flip(b.verdicts[first], b.verdicts[first-1]), nil
 }
 
 // probe judges the state with index i in the route. The cursor moves there from its current state,
 // or from a snapshot if a snapshot is nearer. The judge gets no tick, because the previous state
 // was not judged immediately before. If the state is unreadable, only its record number is known.
 // The search then skips this state and all states that need the same damaged records.
-func (b *bisector) probe(i int) (p probeDoc, err error) {
+func (b *bisectCmd) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
-			b.pass(i, err)
+			b.markLost(i, err)
 			return probeDoc{stateDoc{Seq: b.states[i]}, skip, i}, nil
 		} else if err != nil {
 			return p, err
 		}
 	}
-	p, err = b.ask(i, b.cursor.Image(), nil)
-	b.asked[i] = p
+	p, err = b.judgeState(i, b.cursor.Image(), nil)
+	b.verdicts[i] = p
 	b.doc.Probes = append(b.doc.Probes, p)
 	return p, err
 }
 
 // skipped reports whether the state with index i in the route was skipped or is unreadable.
-func (b *bisector) skipped(i int) bool { return b.lost[i] || b.asked[i].Verdict == skip }
+func (b *bisectCmd) skipped(i int) bool { return b.lost[i] || b.verdicts[i].Verdict == skip }
 
 // narrow finds the first bad state after index lo, up to index hi.
 //
@@ -418,7 +418,7 @@ func (b *bisector) skipped(i int) bool { return b.lost[i] || b.asked[i].Verdict 
 // At the end every state between lo and hi was skipped. If hi-1 is lo, and lo was judged, hi is the
 // answer. Otherwise any state after lo may be the first bad one, and lo too if it was skipped. The
 // error then names these records.
-func (b *bisector) narrow(lo, hi int) (int, error) {
+func (b *bisectCmd) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)
 		if !ok {
@@ -445,7 +445,7 @@ func (b *bisector) narrow(lo, hi int) (int, error) {
 
 // middle returns the unskipped state nearest to the middle between lo and hi, the earlier one on a
 // tie. It returns false if all states between lo and hi were skipped.
-func (b *bisector) middle(lo, hi int) (int, bool) {
+func (b *bisectCmd) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
 		for _, i := range []int{mid - d, mid + d} {
@@ -463,10 +463,10 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 // A skipped state is ignored, so the two judged states of a change may be far apart. Each change
 // therefore names the state before. Each call resets oldest and newest; afterwards, these say
 // whether any state was judged.
-func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
+func (b *bisectCmd) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
-		p, err := b.ask(i, im, c)
+		p, err := b.judgeState(i, im, c)
 		if err != nil || p.Verdict == skip {
 			return err
 		}
@@ -481,13 +481,13 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 }
 
 // flip returns the change from the state in before to the state in p.
-func (b *bisector) flip(p, before probeDoc) flipDoc {
+func (b *bisectCmd) flip(p, before probeDoc) flipDoc {
 	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }
 
-// first finds the first change to bad. If the condition holds at the start, a change to good comes
-// earlier; first stores the range before that change in held.
-func (b *bisector) first(last int) (at flipDoc, err error) {
+// firstBad finds the first change to bad. If the condition holds at the start, a change to good
+// comes earlier; firstBad stores the range before that change in held.
+func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 	err = b.changes(0, last, func(f flipDoc) error {
 		if f.Holds {
 			at = f
@@ -498,14 +498,14 @@ func (b *bisector) first(last int) (at flipDoc, err error) {
 	})
 	switch {
 	case err != nil:
-		return at, ended(err)
+		return at, ignoreEnough(err)
 	case b.held != nil:
-		return at, b.missing(b.again("--last"), "the condition holds %v, and does not begin to hold again in the rest of %v", b.held, b.states)
+		return at, b.missing(b.withFlag("--last"), "the condition holds %v, and does not begin to hold again in the rest of %v", b.held, b.states)
 	}
 	return at, b.missing("", "%s", b.unchanged())
 }
 
-// newestOf finds the last change. It searches backward in blocks and doubles the size of each
+// lastChange finds the last change. It searches backward in blocks and doubles the size of each
 // block. So a recent change is found quickly, and an old one costs at most twice the number of
 // states.
 //
@@ -515,7 +515,7 @@ func (b *bisector) first(last int) (at flipDoc, err error) {
 // Within a block it judges forward, because only then can a condition evaluate single ticks. The
 // last change of the block is the answer. A block ends with oldest, the first judged state of the
 // block after it, so a change between two blocks is found.
-func (b *bisector) newestOf(last int) (at flipDoc, err error) {
+func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
 		err := b.changes(first, last, func(f flipDoc) error {
@@ -530,20 +530,20 @@ func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 		// If the whole block was skipped, the next block has the same end and is longer.
 		case b.oldest.Verdict != skip:
 			last = b.oldest.i
-			b.asked[last] = b.oldest // The next block ends with this state.
+			b.verdicts[last] = b.oldest // The next block ends with this state.
 		}
 	}
 }
 
 // unchanged describes the states of the route if the verdict is the same for all of them.
-func (b *bisector) unchanged() string {
+func (b *bisectCmd) unchanged() string {
 	texts := map[string]string{good: "the condition does not hold at any of %v", bad: "the condition holds at all of %v", skip: "none of %v can be judged"}
 	return fmt.Sprintf(texts[b.newest.Verdict], b.states)
 }
 
-// list prints all changes. As text, each change is printed as a row as soon as it is found. Without
-// changes, list prints the constant verdict.
-func (b *bisector) list(last int) error {
+// listChanges prints all changes. As text, each change is printed as a row as soon as it is found.
+// Without changes, listChanges prints the constant verdict.
+func (b *bisectCmd) listChanges(last int) error {
 	if b.json {
 		doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
 		return stream(b.app, doc, func(visit func(flipDoc) error) error {
@@ -573,9 +573,9 @@ func (b *bisector) list(last int) error {
 	return nil
 }
 
-// again returns this call with another flag, which an error suggests. It omits --at if it has the
-// default value, and arguments that the user omitted.
-func (b *bisector) again(flag string) string {
+// withFlag returns this call with another flag, which an error suggests. It omits --at if it has
+// the default value, and arguments that the user omitted.
+func (b *bisectCmd) withFlag(flag string) string {
 	words := []string{b.path, b.text, b.span}
 	if b.entity != "" {
 		words = append(words, "--entity", b.entity)
@@ -586,7 +586,7 @@ func (b *bisector) again(flag string) string {
 	if words = append(words, flag); b.run {
 		words = slices.Concat(words, []string{"--run", "--"}, b.command)
 	}
-	return try("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
+	return tryCommand("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
 }
 
 // print prints the steps of a binary search, then the result, its certainty, and the command to run
@@ -603,13 +603,13 @@ func (d *bisectDoc) print(a *app) {
 			again = fmt.Sprintf("; it also held %v", d.Held)
 		}
 		a.Line("begins at %s%s", d.place(), again)
-		a.Line("judged %s of %d, in order; --flips lists all changes", term.Count(d.Asked, "state", "states"), d.States)
+		a.Line("judged %s of %d, in order; --flips lists all changes", term.Count(d.Judged, "state", "states"), d.States)
 	case d.Last:
 		a.Line("last change at %s: %s", d.place(), map[bool]string{true: "the condition holds since then", false: "the condition no longer holds"}[d.Holds])
-		a.Line("judged %s of %d, backwards from the last one", term.Count(d.Asked, "state", "states"), d.States)
+		a.Line("judged %s of %d, backwards from the last one", term.Count(d.Judged, "state", "states"), d.States)
 	default:
 		a.Line("begins at %s", d.place())
-		a.Line("judged %s of %d by binary search, which assumes that the condition stays true once it holds", term.Count(d.Asked, "state", "states"), d.States)
+		a.Line("judged %s of %d by binary search, which assumes that the condition stays true once it holds", term.Count(d.Judged, "state", "states"), d.States)
 	}
 	// Before is not the previous state of the route: the states between Before and the result were
 	// skipped or are unreadable.
@@ -619,18 +619,18 @@ func (d *bisectDoc) print(a *app) {
 	if line := d.Builds.Line("the state before", "this one"); line != "" {
 		a.Line("%s", line)
 	}
-	a.Line("see: %s", d.by.next())
+	a.Line("see: %s", d.by.nextCommand())
 }
 
-// next returns the command that shows the tick of the result. For a condition on an entity, it is
-// the entity's history since the last judged state, because any tick after that may be the cause.
-// Otherwise it shows what the tick changed.
-func (b *bisector) next() string {
+// nextCommand returns the command that shows the tick of the result. For a condition on an entity,
+// it is the entity's history since the last judged state, because any tick after that may be the
+// cause. Otherwise it shows what the tick changed.
+func (b *bisectCmd) nextCommand() string {
 	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {
-		return try("history", b.path, b.entity, fmt.Sprintf("record:%d..%s", b.doc.Before.Seq, seq))
+		return tryCommand("history", b.path, b.entity, fmt.Sprintf("record:%d..%s", b.doc.Before.Seq, seq))
 	}
-	return try("log", b.path, seq, "-p")
+	return tryCommand("log", b.path, seq, "-p")
 }
 
 // Exit statuses of a command, as for git bisect run: 0 is good, exitSkip skips the state, and the
@@ -641,14 +641,14 @@ const (
 	exitBad  = 127
 )
 
-// runner sets a judge that runs the command for each state, which is saved to a temporary
+// commandJudge sets a judge that runs the command for each state, which is saved to a temporary
 // directory. Calling end removes the directory. The output of the command goes to standard error,
 // because standard output is for the result.
 //
 // Each save is removed when its command ends, so only one exists at a time. The save is written
 // from a world, so it equals a save of the program, and the program can open it. The command gets
 // URLs with their secrets, because it needs them to open the URLs.
-func (b *bisector) runner() (end func(), err error) {
+func (b *bisectCmd) commandJudge() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
 	b.judge = func(im state, _ *inspect.Commit) (string, error) {
 		file := filepath.Join(dir, fmt.Sprintf("%d.save", im.seq))
@@ -664,13 +664,13 @@ func (b *bisector) runner() (end func(), err error) {
 		return b.verdict(im, cmd.Run())
 	}
 	// If the directory cannot be removed, it stays among the temporary files.
-	return func() { _ = os.RemoveAll(dir) }, system(err)
+	return func() { _ = os.RemoveAll(dir) }, systemError(err)
 }
 
 // verdict returns the verdict for a command that ended with err. A command that cannot be started
 // is an error, not a verdict. An interrupt also reaches the command, so the exit status of an
 // interrupted command is no verdict.
-func (b *bisector) verdict(im state, err error) (string, error) {
+func (b *bisectCmd) verdict(im state, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
 	case b.ctx.Err() != nil:
@@ -678,7 +678,7 @@ func (b *bisector) verdict(im state, err error) (string, error) {
 	case err == nil:
 		return good, nil
 	case !errors.As(err, &exit):
-		return skip, system(err)
+		return skip, systemError(err)
 	case exit.ExitCode() == exitSkip:
 		return skip, nil
 	case interrupted(exit): // The command may receive the interrupt before this program does.
@@ -696,10 +696,10 @@ func interrupted(exit *exec.ExitError) bool {
 }
 
 // save writes im as a save to file.
-func (b *bisector) save(im state, file string) error {
+func (b *bisectCmd) save(im state, file string) error {
 	w, err := im.World(ecs.Options{})
 	if err != nil {
 		return err
 	}
-	return system(persist.Save(b.ctx, file, w))
+	return systemError(persist.Save(b.ctx, file, w))
 }

@@ -30,7 +30,7 @@ func TestBisect_LastChange(t *testing.T) {
 	v, err := inspect.OpenReadOnly(ctx, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	b := new(bisector)
+	b := new(bisectCmd)
 	b.route, err = (&source{&call{ctx: ctx}, v, dir}).route("", "@latest")
 	require.NoError(t, err)
 	require.Len(t, b.states, ticks+1)
@@ -53,15 +53,15 @@ func TestBisect_LastChange(t *testing.T) {
 			times[im.Tick]++
 			return verdicts[im.Tick], nil
 		}
-		b.asked = map[int]probeDoc{}
+		b.verdicts = map[int]probeDoc{}
 		var want *flipDoc
 		require.NoError(t, b.changes(0, ticks, func(at flipDoc) error {
 			want = &at
 			return nil
 		}))
-		b.count, b.asked = 0, map[int]probeDoc{}
+		b.count, b.verdicts = 0, map[int]probeDoc{}
 		clear(times)
-		got, err := b.newestOf(ticks)
+		got, err := b.lastChange(ticks)
 		assert.Len(t, times, b.count, "each judged state counts once")
 		for tick, n := range times {
 			assert.Equal(t, 1, n, "tick %d", tick)

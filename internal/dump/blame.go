@@ -18,12 +18,12 @@ import (
 // journal records that a tick wrote a row, but not which fields. Blame compares the values before
 // and after to find the changed fields. So "written" and "changed" can be two ticks.
 //
-//	newest state    begin: a writerDoc for each component and each field, all unknown
-//	stretch         take: the events of the stretch, newest first, fill in the writers
-//	its beginning   stop: ends the search if all writers are known
+//	newest state    setComponents: a writerDoc for each component and each field, all unknown
+//	stretch         addEvent: the events of the stretch, newest first, fill in the writers
+//	its beginning   addOldest: ends the search if all writers are known
 //	oldest state    unknown writers become "at or before" this state
 //
-// A stretch is the history between two snapshots; take gets its events in reverse order. A
+// A stretch is the history between two snapshots; addEvent gets its events in reverse order. A
 // writerDoc is filled once and is then exact. Until then it names the oldest state that was read,
 // so the result is correct whenever the search ends.
 
@@ -70,7 +70,7 @@ for a value that never changed, it reads the whole journal.`,
 	run: func(f flags) action {
 		var at string
 		f.point(&at)
-		return reading(func(s *source) error { return s.blame(at, s.args[1]) })
+		return withSource(func(s *source) error { return s.blame(at, s.args[1]) })
 	},
 }
 
@@ -79,7 +79,7 @@ for a value that never changed, it reads the whole journal.`,
 // a dead entity, the error names the tick of its death.
 func (s *source) blame(at string, text string) error {
 	if s.IsSave() {
-		return s.noJournal(try("show", s.path, text), "a save does not record which tick wrote a value")
+		return s.noJournal(tryCommand("show", s.path, text), "a save does not record which tick wrote a value")
 	}
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *source) blame(at string, text string) error {
 	if !sub.isResource() && !last.Alive {
 		return s.notAlive(last)
 	}
-	b := &blamer{only: sub.numbers()}
-	if err := b.look(s, sub.entity, seq); err != nil {
+	b := &writerSearch{only: sub.numbers()}
+	if err := b.search(s, sub.entity, seq); err != nil {
 		return err
 	}
 	doc := &blameDoc{stateDoc{last.Tick, last.Seq}, sub.holder(), b.docs(sub)}
@@ -101,20 +101,20 @@ func (s *source) blame(at string, text string) error {
 	case none && sub.isResource():
 		return s.noValue(sub, last)
 	case none && sub.number != allComponents:
-		return s.missing(try("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.place())
+		return s.missing(tryCommand("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.place())
 	}
-	return cmp.Or(s.tell(doc), b.unread)
+	return cmp.Or(s.printReport(doc), b.unread)
 }
 
 // noValue returns the error for a resource, or a field of a resource, without a value.
 func (s *source) noValue(sub subject, at *inspect.EntityState) error {
-	return s.missing(try("schema", s.path), "%s has no value at %s", sub, stateDoc{at.Tick, at.Seq}.place())
+	return s.missing(tryCommand("schema", s.path), "%s has no value at %s", sub, stateDoc{at.Tick, at.Seq}.place())
 }
 
 // docs returns the components that sub names, in the order of their numbers. Fields that sub does
 // not name are dropped only here, because an event concerns a whole row. A component without
 // selected fields is dropped too.
-func (b *blamer) docs(sub subject) []blamedDoc {
+func (b *writerSearch) docs(sub subject) []blamedDoc {
 	docs := []blamedDoc{}
 	for n := range b.last.Components {
 		if d := b.components[n]; d != nil {
@@ -149,7 +149,7 @@ func (d *blameDoc) print(a *app) {
 	for _, c := range d.Components {
 		name := c.Name
 		for _, f := range c.Fields {
-			g.Row(name, f.Field, leafText(f.Value), f.Changed, c.Written.unless(f.Changed))
+			g.Row(name, f.Field, leafText(f.Value), f.Changed, c.Written.textUnless(f.Changed))
 			name = ""
 		}
 	}
@@ -173,18 +173,18 @@ func (w *writerDoc) String() string {
 	return fmt.Sprintf("tick %d", w.Tick)
 }
 
-// unless returns w as text, or "" if w and other name the same tick.
-func (w *writerDoc) unless(other *writerDoc) string {
+// textUnless returns w as text, or "" if w and other name the same tick.
+func (w *writerDoc) textUnless(other *writerDoc) string {
 	if w.Seq == other.Seq && w.Exact == other.Exact {
 		return ""
 	}
 	return w.String()
 }
 
-// A blamer finds the ticks that wrote the values of an entity, from the newest tick backward. It
-// ends when all writers are known. The writer of a field that never changed becomes known only
+// A writerSearch finds the ticks that wrote the values of an entity, from the newest tick backward.
+// It ends when all writers are known. The writer of a field that never changed becomes known only
 // after reading the whole journal; show ends earlier, after a number of bytes.
-type blamer struct {
+type writerSearch struct {
 	only []int // Numbers of the wanted components; none means all.
 	// Bytes of ticks to read, in addition to the newest stretch; 0 means no limit.
 	bytes int64
@@ -215,24 +215,24 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 // least the stretch of the requested state.
 var errNoStretch = errors.New("no state to begin with")
 
-// look reads the journal backward from record seq until all writers are known or the journal ends.
-// With a limit on bytes, it also stops after that many, at the end of a stretch. The newest stretch
-// does not count, because the search always needs it. Damage before the newest stretch ends the
-// search too; look stores it in unread, to be reported at the end of the output.
-func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
+// search reads the journal backward from record seq until all writers are known or the journal
+// ends. With a limit on bytes, it also stops after that many, at the end of a stretch. The newest
+// stretch does not count, because the search always needs it. Damage before the newest stretch ends
+// the search too; search stores it in unread, to be reported at the end of the output.
+func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
 	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
 			// The last state of the newest stretch lists the components of the entity.
-			b.begin(stretch.Last)
+			b.setComponents(stretch.Last)
 		} else {
 			read += stretch.Bytes
 		}
 		for _, event := range slices.Backward(stretch.Events) {
-			b.take(&event)
+			b.addEvent(&event)
 		}
-		return !b.stop(stretch.First) && (b.bytes == 0 || read < b.bytes)
+		return !b.addOldest(stretch.First) && (b.bytes == 0 || read < b.bytes)
 	})
 	if err == nil && b.last == nil {
 		return errNoStretch
@@ -244,11 +244,11 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 }
 
 // wants reports whether the caller asked for component n.
-func (b *blamer) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
+func (b *writerSearch) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
 
-// begin lists the components to explain: those that the entity has in the last state. take ignores
-// events about other components.
-func (b *blamer) begin(last *inspect.EntityState) {
+// setComponents lists the components to explain: those that the entity has in the last state.
+// addEvent ignores events about other components.
+func (b *writerSearch) setComponents(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*blamedDoc{}
 	for n, c := range last.Components {
 		if c.Row < 0 || !b.wants(n) {
@@ -262,15 +262,15 @@ func (b *blamer) begin(last *inspect.EntityState) {
 	}
 }
 
-// take records an event. Events come newest first, so the first event recorded for a field is the
-// one that gave the field its value:
+// addEvent records an event. Events come newest first, so the first event recorded for a field is
+// the one that gave the field its value:
 //
 //	written    no field changed: sets the writer of the value
 //	set        sets the writers of the fields that differ
 //	converted  the same, also for fields that the conversion added
 //	added      sets all writers that are still unknown; earlier events concern an earlier
-//	           component, which was removed, so take ignores them
-func (b *blamer) take(e *inspect.TraceEvent) {
+//	           component, which was removed, so addEvent ignores them
+func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	d := b.components[e.Number]
 	if d == nil || d.begun {
 		return
@@ -313,8 +313,9 @@ func has(v layout.Value, path string) bool {
 	return false
 }
 
-// stop records first as the oldest state read so far, and reports whether all writers are known.
-func (b *blamer) stop(first *inspect.EntityState) bool {
+// addOldest records first as the oldest state read so far, and reports whether all writers are
+// known.
+func (b *writerSearch) addOldest(first *inspect.EntityState) bool {
 	known := true
 	for _, d := range b.components {
 		known = d.Written.notSince(first) && known

@@ -63,9 +63,9 @@ record of the branch continues, and FIRST is its first tick.`,
 	run: func(f flags) action {
 		var l limit
 		f.limit(&l, "branches, the newest")
-		return reading(func(s *source) error {
+		return withSource(func(s *source) error {
 			if s.IsSave() {
-				return s.noJournal(try("info", s.path), "there are no branches")
+				return s.noJournal(tryCommand("info", s.path), "there are no branches")
 			}
 			branches := s.branches()
 			doc := &branchesDoc{Total: len(branches.docs)}
@@ -78,7 +78,7 @@ record of the branch continues, and FIRST is its first tick.`,
 				}
 				b.Begun, b.Time = s.time(b.FirstRecord), s.time(b.Seq)
 			}
-			return s.tell(doc)
+			return s.printReport(doc)
 		})
 	},
 }
@@ -89,9 +89,9 @@ func (d *branchesDoc) print(a *app) {
 		a.Line("the journal has no records")
 		return
 	}
-	a.earlier(d.Total-len(d.Branches), "branch", "branches")
+	a.printEarlier(d.Total-len(d.Branches), "branch", "branches")
 	term.Table(a.Out, d.Branches, func(b branchDoc) []any {
-		return []any{b.Branch, b.Tick, b.Seq, some(int64(b.Parent)), shown(b.Time), b.FirstTick, b.Records, b.note()}
+		return []any{b.Branch, b.Tick, b.Seq, nonZero(int64(b.Parent)), timeOrEmpty(b.Time), b.FirstTick, b.Records, b.note()}
 	}, "BRANCH", ">TICK", ">RECORD", ">PARENT", "TIME", ">FIRST", ">RECORDS", "NOTE")
 }
 
@@ -189,9 +189,9 @@ newest of all. Use record:N for another one.`,
 	run: func(f flags) action {
 		var l limit
 		f.limit(&l, "marks, the newest")
-		return reading(func(s *source) error {
+		return withSource(func(s *source) error {
 			if s.IsSave() {
-				return s.noJournal(try("info", s.path), "there are no marks")
+				return s.noJournal(tryCommand("info", s.path), "there are no marks")
 			}
 			marks, unread := s.Marks(s.ctx)
 			_, earlier := l.of(len(marks))
@@ -199,7 +199,7 @@ newest of all. Use record:N for another one.`,
 			doc := &marksDoc{len(marks), describe.Listed(marks[earlier:], func(m inspect.Mark) markDoc {
 				return markDoc{m.Name, m.Tick, m.Seq, m.Time, branches.of[m.Seq], in.of(m.Seq, m.OnHead).Rewound}
 			})}
-			if err := s.tell(doc); err != nil {
+			if err := s.printReport(doc); err != nil {
 				return err
 			}
 			return unread
@@ -213,8 +213,8 @@ func (d *marksDoc) print(a *app) {
 		a.Line("no tick has a mark")
 		return
 	}
-	a.earlier(d.Total-len(d.Marks), "mark", "marks")
+	a.printEarlier(d.Total-len(d.Marks), "mark", "marks")
 	term.Table(a.Out, d.Marks, func(m markDoc) []any {
-		return []any{m.Name, m.Tick, m.Seq, shown(&m.Time), m.Branch, standingDoc{Rewound: m.Rewound}.note()}
+		return []any{m.Name, m.Tick, m.Seq, timeOrEmpty(&m.Time), m.Branch, standingDoc{Rewound: m.Rewound}.note()}
 	}, "MARK", ">TICK", ">RECORD", "TIME", "BRANCH", "NOTE")
 }

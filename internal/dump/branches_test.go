@@ -15,24 +15,24 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A wander is the history of a program that committed, rewound and set marks. Its records start at
-// 1.
-type wander struct {
-	records []wanderRecord
+// A randomHistory is the history of a program that committed, rewound and set marks. Its records
+// start at 1.
+type randomHistory struct {
+	records []historyRecord
 	marks   []markDoc // In record order.
 }
 
-type wanderRecord struct{ parent, tick uint64 }
+type historyRecord struct{ parent, tick uint64 }
 
-// buildWander creates a store by random steps. The last step is a commit, and its record is the
-// head.
-func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
+// buildRandomHistory creates a store by random steps. The last step is a commit, and its record is
+// the head.
+func buildRandomHistory(t *testing.T, dir string, rng *rand.Rand) *randomHistory {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{History: 30})
 	numbers := ecs.MustRegister(w, ecs.Component[int64]{Name: "number"})
 	store, err := persist.Open(ctx, dir, w, persist.Options{Now: clock(), SnapshotBytes: -1})
 	require.NoError(t, err)
-	x := &wander{}
+	x := &randomHistory{}
 	at := []uint64{0} // By tick: the record on the current branch.
 	for range 2 + rng.IntN(40) {
 		if back := 1 + rng.IntN(5); rng.IntN(4) == 0 && back < len(at) {
@@ -51,7 +51,7 @@ func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
 		}
 		numbers.Set(w.Create(), int64(record))
 		require.NoError(t, store.Commit())
-		x.records = append(x.records, wanderRecord{at[len(at)-1], tick})
+		x.records = append(x.records, historyRecord{at[len(at)-1], tick})
 		at = append(at, record)
 	}
 	require.NoError(t, store.Close(ctx))
@@ -60,10 +60,10 @@ func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
 
 // end returns the tip of the branch of a record. It is the head if the head descends from the
 // record, otherwise the newest tip that descends from the record.
-func (x *wander) end(record uint64) uint64 {
+func (x *randomHistory) end(record uint64) uint64 {
 	head := uint64(len(x.records))
 	for end := head; end >= record; end-- {
-		if slices.ContainsFunc(x.records, func(r wanderRecord) bool { return r.parent == end }) {
+		if slices.ContainsFunc(x.records, func(r historyRecord) bool { return r.parent == end }) {
 			continue // The record has a child.
 		}
 		for at := end; at > 0; at = x.records[at-1].parent {
@@ -76,7 +76,7 @@ func (x *wander) end(record uint64) uint64 {
 }
 
 // branches returns the expected document of each branch, by its tip.
-func (x *wander) branches() map[uint64]branchDoc {
+func (x *randomHistory) branches() map[uint64]branchDoc {
 	all, head := map[uint64]branchDoc{}, uint64(len(x.records))
 	for i, r := range x.records {
 		end := x.end(uint64(i) + 1)
@@ -99,7 +99,7 @@ func TestBranches_SameAsModel(t *testing.T) {
 	for round := range uint64(deep.Or(20, 200)) {
 		rng := rand.New(rand.NewPCG(seed, round))
 		dir := t.TempDir()
-		x := buildWander(t, dir, rng)
+		x := buildRandomHistory(t, dir, rng)
 		var branches branchesDoc
 		readDoc(t, &branches, "branches", dir)
 		want := x.branches()

@@ -28,8 +28,8 @@ type commandBudget struct {
 	memory int64 // In MB; 0 means unlimited.
 }
 
-// builtProgram builds ecsdump and returns its path.
-func builtProgram(tb testing.TB) string {
+// buildEcsdump builds ecsdump and returns its path.
+func buildEcsdump(tb testing.TB) string {
 	program := filepath.Join(tb.TempDir(), "ecsdump")
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/ecsdump").CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, out)
@@ -98,7 +98,7 @@ func smallMemory(tb testing.TB, report func(i int, mb float64)) {
 	if out, err := maker.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, out)
 	}
-	program := builtProgram(tb)
+	program := buildEcsdump(tb)
 	for i, c := range smallBudgets {
 		args := slices.Insert(slices.Clone(c.args), 0, program)
 		args[2] = save
@@ -166,7 +166,7 @@ func BenchmarkInspectorCommands(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("no -data: make inspect-budgets DIR=… has it")
 	}
-	program := builtProgram(b)
+	program := buildEcsdump(b)
 	for _, c := range commandBudgets {
 		b.Run(c.name, func(b *testing.B) {
 			args := slices.Clone(c.args)

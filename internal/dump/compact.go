@@ -55,7 +55,7 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
 		f.point(&at)
 		return func(c *call) error {
 			if out == "" {
-				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the output with -o")
+				return fail(exitUsage, tryCommand("compact", c.args[0], "-o", c.args[0]+".compact"), "give the output with -o")
 			}
 			// "A.." and "A" mean the same: the history in the new store always ends with the state.
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
@@ -67,7 +67,7 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
 				if err != nil {
 					return err
 				}
-				return s.tell(&compactDoc{
+				return s.printReport(&compactDoc{
 					out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),
 					r.DroppedTicks, r.DroppedRewound, append([]string{}, r.DroppedNames...), r.Before, r.After,
 				})
@@ -79,16 +79,16 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
 // print prints what the new store has, and what it lacks.
 func (d *compactDoc) print(a *app) {
 	a.Line("kept: tick %d, record %d", d.Tick, d.Seq)
-	a.kept(d.Ticks, d.From, d.Names)
+	a.printKept(d.Ticks, d.From, d.Names)
 	if d.DroppedTicks > 0 {
 		a.Line("left out: %s, %d of them rewound", term.Count(d.DroppedTicks, "tick", "ticks"), d.DroppedRewound)
 	}
-	a.left(d.DroppedNames)
+	a.printDropped(d.DroppedNames)
 	a.Line("written: %s, %s instead of %s", d.Out, term.Size(d.After), term.Size(d.Before))
 }
 
-// kept prints the number of ticks and the named snapshots in a new store.
-func (a *app) kept(ticks int, from uint64, names []string) {
+// printKept prints the number of ticks and the named snapshots in a new store.
+func (a *app) printKept(ticks int, from uint64, names []string) {
 	if ticks > 0 {
 		a.Line("history: %s after tick %d", term.Count(ticks, "tick", "ticks"), from)
 	}
@@ -97,8 +97,8 @@ func (a *app) kept(ticks int, from uint64, names []string) {
 	}
 }
 
-// left prints the named snapshots that a new store lacks.
-func (a *app) left(names []string) {
+// printDropped prints the named snapshots that a new store lacks.
+func (a *app) printDropped(names []string) {
 	if len(names) > 0 {
 		a.Line("left out: snap:%s", strings.Join(names, ", snap:"))
 	}

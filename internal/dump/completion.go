@@ -48,7 +48,7 @@ type completer func(*completion) error
 // expressions, have no completion.
 var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
-	"by":        (*completion).hanging,
+	"by":        (*completion).treeFields,
 	"at2":       (*completion).points,
 	"keep":      (*completion).points,
 	"component": commas(components(true)),
@@ -69,14 +69,14 @@ func (a *app) completeFlags(root *cobra.Command) {
 			case v != nil && v.words != nil:
 				find = cobra.FixedCompletions(v.words, cobra.ShellCompDirectiveNoFileComp)
 			case flagCompleters[f.Name] != nil:
-				find = a.completing(flagCompleters[f.Name])
+				find = a.completeWith(flagCompleters[f.Name])
 			}
 			// RegisterFlagCompletionFunc fails if the flag already has a completion.
 			_ = c.RegisterFlagCompletionFunc(f.Name, find)
 		})
 	}
 	complete(root, root.PersistentFlags())
-	for _, c := range documented(root) {
+	for _, c := range documentedCommands(root) {
 		complete(c, c.Flags())
 	}
 }
@@ -95,7 +95,7 @@ func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 		if at < 0 || at >= len(c.complete) || c.complete[at] == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		offers, directive := a.completing(c.complete[at])(cmd, args, typed)
+		offers, directive := a.completeWith(c.complete[at])(cmd, args, typed)
 		if c.name() == "diff" && len(args) == 1 {
 			// The argument may also be a second store, so shells offer files too.
 			directive = cobra.ShellCompDirectiveDefault
@@ -104,8 +104,9 @@ func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 	}
 }
 
-// documented returns the commands of root, without those that cobra adds, which have separate help.
-func documented(root *cobra.Command) (commands []*cobra.Command) {
+// documentedCommands returns the commands of root, without those that cobra adds, which have
+// separate help.
+func documentedCommands(root *cobra.Command) (commands []*cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Runnable() && c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
 			commands = append(commands, c)
@@ -114,9 +115,9 @@ func documented(root *cobra.Command) (commands []*cobra.Command) {
 	return commands
 }
 
-// completing answers a shell with the words that find offers. It reports no errors, because the
+// completeWith answers a shell with the words that find offers. It reports no errors, because the
 // command itself reports them.
-func (a *app) completing(find completer) cobra.CompletionFunc {
+func (a *app) completeWith(find completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) (offers []cobra.Completion, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		// Only the command may read standard input.
@@ -150,10 +151,10 @@ func (c *completion) offer(word, description string) {
 	}
 }
 
-// behind completes the typed text after its first n bytes. It runs find on a copy of c that has
-// only the text after these bytes. Then it puts the first n bytes in front of each offer. It does
-// not offer the words in without.
-func (c *completion) behind(n int, find completer, without ...string) error {
+// afterPrefix completes the typed text after its first n bytes. It runs find on a copy of c that
+// has only the text after these bytes. Then it puts the first n bytes in front of each offer. It
+// does not offer the words in without.
+func (c *completion) afterPrefix(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil
 	err := find(&inner)
@@ -170,14 +171,14 @@ func (c *completion) behind(n int, find completer, without ...string) error {
 func commas(find completer) completer {
 	return func(c *completion) error {
 		n := strings.LastIndexByte(c.typed, ',') + 1
-		return c.behind(n, find, strings.Split(c.typed[:n], ",")...)
+		return c.afterPrefix(n, find, strings.Split(c.typed[:n], ",")...)
 	}
 }
 
 // ranges offers points and, after "..", the points that can end the range.
 func (c *completion) ranges() error {
 	if i := strings.Index(c.typed, ".."); i >= 0 {
-		return c.behind(i+len(".."), (*completion).points)
+		return c.afterPrefix(i+len(".."), (*completion).points)
 	}
 	return c.points()
 }

@@ -14,8 +14,8 @@ import (
 // An agent reads the whole answer and pays for each word, so long answers are cut for agents.
 //
 //	document, as printed ──▶ value, list, object, text: copied, token by token
-//	                     ──▶ note: what the cutter left out, by path in the document
-//	                     ──▶ limited: what the limit of the command left out
+//	                     ──▶ addLeftOut: what the cutter left out, by path in the document
+//	                     ──▶ addLimits: what the limit of the command left out
 //	                     ──▶ left_out, the last member: sentences, and how to get the rest
 //
 // The result is a valid document of the same shape. It is copied token by token, because a map
@@ -56,9 +56,9 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	if err := c.value("", 0); err != nil {
 		return nil, err
 	}
-	c.limited(printed, args)
+	c.addLimits(printed, args)
 	if c.out.Len() > cutAnswer {
-		return nil, fmt.Errorf("%w: it has %s; %s", errTooLarge, term.Size(int64(c.out.Len())), t.on)
+		return nil, fmt.Errorf("%w: it has %s; %s", errTooLarge, term.Size(int64(c.out.Len())), t.advice)
 	}
 	said := c.limits
 	for _, where := range c.where {
@@ -67,20 +67,20 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	if len(said) == 0 {
 		return c.out.Bytes(), nil
 	}
-	text, err := query.Marshal(append(said, t.on))
+	text, err := query.Marshal(append(said, t.advice))
 	c.out.Truncate(c.out.Len() - 1) // Remove the closing brace.
 	fmt.Fprintf(&c.out, ",%q:%s}", leftOutMember, text)
 	return c.out.Bytes(), err
 }
 
-// limited records what the limit of the command left out, as reported by members of the document:
+// addLimits records what the limit of the command left out, as reported by members of the document:
 //
 //	earlier    number of things before the list
 //	total      number of all rows or differences, including those before the offset
 //	more       true if an unknown number of things follow the list
 //
-// Without these members, limited records nothing.
-func (c *cutter) limited(printed []byte, args []string) {
+// Without these members, addLimits records nothing.
+func (c *cutter) addLimits(printed []byte, args []string) {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(printed, &doc) != nil {
 		return
@@ -102,14 +102,14 @@ func (c *cutter) limited(printed []byte, args []string) {
 	for _, list := range []string{"rows", "differences"} {
 		var items []json.RawMessage
 		if json.Unmarshal(doc[list], &items) == nil && items != nil && total > offset+len(items) {
-			c.note(list, total-offset-len(items))
+			c.addLeftOut(list, total-offset-len(items))
 		}
 	}
 }
 
-// note records that n things were left out at a place. The first places are counted separately, and
-// all later ones as "others".
-func (c *cutter) note(where string, n int) {
+// addLeftOut records that n things were left out at a place. The first places are counted
+// separately, and all later ones as "others".
+func (c *cutter) addLeftOut(where string, n int) {
 	const most = 16
 	if _, ok := c.left[where]; !ok {
 		if len(c.where) >= most {
@@ -154,7 +154,7 @@ func (c *cutter) list(where string, depth int) error {
 	n := 0
 	for ; c.More(); n++ {
 		if c.out.Len() > cutBytes || depth > 1 && n >= cutElements {
-			c.note(where, 1)
+			c.addLeftOut(where, 1)
 			if err := c.skip(); err != nil {
 				return err
 			}
@@ -181,7 +181,7 @@ func (c *cutter) object(where string, depth int) error {
 			return err
 		}
 		if n >= cutElements {
-			c.note(where, 1)
+			c.addLeftOut(where, 1)
 			if err := c.skip(); err != nil {
 				return err
 			}
@@ -208,7 +208,7 @@ func (c *cutter) object(where string, depth int) error {
 // text copies a text, cut to cutText characters.
 func (c *cutter) text(where, text string) error {
 	if runes := []rune(text); len(runes) > cutText {
-		c.note("the characters of "+where, len(runes)-cutText)
+		c.addLeftOut("the characters of "+where, len(runes)-cutText)
 		text = string(runes[:cutText]) + "…"
 	}
 	b, err := query.Marshal(text)

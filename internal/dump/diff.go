@@ -122,7 +122,7 @@ Exit status: 0 if the states are equal, 1 if they differ.`,
   ecsdump diff server client --first`,
 	complete: []completer{(*completion).ranges, (*completion).points},
 	run: func(f flags) action {
-		var d differ
+		var d diffCmd
 		f.StringVar(&d.at, "at", "", "point in time in both stores, or with --at2 in the first one")
 		f.StringVar(&d.at2, "at2", "", "point in time in the second store")
 		f.StringSliceVar(&d.components, "component", nil, "only these components and resources (comma-separated, or repeat the flag)")
@@ -135,10 +135,10 @@ Exit status: 0 if the states are equal, 1 if they differ.`,
 	},
 }
 
-// A differ has the flags of a comparison. Package inspect finds the differences, without reading
-// pages that the two states share. The differ filters and counts all differences, and reads the
+// A diffCmd has the flags of a comparison. Package inspect finds the differences, without reading
+// pages that the two states share. The command filters and counts all differences, and reads the
 // values only of those that it prints.
-type differ struct {
+type diffCmd struct {
 	at, at2     string
 	components  []string
 	entities    []string
@@ -159,7 +159,7 @@ func (d diffSideDoc) String() string { return d.Store + " at " + d.place() }
 
 // run opens the stores that the arguments name. A single store is opened once, so pages that its
 // two states share are not read. With two stores the points are flags; --at alone sets both points.
-func (d *differ) run(c *call) error {
+func (d *diffCmd) run(c *call) error {
 	ends := diffEnds(c.args)
 	if ends.store == "" && d.at+d.at2 != "" {
 		return c.misused("--at and --at2 are for two stores; for one store, give the points as arguments")
@@ -182,7 +182,7 @@ func (d *differ) run(c *call) error {
 // With --first, the points are the ends of two histories. The compared states are then those after
 // the first tick that differs. If no tick differs, compare prints only the result of diverge. A
 // difference that the filters drop does not affect the exit status.
-func (d *differ) compare(s, t *diffSide) (err error) {
+func (d *diffCmd) compare(s, t *diffSide) (err error) {
 	for _, side := range []*diffSide{s, t} {
 		side.doc.Store = side.path
 		if side.doc.Seq, err = side.Resolve(side.at); err != nil {
@@ -196,7 +196,7 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 		}
 		// No tick differs: print only this document, with exit status 0.
 		if first.First == nil {
-			return s.tell(first)
+			return s.printReport(first)
 		}
 		s.doc.Seq, t.doc.Seq = first.First.Old, first.First.New
 	}
@@ -237,7 +237,7 @@ func onlyComponents(diff *inspect.Diff, names []string) {
 
 // filter removes from diff what the flags do not select. The diff lists all components of both
 // states, even without differences, so a name that is not in the diff is an error.
-func (d *differ) filter(s *source, diff *inspect.Diff) error {
+func (d *diffCmd) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
 		known := describe.Listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })
 		for _, name := range d.components {
@@ -267,7 +267,7 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 //
 // The order of the differences does not depend on the limit. With --stat shown is empty, so no
 // value is read.
-func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Difference) {
+func (d *diffCmd) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Difference) {
 	r := diff.Registry
 	doc = &diffDoc{
 		Same: diff.Same(), Components: describe.CountsOf(diff), Differences: []differenceDoc{},
@@ -286,15 +286,15 @@ func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Di
 
 // diverge compares the histories of two states. Two points of one store may be on two branches;
 // these are compared from their common ancestor on.
-func (d *differ) diverge(s, t *diffSide) (*firstDoc, error) {
+func (d *diffCmd) diverge(s, t *diffSide) (*firstDoc, error) {
 	for _, x := range []*diffSide{s, t} {
 		if x.IsSave() {
-			return nil, fail(exitUsage, try("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
+			return nil, fail(exitUsage, tryCommand("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
 		}
 	}
 	div, err := s.FindDivergence(s.ctx, s.doc.Seq, t.View, t.doc.Seq)
 	if errors.Is(err, persist.ErrNotFound) {
-		return nil, fail(exitNotFound, try("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
+		return nil, fail(exitNotFound, tryCommand("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
 	}
 	if err != nil {
 		return nil, err
@@ -322,7 +322,7 @@ func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 	if x.Change == "created" || x.Change == "destroyed" {
 		return doc, nil
 	}
-	doc.OldRow, doc.NewRow = present(x.Row.OldRow), present(x.Row.NewRow)
+	doc.OldRow, doc.NewRow = rowPointer(x.Row.OldRow), rowPointer(x.Row.NewRow)
 	// A moved row has the same value on both sides, so its document has no values.
 	if x.Change == "moved" {
 		return doc, nil
@@ -331,14 +331,14 @@ func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 	if err != nil {
 		return doc, err
 	}
-	doc.Old, doc.New = versusJSON(before, after)
+	doc.Old, doc.New = differingJSON(before, after)
 	fields, err := x.Component.Fields(x.Row)
 	doc.Fields = fieldDiffDocs(fields)
 	return doc, err
 }
 
 // print prints doc as text.
-func (d *differ) print(a *app, doc *diffDoc, shown []describe.Difference) error {
+func (d *diffCmd) print(a *app, doc *diffDoc, shown []describe.Difference) error {
 	if doc.firstDoc != nil {
 		doc.firstDoc.print(a)
 	}
@@ -358,7 +358,7 @@ func (d *differ) print(a *app, doc *diffDoc, shown []describe.Difference) error 
 	}
 	g.Flush()
 	if !d.stat {
-		a.more(doc.Total-len(shown), doc.Total, "difference", "differences")
+		a.printMore(doc.Total-len(shown), doc.Total, "difference", "differences")
 	}
 	if doc.Same {
 		a.Line("no differences")
@@ -369,10 +369,10 @@ func (d *differ) print(a *app, doc *diffDoc, shown []describe.Difference) error 
 	}
 	g = a.Grid("COMPONENT", ">ADDED", ">REMOVED", ">CHANGED", ">MOVED")
 	if e := doc.Entities; e.Created+e.Destroyed+e.Moved > 0 {
-		g.Row("(entities)", some(e.Created), some(e.Destroyed), "", some(e.Moved))
+		g.Row("(entities)", nonZero(e.Created), nonZero(e.Destroyed), "", nonZero(e.Moved))
 	}
 	for _, c := range doc.Components {
-		g.Row(c.Name, some(c.Added), some(c.Removed), some(c.Changed), some(c.Moved))
+		g.Row(c.Name, nonZero(c.Added), nonZero(c.Removed), nonZero(c.Changed), nonZero(c.Moved))
 	}
 	if n := doc.Entities.Free; n > 0 {
 		g.Text("%s without an entity: in generation or reuse order", term.Count(n, "index differs", "indices differ"))
@@ -411,9 +411,9 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "changed":
 		fields, err := x.Component.Fields(x.Row)
 		for _, f := range fields {
-			// versus needs two values. In a map or a slice one side may be missing, and the code
-			// below then replaces the texts.
-			before, after := versus(f.Old, f.New)
+			// differingTexts needs two values. In a map or a slice one side may be missing, and the
+			// code below then replaces the texts.
+			before, after := differingTexts(f.Old, f.New)
 			if f.Old.Kind() == 0 {
 				before, after = "", f.New.String()
 			} else if f.New.Kind() == 0 {

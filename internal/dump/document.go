@@ -40,9 +40,9 @@ func formatOf(typeName string) string {
 	return "ecsdump." + strings.TrimSuffix(typeName, docSuffix) + "/1"
 }
 
-// document prints doc as JSON; with --ndjson, the elements of its list on separate lines. The
+// printJSON prints doc as JSON; with --ndjson, the elements of its list on separate lines. The
 // document is a complete value in memory. A document with a long list is printed by stream.
-func (a *app) document(doc any) error {
+func (a *app) printJSON(doc any) error {
 	if name, items := listOf(doc); name != "" && a.ndjson {
 		return stream(a, doc, each(items.Len(), func(i int) (any, error) { return items.Index(i).Interface(), nil }))
 	}
@@ -61,10 +61,10 @@ func (a *app) document(doc any) error {
 // which return no error: execute checks for write errors at the end.
 type report interface{ print(a *app) }
 
-// tell prints doc as JSON or as text, depending on the flags.
-func (a *app) tell(doc report) error {
+// printReport prints doc as JSON or as text, depending on the flags.
+func (a *app) printReport(doc report) error {
 	if a.json {
-		return a.document(doc)
+		return a.printJSON(doc)
 	}
 	doc.print(a)
 	return nil
@@ -95,25 +95,26 @@ func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err e
 	return n, err
 }
 
-// more prints how many of total things follow the printed ones and were left out by a limit.
-func (a *app) more(n, total int, one, many string) {
+// printMore prints how many of total things follow the printed ones and were left out by a limit.
+func (a *app) printMore(n, total int, one, many string) {
 	if n > 0 {
 		a.Line("%d more of %s; --limit 0 prints all", n, term.Count(total, one, many))
 	}
 }
 
-// moreUnknown prints that a limit left out things after the printed ones, without their number.
-func (a *app) moreUnknown(many string) { a.Line("more %s; --limit 0 prints all", many) }
+// printMoreUnknown prints that a limit left out things after the printed ones, without their
+// number.
+func (a *app) printMoreUnknown(many string) { a.Line("more %s; --limit 0 prints all", many) }
 
-// earlier prints how many things before the printed ones a limit left out.
-func (a *app) earlier(n int, one, many string) {
+// printEarlier prints how many things before the printed ones a limit left out.
+func (a *app) printEarlier(n int, one, many string) {
 	if n > 0 {
 		a.Line("%s before these; --limit 0 prints all", term.Count(n, one, many))
 	}
 }
 
-// present returns a pointer to row, or nil for -1, so that the JSON member is omitted.
-func present(row int) *int {
+// rowPointer returns a pointer to row, or nil for -1, so that the JSON member is omitted.
+func rowPointer(row int) *int {
 	if row < 0 {
 		return nil
 	}
@@ -128,8 +129,8 @@ type walk[T any] = func(visit func(T) error) error
 // errEnough is returned by a visit function to end a walk early.
 var errEnough = errors.New("enough")
 
-// ended returns the error of a walk, or nil if the walk ended early with errEnough.
-func ended(err error) error {
+// ignoreEnough returns the error of a walk, or nil if the walk ended early with errEnough.
+func ignoreEnough(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil
 	}
@@ -184,7 +185,7 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 	if list == "" {
 		return fmt.Errorf("%T has no list", doc)
 	}
-	before, _, err := around(doc, list)
+	before, _, err := membersAround(doc, list)
 	if err != nil {
 		return err
 	}
@@ -203,9 +204,10 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 		n++
 		return a.Broken()
 	})
-	_, behind, err := around(doc, list) // Marshal again: the members may have been set since.
+	// Marshal again: the members may have been set since.
+	_, behind, err := membersAround(doc, list)
 	if err == nil {
-		a.behind(n, formatMember(doc), behind)
+		a.printMembersAfter(n, formatMember(doc), behind)
 	}
 	return cmp.Or(bad, err, a.Broken())
 }
@@ -224,9 +226,9 @@ func (a *app) item(n int, text string) {
 	}
 }
 
-// behind prints the members after a list of n items. With --ndjson it prints no line if no member
-// follows the list.
-func (a *app) behind(n int, format, members string) {
+// printMembersAfter prints the members after a list of n items. With --ndjson it prints no line if
+// no member follows the list.
+func (a *app) printMembersAfter(n int, format, members string) {
 	if a.ndjson {
 		if members != "" {
 			a.Print("{", format, ",", members, "}\n")
@@ -268,10 +270,10 @@ func formatted(doc any) (string, error) {
 	return "{" + formatMember(doc) + members, err
 }
 
-// around returns the members of doc before and after its list, without braces. The members before
-// the list begin with the format. around searches the marshalled JSON, because package json decides
-// which members are omitted and which come from embedded structs.
-func around(doc any, list string) (before, behind string, err error) {
+// membersAround returns the members of doc before and after its list, without braces. The members
+// before the list begin with the format. membersAround searches the marshalled JSON, because
+// package json decides which members are omitted and which come from embedded structs.
+func membersAround(doc any, list string) (before, behind string, err error) {
 	text, err := formatted(doc)
 	if err != nil {
 		return "", "", err

@@ -34,8 +34,8 @@ type (
 	}
 )
 
-// printed returns the output of f.
-func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
+// printedBy returns the output of f.
+func printedBy(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	a := &app{Out: term.NewOut(&out, nil), json: true, ndjson: ndjson}
@@ -44,8 +44,8 @@ func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	return out.String(), err
 }
 
-// fruit visits n fruits. If err is not nil, it then returns err; otherwise it calls then.
-func fruit(n int, err error, then func()) walk[fruitDoc] {
+// fruits visits n fruits. If err is not nil, it then returns err; otherwise it calls then.
+func fruits(n int, err error, then func()) walk[fruitDoc] {
 	return func(visit func(fruitDoc) error) error {
 		for i := range n {
 			if err := visit(fruitDoc{fmt.Sprint(i)}); err != nil {
@@ -76,10 +76,10 @@ func TestDocument_Format(t *testing.T) {
 			`{"format":"ecsdump.pair/1","left":[],"right":[{"name":"x"}]}`,
 		},
 	} {
-		got, err := printed(t, false, func(a *app) error { return a.document(test.doc) })
+		got, err := printedBy(t, false, func(a *app) error { return a.printJSON(test.doc) })
 		require.NoError(t, err)
 		assert.Equal(t, test.json, got)
-		got, err = printed(t, true, func(a *app) error { return a.document(test.doc) })
+		got, err = printedBy(t, true, func(a *app) error { return a.printJSON(test.doc) })
 		require.NoError(t, err)
 		assert.Equal(t, test.oneLine+"\n", got)
 	}
@@ -87,7 +87,7 @@ func TestDocument_Format(t *testing.T) {
 
 func TestDocument_NDJSONLines(t *testing.T) {
 	doc := basketDoc{"eve", []fruitDoc{{"apple"}, {"fig"}}, 2}
-	got, err := printed(t, true, func(a *app) error { return a.document(doc) })
+	got, err := printedBy(t, true, func(a *app) error { return a.printJSON(doc) })
 	require.NoError(t, err)
 	assert.Equal(t, `{"format":"ecsdump.basket/1","owner":"eve"}
 {"name":"apple"}
@@ -98,7 +98,7 @@ func TestDocument_NDJSONLines(t *testing.T) {
 
 func TestDocument_NilEmbedded(t *testing.T) {
 	for _, ndjson := range []bool{false, true} {
-		got, err := printed(t, ndjson, func(a *app) error { return a.document(crateDoc{Weight: 3}) })
+		got, err := printedBy(t, ndjson, func(a *app) error { return a.printJSON(crateDoc{Weight: 3}) })
 		require.NoError(t, err)
 		assert.Equal(t, `{"format":"ecsdump.crate/1","weight":3}`, strings.Join(strings.Fields(got), ""))
 	}
@@ -109,16 +109,16 @@ func TestStream_SameAsDocument(t *testing.T) {
 		for _, total := range []int{0, 7} {
 			for n := range 4 {
 				whole := basketDoc{"eve", []fruitDoc{}, total}
-				require.NoError(t, fruit(n, nil, func() {})(func(f fruitDoc) error {
+				require.NoError(t, fruits(n, nil, func() {})(func(f fruitDoc) error {
 					whole.Fruit = append(whole.Fruit, f)
 					return nil
 				}))
-				want, err := printed(t, ndjson, func(a *app) error { return a.document(whole) })
+				want, err := printedBy(t, ndjson, func(a *app) error { return a.printJSON(whole) })
 				require.NoError(t, err)
-				got, err := printed(t, ndjson, func(a *app) error {
+				got, err := printedBy(t, ndjson, func(a *app) error {
 					doc := basketDoc{Owner: "eve"}
 					// The total is known only after the last fruit.
-					return stream(a, &doc, fruit(n, nil, func() { doc.Total = total }))
+					return stream(a, &doc, fruits(n, nil, func() { doc.Total = total }))
 				})
 				require.NoError(t, err)
 				assert.Equal(t, want, got, "%d fruits, ndjson %v", n, ndjson)
@@ -130,10 +130,10 @@ func TestStream_SameAsDocument(t *testing.T) {
 func TestStream_ErrorInList(t *testing.T) {
 	bad := errors.New("rotten")
 	for _, ndjson := range []bool{false, true} {
-		want, err := printed(t, ndjson, func(a *app) error { return a.document(basketDoc{Fruit: []fruitDoc{{"0"}}, Total: 9}) })
+		want, err := printedBy(t, ndjson, func(a *app) error { return a.printJSON(basketDoc{Fruit: []fruitDoc{{"0"}}, Total: 9}) })
 		require.NoError(t, err)
-		got, err := printed(t, ndjson, func(a *app) error {
-			return stream(a, basketDoc{Total: 9}, fruit(1, bad, func() { t.Error("the walk continued after the error") }))
+		got, err := printedBy(t, ndjson, func(a *app) error {
+			return stream(a, basketDoc{Total: 9}, fruits(1, bad, func() { t.Error("the walk continued after the error") }))
 		})
 		assert.ErrorIs(t, err, bad)
 		assert.Equal(t, want, got)
@@ -160,7 +160,7 @@ func TestStream_WriteError(t *testing.T) {
 
 func TestStream_DocumentWithoutList(t *testing.T) {
 	for _, doc := range []any{emptyDoc{}, pairDoc{}} {
-		_, err := printed(t, false, func(a *app) error { return stream(a, doc, fruit(1, nil, func() {})) })
+		_, err := printedBy(t, false, func(a *app) error { return stream(a, doc, fruits(1, nil, func() {})) })
 		assert.ErrorContains(t, err, "has no list")
 	}
 }

@@ -69,7 +69,7 @@ With --dry-run, the state is not loaded.`,
 	example: `  ecsdump edit slot1.save -o fixed.save 'Health.Current = 10' --where 'Health.Current < 0'
   ecsdump edit D --at 1200 -o trial.save 'Job.Stage = "Idle"' 'Job.Wait = Job.Wait * 2' --dry-run`,
 	run: func(f flags) action {
-		var e editor
+		var e editCmd
 		f.output(&e.out, "the save to write; it must not exist")
 		f.condition(&e.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
 		f.BoolVar(&e.dry, "dry-run", false, "only print what would change")
@@ -81,17 +81,17 @@ With --dry-run, the state is not loaded.`,
 			}
 			// Fail early, before computing the state; SaveImage checks again.
 			if _, err := os.Lstat(e.out); err == nil && e.out != "" {
-				return occupied(e.out)
+				return outputExists(e.out)
 			}
 			return c.read(c.args[0], func(s *source) error {
-				return s.ask(e.at, func(st *inspect.State) error { return e.edit(s, st) })
+				return s.readState(e.at, func(st *inspect.State) error { return e.edit(s, st) })
 			})
 		}
 	},
 }
 
-// An editor changes values of a state.
-type editor struct {
+// An editCmd changes values of a state.
+type editCmd struct {
 	out, at    string
 	where      []string
 	dry, store bool
@@ -116,7 +116,7 @@ type rowEdit struct {
 }
 
 // edit creates the new state and writes it. With --dry-run it only counts.
-func (e *editor) edit(s *source, st *inspect.State) error {
+func (e *editCmd) edit(s *source, st *inspect.State) error {
 	if !e.dry {
 		if err := st.NeedWhole(); err != nil {
 			return err
@@ -139,12 +139,12 @@ func (e *editor) edit(s *source, st *inspect.State) error {
 		}
 		assignments = append(assignments, a)
 	}
-	rows, entities, err := w.edited(where, assignments, !e.dry)
+	rows, entities, err := w.computeEdits(where, assignments, !e.dry)
 	if err != nil {
 		return err
 	}
 	if e.dry {
-		return s.tell(editDocOf(outline(st), entities, assignments))
+		return s.printReport(editDocOf(outline(st), entities, assignments))
 	}
 	// A loaded state may be shared, so change a copy.
 	im := state{st.Outline().Settled().Clone(), st.Seq}
@@ -161,11 +161,11 @@ func (e *editor) edit(s *source, st *inspect.State) error {
 		write = inspect.SaveStore
 	}
 	if err := write(s.ctx, im.Image, e.out); errors.Is(err, fs.ErrExist) {
-		return occupied(e.out)
+		return outputExists(e.out)
 	} else if err != nil {
 		return classify(e.out, err)
 	}
-	return s.tell(doc)
+	return s.printReport(doc)
 }
 
 // editDocOf reports the assignments. entities is the number of entities that the filters select.
@@ -232,24 +232,24 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 // the error suggests a value for the enclosing field.
 func (s *source) noField(a *assignment, field string) error {
 	if a.layout.Kind != layout.Struct {
-		return fail(exitUsage, try("schema", s.path), "%s: no field %q: %s has no fields; assign a whole value", a.Target, field, a.layout)
+		return fail(exitUsage, tryCommand("schema", s.path), "%s: no field %q: %s has no fields; assign a whole value", a.Target, field, a.layout)
 	}
 	names := describe.Listed(a.layout.Fields, func(f layout.Field) string { return f.Name })
-	return fail(exitUsage, try("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
+	return fail(exitUsage, tryCommand("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
 }
 
-// An edition is the result for a span of entities: the edited rows and the counts.
-type edition struct {
+// An editResult is the result for a span of entities: the edited rows and the counts.
+type editResult struct {
 	entities int         // Number of entities that the filters select.
 	edits    []editedDoc // By assignment: how many values changed, were the same, or were missing.
 	rows     []rowEdit
 }
 
-// edited returns the number of entities that where selects, and the new rows if wanted. It changes
-// no row, so expressions see the state without any assignment. Resources come last, each once,
-// independent of the filters.
-func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted bool) (rows []rowEdit, entities int, err error) {
-	take := func(found edition, _ int) error {
+// computeEdits returns the number of entities that where selects, and the new rows if wanted. It
+// changes no row, so expressions see the state without any assignment. Resources come last, each
+// once, independent of the filters.
+func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, wanted bool) (rows []rowEdit, entities int, err error) {
+	take := func(found editResult, _ int) error {
 		entities += found.entities
 		for i, n := range found.edits {
 			a := assignments[i]
@@ -260,7 +260,7 @@ func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted
 		}
 		return nil
 	}
-	err = query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, found *edition) error {
+	err = query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, found *editResult) error {
 		for _, x := range where {
 			if ok, err := x.HoldsAt(at); err != nil || !ok {
 				return err
@@ -276,7 +276,7 @@ func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted
 	if err != nil {
 		return nil, 0, err
 	}
-	var resources edition
+	var resources editResult
 	err = resources.edit(ecs.Vacant, assignments, func(a *assignment) ([]byte, bool, error) { return w.State.Has(a.component, ecs.Vacant) },
 		func(a *assignment) (query.Answer, error) {
 			return query.World(w.ctx, w.State, a.Target, a.text, query.WantTotal)
@@ -292,7 +292,7 @@ func (w *sweeper) edited(where []*query.Swept, assignments []*assignment, wanted
 // For each assignment it evaluates the expression on the unchanged state, and applies the value to
 // the row. It starts from an earlier edit of the same component, or from the row in the state. A
 // row that stays equal is counted in Same and needs no edit.
-func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
+func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
 	if d.edits == nil {
 		d.edits = make([]editedDoc, len(assignments))
 	}
@@ -320,7 +320,7 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 		}
 		after, err := a.component.Layout.AppendPatched(nil, before, a.patch(v))
 		if err != nil {
-			return a.wrong(e, v, err)
+			return a.badValue(e, v, err)
 		}
 		switch {
 		case string(after) == string(before):
@@ -341,9 +341,9 @@ func (d *edition) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assi
 	return nil
 }
 
-// wrong is the error for a value v that the type of the assigned part cannot store. e is
+// badValue is the error for a value v that the type of the assigned part cannot store. e is
 // [ecs.Vacant] for a resource.
-func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
+func (a *assignment) badValue(e ecs.Entity, v query.Answer, err error) error {
 	place, hint := a.Target, ""
 	if e != ecs.Vacant {
 		place += ": " + e.String()
@@ -383,7 +383,9 @@ func (a *assignment) patch(v query.Answer) []byte {
 
 func (d *editDoc) print(a *app) {
 	a.Line("%s, %s selected", d.place(), term.Count(d.Entities, "entity", "entities"))
-	term.Table(a.Out, d.Edits, func(e editedDoc) []any { return []any{e.Target, some(e.Changed), some(e.Same), some(e.Lacking)} },
+	term.Table(a.Out, d.Edits, func(e editedDoc) []any {
+		return []any{e.Target, nonZero(e.Changed), nonZero(e.Same), nonZero(e.Lacking)}
+	},
 		"TARGET", ">CHANGED", ">SAME", ">LACKING")
 	if d.Output == "" {
 		a.Line("nothing was written, because of --dry-run")

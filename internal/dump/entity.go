@@ -26,7 +26,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	if err != nil {
 		e, err := ecs.ParseEntity(text)
 		if err != nil {
-			return 0, fail(exitUsage, try("ls", s.path), "%q is not an entity; write %s", text, entityForms)
+			return 0, fail(exitUsage, tryCommand("ls", s.path), "%q is not an entity; write %s", text, entityForms)
 		}
 		return e, nil
 	}
@@ -36,9 +36,9 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		return 0, err
 	}
 	if at := (stateDoc{p.Tick, p.Seq}); p.Row < 0 {
-		return 0, s.missing(try("ls", s.path), "index %d was never used: at %s, %s in use", index, at.place(), indices(p.Indices))
+		return 0, s.missing(tryCommand("ls", s.path), "index %d was never used: at %s, %s in use", index, at.place(), indices(p.Indices))
 	} else if p.Row < p.Living {
-		s.note("index %d is %v at %s", index, p.Holder, at.place())
+		s.printNote("index %d is %v at %s", index, p.Holder, at.place())
 		return p.Holder, nil
 	}
 	// The generation 1 is a guess, so the error describes the last entity with the index.
@@ -70,13 +70,13 @@ func isEntity(text string) bool {
 func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, stateDoc{p.Tick, p.Seq}.place()
 	if p.Row < 0 || e.Generation() == 0 {
-		return s.missing(try("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
+		return s.missing(tryCommand("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
 	}
 	last := p.Holder // Last entity with the index, if the index is free.
-	now, next := "is free", try("ls", s.path)
+	now, next := "is free", tryCommand("ls", s.path)
 	switch {
 	case p.Row < p.Living:
-		now, next = fmt.Sprintf("is alive as %v", last), try("show", s.path, last.String())
+		now, next = fmt.Sprintf("is alive as %v", last), tryCommand("show", s.path, last.String())
 	case p.Row >= p.Free: // Rows hold living entities first, then free indices, then retired ones.
 		now = "is retired: its generations are used up"
 	}
@@ -89,7 +89,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 		}
 		if d != nil {
 			text = fmt.Sprintf("was destroyed in tick %d (record %d)", d.Tick, d.Seq)
-			next = try("show", s.path, e.String(), "--at", fmt.Sprintf("record:%d", d.Parent)) + "\n" + try("history", s.path, e.String())
+			next = tryCommand("show", s.path, e.String(), "--at", fmt.Sprintf("record:%d", d.Parent)) + "\n" + tryCommand("history", s.path, e.String())
 		}
 	}
 	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)
@@ -180,34 +180,34 @@ func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.E
 		rest, narrowed = text, true
 	}
 	if state, err = s.peek(sub.entity, seq); err == nil && narrowed {
-		err = sub.narrow(s, rest, state.Components)
+		err = sub.parseComponent(s, rest, state.Components)
 	}
 	return sub, state, err
 }
 
-// narrow parses Component[.field], or Resource[.field], and sets these fields of sub.
-func (sub *subject) narrow(s *source, text string, components []inspect.EntityComponent) error {
-	n, field := longest(text, components, sub.isResource())
+// parseComponent parses Component[.field], or Resource[.field], and sets these fields of sub.
+func (sub *subject) parseComponent(s *source, text string, components []inspect.EntityComponent) error {
+	n, field := longestName(text, components, sub.isResource())
 	if n < 0 {
-		return sub.unknown(s, text, components)
+		return sub.unknownName(s, text, components)
 	}
 	c := components[n]
 	sub.component, sub.number, sub.field = c.Name, n, field
 	var err error
 	if sub.steps, err = parseSteps(sub.field); err != nil {
-		return fail(exitUsage, try("schema", s.path), "%s%s: %w", sub.component, sub.field, err)
+		return fail(exitUsage, tryCommand("schema", s.path), "%s%s: %w", sub.component, sub.field, err)
 	}
 	if err = checkSteps(c.Layout, sub.steps); err != nil {
-		return s.missing(try("schema", s.path), "%s: %w", sub.component, err)
+		return s.missing(tryCommand("schema", s.path), "%s: %w", sub.component, err)
 	}
 	return nil
 }
 
-// longest returns the component, or the resource, with the longest name at the beginning of text,
-// and the field after the name. The longest name wins because names may contain dots and brackets.
-// The name must end at a dot, a bracket or the end of text: Bagpipe does not name Bag. The number
-// is -1 if no name fits.
-func longest(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
+// longestName returns the component, or the resource, with the longest name at the beginning of
+// text, and the field after the name. The longest name wins because names may contain dots and
+// brackets. The name must end at a dot, a bracket or the end of text: Bagpipe does not name Bag.
+// The number is -1 if no name fits.
+func longestName(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
 	number = -1
 	for n, c := range components {
 		rest, ok := strings.CutPrefix(text, c.Name)
@@ -218,9 +218,9 @@ func longest(text string, components []inspect.EntityComponent, resource bool) (
 	return number, field
 }
 
-// unknown returns the error for a text that begins with no known name. It also checks the two most
-// common mistakes: a component without its entity, and a resource after an entity.
-func (sub *subject) unknown(s *source, text string, components []inspect.EntityComponent) error {
+// unknownName returns the error for a text that begins with no known name. It also checks the two
+// most common mistakes: a component without its entity, and a resource after an entity.
+func (sub *subject) unknownName(s *source, text string, components []inspect.EntityComponent) error {
 	var known []string
 	for _, c := range components {
 		if c.Resource == sub.isResource() {
@@ -228,18 +228,18 @@ func (sub *subject) unknown(s *source, text string, components []inspect.EntityC
 		}
 	}
 	name, _, _ := strings.Cut(text, ".")
-	other, field := longest(text, components, !sub.isResource())
+	other, field := longestName(text, components, !sub.isResource())
 	switch {
 	case sub.isResource() && strings.ContainsAny(text[:min(1, len(text))], "0123456789"):
 		_, err := s.entity(name, 0) // Return the error of entity.
 		return err
 	case other >= 0 && sub.isResource():
 		name = components[other].Name
-		return s.missing(try("ls", s.path, "--with", name), "%s is a component: name the entity too, as in 12v3.%s", name, name+field)
+		return s.missing(tryCommand("ls", s.path, "--with", name), "%s is a component: name the entity too, as in 12v3.%s", name, name+field)
 	case other >= 0:
 		return s.isResource(components[other].Name)
 	case sub.isResource():
-		return s.missing(try("show", s.path, "--resources"), "%q is neither an entity (%s) nor a resource%s", name, entityForms, near.Hint(name, known))
+		return s.missing(tryCommand("show", s.path, "--resources"), "%q is neither an entity (%s) nor a resource%s", name, entityForms, near.Hint(name, known))
 	}
 	return s.noComponent(name, known)
 }
@@ -255,33 +255,33 @@ func (sub subject) String() string {
 	return sub.entity.String() + "." + sub.component + sub.field
 }
 
-// of follows the steps of sub into v, a value of its component. It returns false if no value is at
-// the end of the path, for example beyond the end of a slice. Pointers on the path are followed
-// without a step.
-func (sub subject) of(v layout.Value) (layout.Value, bool) {
+// valueIn follows the steps of sub into v, a value of its component. It returns false if no value
+// is at the end of the path, for example beyond the end of a slice. Pointers on the path are
+// followed without a step.
+func (sub subject) valueIn(v layout.Value) (layout.Value, bool) {
 	if v.Kind() == 0 {
 		return v, false
 	}
 	for _, s := range sub.steps {
 		var ok bool
-		if v, ok = s.into(followed(v)); !ok {
+		if v, ok = s.step(deref(v)); !ok {
 			return layout.Value{}, false
 		}
 	}
 	return v, true
 }
 
-// followed returns the value to which the pointer v leads. It returns v if v is a nil pointer or no
+// deref returns the value to which the pointer v leads. It returns v if v is a nil pointer or no
 // pointer.
-func followed(v layout.Value) layout.Value {
+func deref(v layout.Value) layout.Value {
 	for v.Kind() == layout.Pointer && v.Len() > 0 {
 		v = v.Index(0)
 	}
 	return v
 }
 
-// into takes one step into v. A map key has its printed form; a string key may omit the quotes.
-func (s pathStep) into(v layout.Value) (layout.Value, bool) {
+// step takes one step into v. A map key has its printed form; a string key may omit the quotes.
+func (s pathStep) step(v layout.Value) (layout.Value, bool) {
 	switch {
 	case !s.item:
 		return v.Field(s.name)
@@ -341,15 +341,15 @@ func checkSteps(t *layout.Type, steps []pathStep) error {
 			t = t.Elem
 		}
 		var err error
-		if t, err = s.intoType(t); err != nil {
+		if t, err = s.stepType(t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// intoType returns the type of the value after the step.
-func (s pathStep) intoType(t *layout.Type) (*layout.Type, error) {
+// stepType returns the type of the value after the step.
+func (s pathStep) stepType(t *layout.Type) (*layout.Type, error) {
 	if !s.item {
 		var names []string
 		for _, f := range t.Fields {

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A luggage has one field for each kind of path step.
-type luggage struct {
+// A bag has one field for each kind of path step.
+type bag struct {
 	Slots  [2]int32
 	Items  []struct{ Name string }
 	Counts map[string]int32
@@ -26,9 +26,9 @@ type luggage struct {
 func bagOf(t *testing.T) []inspect.EntityComponent {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
-	s := ecs.MustRegister(w, ecs.Component[luggage]{Name: "Bag", Clone: func(b luggage) luggage { return b }})
+	s := ecs.MustRegister(w, ecs.Component[bag]{Name: "Bag", Clone: func(b bag) bag { return b }})
 	e := w.Create()
-	b := luggage{
+	b := bag{
 		Slots: [2]int32{3, 4}, Counts: map[string]int32{"a]\"b": 5, "gold": 6},
 		Owners: map[ecs.Entity]int8{e: 7}, Best: &struct{ N int16 }{8},
 	}
@@ -60,8 +60,8 @@ func TestFieldPath_Found(t *testing.T) {
 		"Bag.Best":            "&{N:8}",
 	} {
 		var sub subject
-		require.NoError(t, sub.narrow(&source{path: "D"}, text, components), text)
-		v, ok := sub.of(components[sub.number].Value)
+		require.NoError(t, sub.parseComponent(&source{path: "D"}, text, components), text)
+		v, ok := sub.valueIn(components[sub.number].Value)
 		assert.Equal(t, want != "", ok, text)
 		if ok {
 			assert.Equal(t, want, v.String(), text)
@@ -87,7 +87,7 @@ func TestFieldPath_NotFound(t *testing.T) {
 		"Bag.Items.Name":     `no field "Name" in slice`,
 	} {
 		var sub subject
-		err := sub.narrow(&source{path: "D"}, text, components)
+		err := sub.parseComponent(&source{path: "D"}, text, components)
 		require.Error(t, err, text)
 		assert.Contains(t, err.Error(), want, text)
 	}

@@ -11,14 +11,14 @@ import (
 )
 
 func TestExamples_Valid(t *testing.T) {
-	for _, cmd := range documented(new(app).root(commands)) {
+	for _, cmd := range documentedCommands(new(app).root(commands)) {
 		require.True(t, cmd.HasExample(), "%s has no example", cmd.CommandPath())
 		own := false
 		for line := range strings.Lines(cmd.Example) {
 			words, ok := shellWords(line)
 			require.True(t, ok, "%s: a quote without its end: %s", cmd.CommandPath(), line)
 			for _, call := range callsIn(words) {
-				called, err := called(call)
+				called, err := parseCall(call)
 				assert.NoError(t, err, "%s: %s", cmd.CommandPath(), line)
 				own = own || called == cmd.CommandPath()
 			}
@@ -39,7 +39,7 @@ func TestExamples_MistakesDetected(t *testing.T) {
 		require.True(t, ok)
 		var err error
 		for _, call := range callsIn(words) {
-			if _, e := called(call); e != nil {
+			if _, e := parseCall(call); e != nil {
 				err = e
 			}
 		}
@@ -49,9 +49,9 @@ func TestExamples_MistakesDetected(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// called parses the arguments of a call without running the command. It returns the path of the
+// parseCall parses the arguments of a call without running the command. It returns the path of the
 // command.
-func called(args []string) (path string, err error) {
+func parseCall(args []string) (path string, err error) {
 	root := new(app).root(commands)
 	cmd, rest, err := root.Find(args)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // Export writes a state, or the changes of ticks, for other programs. The format and the range
-// select the code: see exporter. The output is always a new file. Export removes the file after an
+// select the code: see exportCmd. The output is always a new file. Export removes the file after an
 // error, because a reader cannot detect an incomplete export.
 
 // changesDoc is what export --format json or ndjson prints for a range, with or without --json.
@@ -74,7 +74,7 @@ hides the state, because a trace cannot end a counter.`,
   ecsdump-tables export D 100..200 --every 10 --format sqlite -o game.db`,
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
-		var x exporter
+		var x exportCmd
 		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson, csv, parquet, sqlite or perfetto", "json", "ndjson", "csv", "parquet", "sqlite", "perfetto")
 		f.output(&x.out, "a new file, or a new directory for csv and parquet; the default is standard output")
 		f.StringSliceVar(&x.components, "component", nil, "only these components and resources; not for a state as json or ndjson")
@@ -90,7 +90,7 @@ hides the state, because a trace cannot end a counter.`,
 	},
 }
 
-// An exporter has the flags of an export. The format and the range select the output:
+// An exportCmd has the flags of an export. The format and the range select the output:
 //
 //	a state     json, ndjson   written by package inspect, which can import it
 //	a state     csv            a table for each component
@@ -98,7 +98,7 @@ hides the state, because a trace cannot end a counter.`,
 //	a range     csv            one table, with a line for each field
 //	either      parquet, …     a table for each component, of one state or of several
 //	a range     perfetto       counters, with the values of plot
-type exporter struct {
+type exportCmd struct {
 	format     string
 	out        string
 	components []string
@@ -110,7 +110,7 @@ type exporter struct {
 // check validates the flags. A useless combination of flags is an error. A state as JSON or NDJSON
 // must have all components, because import reads such a file. CSV on standard output can contain
 // only one table.
-func (x *exporter) check(c *call) error {
+func (x *exportCmd) check(c *call) error {
 	if c.ndjson {
 		if x.format != "ndjson" && c.flags.Changed("format") {
 			return c.misused("give either --format %s or --ndjson", x.format)
@@ -121,7 +121,7 @@ func (x *exporter) check(c *call) error {
 	switch {
 	case x.format != "perfetto" && len(x.selected) > 0:
 		return c.misused("--select is for perfetto")
-	case x.inTables():
+	case x.writesTables():
 		return cmp.Or(x.checkTables(c), c.atOrRange(1))
 	case x.format == "perfetto":
 		return cmp.Or(x.checkTrace(c), c.atOrRange(1))
@@ -137,23 +137,23 @@ func (x *exporter) check(c *call) error {
 
 // run exports a state, or with a range the changes of its ticks. Names and values are written
 // without escaping for terminals (Raw).
-func (x *exporter) run(s *source) error {
-	if x.inTables() {
+func (x *exportCmd) run(s *source) error {
+	if x.writesTables() {
 		return x.tables(s)
 	}
 	s.Raw()
 	if x.format == "perfetto" {
-		return x.to(s.app, func() error { return x.trace(s) })
+		return x.toNewFile(s.app, func() error { return x.trace(s) })
 	}
 	if len(s.args) > 1 {
-		return x.to(s.app, func() error { return x.changes(s, s.args[1]) })
+		return x.toNewFile(s.app, func() error { return x.changes(s, s.args[1]) })
 	}
 	im, err := s.state(x.at)
 	if err != nil {
 		return err
 	}
 	if x.format != "csv" {
-		return x.to(s.app, func() error { return inspect.Export(s.ctx, im.Image, s.Out, x.format == "ndjson") })
+		return x.toNewFile(s.app, func() error { return inspect.Export(s.ctx, im.Image, s.Out, x.format == "ndjson") })
 	}
 	chosen := im.Components
 	if len(x.components) > 0 {
@@ -168,10 +168,10 @@ func (x *exporter) run(s *source) error {
 	return exportCSV(s.ctx, s.Out, chosen[0])
 }
 
-// to calls f with standard output redirected to the new file, so that all printing code can write
-// to the file. The file is flushed even if f fails: cmp.Or evaluates all arguments and returns the
-// first error.
-func (x *exporter) to(a *app, f func() error) error {
+// toNewFile calls f with standard output redirected to the new file, so that all printing code can
+// write to the file. The file is flushed even if f fails: cmp.Or evaluates all arguments and
+// returns the first error.
+func (x *exportCmd) toNewFile(a *app, f func() error) error {
 	if x.out == "" {
 		return f()
 	}
@@ -190,10 +190,10 @@ func (x *exporter) to(a *app, f func() error) error {
 func newFile(path string, f func(w io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
-		return occupied(path)
+		return outputExists(path)
 	}
 	if err != nil {
-		return system(err)
+		return systemError(err)
 	}
 	if err := cmp.Or(f(file), file.Close()); err != nil {
 		return cmp.Or(err, os.Remove(path))
@@ -201,18 +201,18 @@ func newFile(path string, f func(w io.Writer) error) error {
 	return nil
 }
 
-// occupied returns the error for an output path that exists.
-func occupied(path string) error {
+// outputExists returns the error for an output path that exists.
+func outputExists(path string) error {
 	return fail(exitUsage, "", "%s exists; give a new name, because nothing is overwritten", path)
 }
 
 // directory writes a CSV file for each component into a new directory. After an error it removes
 // the directory. Different components have different file names: see FileName.
-func (x *exporter) directory(ctx context.Context, components []*inspect.Component) error {
+func (x *exportCmd) directory(ctx context.Context, components []*inspect.Component) error {
 	if err := os.Mkdir(x.out, 0o777); errors.Is(err, os.ErrExist) {
-		return occupied(x.out)
+		return outputExists(x.out)
 	} else if err != nil {
-		return system(err)
+		return systemError(err)
 	}
 	for _, c := range components {
 		err := newFile(x.out+"/"+FileName(c.Name)+".csv", func(w io.Writer) error { return exportCSV(ctx, w, c) })
@@ -244,7 +244,7 @@ func FileName(name string) string {
 //
 // The ends of the range are states, as for diff; a single point means a range up to the newest
 // state. The changes of tick A are not included.
-func (x *exporter) changes(s *source, text string) error {
+func (x *exportCmd) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {
 		return s.misused("%q is not a range; write A..B, where A and B are points in time", text)
@@ -261,9 +261,9 @@ func (x *exporter) changes(s *source, text string) error {
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {
-		return s.missing(try("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d does not lead to record %d: %w", from, to, err)
+		return s.missing(tryCommand("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d does not lead to record %d: %w", from, to, err)
 	}
-	if err := s.mustHave(fmt.Sprintf("record:%d", to), x.components); err != nil {
+	if err := s.requireComponents(fmt.Sprintf("record:%d", to), x.components); err != nil {
 		return err
 	}
 	changes := x.differences(s, from, to)
@@ -287,7 +287,7 @@ type tickDifference struct {
 
 // differences visits the changes of the ticks of the path. A difference is valid only until visit
 // returns, because its two states change afterwards.
-func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] {
+func (x *exportCmd) differences(s *source, from, to uint64) walk[tickDifference] {
 	return func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
 			if len(x.components) > 0 {
@@ -345,9 +345,9 @@ func exactText(v layout.Value) string {
 	return string(v.AppendExact(nil))
 }
 
-// flattest is the largest length of an array with a column for each element. A longer array is one
-// column of JSON, because spreadsheets do not accept thousands of columns.
-const flattest = 16
+// maxFlatArray is the largest length of an array with a column for each element. A longer array is
+// one column of JSON, because spreadsheets do not accept thousands of columns.
+const maxFlatArray = 16
 
 // exportCSV writes a table of the rows of c: the entity, then a column for each field. Structs and
 // short arrays are split into columns. Gaps are left out. A resource has one row with an empty
@@ -377,9 +377,9 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	return out.Error()
 }
 
-// flat reports whether the parts of a value of type t have separate columns.
-func flat(t *layout.Type) bool {
-	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= flattest
+// isFlat reports whether the parts of a value of type t have separate columns.
+func isFlat(t *layout.Type) bool {
+	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= maxFlatArray
 }
 
 // columnsOf calls visit with the names and types of the columns of t: X, Info.Range, Slots[1]. A
@@ -390,7 +390,7 @@ func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Ty
 		for _, f := range t.Fields {
 			columnsOf(strings.TrimPrefix(path+"."+f.Name, "."), f.Type, visit)
 		}
-	case flat(t):
+	case isFlat(t):
 		for i := range t.Len {
 			columnsOf(path+"["+strconv.Itoa(i)+"]", t.Elem, visit)
 		}
@@ -401,7 +401,7 @@ func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Ty
 
 // cellsOf calls visit with the value of v in each column of its type.
 func cellsOf(v layout.Value, visit func(layout.Value)) {
-	if !flat(v.Type()) {
+	if !isFlat(v.Type()) {
 		visit(v)
 		return
 	}

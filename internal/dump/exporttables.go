@@ -159,13 +159,13 @@ func (c *Cells) add(v layout.Value, column Column) {
 	}
 }
 
-// inTables reports whether x exports tables.
-func (x *exporter) inTables() bool { return x.format == "parquet" || x.format == "sqlite" }
+// writesTables reports whether x exports tables.
+func (x *exportCmd) writesTables() bool { return x.format == "parquet" || x.format == "sqlite" }
 
 // checkTables validates the flags for tables.
-func (x *exporter) checkTables(c *call) error {
+func (x *exportCmd) checkTables(c *call) error {
 	switch {
-	case x.find(c.app) == nil:
+	case x.exportFormat(c.app) == nil:
 		return fail(exitUsage, "go -C cmd/ecsdump-tables install . # in the sources of Stet", "this program cannot write %s, which needs large libraries; use ecsdump-tables, which has all commands of ecsdump", x.format)
 	case x.out == "":
 		return c.misused("give the output with -o")
@@ -177,8 +177,8 @@ func (x *exporter) checkTables(c *call) error {
 	return nil
 }
 
-// find returns the format of x, or nil if the program has no such format, see [Main].
-func (x *exporter) find(a *app) *Format {
+// exportFormat returns the format of x, or nil if the program has no such format, see [Main].
+func (x *exportCmd) exportFormat(a *app) *Format {
 	for i := range a.formats {
 		if a.formats[i].Name == x.format {
 			return &a.formats[i]
@@ -192,13 +192,14 @@ func (x *exporter) find(a *app) *Format {
 //
 // Damage in a range is an error, and the output is removed: readers would mistake a table with
 // missing rows for a complete one.
-func (x *exporter) tables(s *source) (err error) {
+func (x *exportCmd) tables(s *source) (err error) {
 	if len(s.args) < 2 {
-		return s.ask(x.at, func(st *inspect.State) error { // ask may call this function twice.
-			return x.writing(s, outline(st), func(w *tableWriter) error { return w.state(st) })
+		// readState may call this function twice.
+		return s.readState(x.at, func(st *inspect.State) error {
+			return x.writeTables(s, outline(st), func(w *tableWriter) error { return w.state(st) })
 		})
 	}
-	states, err := s.way(s.args[1], "")
+	states, err := s.statePath(s.args[1], "")
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func (x *exporter) tables(s *source) (err error) {
 	if err != nil {
 		return err
 	}
-	return x.writing(s, state{cursor.Image(), states[0]}, func(w *tableWriter) error {
+	return x.writeTables(s, state{cursor.Image(), states[0]}, func(w *tableWriter) error {
 		for i, seq := range states {
 			if !states.sampled(i, x.every) {
 				continue
@@ -222,23 +223,23 @@ func (x *exporter) tables(s *source) (err error) {
 	})
 }
 
-// writing creates the output and calls write to fill it. The components that the flags name must
-// exist in im. After an error it removes the file or directory.
-func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) error {
+// writeTables creates the output and calls write to fill it. The components that the flags name
+// must exist in im. After an error it removes the file or directory.
+func (x *exportCmd) writeTables(s *source, im state, write func(*tableWriter) error) error {
 	if _, err := s.components(im, x.components, true); err != nil {
 		return err
 	}
-	to, err := x.find(s.app).Create(x.out)
+	to, err := x.exportFormat(s.app).Create(x.out)
 	if errors.Is(err, fs.ErrExist) {
-		return occupied(x.out)
+		return outputExists(x.out)
 	}
 	if err != nil {
-		return system(err)
+		return systemError(err)
 	}
-	w := &tableWriter{exporter: x, source: s, to: to, begun: map[string]*begunTable{}}
+	w := &tableWriter{exportCmd: x, source: s, to: to, begun: map[string]*begunTable{}}
 	err = write(w)
 	// Close first, because some systems can only remove a closed file. The first error is returned.
-	err = cmp.Or(err, system(to.Close()))
+	err = cmp.Or(err, systemError(to.Close()))
 	if err != nil {
 		err = cmp.Or(err, os.RemoveAll(x.out))
 	}
@@ -247,7 +248,7 @@ func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) 
 
 // A tableWriter writes the tables of states.
 type tableWriter struct {
-	*exporter
+	*exportCmd
 	*source
 	to    Tables
 	begun map[string]*begunTable // By component name.
@@ -266,7 +267,7 @@ type begunTable struct {
 // registers has a table too. The columns of a table have one layout; a changed layout within a
 // range is an error.
 func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error) {
-	if len(w.exporter.components) > 0 && !slices.Contains(w.exporter.components, c.Name) {
+	if len(w.exportCmd.components) > 0 && !slices.Contains(w.exportCmd.components, c.Name) {
 		return nil, nil
 	}
 	t := w.begun[c.Name]
@@ -276,11 +277,11 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 		t.rows = newRows(t.columns)
 		var err error
 		if t.Table, err = w.to.Begin(c.Name, t.columns); err != nil {
-			return nil, system(err)
+			return nil, systemError(err)
 		}
 		w.begun[c.Name] = t
 	case !t.layout.Equal(c.Layout):
-		return nil, fail(exitUsage, try("log", w.path), "the fields of %s changed at %v, when the store was converted: export a range that ends before it or begins there", c.Name, im)
+		return nil, fail(exitUsage, tryCommand("log", w.path), "the fields of %s changed at %v, when the store was converted: export a range that ends before it or begins there", c.Name, im)
 	}
 	return t, nil
 }
@@ -290,7 +291,7 @@ func (t *begunTable) write(rows *Rows) error {
 	if rows.N == 0 {
 		return nil
 	}
-	err := system(t.Write(rows))
+	err := systemError(t.Write(rows))
 	rows.clear()
 	return err
 }

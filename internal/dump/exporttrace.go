@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// A trace shows the values of a plotter as counters of a trace viewer. Path, expressions and values
+// A trace shows the values of plot as counters of a trace viewer. Path, expressions and values
 // are those of plot. In the trace, ticks are the time.
 //
 //	{"displayTimeUnit":"ms","traceEvents":[
@@ -22,7 +22,7 @@ import (
 // printed document is complete even if the range has damage.
 
 // checkTrace validates the flags for a trace.
-func (x *exporter) checkTrace(c *call) error {
+func (x *exportCmd) checkTrace(c *call) error {
 	switch {
 	case len(x.components) > 0:
 		return c.misused("--component is not for perfetto: use --select")
@@ -43,18 +43,18 @@ const tickMicros = 1000
 // expression has no number or is infinite. All counters become 0 where damage hides their values,
 // because the viewer would otherwise draw the old values. A counter that never had a number has no
 // event. Each other counter has an event at the last state, so its line is drawn to the end.
-func (x *exporter) trace(s *source) (err error) {
+func (x *exportCmd) trace(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(try("query", s.path, "--count"), "it has one state, so nothing changes over time")
+		return s.noJournal(tryCommand("query", s.path, "--count"), "it has one state, so nothing changes over time")
 	}
-	p := &plotter{every: x.every, at: x.at}
+	p := &plotCmd{every: x.every, at: x.at}
 	if len(s.args) > 1 {
 		p.span, p.at = s.args[1], ""
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err
 	}
-	texts, names, err := x.counters(p.route.end())
+	texts, names, err := x.counters(p.route.lastState())
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (x *exporter) trace(s *source) (err error) {
 	}
 	p.hide = func(tick uint64) {
 		for i := range counters {
-			if c := &counters[i]; c.begun() && c.value != 0 {
+			if c := &counters[i]; c.hasEvent() && c.value != 0 {
 				c.print(s.app, tick, 0)
 			}
 		}
@@ -89,7 +89,7 @@ func (x *exporter) trace(s *source) (err error) {
 			c := &counters[i]
 			f, ok := v.Float()
 			if !ok || math.IsInf(f, 0) || math.IsNaN(f) {
-				if !c.begun() {
+				if !c.hasEvent() {
 					continue
 				}
 				f = 0
@@ -101,7 +101,7 @@ func (x *exporter) trace(s *source) (err error) {
 		return s.Broken()
 	})
 	for i := range counters {
-		if c := &counters[i]; c.tick < last && c.begun() {
+		if c := &counters[i]; c.tick < last && c.hasEvent() {
 			c.print(s.app, last, c.value)
 		}
 	}
@@ -116,8 +116,8 @@ type counter struct {
 	tick  uint64
 }
 
-// begun reports whether c has an event.
-func (c *counter) begun() bool { return !math.IsNaN(c.value) }
+// hasEvent reports whether c has an event.
+func (c *counter) hasEvent() bool { return !math.IsNaN(c.value) }
 
 // print prints an event of c.
 func (c *counter) print(a *app, tick uint64, value float64) {
@@ -129,7 +129,7 @@ func (c *counter) print(a *app, tick uint64, value float64) {
 // counters returns the expressions to draw and their names. The default, without --select, is the
 // number of living entities in im, the last state, and the number of entities with each component.
 // Names must differ, because the viewer merges events with equal names into one counter.
-func (x *exporter) counters(im state) (texts, names []string, err error) {
+func (x *exportCmd) counters(im state) (texts, names []string, err error) {
 	for _, selected := range x.selected {
 		text, name := query.SplitName(selected)
 		if text == "" {

@@ -18,7 +18,7 @@ import (
 
 // Every error becomes a failure: an exit status, a message, and the next command to try.
 //
-//	error of package inspect ──▶ classify or opening: by the errors that it wraps
+//	error of package inspect ──▶ classify or classifyOpen: by the errors that it wraps
 //	wrong command line       ──▶ misused: suggests the help of the command
 //	failure                  ──▶ report: lines on standard error, or with --json one line of JSON
 //
@@ -73,9 +73,9 @@ func fail(code int, next, format string, args ...any) *failure {
 	return &failure{code: code, err: fmt.Errorf(format, args...), next: next}
 }
 
-// system returns err as a failure of the operating system, or nil if err is nil. The result type is
-// error, because a nil *failure in an error is not nil.
-func system(err error) error {
+// systemError returns err as a failure of the operating system, or nil if err is nil. The result
+// type is error, because a nil *failure in an error is not nil.
+func systemError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -98,14 +98,14 @@ func classify(path string, err error) *failure {
 		return f
 	}
 	if e := new(query.Error); errors.As(err, &e) {
-		return &failure{code: exitUsage, err: pointedOut(err)}
+		return &failure{code: exitUsage, err: withMark(err)}
 	}
 	f = &failure{err: err, text: path + ": " + describe.Unprefixed(err)}
 	switch {
 	case errors.Is(err, fs.ErrExist): // The output exists already.
 		f.code, f.text = exitUsage, describe.Unprefixed(err)
 	case damaged(err):
-		f.code, f.next = exitCorrupt, try("verify", path)
+		f.code, f.next = exitCorrupt, tryCommand("verify", path)
 	case errors.Is(err, persist.ErrPoint):
 		f.code, f.next = exitUsage, "ecsdump --help"
 	case errors.Is(err, persist.ErrNewer):
@@ -113,9 +113,9 @@ func classify(path string, err error) *failure {
 	case errors.Is(err, context.Canceled):
 		f.code, f.text = exitSystem, path+": interrupted"
 	case errors.Is(err, persist.ErrNotFound):
-		f.code, f.next = exitNotFound, try("log", path)
+		f.code, f.next = exitNotFound, tryCommand("log", path)
 		if isSave(path) {
-			f.next = try("info", path)
+			f.next = tryCommand("info", path)
 		}
 	default:
 		f.code = exitSystem
@@ -129,11 +129,11 @@ func damaged(err error) bool {
 	return errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign)
 }
 
-// opening returns an error of opening path as a failure. It distinguishes a path that is no store
-// or save from a damaged one. A directory without snapshots and journal was probably named by
+// classifyOpen returns an error of opening path as a failure. It distinguishes a path that is no
+// store or save from a damaged one. A directory without snapshots and journal was probably named by
 // mistake, so no repair is suggested. A file with the size of a save may be a save without its
 // beginning. The error then suggests verify, which reports whether recover finds pages in the file.
-func opening(path string, err error) *failure {
+func classifyOpen(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(exitNotFound, "", "%s: no such directory or file", path)
@@ -143,7 +143,7 @@ func opening(path string, err error) *failure {
 		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
 		// The file may be a damaged save.
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 {
-			f.next = try("verify", path)
+			f.next = tryCommand("verify", path)
 		}
 		return f
 	}
@@ -161,19 +161,19 @@ type errorDoc struct {
 	} `json:"error"`
 }
 
-// note prints a message that is not part of the result to standard error. With --json it prints
-// nothing, because standard error then contains only errors. It first ends the progress bar, which
-// uses the same line.
-func (a *app) note(format string, args ...any) {
+// printNote prints a message that is not part of the result to standard error. With --json it
+// prints nothing, because standard error then contains only errors. It first ends the progress bar,
+// which uses the same line.
+func (a *app) printNote(format string, args ...any) {
 	if !a.json {
 		a.bar.End()
 		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(fmt.Sprintf(format, args...)))
 	}
 }
 
-// report prints f to standard error: the message, then the commands to try. With --json it prints
-// one line of JSON with the first of the commands.
-func (a *app) report(f *failure) {
+// printFailure prints f to standard error: the message, then the commands to try. With --json it
+// prints one line of JSON with the first of the commands.
+func (a *app) printFailure(f *failure) {
 	if f.code == exitProblem && errors.Is(f, errDiffer) {
 		return // The differences are printed already.
 	}
@@ -205,9 +205,9 @@ func (f *failure) lines() []string {
 	return lines
 }
 
-// try returns a command line of this program, with shell quoting: names and paths may contain
-// anything.
-func try(name string, args ...string) string {
+// tryCommand returns a command line of this program, with shell quoting: names and paths may
+// contain anything.
+func tryCommand(name string, args ...string) string {
 	line := "ecsdump " + name // The name may be several words.
 	if len(args) > 0 {
 		line += " " + shell.Command(args...)
@@ -215,14 +215,14 @@ func try(name string, args ...string) string {
 	return line
 }
 
-// pointedOut adds the expression and a mark below the position of err, if err has a position. The
+// withMark adds the expression and a mark below the position of err, if err has a position. The
 // column of the mark is the terminal column, because some characters take two columns and some
 // none.
 //
 //	no field "Z" …
 //	    Position.Z > 3
 //	             ^
-func pointedOut(err error) error {
+func withMark(err error) error {
 	var e *query.Error
 	if !errors.As(err, &e) || e.At < 0 {
 		return err

@@ -62,7 +62,7 @@ func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "
 // too, as in Go.
 func (f flags) number(to *uint, name, short string, n uint, usage string) {
 	*to = n
-	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: parsed(to, func(text string) (uint, error) {
+	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: setParsed(to, func(text string) (uint, error) {
 		n, err := strconv.ParseUint(text, 0, 0)
 		return uint(n), err
 	})}, name, short, usage)
@@ -71,7 +71,7 @@ func (f flags) number(to *uint, name, short string, n uint, usage string) {
 // interval declares the flag --interval.
 func (f flags) interval(to *time.Duration, begin time.Duration, usage string) {
 	*to = begin
-	f.Var(&value{kind: "duration", takes: "a time above 0 with its unit, as in 500ms or 2s", begin: begin.String(), set: parsed(to, func(text string) (time.Duration, error) {
+	f.Var(&value{kind: "duration", takes: "a time above 0 with its unit, as in 500ms or 2s", begin: begin.String(), set: setParsed(to, func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if d <= 0 {
 			err = errTakes
@@ -84,21 +84,21 @@ func (f flags) interval(to *time.Duration, begin time.Duration, usage string) {
 func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words ...T) {
 	*to = words[0]
 	texts := describe.Listed(words, func(word T) string { return string(word) })
-	f.Var(&value{kind: kind, takes: alternatives(texts), words: texts, begin: texts[0], set: parsed(to, func(text string) (T, error) {
-		return T(text), among(text, texts)
+	f.Var(&value{kind: kind, takes: alternatives(texts), words: texts, begin: texts[0], set: setParsed(to, func(text string) (T, error) {
+		return T(text), checkWord(text, texts)
 	})}, name, usage)
 }
 
-// among returns an error if words lacks word.
-func among(word string, words []string) error {
+// checkWord returns an error if words lacks word.
+func checkWord(word string, words []string) error {
 	if !slices.Contains(words, word) {
 		return errTakes
 	}
 	return nil
 }
 
-// parsed returns a setter that stores the result of parse. If parse fails, *to is unchanged.
-func parsed[T any](to *T, parse func(text string) (T, error)) func(text string) error {
+// setParsed returns a setter that stores the result of parse. If parse fails, *to is unchanged.
+func setParsed[T any](to *T, parse func(text string) (T, error)) func(text string) error {
 	return func(text string) error {
 		v, err := parse(text)
 		if err == nil {
@@ -111,7 +111,7 @@ func parsed[T any](to *T, parse func(text string) (T, error)) func(text string) 
 // someOf declares a flag that takes some of a few words, comma-separated or repeated.
 func (f flags) someOf(to *[]string, name, usage string, words []string) {
 	f.Var(&value{kind: "words", takes: alternatives(words), words: words, set: commaSeparated(to, func(word string) (string, error) {
-		return word, among(word, words)
+		return word, checkWord(word, words)
 	})}, name, usage)
 }
 

@@ -30,9 +30,9 @@ func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 	return run(context.Background(), func() {}, nil, args, stdout, stderr)
 }
 
-// flips flips single bits of the files under dir, one at a time, and calls f after each flip. It
+// flipBits flips single bits of the files under dir, one at a time, and calls f after each flip. It
 // checks that f changes no file. A larger apart flips fewer bits.
-func flips(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
+func flipBits(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
 	t.Helper()
 	n := 0
 	for path := range mustTree(t, dir) {
@@ -44,7 +44,7 @@ func flips(t *testing.T, dir string, apart int64, f func(name string, at int64))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := int64(0); at < int64(len(good)); at += apart * step(len(good)) {
+		for at := int64(0); at < int64(len(good)); at += apart * flipDistance(len(good)) {
 			bad := bytes.Clone(good)
 			bad[at] ^= 1 << (at % 8)
 			write(t, path, bad)
@@ -62,9 +62,9 @@ func flips(t *testing.T, dir string, apart int64, f func(name string, at int64))
 	}
 }
 
-// step returns the distance between flipped bits in a file of n bytes. It is odd, so the flips
-// reach every bit position of a byte.
-func step(n int) int64 {
+// flipDistance returns the distance between flipped bits in a file of n bytes. It is odd, so the
+// flips reach every bit position of a byte.
+func flipDistance(n int) int64 {
 	switch {
 	case *every > 0:
 		return *every
@@ -144,7 +144,7 @@ func TestVerify_FlippedBitsOfStore(t *testing.T) {
 	if err := buildStore(dir); err != nil {
 		t.Fatal(err)
 	}
-	flips(t, dir, 1, func(name string, at int64) {
+	flipBits(t, dir, 1, func(name string, at int64) {
 		code, stdout, stderr := ecsdump("verify", dir)
 		if code != exitCorrupt || !strings.Contains(stdout, name) {
 			t.Errorf("byte %d of %s flipped: verify exits %d, want 4 and the name of the file:\n%s%s", at, name, code, stdout, stderr)
@@ -158,7 +158,7 @@ func TestVerify_FlippedBitsOfSave(t *testing.T) {
 	if err := buildSave(file); err != nil {
 		t.Fatal(err)
 	}
-	flips(t, dir, 1, func(name string, at int64) {
+	flipBits(t, dir, 1, func(name string, at int64) {
 		code, stdout, stderr := ecsdump("verify", file)
 		if code != exitCorrupt || !strings.Contains(stdout, name) {
 			t.Errorf("byte %d flipped: verify exits %d, want 4 and the name of the file:\n%s%s", at, code, stdout, stderr)
@@ -173,7 +173,7 @@ func TestList_DamagedStore(t *testing.T) {
 	}
 	for _, args := range [][]string{{"ls", dir, "--limit", "0"}, {"log", dir, "--verbose"}, {"info", dir}} {
 		_, want, _ := ecsdump(args...)
-		flips(t, dir, 5, func(name string, at int64) {
+		flipBits(t, dir, 5, func(name string, at int64) {
 			code, got, stderr := ecsdump(args...)
 			if code != exitCorrupt && (code != exitOK || got != want) {
 				t.Errorf("byte %d of %s flipped: %s exits %d and prints\n%s%s", at, name, args[0], code, got, stderr)

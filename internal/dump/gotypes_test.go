@@ -28,8 +28,8 @@ func (justEntity) Import(path string) (*types.Package, error) {
 	return p, nil
 }
 
-// checked compiles the output of schema --go and returns its package.
-func checked(t *testing.T, source string) *types.Package {
+// compileTypes compiles the output of schema --go and returns its package.
+func compileTypes(t *testing.T, source string) *types.Package {
 	t.Helper()
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, "types.go", source, 0)
@@ -45,7 +45,7 @@ func TestGoTypes_Compile(t *testing.T) {
 	require.NoError(t, buildStore(dir))
 	code, stdout, stderr := ecsdump("schema", dir, "--go")
 	require.Equal(t, exitOK, code, stderr)
-	p := checked(t, stdout)
+	p := compileTypes(t, stdout)
 	for name, want := range map[string]string{
 		"Position": "struct{X float64; Y float64}",
 		"Label":    "struct{Text string; Tags []string}",
@@ -81,7 +81,7 @@ func TestGoTypes_InvalidGoNames(t *testing.T) {
 	require.NoError(t, persist.Save(context.Background(), file, w))
 	code, stdout, stderr := ecsdump("schema", file, "--go")
 	require.Equal(t, exitOK, code, stderr)
-	p := checked(t, stdout)
+	p := compileTypes(t, stdout)
 	require.Len(t, p.Scope().Names(), 7)
 	s := p.Scope().Lookup("Xgame_Odd").Type().Underlying().(*types.Struct)
 	require.Equal(t, 10, s.NumFields())

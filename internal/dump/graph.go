@@ -32,7 +32,7 @@ type branchLines struct {
 // branchesOf draws entries, which are in journal order. If the parent of a record is not in
 // entries, the record is drawn below its nearest ancestor in entries.
 func branchesOf(entries []journal.Entry, log *journal.Log) branches {
-	d := &brancher{parents: parentsAmong(entries, log), children: map[uint64]int{}}
+	d := &branchDrawer{parents: parentsAmong(entries, log), children: map[uint64]int{}}
 	for _, parent := range d.parents {
 		d.children[parent]++
 	}
@@ -75,14 +75,14 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 	return parents
 }
 
-// A brancher draws records one by one. The last child of a record takes over the record's column,
-// and other children get new columns. So a column belongs to one branch from its fork to its end,
-// and is free afterwards.
+// A branchDrawer draws records one by one. The last child of a record takes over the record's
+// column, and other children get new columns. So a column belongs to one branch from its fork to
+// its end, and is free afterwards.
 //
 //	draw(3)   columns [3]
 //	draw(4)   columns [3 4]      3 has another child: a new column, and a fork before it
 //	draw(6)   columns [6 4]      the last child takes over the column of 3
-type brancher struct {
+type branchDrawer struct {
 	parents  []uint64
 	children map[uint64]int // Number of children that are not drawn yet.
 	columns  []uint64       // The last record in each column; 0 if the column is free.
@@ -90,7 +90,7 @@ type brancher struct {
 
 // draw draws record seq. The last child gets the column of its parent, so the newest branch is
 // leftmost.
-func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
+func (d *branchDrawer) draw(seq, parent uint64) (lines branchLines) {
 	column := slices.Index(d.columns, parent)
 	switch {
 	case parent == 0:
@@ -119,7 +119,7 @@ func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 }
 
 // free returns the first free column at or after least.
-func (d *brancher) free(least int) int {
+func (d *branchDrawer) free(least int) int {
 	for i := least; i < len(d.columns); i++ {
 		if d.columns[i] == 0 {
 			return i
@@ -130,7 +130,7 @@ func (d *brancher) free(least int) int {
 }
 
 // state draws the columns, with mark in the given column.
-func (d *brancher) state(column int, mark string) string {
+func (d *branchDrawer) state(column int, mark string) string {
 	var b strings.Builder
 	for i, seq := range d.columns {
 		switch {
@@ -148,7 +148,7 @@ func (d *brancher) state(column int, mark string) string {
 
 // fork draws a line from one column to a free column on its right. The line is drawn with _ across
 // free columns and passes through the others.
-func (d *brancher) fork(from, to int) string {
+func (d *branchDrawer) fork(from, to int) string {
 	passing := d.state(-1, "")
 	line := []byte(passing + strings.Repeat(" ", 2*to))[:2*to]
 	for i := 2*from + 1; i < len(line)-1; i++ {

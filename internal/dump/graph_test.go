@@ -21,8 +21,8 @@ func treeOfRecords(parents ...uint64) *journal.Log {
 	return l
 }
 
-// drawn returns the graph of entries, with record numbers.
-func drawn(entries []journal.Entry, log *journal.Log) string {
+// graphText returns the graph of entries, with record numbers.
+func graphText(entries []journal.Entry, log *journal.Log) string {
 	var b strings.Builder
 	lines := branchesOf(entries, log)
 	for _, e := range entries {
@@ -48,7 +48,7 @@ func TestGraph_ForksToTheRight(t *testing.T) {
 6	* |
 7	  *
 8	  *
-`, drawn(log.Entries, log))
+`, graphText(log.Entries, log))
 }
 
 func TestGraph_NearestListedAncestor(t *testing.T) {
@@ -57,7 +57,7 @@ func TestGraph_NearestListedAncestor(t *testing.T) {
 	|\
 4	| *
 6	*
-`, drawn([]journal.Entry{log.Entries[0], log.Entries[3], log.Entries[5]}, log))
+`, graphText([]journal.Entry{log.Entries[0], log.Entries[3], log.Entries[5]}, log))
 }
 
 // readBranches returns the parent of every record in a drawing.
@@ -69,7 +69,7 @@ func readBranches(t *testing.T, drawing string) map[string]string {
 		if seq == "" {
 			to := strings.IndexByte(picture, '\\')
 			if to < 0 {
-				forgetEnded(columns, picture)
+				dropEnded(columns, picture)
 				continue
 			}
 			from := to - 1
@@ -83,14 +83,14 @@ func readBranches(t *testing.T, drawing string) map[string]string {
 		column := strings.IndexByte(picture, '*') / 2
 		parents[seq] = columns[column]
 		columns[column] = seq
-		forgetEnded(columns, picture)
+		dropEnded(columns, picture)
 		require.Equal(t, 1, strings.Count(picture, "*"), drawing)
 	}
 	return parents
 }
 
-// forgetEnded deletes the columns that end at a line of the drawing.
-func forgetEnded(columns map[int]string, line string) {
+// dropEnded deletes the columns that end at a line of the drawing.
+func dropEnded(columns map[int]string, line string) {
 	for c := range columns {
 		if 2*c >= len(line) || line[2*c] == ' ' {
 			delete(columns, c)
@@ -109,13 +109,13 @@ func TestGraph_Parents(t *testing.T) {
 			}
 		}
 		log := treeOfRecords(parents...)
-		got := readBranches(t, drawn(log.Entries, log))
+		got := readBranches(t, graphText(log.Entries, log))
 		for i, p := range parents {
 			want := fmt.Sprint(p)
 			if p == 0 {
 				want = ""
 			}
-			require.Equal(t, want, got[fmt.Sprint(i+1)], "seed %d, record %d:\n%s", seed, i+1, drawn(log.Entries, log))
+			require.Equal(t, want, got[fmt.Sprint(i+1)], "seed %d, record %d:\n%s", seed, i+1, graphText(log.Entries, log))
 		}
 	}
 }

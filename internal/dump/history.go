@@ -18,7 +18,7 @@ import (
 //
 //	inspect.Trace ──▶ wants ──▶ newest ──▶ a row, or an element of the JSON list
 //	                    │       only with --limit
-//	                    └─────▶ courses.note, which collects the charts below the rows
+//	                    └─────▶ seriesSet.note, which collects the charts below the rows
 
 // historyDoc is what history --json prints.
 type historyDoc struct {
@@ -75,7 +75,7 @@ long journal takes only as long as reading it.`,
   ecsdump history D 12v3.Health --limit 10`,
 	complete: []completer{(*completion).subjects, (*completion).ranges},
 	run: func(f flags) action {
-		var h historian
+		var h historyCmd
 		f.BoolVar(&h.all, "all", false, "also list writes that did not change the value, and moves to another row")
 		f.point(&h.at)
 		f.limit(&h.limit, "events, the newest")
@@ -88,25 +88,25 @@ long journal takes only as long as reading it.`,
 	},
 }
 
-// A historian has the flags of a history. It reads events from ticks, without loading a state. It
+// A historyCmd has the flags of a history. It reads events from ticks, without loading a state. It
 // filters the events, narrows them to a field if requested, and prints each event as it is read.
-type historian struct {
+type historyCmd struct {
 	all   bool
 	at    string
 	limit limit
 
 	subject
 	from, to uint64 // Record numbers; the range excludes from.
-	told     int    // Number of wanted events so far.
+	wanted   int    // Number of wanted events so far.
 }
 
 // run prints the events as they are read, so a long history needs little memory. With a limit, all
 // events are read first, because only the newest are printed.
 //
-// For text output, run also collects the courses and prints them below the events. A history
+// For text output, run also collects series of numbers and prints them below the events. A history
 // without events is a failure. With --json the document with its empty list is printed before the
 // failure.
-func (h *historian) run(s *source) error {
+func (h *historyCmd) run(s *source) error {
 	if err := h.bounds(s, s.args[2:]); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (h *historian) run(s *source) error {
 		return err
 	}
 	h.subject = sub
-	c, earlier := &courses{historian: h}, 0
+	c, earlier := &seriesSet{historyCmd: h}, 0
 	events := h.events(s, c)
 	if h.limit > 0 {
 		if events, earlier, err = newest(events, h.limit); err != nil {
@@ -126,15 +126,15 @@ func (h *historian) run(s *source) error {
 	if s.json {
 		err = stream(s.app, doc, mapped(events, h.eventDoc))
 	} else {
-		s.earlier(earlier, "event", "events")
+		s.printEarlier(earlier, "event", "events")
 		g := s.Grid(">TICK", ">RECORD", "TIME", "EVENT", "FIELD", "~VALUE")
-		_, err = rows(s.app, events, g, func(e *inspect.TraceEvent) { h.event(g, e) })
+		_, err = rows(s.app, events, g, func(e *inspect.TraceEvent) { h.addRows(g, e) })
 	}
 	switch {
 	case err != nil:
 		return err
-	case h.told == 0:
-		return h.nothing(s, last)
+	case h.wanted == 0:
+		return h.noEvents(s, last)
 	case !s.json:
 		c.print(s.app, last.Tick)
 	}
@@ -144,7 +144,7 @@ func (h *historian) run(s *source) error {
 // bounds sets the records from and to. The range A..B includes the changes of tick A, so from is
 // the parent of A. A single point is the range of one tick. Without a range, from is 0, which means
 // the oldest state. Damage in the range is no error here: Trace skips it and reports it at the end.
-func (h *historian) bounds(s *source, between []string) (err error) {
+func (h *historyCmd) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
 		return err
@@ -153,11 +153,11 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 	if !isRange {
 		last = first
 	}
-	if h.from, h.to, err = s.resolved(first, last); err != nil || first == "" {
+	if h.from, h.to, err = s.resolveEnds(first, last); err != nil || first == "" {
 		return err
 	}
 	if _, err := s.Path(h.from, h.to); err != nil && !damaged(err) {
-		return fail(exitUsage, try("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
+		return fail(exitUsage, tryCommand("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
 		h.from = e.Parent // The range includes the changes of tick A.
@@ -165,14 +165,14 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 	return nil
 }
 
-// events visits the wanted events. For text output, it also records them in the courses.
-func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
+// events visits the wanted events. For text output, it also adds them to c.
+func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 	return func(visit func(*inspect.TraceEvent) error) error {
 		return s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
 			if !h.wants(e) {
 				return nil
 			}
-			if h.told++; !s.json {
+			if h.wanted++; !s.json {
 				c.note(e)
 			}
 			return visit(e)
@@ -182,7 +182,7 @@ func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
 
 // wants reports whether to print e. With a requested field, it narrows e to the field in place. A
 // set that did not change the field becomes "written", which only --all prints.
-func (h *historian) wants(e *inspect.TraceEvent) bool {
+func (h *historyCmd) wants(e *inspect.TraceEvent) bool {
 	// Events of the entity itself, such as created and destroyed, have the number -1. They belong
 	// to the history of each component.
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
@@ -190,8 +190,8 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 	}
 	// A set of another field does not concern the requested field.
 	if e.Number >= 0 && len(h.steps) > 0 {
-		e.Old, _ = h.of(e.Old)
-		e.New, _ = h.of(e.New)
+		e.Old, _ = h.valueIn(e.Old)
+		e.New, _ = h.valueIn(e.New)
 		if e.Kind == inspect.TraceSet && e.Old.Kind() == e.New.Kind() && len(e.Fields()) == 0 {
 			e.Kind = inspect.TraceWritten
 		}
@@ -214,28 +214,28 @@ func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.Trace
 }
 
 // eventDoc describes e. With a requested field, the values are those of the field.
-func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
+func (h *historyCmd) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Number < 0 {
 		return doc, nil
 	}
-	doc.Row, doc.WasRow = present(e.Row), present(e.Was)
-	doc.Old, doc.New = versusJSON(e.Old, e.New)
+	doc.Row, doc.WasRow = rowPointer(e.Row), rowPointer(e.Was)
+	doc.Old, doc.New = differingJSON(e.Old, e.New)
 	if len(h.steps) == 0 { // Otherwise the values are those of the requested field.
 		doc.Fields = fieldDiffDocs(e.Fields())
 	}
 	return doc, nil
 }
 
-// nothing returns the error for a history without events, which says why there are none. An entity
+// noEvents returns the error for a history without events, which says why there are none. An entity
 // may have died before the oldest retained state, and its index may have a new entity. That case
 // must come before notAlive.
-func (h *historian) nothing(s *source, last *inspect.EntityState) error {
+func (h *historyCmd) noEvents(s *source, last *inspect.EntityState) error {
 	if h.isResource() {
 		return s.noValue(h.subject, last)
 	}
 	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
-		return s.missing(try("history", s.path, last.Holder.String()), "%v is not alive in any state that the store still has; its index went to %v", h.entity, last.Holder)
+		return s.missing(tryCommand("history", s.path, last.Holder.String()), "%v is not alive in any state that the store still has; its index went to %v", h.entity, last.Holder)
 	}
 	return s.notAlive(last)
 }
@@ -254,9 +254,9 @@ var eventTexts = map[inspect.TraceKind]term.Styled{
 	inspect.TraceConverted: term.Changed.Of("converted"),
 }
 
-// event adds a row for e, or one for each field that it set. Only the first of these rows has the
+// addRows adds a row for e, or one for each field that it set. Only the first of these rows has the
 // tick.
-func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
+func (h *historyCmd) addRows(g *term.Grid, e *inspect.TraceEvent) {
 	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
 	if e.Number < 0 {
 		g.Row(place...)
@@ -269,7 +269,7 @@ func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 		g.Row(append(place, what, fmt.Sprintf("row %d → %d", e.Was, e.Row))...)
 	case len(fields) > 0 && e.Kind == inspect.TraceSet:
 		for _, f := range fields {
-			before, after := versus(f.Old, f.New)
+			before, after := differingTexts(f.Old, f.New)
 			g.Row(append(place, what+describe.Dotted(f.Path), before+" → "+after)...)
 			place = []any{"", "", "", ""}
 		}
@@ -307,14 +307,14 @@ func timeText(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// courses collects a series of numbers for each field, which is drawn below the events. Between two
-// events a number stays the same. A series has a gap while the component or the entity does not
+// seriesSet collects a series of numbers for each field, which is drawn below the events. Between
+// two events a number stays the same. A series has a gap while the component or the entity does not
 // exist.
 //
-// courses embeds the historian for the name of the requested field. The list is searched linearly,
+// seriesSet embeds historyCmd for the name of the requested field. The list is searched linearly,
 // because an entity has few fields.
-type courses struct {
-	*historian
+type seriesSet struct {
+	*historyCmd
 	begun bool
 	first uint64 // Tick of the first event.
 	list  []*term.Series
@@ -325,7 +325,7 @@ const courseCells = 40
 
 // note records the numbers of e. Moves, and writes of the same value, change no number. An event
 // that destroys the entity ends all series; an event that removes a component ends its series.
-func (c *courses) note(e *inspect.TraceEvent) {
+func (c *seriesSet) note(e *inspect.TraceEvent) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
 	}
@@ -347,7 +347,7 @@ func (c *courses) note(e *inspect.TraceEvent) {
 }
 
 // of returns the series of a field.
-func (c *courses) of(field string) *term.Series {
+func (c *seriesSet) of(field string) *term.Series {
 	for _, s := range c.list {
 		if s.Field == field {
 			return s
@@ -359,7 +359,7 @@ func (c *courses) of(field string) *term.Series {
 
 // print prints the series of numbers that changed; for a constant number, the event is enough.
 // Series end at the last tick of the range.
-func (c *courses) print(a *app, last uint64) {
+func (c *seriesSet) print(a *app, last uint64) {
 	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
 	drawn := 0
 	for _, s := range c.list {

@@ -18,7 +18,7 @@ func TestHistory_ComponentRemoved(t *testing.T) {
 	require.NoError(t, err)
 	value, err := typ.Value([]byte{7})
 	require.NoError(t, err)
-	c := courses{historian: new(historian)}
+	c := seriesSet{historyCmd: new(historyCmd)}
 	for _, name := range []string{"Bag", "Bagpipe"} {
 		c.note(&inspect.TraceEvent{Kind: inspect.TraceAdded, Tick: 1, Component: name, New: value})
 	}

@@ -48,7 +48,7 @@ export. Use --edited for an export that you changed.`,
 				return c.misused("give the output with -o")
 			}
 			if _, err := os.Lstat(out); err == nil { // Fail early, before reading the export.
-				return occupied(out)
+				return outputExists(out)
 			}
 			im, err := importFrom(c.ctx, c.flags.cmd.InOrStdin(), c.args[0], edited)
 			if err != nil {
@@ -59,11 +59,11 @@ export. Use --edited for an export that you changed.`,
 				write = inspect.SaveStore
 			}
 			if err := write(c.ctx, im, out); errors.Is(err, fs.ErrExist) {
-				return occupied(out)
+				return outputExists(out)
 			} else if err != nil {
 				return classify(out, err)
 			}
-			return c.tell(&importDoc{out, im.Tick, im.Digest().String(), im.Alive})
+			return c.printReport(&importDoc{out, im.Tick, im.Digest().String(), im.Alive})
 		}
 	},
 }
@@ -88,7 +88,7 @@ func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) 
 			return nil, fail(exitNotFound, "", "%s: no such file", path)
 		}
 		if err != nil {
-			return nil, system(err)
+			return nil, systemError(err)
 		}
 		defer f.Close()
 		r = f
@@ -97,7 +97,7 @@ func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) 
 	if errors.Is(err, inspect.ErrImport) {
 		f := &failure{code: exitCorrupt, err: err, text: name + ": " + describe.Unprefixed(err)}
 		if errors.Is(err, inspect.ErrDigest) {
-			f.next = try("import", path, "-o", "OUT", "--edited")
+			f.next = tryCommand("import", path, "-o", "OUT", "--edited")
 		}
 		return nil, f
 	}

@@ -125,7 +125,7 @@ var infoCommand = command{
 	run: func(f flags) action {
 		var at string
 		f.point(&at)
-		return reading(func(s *source) error {
+		return withSource(func(s *source) error {
 			doc := s.info()
 			w, err := s.world(at)
 			// With damage, print the readable sections; the error is returned at the end.
@@ -133,7 +133,7 @@ var infoCommand = command{
 				return err // For example an unknown point: the files are undamaged.
 			}
 			doc.worldDoc = w
-			if err := s.opens(doc); err != nil {
+			if err := s.setOpens(doc); err != nil {
 				return err
 			}
 			marks, unread := s.Marks(s.ctx)
@@ -142,7 +142,7 @@ var infoCommand = command{
 				doc.newest = marks[doc.Marks-1]
 			}
 			// Print the readable sections even after an error.
-			return errors.Join(err, unread, s.tell(doc))
+			return errors.Join(err, unread, s.printReport(doc))
 		})
 	},
 }
@@ -150,7 +150,7 @@ var infoCommand = command{
 // world describes the world at a point. Counts come from the registry and the columns, so no value
 // is read. The time comes from the record, which may be damaged even if the state is readable.
 func (s *source) world(at string) (w *worldDoc, err error) {
-	err = s.ask(at, func(st *inspect.State) error {
+	err = s.readState(at, func(st *inspect.State) error {
 		im := outline(st)
 		w = &worldDoc{
 			stateDoc: im.doc(), Alive: im.Alive, Free: im.Free - im.Alive, Retired: st.Indices() - im.Free,
@@ -187,10 +187,10 @@ func (s *source) info() *infoDoc {
 	return doc
 }
 
-// opens reports whether a program can open the store, and otherwise which command helps. It does
+// setOpens reports whether a program can open the store, and otherwise which command helps. It does
 // all checks of opening except those that need the types of the program, and changes nothing. If
 // damage prevents opening and data can be saved, the command is recover.
-func (s *source) opens(doc *infoDoc) error {
+func (s *source) setOpens(doc *infoDoc) error {
 	if s.IsSave() {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (s *source) opens(doc *infoDoc) error {
 	// A store of a newer version needs a newer program, not a repair.
 	if !opens && !errors.Is(refusal, persist.ErrNewer) {
 		r, err := s.Recover(s.ctx, "", inspect.RecoverOptions{})
-		doc.Helps = recovering(s.path, &r, err)
+		doc.Helps = suggestRecover(s.path, &r, err)
 	}
 	return s.ctx.Err()
 }
@@ -322,7 +322,7 @@ func (doc *infoDoc) print(a *app) {
 func (w *worldDoc) print(g *term.Grid) {
 	at := w.place()
 	if w.Time != nil {
-		at += ", " + shown(w.Time)
+		at += ", " + timeOrEmpty(w.Time)
 	}
 	g.Row("state", at)
 	g.Row("digest", w.Digest)
@@ -358,7 +358,7 @@ func (doc *infoDoc) journal(g *term.Grid) {
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	term.Table(a.Out, snapshots, func(s snapshotDoc) []any {
-		return []any{s.Number, s.Label, s.Tick, s.Seq, shown(s.Time), term.Size(s.Bytes), some(s.Shares), s.Error}
+		return []any{s.Number, s.Label, s.Tick, s.Seq, timeOrEmpty(s.Time), term.Size(s.Bytes), nonZero(s.Shares), s.Error}
 	}, ">SNAPSHOT", "NAME", ">TICK", ">RECORD", "TIME", ">SIZE", ">SHARES", "~NOTE")
 }
 
@@ -378,8 +378,8 @@ func closed(doc *infoDoc) string {
 	return "cleanly"
 }
 
-// shown returns a time as text, or "" if it is unknown.
-func shown(t *time.Time) string {
+// timeOrEmpty returns a time as text, or "" if it is unknown.
+func timeOrEmpty(t *time.Time) string {
 	if t == nil {
 		return ""
 	}

@@ -17,7 +17,7 @@ func TestStandardInput_Limit(t *testing.T) {
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, exitUsage, f.code)
 			require.ErrorContains(t, err, "standard input is larger than 10 B")
-			require.Equal(t, f, opening(standardInput, err), "opening returns the failure unchanged")
+			require.Equal(t, f, classifyOpen(standardInput, err), "opening returns the failure unchanged")
 			continue
 		}
 		require.NoError(t, err)

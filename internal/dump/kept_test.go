@@ -27,7 +27,7 @@ func buildKept(dir string) error {
 	if err != nil {
 		return err
 	}
-	mark, input := notesFor(store)
+	mark, input := noteSteps(store)
 	for _, step := range []func() error{
 		mark("start"), s.begin, store.Commit,
 		input("say", "a \"word\"\n"), input("keys", "\x01\xff"), s.move, store.Commit,

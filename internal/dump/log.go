@@ -18,13 +18,13 @@ import (
 
 // Log lists records of the journal.
 //
-//	A..B ──▶ chosen: the records of the range, on all branches
-//	     ──▶ cut: the newest records that pass the filter, at most --limit
+//	A..B ──▶ recordsIn: the records of the range, on all branches
+//	     ──▶ applyLimit: the newest records that pass the filter, at most --limit
 //	     ──▶ ticks: oldest or newest first, each read by a logReader and described as a recordDoc
 //	     ──▶ a row with lines below it, or an element of the JSON list
 //
-// With a filter, a tick is read twice: once by cut, which counts from the newest record, and once
-// for the list. Without a filter, cut counts records and reads none.
+// With a filter, a tick is read twice: once by applyLimit, which counts from the newest record, and
+// once for the list. Without a filter, applyLimit counts records and reads none.
 
 // logDoc is what log --json prints.
 type logDoc struct {
@@ -50,16 +50,16 @@ set one. Add --component Position to match only changes of Position.`,
   ecsdump log D --component Health --op set,remove --reverse`,
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
-		var l logger
+		var l logCmd
 		f.limit(&l.limit, "records, the newest")
 		l.flags(f)
 		f.BoolVar(&l.graph, "graph", false, "draw the branches")
 		f.BoolVar(&l.reverse, "reverse", false, "newest first")
-		return reading(l.run)
+		return withSource(l.run)
 	},
 }
 
-// A logger has the flags that select and describe ticks. Each tick goes through three steps of
+// A logCmd has the flags that select and describe ticks. Each tick goes through three steps of
 // growing cost:
 //
 //	the record shows which components changed           mayMatch
@@ -69,7 +69,7 @@ set one. Add --component Position to match only changes of Position.`,
 //
 // A limit counts the ticks that pass the filter, starting at the newest. The selected ticks are
 // then read again, starting at the oldest.
-type logger struct {
+type logCmd struct {
 	*source
 	limit                          limit
 	filter                         logFilter
@@ -77,24 +77,25 @@ type logger struct {
 }
 
 // flags declares the flags of every command that lists ticks.
-func (l *logger) flags(f flags) {
+func (l *logCmd) flags(f flags) {
 	l.filter.flags(f)
 	f.BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
 	f.BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
 }
 
-// run lists the ticks. If cut finds damage, run still lists the readable ticks and returns the
-// error at the end. An error of cut takes precedence, because it concerns earlier records.
-func (l *logger) run(s *source) error {
+// run lists the ticks. If applyLimit finds damage, run still lists the readable ticks and returns
+// the error at the end. An error of applyLimit takes precedence, because it concerns earlier
+// records.
+func (l *logCmd) run(s *source) error {
 	l.source = s
 	if s.IsSave() {
-		return s.noJournal(try("info", s.path), "there are no ticks to list")
+		return s.noJournal(tryCommand("info", s.path), "there are no ticks to list")
 	}
-	entries, err := s.chosen(s.args[1:])
+	entries, err := s.recordsIn(s.args[1:])
 	if err != nil {
 		return err
 	}
-	entries, earlier, unread := l.cut(entries)
+	entries, earlier, unread := l.applyLimit(entries)
 	if s.json {
 		err = stream(s.app, logDoc{Earlier: earlier}, l.ticks(entries))
 	} else {
@@ -104,12 +105,12 @@ func (l *logger) run(s *source) error {
 }
 
 // print lists the ticks of entries as text.
-func (l *logger) print(entries []journal.Entry, earlier int) error {
+func (l *logCmd) print(entries []journal.Entry, earlier int) error {
 	if len(l.Log().Entries) == 0 {
 		l.Line("the journal has no records")
 		return nil
 	}
-	l.earlier(earlier, "record", "records")
+	l.printEarlier(earlier, "record", "records")
 	var lines branches
 	if l.graph {
 		lines = branchesOf(entries, l.Log())
@@ -117,18 +118,19 @@ func (l *logger) print(entries []journal.Entry, earlier int) error {
 	g := l.table(entries, lines)
 	n, err := rows(l.app, l.ticks(entries), g, func(d *recordDoc) { l.row(g, d, lines) })
 	if n == 0 && err == nil {
-		err = l.nothing()
+		err = l.printNoMatch()
 	}
 	return err
 }
 
-// cut applies the limit. It returns the newest records that pass the filter, and the number of
-// earlier records of the range, filtered or not. With a filter it reads backward until it has as
+// applyLimit applies the limit. It returns the newest records that pass the filter, and the number
+// of earlier records of the range, filtered or not. With a filter it reads backward until it has as
 // many records as the limit.
 //
 // Without a limit the filter is applied later, when the ticks are listed. A graph needs all records
-// in advance, so for a graph cut always reads them. The results are valid even with an error.
-func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
+// in advance, so for a graph applyLimit always reads them. The results are valid even with an
+// error.
+func (l *logCmd) applyLimit(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
 		return entries[earlier:], earlier, nil
@@ -144,13 +146,13 @@ func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int
 		return errEnough
 	})
 	slices.Reverse(left)
-	return left, earlier, ended(err)
+	return left, earlier, ignoreEnough(err)
 }
 
-// nothing prints that no tick passed the filter, or returns an error if the filter names an
+// printNoMatch prints that no tick passed the filter, or returns an error if the filter names an
 // unknown component.
-func (l *logger) nothing() error {
-	if err := l.mustHave("", l.filter.components); err != nil {
+func (l *logCmd) printNoMatch() error {
+	if err := l.requireComponents("", l.filter.components); err != nil {
 		return err
 	}
 	l.Line("no tick in the range matches")
@@ -160,7 +162,7 @@ func (l *logger) nothing() error {
 // table begins the table. It widens columns for all entries in advance, so lines between rows do
 // not shift the columns. Widths come from record headers. TIME has a fixed width, and changes are
 // the last column, so these two need no width.
-func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
+func (l *logCmd) table(entries []journal.Entry, lines branches) *term.Grid {
 	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
 	in, way := l.standing(), map[uint64]bool{}
 	// Collect the path to the end of the journal; OnHead would read each record.
@@ -185,7 +187,7 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 //
 // In reverse order the ancestors of a record are below the record. So before and after are swapped,
 // and the fork is mirrored.
-func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
+func (l *logCmd) row(g *term.Grid, d *recordDoc, lines branches) {
 	under, b := "        ", lines[d.Seq]
 	if l.graph {
 		if b.apart && !l.reverse {
@@ -244,12 +246,12 @@ func (f *logFilter) byValue() bool {
 }
 
 // op, component and entity report whether f selects this name.
-func (f *logFilter) op(name string) bool        { return chosen(f.ops, name) }
-func (f *logFilter) component(name string) bool { return chosen(f.components, name) }
-func (f *logFilter) entity(name string) bool    { return chosen(f.entities, name) }
+func (f *logFilter) op(name string) bool        { return selected(f.ops, name) }
+func (f *logFilter) component(name string) bool { return selected(f.components, name) }
+func (f *logFilter) entity(name string) bool    { return selected(f.entities, name) }
 
-// chosen reports whether names is empty or contains name.
-func chosen(names []string, name string) bool {
+// selected reports whether names is empty or contains name.
+func selected(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
@@ -276,15 +278,15 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 	}
 	// Empty members of an operation match no name; for example, a create has no component.
 	byOp := func(o operationDoc) bool { return f.op(o.Op) && f.component(o.Component) && f.entity(o.Entity) }
-	byRow := func(v rowDoc) bool { return f.op(v.Op) && f.shows(v) }
+	byRow := func(v rowDoc) bool { return f.op(v.Op) && f.selects(v) }
 	return slices.ContainsFunc(ops, byOp) || slices.ContainsFunc(values, byRow)
 }
 
-// shows reports whether f matches the component and the entity of v.
-func (f *logFilter) shows(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
+// selects reports whether f matches the component and the entity of v.
+func (f *logFilter) selects(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
 
 // ticks visits the ticks of entries that pass the filter, in the order of the list.
-func (l *logger) ticks(entries []journal.Entry) walk[*recordDoc] {
+func (l *logCmd) ticks(entries []journal.Entry) walk[*recordDoc] {
 	return func(visit func(*recordDoc) error) error {
 		if l.reverse {
 			return l.backward(entries, visit)
@@ -300,7 +302,7 @@ const backwardBlock = 64
 // backward visits the ticks of forward, newest first. It divides the entries into blocks and starts
 // with the newest block. Each block is read forward, copied and visited in reverse. Damage does not
 // end the walk. The returned error is that of the newest damaged block.
-func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
+func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*recordDoc
 		err := l.forward(entries[max(0, last-backwardBlock):last], func(d *recordDoc) error {
@@ -322,8 +324,8 @@ func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error)
 
 // forward visits the ticks of entries that pass the filter. It skips damaged ticks, and returns the
 // first error at the end. An error of visit ends the walk, including errEnough.
-func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
-	r := logReader{logger: l, in: l.standing()}
+func (l *logCmd) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
+	r := logReader{logCmd: l, in: l.standing()}
 	for _, e := range entries {
 		d, err := r.read(e)
 		if damaged(err) {
@@ -343,7 +345,7 @@ func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) 
 // A logReader reads ticks, fastest in journal order. For values it moves a cursor to the states
 // before and after a tick. The first tick that needs values opens the cursor.
 type logReader struct {
-	*logger
+	*logCmd
 	in     standing
 	cursor *inspect.Cursor
 }
@@ -372,7 +374,7 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	}
 	// A filter by entity also restricts the printed values.
 	if r.patch {
-		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.shows(v) })
+		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.selects(v) })
 	}
 	return &d, nil
 }
@@ -386,7 +388,7 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 //
 //	state before c     touched rows ──▶ oldRows, copied by entity
 //	   │ seek(c.Seq)
-//	state after c      touched rows ──▶ became: compares them with the old rows of the same entity
+//	state after c      touched rows ──▶ changes: compares both by entity
 //
 // A component that is missing in the state before has no old rows. A component that is missing in
 // the state after is skipped.
@@ -409,7 +411,7 @@ func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err 
 		if now == nil {
 			continue
 		}
-		became, err := before[i].became(now, change, func(e ecs.Entity) string { return d.goneBy(im, now.Name, e) })
+		became, err := before[i].changes(now, change, func(e ecs.Entity) string { return d.removalOp(im, now.Name, e) })
 		if err != nil {
 			return nil, err
 		}
@@ -428,10 +430,10 @@ func (r *logReader) seek(seq uint64) (err error) {
 	return r.cursor.Seek(r.ctx, seq)
 }
 
-// goneBy returns the op that removed the named component from e. A tick may have several such ops;
-// goneBy returns the first one that explains the removal. A clear of the world removes everything,
-// so it comes first.
-func (d *recordDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
+// removalOp returns the op that removed the named component from e. A tick may have several such
+// ops; removalOp returns the first one that explains the removal. A clear of the world removes
+// everything, so it comes first.
+func (d *recordDoc) removalOp(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
 	switch {
 	case d.Cleared > 0:
@@ -455,7 +457,7 @@ type oldRows struct {
 
 func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 	o := oldRows{layout: c.Layout, rows: map[ecs.Entity][]byte{}}
-	for _, row := range touched(c, change) {
+	for _, row := range touchedRows(c, change) {
 		if e := entityOf(c, row); e != ecs.Vacant {
 			o.entities = append(o.entities, e)
 			o.rows[e] = bytes.Clone(c.Row(row))
@@ -464,13 +466,13 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 	return o
 }
 
-// touched returns the rows of c that the tick of change writes or drops. c is the component in the
-// state before or after that tick.
+// touchedRows returns the rows of c that the tick of change writes or drops. c is the component in
+// the state before or after that tick.
 //
 // For a component that does not rewind, it returns all rows. The tick numbers rows as the journal
 // does, including those of dead entities. A loaded state has dropped these rows and moved other
 // rows to their numbers.
-func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
+func touchedRows(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []raw.Range{{First: 0, N: c.Len()}}
 	}
@@ -492,10 +494,10 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities[row]
 }
 
-// became compares the old rows with those of now. It returns the removed rows, with the op from
+// changes compares the old rows with those of now. It returns the removed rows, with the op from
 // gone, then new and changed rows. Rows with the same bytes are left out. A row that only moved is
 // found by its entity, and has the same bytes.
-func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
+func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
 		// Copy, because the rows change when the cursor moves.
 		v, bad := t.Value(bytes.Clone(row))
@@ -515,7 +517,7 @@ func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone f
 			add(gone(e), e)
 		}
 	}
-	for _, row := range touched(now, change) {
+	for _, row := range touchedRows(now, change) {
 		e := entityOf(now, row)
 		old, had := o.rows[e]
 		op := opNames[raw.OpAdd]

@@ -42,8 +42,8 @@ loading it.
 		f.condition(&l.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
 		f.point(&at)
 		f.limit(&l.limit, "entities")
-		return reading(func(s *source) error {
-			return s.ask(at, func(st *inspect.State) error {
+		return withSource(func(s *source) error {
+			return s.readState(at, func(st *inspect.State) error {
 				chosen, err := l.choice(s.sweeper(st), "--where")
 				if err != nil {
 					return err
@@ -58,20 +58,20 @@ loading it.
 	},
 }
 
-// keptLimit is the largest number of items that are read before the first one is printed. For more
+// loadLimit is the largest number of items that are read before the first one is printed. For more
 // items the whole state is loaded first, so that reading cannot fail during output. If a page
 // cannot be read, View.Read calls the code again with the whole state. So code that reads pages
 // must print nothing before.
-const keptLimit = 1 << 14
+const loadLimit = 1 << 14
 
-// kept returns a walk over f(0) to f(n-1), like each. If st is not whole, f reads pages and may
-// fail. So kept computes all results immediately. For more than keptLimit results, it returns an
-// error that requests the whole state; f then runs when an item is visited.
-func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], error) {
+// loadedWalk returns a walk over f(0) to f(n-1), like each. If st is not whole, f reads pages and
+// may fail. So loadedWalk computes all results immediately. For more than loadLimit results, it
+// returns an error that requests the whole state; f then runs when an item is visited.
+func loadedWalk[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], error) {
 	if st.Whole() {
 		return each(n, f), nil
 	}
-	if n > keptLimit {
+	if n > loadLimit {
 		return nil, st.NeedWhole()
 	}
 	made := make([]T, n)
@@ -86,7 +86,7 @@ func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], e
 
 // ls lists the entities of p with the values of their components.
 func (s *source) ls(st *inspect.State, p part) error {
-	entities, err := kept(st, len(p.entities), func(i int) (entityDoc, error) {
+	entities, err := loadedWalk(st, len(p.entities), func(i int) (entityDoc, error) {
 		values, err := valuesOf(st, p.entities[i])
 		return entityDoc{p.entities[i].String(), values}, err
 	})
@@ -97,7 +97,7 @@ func (s *source) ls(st *inspect.State, p part) error {
 	err = list(s.app, lsDoc{outline(st).doc(), p.total, []entityDoc{}}, entities, g, func(e entityDoc) {
 		g.Row(e.Entity, strings.Join(describe.Listed(e.Components, func(v valueDoc) string { return describe.Labelled(v.Name, v.Value) }), " "))
 	})
-	return s.rest(err, g, p, "entity", "entities")
+	return s.printRest(err, g, p, "entity", "entities")
 }
 
 // valuesOf returns the components of the living entity e.

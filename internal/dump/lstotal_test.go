@@ -41,14 +41,14 @@ func TestLs_TotalOfLimitedList(t *testing.T) {
 	require.NoError(t, persist.Save(t.Context(), file, w))
 	for _, filter := range [][]string{nil, {"--with", "Health"}, {"--with", "slot"}, {"--with", "Frozen"}, {"--with", "Health,Frozen"}, {"--with", "Health", "--without", "Frozen"}} {
 		var doc struct{ Total int }
-		require.NoError(t, json.Unmarshal([]byte(askFor(t, append([]string{"ls", file, "--json", "--limit", "1"}, filter...)...)), &doc))
-		whole := strings.Count(askFor(t, append([]string{"ls", file, "--limit", "0"}, filter...)...), "\n") - 1
+		require.NoError(t, json.Unmarshal([]byte(outputOf(t, append([]string{"ls", file, "--json", "--limit", "1"}, filter...)...)), &doc))
+		whole := strings.Count(outputOf(t, append([]string{"ls", file, "--limit", "0"}, filter...)...), "\n") - 1
 		require.Equal(t, whole, doc.Total, filter)
-		require.Contains(t, askFor(t, append([]string{"ls", file, "--limit", "1", "--offset", "5"}, filter...)...), fmt.Sprintf("%d more of %d entities", whole-6, whole))
+		require.Contains(t, outputOf(t, append([]string{"ls", file, "--limit", "1", "--offset", "5"}, filter...)...), fmt.Sprintf("%d more of %d entities", whole-6, whole))
 	}
-	whole := strings.Split(askFor(t, "query", file, "--limit", "0"), "\n")[1:]
+	whole := strings.Split(outputOf(t, "query", file, "--limit", "0"), "\n")[1:]
 	for _, offset := range []int{0, 3510, 3511, 4096, 7000, len(whole) - 2} {
-		some := strings.Split(askFor(t, "query", file, "--limit", "1", "--offset", fmt.Sprint(offset)), "\n")
+		some := strings.Split(outputOf(t, "query", file, "--limit", "1", "--offset", fmt.Sprint(offset)), "\n")
 		require.Equal(t, whole[offset], some[1], "offset %d", offset)
 	}
 }

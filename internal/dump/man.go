@@ -49,14 +49,14 @@ func (a *app) man(root *cobra.Command, dir string) error {
 	for _, page := range pagesOf(root) {
 		file := filepath.Join(dir, filepath.FromSlash(page.file))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // Readable for all users.
-			return system(err)
+			return systemError(err)
 		}
 		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil { //nolint:gosec // Readable for all users.
-			return system(err)
+			return systemError(err)
 		}
 		doc.Pages = append(doc.Pages, page.file)
 	}
-	return a.tell(doc)
+	return a.printReport(doc)
 }
 
 func (d *manDoc) print(a *app) {
@@ -73,7 +73,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 	for _, t := range topics {
 		others = append(others, pageRef("ecsdump-"+t.name, 7))
 	}
-	for _, c := range append([]*cobra.Command{root}, documented(root)...) {
+	for _, c := range append([]*cobra.Command{root}, documentedCommands(root)...) {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 		r := newRoff(name, 1, c.Short)
 		r.synopsis(c)
@@ -82,7 +82,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 		also := others
 		if c == root {
 			r.section("COMMANDS")
-			for _, c := range documented(root) {
+			for _, c := range documentedCommands(root) {
 				r.item(pageRef("ecsdump-"+c.Name(), 1), c.Short)
 			}
 			r.item(bold("ecsdump completion"), "Write a script for shell completion of commands, flags, components, entities and points in time")

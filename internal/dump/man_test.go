@@ -15,8 +15,8 @@ func TestMan_Pages(t *testing.T) {
 		assert.NotContains(t, texts, p.file)
 		texts[p.file] = p.text
 	}
-	assert.Len(t, texts, 1+len(documented(root))+len(topics))
-	for _, c := range documented(root) {
+	assert.Len(t, texts, 1+len(documentedCommands(root))+len(topics))
+	for _, c := range documentedCommands(root) {
 		text := texts["man1/ecsdump-"+c.Name()+".1"]
 		assert.Contains(t, text, roffEscape(c.Short))
 		assert.Contains(t, text, ".SH \"EXIT STATUS\"\n.PP\n.nf\n  0  success\n")

@@ -7,9 +7,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// notesFor returns functions that return steps for store. A step adds a mark or an input to the
+// noteSteps returns functions that return steps for store. A step adds a mark or an input to the
 // next tick.
-func notesFor(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {
+func noteSteps(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {
 	mark = func(name string) func() error { return func() error { return store.Mark(name) } }
 	input = func(name, data string) func() error {
 		return func() error { return store.Input(name, []byte(data)) }
@@ -29,7 +29,7 @@ func buildMarked(dir string) error {
 	if err != nil {
 		return err
 	}
-	mark, input := notesFor(store)
+	mark, input := noteSteps(store)
 	for _, step := range []func() error{
 		mark("start"), s.begin, store.Commit,
 		input("say", "a \"word\"\n"), input("keys", "\x01\xff"), s.move, store.Commit,

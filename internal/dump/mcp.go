@@ -22,10 +22,10 @@ import (
 //
 //	client ⇄ standard input and output: messages of the protocol
 //	a message that calls a tool ──▶ answer: a command line, run by a separate app
-//	lender: views of the stores, which stay open between calls
+//	viewPool: views of the stores, which stay open between calls
 //
-// Several calls may arrive at the same time; at most maxTurns run in parallel. Commands never print
-// to standard output, because that is the connection to the client.
+// Several calls may arrive at the same time; at most maxParallel run in parallel. Commands never
+// print to standard output, because that is the connection to the client.
 
 var mcpCommand = command{
 	use: "mcp STORE …",
@@ -51,16 +51,16 @@ client.`,
 			if slices.Contains(c.args, standardInput) {
 				return c.misused("standard input is for the questions of the agent: give the name of a file")
 			}
-			s := &agentServer{call: c, turns: make(chan struct{}, maxTurns), lender: lender{open: c.open, stores: c.args, idle: map[string][]*inspect.View{}}}
+			s := &agentServer{call: c, slots: make(chan struct{}, maxParallel), lender: viewPool{open: c.open, stores: c.args, idle: map[string][]*inspect.View{}}}
 			defer s.lender.close()
 			return s.run()
 		}
 	},
 }
 
-// maxTurns is the largest number of calls that run in parallel. Each call may keep a state in
+// maxParallel is the largest number of calls that run in parallel. Each call may keep a state in
 // memory.
-const maxTurns = 2
+const maxParallel = 2
 
 // An agentServer serves the tool calls of an agent. For each call, it runs the command of the tool
 // like a command line, with a lent view, and captures the output:
@@ -71,18 +71,18 @@ const maxTurns = 2
 // follow as text, in the words of the command line.
 type agentServer struct {
 	*call
-	lender lender
-	turns  chan struct{} // A semaphore: one element per call in progress.
+	lender viewPool
+	slots  chan struct{} // A semaphore: one element per call in progress.
 }
 
 // run serves calls until the client closes the connection. It opens each store once at the start,
-// and fails immediately if a store cannot be opened. The lender gets these views as its first idle
+// and fails immediately if a store cannot be opened. The pool gets these views as its first idle
 // ones.
 func (s *agentServer) run() error {
 	for _, store := range s.args {
 		_, back, err := s.lender.lend(s.ctx, store)
 		if err != nil {
-			return opening(store, err)
+			return classifyOpen(store, err)
 		}
 		back()
 	}
@@ -93,7 +93,7 @@ func (s *agentServer) run() error {
 	if errors.Is(err, io.EOF) || s.ctx.Err() != nil { // The normal end of a session.
 		return nil
 	}
-	return system(err)
+	return systemError(err)
 }
 
 // A flusher flushes after each message.
@@ -125,7 +125,7 @@ func (s *agentServer) server() *mcp.Server {
 			Name: t.command.name(), Description: t.description(), InputSchema: t.input(s.args), OutputSchema: t.output(),
 			Annotations: &mcp.ToolAnnotations{Title: t.command.title(), ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
 		}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return s.answer(telling(ctx, r), t, r.Params.Arguments), nil
+			return s.answer(withProgress(ctx, r), t, r.Params.Arguments), nil
 		})
 	}
 	return server
@@ -145,9 +145,9 @@ more and left_out say what was left out.
 ` + pointsText
 }
 
-// telling returns a context that reports progress to the client, if the client requested it. It
-// reports at most four times per second.
-func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
+// withProgress returns a context that reports progress to the client, if the client requested it.
+// It reports at most four times per second.
+func withProgress(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	token := r.Params.GetProgressToken()
 	if token == nil {
 		return ctx
@@ -173,7 +173,7 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 // for a damaged store, the readable part is returned.
 func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{Content: []mcp.Content{}}
-	doc, err := s.ask(ctx, t, arguments)
+	doc, err := s.runTool(ctx, t, arguments)
 	if len(doc) > 0 {
 		result.StructuredContent = doc
 		result.Content = append(result.Content, &mcp.TextContent{Text: string(doc)})
@@ -185,20 +185,20 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 	return result
 }
 
-// ask runs the command of t and returns its document, shortened for an agent.
+// runTool runs the command of t and returns its document, shortened for an agent.
 //
 //	wrong arguments              an error, before the call waits for its turn
 //	states that differ           no error; the document shows the differences
 //	output over maxPrinted       an error that says how to request less
 //	damage                       the document and the error
-func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
+func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
 	args, err := t.arguments(arguments, s.args)
 	if err != nil {
 		return nil, fail(exitUsage, "", "%w", err)
 	}
 	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return nil, classify(t.command.name(), ctx.Err())
 	}
@@ -206,7 +206,7 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	// document and to f.
 	printed := new(bounded)
 	a := &app{Out: term.NewOut(printed, nil), stdin: strings.NewReader(""), stderr: io.Discard, lend: s.lender.lend}
-	if t.anew {
+	if t.fresh {
 		a.lend = s.lender.lendNew
 	}
 	f = a.execute(ctx, []*command{t.command}, args)
@@ -214,7 +214,7 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	case f != nil && errors.Is(f, errDiffer):
 		f = nil // The differences are printed already.
 	case f != nil && errors.Is(f, errTooLarge):
-		return nil, fail(exitUsage, "", "%w; %s", errTooLarge, t.on)
+		return nil, fail(exitUsage, "", "%w; %s", errTooLarge, t.advice)
 	}
 	if printed.Len() == 0 {
 		return nil, f
@@ -226,15 +226,16 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	return doc, f
 }
 
-// A lender keeps views of stores between calls, and refreshes a view before it lends the view
+// A viewPool keeps views of stores between calls, and refreshes a view before it lends the view
 // again. One call at a time uses a view, so a store may have one view per parallel call. It lends
 // only stores of the command line, because an agent must not read other files.
 //
 //	lend      an idle view, refreshed; otherwise a new one
 //	back      to idle, if it can be refreshed and idle has space; otherwise it is closed
 //
-// mu is locked while a store is opened, because app.find then appends to a list of opened files.
-type lender struct {
+// mu is locked while a store is opened, because app.findFiles then appends to a list of opened
+// files.
+type viewPool struct {
 	open   func(ctx context.Context, path string) (*inspect.View, error)
 	stores []string // Stores that may be opened.
 
@@ -242,12 +243,12 @@ type lender struct {
 	idle map[string][]*inspect.View // Idle views by store.
 }
 
-// lend implements [lending]. A view that cannot be refreshed is closed, and the store is opened
+// lend implements [lendFunc]. A view that cannot be refreshed is closed, and the store is opened
 // again; the error of opening is returned.
-func (l *lender) lend(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
-	if v := l.take(path); v != nil {
+func (l *viewPool) lend(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
+	if v := l.takeIdle(path); v != nil {
 		if _, err := v.Refresh(ctx); err == nil {
-			return v, func() { l.keep(path, v) }, nil
+			return v, func() { l.returnView(path, v) }, nil
 		}
 		_ = v.Close() // If the store has a problem, opening it again reports the problem.
 	}
@@ -257,26 +258,26 @@ func (l *lender) lend(ctx context.Context, path string) (v *inspect.View, back f
 // lendNew lends a newly opened view. A tool that reports whether a store is open needs a new view,
 // because a view detects this only when it is opened. On an error there is no view, and back must
 // not be called.
-func (l *lender) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
-	if err := l.known(path); err != nil {
+func (l *viewPool) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
+	if err := l.checkStore(path); err != nil {
 		return nil, nil, err
 	}
 	l.mu.Lock() // Openers must not run in parallel.
 	v, err = l.open(ctx, path)
 	l.mu.Unlock()
-	return v, func() { l.keep(path, v) }, err
+	return v, func() { l.returnView(path, v) }, err
 }
 
-// known returns an error if path does not name a store of the command line.
-func (l *lender) known(path string) error {
+// checkStore returns an error if path does not name a store of the command line.
+func (l *viewPool) checkStore(path string) error {
 	if slices.Contains(l.stores, path) {
 		return nil
 	}
 	return fail(exitNotFound, "", "no store %q%s; the stores are %s", path, near.Hint(path, l.stores), strings.Join(l.stores, ", "))
 }
 
-// take removes an idle view of the store at path from idle and returns it, or nil.
-func (l *lender) take(path string) (v *inspect.View) {
+// takeIdle removes an idle view of the store at path from idle and returns it, or nil.
+func (l *viewPool) takeIdle(path string) (v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if views := l.idle[path]; len(views) > 0 {
@@ -286,12 +287,12 @@ func (l *lender) take(path string) (v *inspect.View) {
 	return v
 }
 
-// keep stores v for the next call. A save is closed instead: it cannot be refreshed, because
-// another save may have replaced it. At most maxTurns views per store are stored.
-func (l *lender) keep(path string, v *inspect.View) {
+// returnView stores v for the next call. A save is closed instead: it cannot be refreshed, because
+// another save may have replaced it. At most maxParallel views per store are stored.
+func (l *viewPool) returnView(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if v.IsSave() || len(l.idle[path]) == maxTurns {
+	if v.IsSave() || len(l.idle[path]) == maxParallel {
 		_ = v.Close() // The view is read-only, so an error of Close loses nothing.
 		return
 	}
@@ -299,7 +300,7 @@ func (l *lender) keep(path string, v *inspect.View) {
 }
 
 // close closes all idle views.
-func (l *lender) close() {
+func (l *viewPool) close() {
 	for _, views := range l.idle {
 		for _, v := range views {
 			_ = v.Close() // The views are read-only, so an error of Close loses nothing.

@@ -37,9 +37,9 @@ type agent struct {
 	schemas map[string]*jsonschema.Resolved // Output schemas, by tool name.
 }
 
-// agentOf starts mcp with args and returns an agent that is connected to it. When the test ends,
+// startAgent starts mcp with args and returns an agent that is connected to it. When the test ends,
 // the command must exit without an error.
-func agentOf(t *testing.T, args ...string) *agent {
+func startAgent(t *testing.T, args ...string) *agent {
 	t.Helper()
 	questions, toServer := io.Pipe()
 	fromServer, answers := io.Pipe()
@@ -50,7 +50,7 @@ func agentOf(t *testing.T, args ...string) *agent {
 		ended <- a.execute(ctx, commands, append([]string{"mcp"}, args...))
 		_ = answers.Close()
 	}()
-	a := connected(t, &mcp.IOTransport{Reader: fromServer, Writer: toServer})
+	a := connectAgent(t, &mcp.IOTransport{Reader: fromServer, Writer: toServer})
 	t.Cleanup(func() {
 		assert.NoError(t, a.Close())
 		assert.Nil(t, <-ended)
@@ -59,8 +59,8 @@ func agentOf(t *testing.T, args ...string) *agent {
 	return a
 }
 
-// connected returns an agent that uses transport.
-func connected(t *testing.T, transport mcp.Transport) *agent {
+// connectAgent returns an agent that uses transport.
+func connectAgent(t *testing.T, transport mcp.Transport) *agent {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil)
 	session, err := client.Connect(t.Context(), transport, nil)
@@ -81,9 +81,9 @@ func connected(t *testing.T, transport mcp.Transport) *agent {
 // members are the arguments of a tool call.
 type members = map[string]any
 
-// ask calls a tool. It checks that the answer fits the tool's schema, and that the structured
+// call calls a tool. It checks that the answer fits the tool's schema, and that the structured
 // content and the text are equal.
-func (a *agent) ask(tool string, arguments members) (doc, problem string) {
+func (a *agent) call(tool string, arguments members) (doc, problem string) {
 	a.Helper()
 	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	require.NoError(a, err)
@@ -102,8 +102,8 @@ func (a *agent) ask(tool string, arguments members) (doc, problem string) {
 	return doc, strings.Join(texts, "\n")
 }
 
-// printing runs a command line and returns its standard streams.
-func printing(t *testing.T, args ...string) (stdout, stderr string) {
+// runCommand runs a command line and returns its standard streams.
+func runCommand(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, bad bytes.Buffer
 	run(t.Context(), func() {}, nil, args, &out, &bad)
@@ -115,7 +115,7 @@ func TestMCP_SameAnswersAsCommands(t *testing.T) {
 	require.NoError(t, buildStore(store))
 	before, err := treeOf(store)
 	require.NoError(t, err)
-	a := agentOf(t, store)
+	a := startAgent(t, store)
 	for _, q := range []struct {
 		tool string
 		give members
@@ -158,9 +158,9 @@ func TestMCP_SameAnswersAsCommands(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(q.tool, q.give), func(t *testing.T) {
 			line := append([]string{q.tool, store}, q.args...)
-			_, wrong := printing(t, line...)
-			want, _ := printing(t, slices.Insert(line, 2, "--json")...)
-			doc, problem := (&agent{t, a.ClientSession, a.schemas}).ask(q.tool, q.give)
+			_, wrong := runCommand(t, line...)
+			want, _ := runCommand(t, slices.Insert(line, 2, "--json")...)
+			doc, problem := (&agent{t, a.ClientSession, a.schemas}).call(q.tool, q.give)
 			if want == "" {
 				assert.Empty(t, doc)
 			} else {
@@ -181,7 +181,7 @@ func TestMCP_DiffOfDifferentBuilds(t *testing.T) {
 	t.Cleanup(func() { build.Here = was })
 	build.Here = func() string { return "go1.26.0 darwin/arm64 fused math:e83c" }
 	require.NoError(t, buildDiverged(theirs, true))
-	doc, problem := agentOf(t, ours, theirs).ask("diff", members{"store": ours, "store2": theirs, "first": true})
+	doc, problem := startAgent(t, ours, theirs).call("diff", members{"store": ours, "store2": theirs, "first": true})
 	assert.Empty(t, problem)
 	assert.Contains(t, doc, `"builds":{"old":"`+was()+`","new":"`+build.Here()+`","floats":true}`)
 }
@@ -191,7 +191,7 @@ func TestMCP_InvalidCalls(t *testing.T) {
 	store, other := filepath.Join(dir, "D"), filepath.Join(dir, "other")
 	require.NoError(t, buildStore(store))
 	require.NoError(t, buildStore(other))
-	a := agentOf(t, store)
+	a := startAgent(t, store)
 	for _, q := range []struct {
 		tool string
 		give members
@@ -212,7 +212,7 @@ func TestMCP_InvalidCalls(t *testing.T) {
 		{"history", members{"range": "1..2"}, "range is given without entity"},
 		{"query", members{"where": strings.Repeat("(", 1<<16)}, "query"},
 	} {
-		doc, problem := a.ask(q.tool, q.give)
+		doc, problem := a.call(q.tool, q.give)
 		assert.Empty(t, doc)
 		assert.Contains(t, problem, q.want, "%s %v", q.tool, q.give)
 	}
@@ -224,7 +224,7 @@ func TestMCP_ToolDescriptions(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	var names []string
-	for tool, err := range agentOf(t, store).Tools(t.Context(), nil) {
+	for tool, err := range startAgent(t, store).Tools(t.Context(), nil) {
 		require.NoError(t, err)
 		names = append(names, tool.Name)
 		assert.True(t, tool.Annotations.ReadOnlyHint, tool.Name)
@@ -242,16 +242,16 @@ func TestMCP_TwoSaves(t *testing.T) {
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	require.NoError(t, buildDiverged(one, false))
 	require.NoError(t, buildDiverged(two, true))
-	a := agentOf(t, one, two)
-	want, _ := printing(t, "diff", one, two, "--json", "--first")
-	doc, _ := a.ask("diff", members{"store2": two, "first": true})
+	a := startAgent(t, one, two)
+	want, _ := runCommand(t, "diff", one, two, "--json", "--first")
+	doc, _ := a.call("diff", members{"store2": two, "first": true})
 	assert.JSONEq(t, want, doc)
-	want, _ = printing(t, "info", two, "--json")
-	doc, _ = a.ask("info", members{"store": two})
+	want, _ = runCommand(t, "info", two, "--json")
+	doc, _ = a.call("info", members{"store": two})
 	assert.JSONEq(t, want, doc)
-	_, problem := a.ask("info", members{"store": dir})
+	_, problem := a.call("info", members{"store": dir})
 	assert.Contains(t, problem, "no store")
-	_, problem = a.ask("diff", members{"store2": two, "from": 1})
+	_, problem = a.call("diff", members{"store2": two, "from": 1})
 	assert.Contains(t, problem, "from is for one store")
 }
 
@@ -259,37 +259,37 @@ func TestMCP_GrowingStore(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "D")
 	require.NoError(t, buildStore(store))
-	a := agentOf(t, store)
-	closed, _ := a.ask("info", nil)
+	a := startAgent(t, store)
+	closed, _ := a.call("info", nil)
 	assert.NotContains(t, closed, `"running":"yes"`)
-	grow := growing(t, store)
-	open, _ := a.ask("info", nil)
+	grow := growingStore(t, store)
+	open, _ := a.call("info", nil)
 	assert.Contains(t, open, `"running":"yes"`)
 	for range 3 {
 		tick := grow()
 		for tool, give := range map[string]members{"query": nil, "log": {"limit": 1}, "info": nil} {
-			doc, problem := a.ask(tool, give)
+			doc, problem := a.call(tool, give)
 			assert.Empty(t, problem)
 			assert.Contains(t, doc, fmt.Sprintf(`"tick":%d`, tick), tool)
 		}
 	}
 	save := filepath.Join(dir, "S")
 	require.NoError(t, buildSave(save))
-	b := agentOf(t, save)
-	first, _ := b.ask("info", nil)
+	b := startAgent(t, save)
+	first, _ := b.call("info", nil)
 	require.NoError(t, os.Remove(save))
-	_, problem := b.ask("query", nil)
+	_, problem := b.call("query", nil)
 	assert.Contains(t, problem, "no such directory or file")
 	require.NoError(t, buildSave(save))
-	again, _ := b.ask("info", nil)
+	again, _ := b.call("info", nil)
 	assert.JSONEq(t, first, again)
 }
 
 func TestMCP_ParallelAndCancelledCalls(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
-	a := agentOf(t, store)
-	want, _ := a.ask("query", members{"select": "entity"})
+	a := startAgent(t, store)
+	want, _ := a.call("query", members{"select": "entity"})
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
@@ -307,7 +307,7 @@ func TestMCP_ParallelAndCancelledCalls(t *testing.T) {
 		})
 	}
 	all.Wait()
-	again, _ := a.ask("query", members{"select": "entity"})
+	again, _ := a.call("query", members{"select": "entity"})
 	assert.JSONEq(t, want, again)
 }
 
@@ -325,16 +325,16 @@ func TestMCP_DamagedStore(t *testing.T) {
 	require.NoError(t, err)
 	content[len(content)/2] ^= 4
 	require.NoError(t, os.WriteFile(largest, content, 0o600))
-	a := agentOf(t, store)
-	doc, problem := a.ask("log", nil)
-	want, wrong := printing(t, "log", store, "--json")
+	a := startAgent(t, store)
+	doc, problem := a.call("log", nil)
+	want, wrong := runCommand(t, "log", store, "--json")
 	require.NotEmpty(t, wrong)
 	assert.JSONEq(t, want, doc)
 	assert.Contains(t, problem, "try: ecsdump verify")
 }
 
 func TestMCP_LongAnswers(t *testing.T) {
-	q := &tool{on: "ask for less"}
+	q := &tool{advice: "ask for less"}
 	cut := func(v any, args ...string) (string, map[string]any) {
 		text, err := json.Marshal(v)
 		require.NoError(t, err)
@@ -388,7 +388,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"earlier":-1,"rows":{}}`), "--offset=-5")
 	f.Add([]byte(`[[[[[[]]]]]]`), "")
 	f.Fuzz(func(t *testing.T, doc []byte, arg string) {
-		cut, err := (&tool{on: "x"}).cut(doc, []string{arg})
+		cut, err := (&tool{advice: "x"}).cut(doc, []string{arg})
 		if err != nil {
 			return
 		}
@@ -426,9 +426,9 @@ func FuzzToolArguments(f *testing.F) {
 	})
 }
 
-// growing creates a store and leaves it open. It returns a function that commits a tick and returns
-// the tick's number.
-func growing(t *testing.T, dir string) (grow func() (tick uint64)) {
+// growingStore creates a store and leaves it open. It returns a function that commits a tick and
+// returns the tick's number.
+func growingStore(t *testing.T, dir string) (grow func() (tick uint64)) {
 	t.Helper()
 	s := newSample()
 	store, err := persist.Open(t.Context(), dir, s.world, persist.Options{})
@@ -450,9 +450,9 @@ func TestMCP_Process(t *testing.T) {
 	require.NoError(t, buildStore(store))
 	c := exec.Command("ecsdump", "mcp", store)
 	c.Stderr = os.Stderr
-	a := connected(t, &mcp.CommandTransport{Command: c})
-	want, _ := printing(t, "info", store, "--json")
-	doc, _ := a.ask("info", nil)
+	a := connectAgent(t, &mcp.CommandTransport{Command: c})
+	want, _ := runCommand(t, "info", store, "--json")
+	doc, _ := a.call("info", nil)
 	assert.JSONEq(t, want, doc)
 	require.NoError(t, a.Close())
 	assert.True(t, c.ProcessState.Success())
@@ -468,8 +468,8 @@ func TestMCP_Process(t *testing.T) {
 	assert.True(t, c.ProcessState.Exited())
 }
 
-// built builds a program of this module and returns its path.
-func built(t *testing.T, path string) string {
+// buildProgram builds a program of this module and returns its path.
+func buildProgram(t *testing.T, path string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), filepath.Base(path)+".exe")
 	out, err := exec.Command("go", "build", "-o", file, path).CombinedOutput()
@@ -485,13 +485,13 @@ func TestMCP_Transcript(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	// The program exits with an error, because the peers disagree.
-	_ = exec.Command(built(t, "../../examples/rollback"), "-bug", "-dir", dir).Run()
+	_ = exec.Command(buildProgram(t, "../../examples/rollback"), "-bug", "-dir", dir).Run()
 	t.Chdir(dir)
-	a := agentOf(t, "peer1", "peer2")
+	a := startAgent(t, "peer1", "peer2")
 	clocks := regexp.MustCompile(`"time":"[^"]*",?`) // The times differ between runs.
 	var b strings.Builder
 	transcribe := func(why, tool string, give members, holds string) {
-		doc, problem := a.ask(tool, give)
+		doc, problem := a.call(tool, give)
 		require.Empty(t, problem)
 		require.Contains(t, doc, holds)
 		text, err := json.Marshal(give)

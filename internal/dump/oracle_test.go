@@ -57,8 +57,8 @@ func (p *plainState) clone() *plainState {
 	return c
 }
 
-// A whole is an undamaged store with its known contents.
-type whole struct {
+// An original is an undamaged store with its known contents.
+type original struct {
 	t       *testing.T
 	files   *disktest.Mem
 	log     *journal.Log
@@ -76,8 +76,8 @@ type answer struct {
 	out, err string
 }
 
-// ask runs a command on a store in memory. No command may change the store.
-func ask(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
+// runOn runs a command on a store in memory. No command may change the store.
+func runOn(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
 	var out, err bytes.Buffer
 	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) { return files, path.Base(url), nil }}
 	before := files.Changes()
@@ -94,18 +94,18 @@ func ask(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
 	return a
 }
 
-// ask runs a command on the undamaged store.
-func (w *whole) ask(args ...string) answer {
+// run runs a command on the undamaged store.
+func (w *original) run(args ...string) answer {
 	key := strings.Join(args, "\x00")
 	a, ok := w.answers[key]
 	if !ok {
-		a = ask(w.t, w.files, args...)
+		a = runOn(w.t, w.files, args...)
 		w.answers[key] = a
 	}
 	return a
 }
 
-// newWhole creates the store. The program either closed the store or was killed:
+// newOriginal creates the store. The program either closed the store or was killed:
 //
 //	record    1 2 3   4 5        6    7            8 | 9 10   11        12 | 13   14 15
 //	tick      1 2 3   4 5        4    5            6 | 7 8    9         9  | 10   11 12
@@ -115,9 +115,9 @@ func (w *whole) ask(args ...string) answer {
 // Record 6 is a child of record 3, and record 12 of record 10. So records 4, 5 and 11 were rewound.
 // At each bar, the store was closed and opened again. Snapshots 1 and 2 are full; the others share
 // pages with older ones.
-func newWhole(t *testing.T, closed bool) *whole {
+func newOriginal(t *testing.T, closed bool) *original {
 	ctx := context.Background()
-	w := &whole{t: t, files: disktest.New(), model: map[uint64]*plainState{}, digests: map[uint64]ecs.Digest{}, answers: map[string]answer{}}
+	w := &original{t: t, files: disktest.New(), model: map[uint64]*plainState{}, digests: map[uint64]ecs.Digest{}, answers: map[string]answer{}}
 	now := &plainState{entities: map[string]map[string]any{}}
 	w.model[0] = now.clone()
 	var (
@@ -226,13 +226,13 @@ func newWhole(t *testing.T, closed bool) *whole {
 	if end(); !closed {
 		w.files = killed
 	}
-	w.look()
+	w.compareWithModel()
 	return w
 }
 
-// look reads the journal and the snapshots of the store. It compares the states that commands print
-// with the model.
-func (w *whole) look() {
+// compareWithModel reads the journal and the snapshots of the store. It compares the states that
+// commands print with the model.
+func (w *original) compareWithModel() {
 	v, err := inspect.OpenFS(context.Background(), w.files, ".")
 	require.NoError(w.t, err)
 	w.log, w.shots = v.Log(), v.Snapshots()
@@ -256,7 +256,7 @@ func (w *whole) look() {
 				}
 			}
 		}
-		require.NoError(w.t, json.Unmarshal([]byte(w.ask("ls", url, "--at", at(seq), "--limit", "0", "--json").out), &doc))
+		require.NoError(w.t, json.Unmarshal([]byte(w.run("ls", url, "--at", at(seq), "--limit", "0", "--json").out), &doc))
 		got := &plainState{doc.Tick, map[string]map[string]any{}, w.model[seq].score}
 		for _, e := range doc.Entities {
 			components := map[string]any{}
@@ -286,7 +286,7 @@ type damage struct {
 }
 
 // damages returns all damages to test: damages of each record and of each file.
-func (w *whole) damages() (all []*damage) {
+func (w *original) damages() (all []*damage) {
 	for i := range w.log.Segments {
 		all = append(all, w.recordDamages(i)...)
 	}
@@ -297,8 +297,8 @@ func (w *whole) damages() (all []*damage) {
 		d := w.damaged("removed all of", dir, func([]byte) []byte { return nil })
 		for _, name := range w.files.Files() {
 			if filepath.Dir(name) == dir {
-				d.put(name, nil)
-				w.lose(d, name)
+				d.replaceFile(name, nil)
+				w.markLost(d, name)
 			}
 		}
 		d.harmless = false
@@ -313,13 +313,13 @@ func (w *whole) damages() (all []*damage) {
 
 // damaged returns a copy of the store with one file changed by f. If f returns nil, the file is
 // removed.
-func (w *whole) damaged(what, name string, f func(data []byte) []byte) *damage {
+func (w *original) damaged(what, name string, f func(data []byte) []byte) *damage {
 	d := &damage{name: what + " " + name, file: name, files: w.files.Clone(), lost: map[uint64]bool{}, blind: map[uint64]bool{}, bad: map[uint32]bool{}}
-	d.put(name, f(d.files.Bytes(name)))
+	d.replaceFile(name, f(d.files.Bytes(name)))
 	return d
 }
 
-func (d *damage) put(name string, data []byte) {
+func (d *damage) replaceFile(name string, data []byte) {
 	if data == nil {
 		_ = d.files.Remove(name)
 	} else {
@@ -328,7 +328,7 @@ func (d *damage) put(name string, data []byte) {
 }
 
 // recordDamages returns damages of the records of a segment, including preambles.
-func (w *whole) recordDamages(i int) (all []*damage) {
+func (w *original) recordDamages(i int) (all []*damage) {
 	const header = 48
 	segment := w.log.Segments[i]
 	file := "journal/" + segment.Name
@@ -369,10 +369,10 @@ func (w *whole) recordDamages(i int) (all []*damage) {
 }
 
 // fileDamages returns damages of a whole file.
-func (w *whole) fileDamages(name string) (all []*damage) {
+func (w *original) fileDamages(name string) (all []*damage) {
 	add := func(what string, f func([]byte) []byte) *damage {
 		d := w.damaged(what, name, f)
-		w.lose(d, name)
+		w.markLost(d, name)
 		all = append(all, d)
 		return d
 	}
@@ -380,10 +380,10 @@ func (w *whole) fileDamages(name string) (all []*damage) {
 	add("emptied", func([]byte) []byte { return []byte{} })
 	add("cut to half", func(b []byte) []byte { return b[:len(b)/2] })
 	add("foreign", func([]byte) []byte { return []byte(strings.Repeat("root:x:0:0:root:/root:/bin/sh\n", 200)) })
-	if other := w.like(name); other != "" {
+	if other := w.similarFile(name); other != "" {
 		d := add("swapped with "+filepath.Base(other)+":", func([]byte) []byte { return w.files.Bytes(other) })
-		d.put(other, w.files.Bytes(name))
-		w.lose(d, other)
+		d.replaceFile(other, w.files.Bytes(name))
+		w.markLost(d, other)
 	}
 	// Pages of a snapshot; the header of a segment.
 	for i := 0; i < len(w.files.Bytes(name)); i += 4096 {
@@ -396,8 +396,8 @@ func (w *whole) fileDamages(name string) (all []*damage) {
 	return all
 }
 
-// like returns another file of the same kind as name, or "".
-func (w *whole) like(name string) string {
+// similarFile returns another file of the same kind as name, or "".
+func (w *original) similarFile(name string) string {
 	for _, other := range w.files.Files() {
 		if other != name && filepath.Ext(other) == filepath.Ext(name) && filepath.Dir(other) == filepath.Dir(name) {
 			return other
@@ -406,8 +406,8 @@ func (w *whole) like(name string) string {
 	return ""
 }
 
-// lose marks all contents of a file as damaged.
-func (w *whole) lose(d *damage, name string) {
+// markLost marks all contents of a file as damaged.
+func (w *original) markLost(d *damage, name string) {
 	d.harmless = d.harmless || !strings.HasPrefix(name, "journal/") && !strings.HasPrefix(name, "snapshots/")
 	for _, e := range w.log.Entries {
 		if "journal/"+w.log.Segments[e.Segment].Name == name {
@@ -423,10 +423,10 @@ func (w *whole) lose(d *damage, name string) {
 
 // A trial is the test of one damaged store.
 type trial struct {
-	t      *testing.T
-	whole  *whole
-	damage *damage
-	points []uint64 // Records whose states the commands print.
+	t        *testing.T
+	original *original
+	damage   *damage
+	points   []uint64 // Records whose states the commands print.
 }
 
 // TestOracle_CommandsOnDamagedStores checks the output of every command for every damage with the
@@ -439,13 +439,13 @@ func TestOracle_CommandsOnDamagedStores(t *testing.T) {
 	}
 	rng := oracleRand(t)
 	for _, closed := range []bool{true, false} {
-		w := newWhole(t, closed)
+		w := newOriginal(t, closed)
 		all := w.damages()
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		n := deep.Or(8, len(all))
 		for _, d := range all[:n] {
 			t.Run(fmt.Sprintf("closed %t, %s", closed, strings.ReplaceAll(d.name, "/", " ")), func(t *testing.T) {
-				x := &trial{t: t, whole: w, damage: d}
+				x := &trial{t: t, original: w, damage: d}
 				for _, i := range rng.Perm(len(w.seqs))[:deep.Or(3, 4)] {
 					x.points = append(x.points, w.seqs[i])
 				}
@@ -481,7 +481,7 @@ var simpleCalls = map[string][]string{
 // equal that for the undamaged save, or be empty.
 func TestOracle_CommandsOnDamagedSaves(t *testing.T) {
 	rng := oracleRand(t)
-	w := &whole{t: t, files: disktest.New(), log: new(journal.Log), answers: map[string]answer{}}
+	w := &original{t: t, files: disktest.New(), log: new(journal.Log), answers: map[string]answer{}}
 	s := newSample()
 	for _, step := range []func() error{s.begin, s.move, s.destroy} {
 		require.NoError(t, step())
@@ -497,10 +497,10 @@ func TestOracle_CommandsOnDamagedSaves(t *testing.T) {
 	for _, d := range all {
 		d.harmless = false
 		t.Run(d.name, func(t *testing.T) {
-			x := &trial{t: t, whole: w, damage: d}
+			x := &trial{t: t, original: w, damage: d}
 			for command, args := range simpleCalls {
 				args := append([]string{command, saveURL}, args...)
-				x.save(args, ask(t, d.files, append(args, "--json")...))
+				x.save(args, runOn(t, d.files, append(args, "--json")...))
 			}
 			x.recoverSave(s.world.Digest())
 		})
@@ -509,19 +509,19 @@ func TestOracle_CommandsOnDamagedSaves(t *testing.T) {
 
 // save checks the answer of a command on a damaged save.
 func (x *trial) save(args []string, a answer) {
-	want := x.whole.ask(append(args, "--json")...)
+	want := x.original.run(append(args, "--json")...)
 	none := x.damage.files.Bytes(path.Base(saveURL)) == nil || strings.HasPrefix(x.damage.name, "foreign")
 	switch {
 	case none && a.code != exitNotFound || !none && a.code != want.code && a.code != exitCorrupt && a.code != exitNotFound:
-		x.wrong(a, args, "the exit status differs from that for the undamaged save")
+		x.fail(a, args, "the exit status differs from that for the undamaged save")
 	case a.code == exitOK && a.out != want.out:
-		x.wrong(a, args, "the output differs from that for the undamaged save, without an error: %s", want.out)
+		x.fail(a, args, "the output differs from that for the undamaged save, without an error: %s", want.out)
 	case a.code == exitCorrupt && !strings.Contains(a.err+a.out, path.Base(saveURL)):
-		x.wrong(a, args, "the error does not name the damage")
+		x.fail(a, args, "the error does not name the damage")
 	case a.out != "" && a.out != want.out && args[0] != "verify":
-		x.wrong(a, args, "the output for the undamaged save is different: %s", want.out)
+		x.fail(a, args, "the output for the undamaged save is different: %s", want.out)
 	case args[0] == "verify" && a.code == exitOK:
-		x.wrong(a, args, "the save is damaged")
+		x.fail(a, args, "the save is damaged")
 	}
 }
 
@@ -529,12 +529,12 @@ func (x *trial) save(args []string, a answer) {
 func (x *trial) recoverSave(digest ecs.Digest) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"recover", saveURL, "-o", out, "--json"}
-	switch a := ask(x.t, x.damage.files, args...); {
+	switch a := runOn(x.t, x.damage.files, args...); {
 	case a.code == exitOK && x.digestOf(out) != digest:
-		x.wrong(a, args, "the saved state differs from the original")
+		x.fail(a, args, "the saved state differs from the original")
 	case strings.Contains(a.err, "--partial"):
-		if b := ask(x.t, x.damage.files, append(args, "--partial")...); b.code != exitProblem {
-			x.wrong(b, args, "recover --partial fails")
+		if b := runOn(x.t, x.damage.files, append(args, "--partial")...); b.code != exitProblem {
+			x.fail(b, args, "recover --partial fails")
 		}
 	}
 }
@@ -564,7 +564,7 @@ func TestCommands_FilesThatAreNoStore(t *testing.T) {
 			continue
 		}
 		for _, name := range []string{text, filepath.Join(dir, "empty"), filepath.Join(dir, "diary"), filepath.Join(dir, "missing"), os.DevNull} {
-			a := ask(t, disktest.New(), append([]string{c.name(), name}, args...)...)
+			a := runOn(t, disktest.New(), append([]string{c.name(), name}, args...)...)
 			if a.code != exitNotFound || a.out != "" || !strings.Contains(a.err, name) {
 				t.Errorf("%s %s exits with %d: %s%s", c.name(), name, a.code, a.out, a.err)
 			}

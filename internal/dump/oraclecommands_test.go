@@ -41,21 +41,21 @@ var oracles = map[string]func(x *trial){
 	"marks": func(x *trial) {
 		args := []string{"marks", url}
 		a := x.try(args...)
-		x.marks(a, args, items(x.object(a, args...), "marks"), items(x.object(x.whole.ask("marks", url, "--json")), "marks"))
+		x.marks(a, args, items(x.object(a, args...), "marks"), items(x.object(x.original.run("marks", url, "--json")), "marks"))
 	},
 	"branches": func(x *trial) {
 		newest, known := x.shownNewest()
 		for _, d := range items(x.object(x.try("branches", url), "branches", url), "branches") {
 			if known && d["head"].(bool) != (seqOf(d) == newest) {
-				x.wrong(answer{}, []string{"branches", url}, "info prints record %d as the newest, branches prints %v", newest, d)
+				x.fail(answer{}, []string{"branches", url}, "info prints record %d as the newest, branches prints %v", newest, d)
 			}
 		}
 	},
 	"panel": func(x *trial) {
-		x.course("rows", func(row object) any { return row["entity"] }, "panel", url, "Health", "score", "--limit", "0")
+		x.valuesOverTime("rows", func(row object) any { return row["entity"] }, "panel", url, "Health", "score", "--limit", "0")
 	},
 	"plot": func(x *trial) {
-		x.course("points", func(object) any { return nil }, "plot", url, "score", "sum(Health)", "count(exists(Target.Of))")
+		x.valuesOverTime("points", func(object) any { return nil }, "plot", url, "score", "sum(Health)", "count(exists(Target.Of))")
 	},
 	"query": func(x *trial) {
 		x.states("query", url, "Position.X > 3", "--select", "entity, Position.X, score")
@@ -82,8 +82,8 @@ var oracles = map[string]func(x *trial){
 	"verify": verifyOracle,
 }
 
-// wrong fails the test, because the output of a command is impossible.
-func (x *trial) wrong(a answer, args []string, format string, more ...any) {
+// fail fails the test, because the output of a command is impossible.
+func (x *trial) fail(a answer, args []string, format string, more ...any) {
 	x.t.Helper()
 	x.t.Errorf("%s\n%s\nexits with %d: %s\n%.600s", fmt.Sprintf(format, more...), shell.Command(args...), a.code, a.err, a.out)
 }
@@ -93,27 +93,27 @@ func (x *trial) wrong(a answer, args []string, format string, more ...any) {
 func (x *trial) try(args ...string) (a answer) {
 	x.t.Helper()
 	args = append(args, "--json")
-	want := x.whole.ask(args...)
-	a = ask(x.t, x.damage.files, args...)
+	want := x.original.run(args...)
+	a = runOn(x.t, x.damage.files, args...)
 	switch {
 	case a.code == exitCorrupt:
 		if hopeless := strings.Contains(a.err, "recover cannot save anything"); hopeless {
 			if least, some := x.newest(); some {
-				x.wrong(a, args, "the state of record %d can be saved", least)
+				x.fail(a, args, "the state of record %d can be saved", least)
 			}
 		} else if !strings.Contains(a.err, `"try":"ecsdump verify `) && !strings.Contains(a.err, `"try":"ecsdump recover `) {
-			x.wrong(a, args, "the error suggests no remedy")
+			x.fail(a, args, "the error suggests no remedy")
 		}
 		if !strings.Contains(a.err+a.out, "journal") && !strings.Contains(a.err+a.out, "snapshots/") {
-			x.wrong(a, args, "the error does not name the damage")
+			x.fail(a, args, "the error does not name the damage")
 		}
 	case a.code != want.code:
-		x.wrong(a, args, "the exit status for the undamaged store is %d", want.code)
+		x.fail(a, args, "the exit status for the undamaged store is %d", want.code)
 	case a.out != want.out && !x.damage.harmless:
-		x.wrong(a, args, "the output differs from that for the undamaged store, without an error: %s", want.out)
+		x.fail(a, args, "the output differs from that for the undamaged store, without an error: %s", want.out)
 	}
 	if a.code == exitCorrupt && x.damage.harmless {
-		x.wrong(a, args, "the store is undamaged")
+		x.fail(a, args, "the store is undamaged")
 	}
 	return a
 }
@@ -122,12 +122,12 @@ func (x *trial) try(args ...string) (a answer) {
 // seq.
 func (x *trial) readable(seq uint64) bool {
 	for at := seq; ; {
-		for _, s := range x.whole.shots {
-			if s.ID.Seq == at && x.loads(s) {
+		for _, s := range x.original.shots {
+			if s.ID.Seq == at && x.snapshotIntact(s) {
 				return true
 			}
 		}
-		e, ok := x.whole.log.Find(at)
+		e, ok := x.original.log.Find(at)
 		if !ok || x.damage.lost[at] || x.damage.blind[at] {
 			return false
 		}
@@ -135,8 +135,8 @@ func (x *trial) readable(seq uint64) bool {
 	}
 }
 
-// loads reports whether the file of s and all files that it refers to are undamaged.
-func (x *trial) loads(s inspect.SnapshotInfo) bool {
+// snapshotIntact reports whether the file of s and all files that it refers to are undamaged.
+func (x *trial) snapshotIntact(s inspect.SnapshotInfo) bool {
 	for _, r := range s.Refs {
 		if x.damage.bad[r.Number] {
 			return false
@@ -147,8 +147,8 @@ func (x *trial) loads(s inspect.SnapshotInfo) bool {
 
 // newest returns the newest record on the path to the head whose state is certainly readable.
 func (x *trial) newest() (seq uint64, ok bool) {
-	for seq = x.whole.head; !x.readable(seq); {
-		e, ok := x.whole.log.Find(seq)
+	for seq = x.original.head; !x.readable(seq); {
+		e, ok := x.original.log.Find(seq)
 		if !ok {
 			return 0, false
 		}
@@ -170,13 +170,13 @@ func (x *trial) states(args ...string) {
 // state runs a command that reads the state of record seq, and checks the output.
 func (x *trial) state(seq uint64, args []string) {
 	x.t.Helper()
-	a, want := x.try(args...), x.whole.ask(append(args, "--json")...)
+	a, want := x.try(args...), x.original.run(append(args, "--json")...)
 	switch {
 	case a.out == want.out:
 	case x.readable(seq):
-		x.wrong(a, args, "the state can be reached")
+		x.fail(a, args, "the state can be reached")
 	case a.out != "":
-		x.wrong(a, args, "the output for the undamaged store is different: %s", want.out)
+		x.fail(a, args, "the output for the undamaged store is different: %s", want.out)
 	}
 }
 
@@ -187,10 +187,10 @@ func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
 	least, some := x.newest()
-	for seq := x.whole.head; ; seq-- {
-		if want := x.whole.ask(append(at(seq), "--json")...); a.out == want.out && a.out != "" {
-			if seq != x.whole.head && !told(a) {
-				x.wrong(a, args, "an old state is printed as the newest")
+	for seq := x.original.head; ; seq-- {
+		if want := x.original.run(append(at(seq), "--json")...); a.out == want.out && a.out != "" {
+			if seq != x.original.head && !saysNewestMissing(a) {
+				x.fail(a, args, "an old state is printed as the newest")
 			}
 			return
 		}
@@ -198,15 +198,15 @@ func (x *trial) latest(args []string, at func(seq uint64) []string) {
 			break
 		}
 	}
-	if some && x.whole.ask(at(least)...).out != "" {
-		x.wrong(a, args, "the state of record %d can be reached", least)
+	if some && x.original.run(at(least)...).out != "" {
+		x.fail(a, args, "the state of record %d can be reached", least)
 	} else if a.out != "" {
-		x.wrong(a, args, "the output names a state that does not exist")
+		x.fail(a, args, "the output names a state that does not exist")
 	}
 }
 
-// told reports whether a says that the newest state is missing or may be missing.
-func told(a answer) bool {
+// saysNewestMissing reports whether a says that the newest state is missing or may be missing.
+func saysNewestMissing(a answer) bool {
 	return strings.Contains(a.err, "the newest whose state") || strings.Contains(a.err, "newer states than")
 }
 
@@ -220,7 +220,7 @@ func (x *trial) object(a answer, args ...string) (doc object) {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(a.out), &doc); err != nil {
-		x.wrong(a, args, "%v", err)
+		x.fail(a, args, "%v", err)
 	}
 	return doc
 }
@@ -234,8 +234,8 @@ func items(doc object, name string) (list []object) {
 	return list
 }
 
-// without returns a copy of doc without the named members.
-func without(doc object, names ...string) object {
+// withoutMembers returns a copy of doc without the named members.
+func withoutMembers(doc object, names ...string) object {
 	doc = maps.Clone(doc)
 	for _, name := range names {
 		delete(doc, name)
@@ -262,13 +262,13 @@ func (x *trial) writers(args ...string) {
 			continue // The method states checks this case.
 		}
 		seq := seqOf(doc)
-		if point == at(seq) || seq == x.whole.head || told(a) {
-			want := x.object(x.whole.ask(append(args[:len(args)-1], at(seq), "--json")...), args...)
+		if point == at(seq) || seq == x.original.head || saysNewestMissing(a) {
+			want := x.object(x.original.run(append(args[:len(args)-1], at(seq), "--json")...), args...)
 			if !sameWriters(doc, want, seq) {
-				x.wrong(a, args, "the original is %v", want)
+				x.fail(a, args, "the original is %v", want)
 			}
 		} else {
-			x.wrong(a, args, "the output has another state than the requested one")
+			x.fail(a, args, "the output has another state than the requested one")
 		}
 	}
 }
@@ -302,7 +302,7 @@ func sameWriters(got, want any, seq uint64) bool {
 
 // intact reports whether a record and its schema are undamaged.
 func (x *trial) intact(seq uint64) bool {
-	_, ok := x.whole.log.Find(seq)
+	_, ok := x.original.log.Find(seq)
 	return ok && !x.damage.lost[seq] && !x.damage.blind[seq]
 }
 
@@ -319,8 +319,8 @@ func (x *trial) ticks(member string, args ...string) {
 	x.t.Helper()
 	a := x.try(args...)
 	was := map[uint64]object{}
-	truth := items(x.object(x.whole.ask(append(slices.Clone(args), "--json")...)), member)
-	for _, d := range items(x.object(x.whole.ask("log", url, "--json")), "records") {
+	truth := items(x.object(x.original.run(append(slices.Clone(args), "--json")...)), member)
+	for _, d := range items(x.object(x.original.run("log", url, "--json")), "records") {
 		was[seqOf(d)] = d
 	}
 	listed := map[uint64]bool{}
@@ -332,20 +332,20 @@ func (x *trial) ticks(member string, args ...string) {
 		if x.damage.knows {
 			unsure = nil
 		}
-		if told(a) { // The head is the record that info prints as the newest.
+		if saysNewestMissing(a) { // The head is the record that info prints as the newest.
 			unsure = append(unsure, "head", "unreachable")
 			newest, known := x.shownNewest()
 			if known && (d["head"].(bool) != (seq == newest) || d["unreachable"] == true && (seq < newest || want["rewound"] == true)) {
-				x.wrong(a, args, "info prints record %d as the newest, but record %d is printed as %v", newest, seq, d)
+				x.fail(a, args, "info prints record %d as the newest, but record %d is printed as %v", newest, seq, d)
 			}
 		}
-		if !reflect.DeepEqual(without(d, unsure...), without(want, unsure...)) || d["rewound"] == true && want["rewound"] != true {
-			x.wrong(a, args, "record %d is %v in the original", seq, want)
+		if !reflect.DeepEqual(withoutMembers(d, unsure...), withoutMembers(want, unsure...)) || d["rewound"] == true && want["rewound"] != true {
+			x.fail(a, args, "record %d is %v in the original", seq, want)
 		}
 	}
 	for _, d := range truth {
 		if seq := seqOf(d); x.intact(seq) && !listed[seq] {
-			x.wrong(a, args, "record %d is undamaged but not listed", seq)
+			x.fail(a, args, "record %d is undamaged but not listed", seq)
 		}
 	}
 }
@@ -368,10 +368,10 @@ func historyOracle(x *trial) {
 	const entity = "0v1"
 	ask := func(args []string, seq uint64) {
 		a := x.try(args...)
-		truth := items(x.object(x.whole.ask("history", url, entity, "--at", at(seq), "--json")), "events")
+		truth := items(x.object(x.original.run("history", url, entity, "--at", at(seq), "--json")), "events")
 		doc := x.object(a, args...)
-		if to, ok := doc["to"].(object); ok && told(a) {
-			truth = items(x.object(x.whole.ask("history", url, entity, "--at", at(seqOf(to)), "--json")), "events")
+		if to, ok := doc["to"].(object); ok && saysNewestMissing(a) {
+			truth = items(x.object(x.original.run("history", url, entity, "--at", at(seqOf(to)), "--json")), "events")
 		}
 		said := map[string]bool{}
 		for _, e := range items(doc, "events") {
@@ -380,19 +380,19 @@ func historyOracle(x *trial) {
 			same := slices.ContainsFunc(truth, func(was object) bool { return fmt.Sprint(was) == text })
 			switch e["event"] {
 			case "alive":
-				same = x.whole.model[seqOf(e)].entities[entity] != nil
+				same = x.original.model[seqOf(e)].entities[entity] != nil
 			case "present":
-				same = reflect.DeepEqual(e["new"], x.whole.model[seqOf(e)].entities[entity][e["component"].(string)])
+				same = reflect.DeepEqual(e["new"], x.original.model[seqOf(e)].entities[entity][e["component"].(string)])
 			}
 			if !same {
-				x.wrong(a, args, "the original has no such event: %s", text)
+				x.fail(a, args, "the original has no such event: %s", text)
 			}
 		}
 		for _, e := range truth {
 			at := seqOf(e)
-			record, _ := x.whole.log.Find(at)
+			record, _ := x.original.log.Find(at)
 			if x.intact(at) && x.readable(at) && x.readable(record.Parent) && x.readable(seq) && x.damage.knows && !said[fmt.Sprint(e)] {
-				x.wrong(a, args, "a readable event is missing: %v", e)
+				x.fail(a, args, "a readable event is missing: %v", e)
 			}
 		}
 	}
@@ -402,7 +402,7 @@ func historyOracle(x *trial) {
 		}
 	}
 	if newest, ok := x.newest(); ok && newest > 0 {
-		ask([]string{"history", url, entity}, x.whole.head)
+		ask([]string{"history", url, entity}, x.original.head)
 	}
 }
 
@@ -410,61 +410,61 @@ func historyOracle(x *trial) {
 // exact change. Otherwise it must find a range between two reachable states.
 func bisectOracle(x *trial) {
 	reached := true
-	for e := range x.whole.log.Ancestors(x.whole.head) {
+	for e := range x.original.log.Ancestors(x.original.head) {
 		reached = reached && x.readable(e.ID.Seq) && x.readable(e.Parent)
 	}
 	for _, flag := range []string{"", "--scan", "--last", "--flips"} {
 		args := slices.DeleteFunc([]string{"bisect", url, "score > 20", flag}, func(arg string) bool { return arg == "" })
-		a, want := x.try(args...), x.whole.ask(append(args, "--json")...)
+		a, want := x.try(args...), x.original.run(append(args, "--json")...)
 		doc, was := x.object(a, args...), x.object(want)
 		switch {
 		case doc == nil && reached:
-			x.wrong(a, args, "all states can be reached")
+			x.fail(a, args, "all states can be reached")
 		case doc == nil:
 		case flag == "--flips":
 			for _, f := range items(doc, "flips") {
-				if !slices.ContainsFunc(items(was, "flips"), func(g object) bool { return within(g, f) }) {
-					x.wrong(a, args, "the change is %v", was)
+				if !slices.ContainsFunc(items(was, "flips"), func(g object) bool { return changeWithin(g, f) }) {
+					x.fail(a, args, "the change is %v", was)
 				}
 			}
-		case !within(was, doc) || reached && doc["record"] != was["record"]:
-			x.wrong(a, args, "the change is at record %v", was["record"])
+		case !changeWithin(was, doc) || reached && doc["record"] != was["record"]:
+			x.fail(a, args, "the change is at record %v", was["record"])
 		}
 	}
 }
 
-// course runs a command that prints values over time. It calls of for each printed state and
-// compares the result with that for the original. Every state that is reachable from a printed
+// valuesOverTime runs a command that prints values over time. It calls of for each printed state
+// and compares the result with that for the original. Every state that is reachable from a printed
 // state must be printed.
-func (x *trial) course(list string, of func(object) any, args ...string) {
+func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
 	was := map[string]string{}
-	for _, p := range items(x.object(x.whole.ask(append(args, "--json")...)), list) {
+	for _, p := range items(x.object(x.original.run(append(args, "--json")...)), list) {
 		was[name(p)] = fmt.Sprint(p)
 	}
 	printed := map[uint64]bool{}
 	for _, p := range items(x.object(a, args...), list) {
 		if printed[seqOf(p)] = true; was[name(p)] != fmt.Sprint(p) {
-			x.wrong(a, args, "the original value is %s", was[name(p)])
+			x.fail(a, args, "the original value is %s", was[name(p)])
 		}
 	}
-	for e := range x.whole.log.Ancestors(x.whole.head) {
+	for e := range x.original.log.Ancestors(x.original.head) {
 		if printed[e.Parent] && !printed[e.ID.Seq] && x.readable(e.ID.Seq) {
-			x.wrong(a, args, "record %d is missing", e.ID.Seq)
+			x.fail(a, args, "record %d is missing", e.ID.Seq)
 		}
 	}
 }
 
-// within reports whether the change in was is between the two states that got names.
-func within(was, got object) bool {
+// changeWithin reports whether the change in was is between the two states that got names.
+func changeWithin(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]
 }
 
 func diffOracle(x *trial) {
 	parent := func(seq uint64) uint64 {
-		e, _ := x.whole.log.Find(seq)
+		e, _ := x.original.log.Find(seq)
 		return e.Parent
 	}
 	for _, seq := range x.points {
@@ -483,7 +483,7 @@ func diffOracle(x *trial) {
 func exportOracle(x *trial) {
 	x.states("export", url)
 	for _, seq := range x.points {
-		e, ok := x.whole.log.Find(seq)
+		e, ok := x.original.log.Find(seq)
 		if !ok {
 			continue
 		}
@@ -502,30 +502,32 @@ func statsOracle(x *trial) {
 		doc := x.object(a, args...)
 		if doc == nil {
 			if x.readable(seq) {
-				x.wrong(a, args, "the state can be reached")
+				x.fail(a, args, "the state can be reached")
 			}
 			return
 		}
-		was := x.object(x.whole.ask("stats", url, "--at", at(seqOf(doc)), "--json"))
+		was := x.object(x.original.run("stats", url, "--at", at(seqOf(doc)), "--json"))
 		ticks := 0
-		for _, e := range x.whole.log.Entries {
+		for _, e := range x.original.log.Entries {
 			if e.ID.Seq <= seqOf(doc) && x.intact(e.ID.Seq) {
 				ticks++
 			}
 		}
 		if n := int(doc["records"].(float64)); n < ticks || n > int(was["records"].(float64)) {
-			x.wrong(a, args, "%d ticks can be read", ticks)
+			x.fail(a, args, "%d ticks can be read", ticks)
 		}
 		for i, c := range items(doc, "components") {
 			if w := items(was, "components")[i]; c["name"] != w["name"] || !reflect.DeepEqual(c["rows"], w["rows"]) || !reflect.DeepEqual(c["row_bytes"], w["row_bytes"]) {
-				x.wrong(a, args, "the original component is %v", w)
+				x.fail(a, args, "the original component is %v", w)
 			}
 		}
 		// The number of bytes shared with damaged files is unknown.
 		for _, s := range items(doc, "snapshots") {
-			same := func(w object) bool { return reflect.DeepEqual(without(s, "shared"), without(w, "shared")) }
+			same := func(w object) bool {
+				return reflect.DeepEqual(withoutMembers(s, "shared"), withoutMembers(w, "shared"))
+			}
 			if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), same) {
-				x.wrong(a, args, "the original snapshot is different: %v", s)
+				x.fail(a, args, "the original snapshot is different: %v", s)
 			}
 		}
 	}
@@ -550,39 +552,39 @@ func (x *trial) info(args ...string) {
 	a := x.try(args...)
 	doc := x.object(a, args...)
 	if doc == nil {
-		x.wrong(a, args, "the output is empty")
+		x.fail(a, args, "the output is empty")
 		return
 	}
 	state := slices.DeleteFunc(slices.Collect(maps.Keys(doc)), func(name string) bool {
 		return !slices.Contains([]string{"tick", "record", "time", "alive", "free", "retired", "digest", "components"}, name)
 	})
 	if len(state) > 0 {
-		was := x.object(x.whole.ask("info", url, "--at", at(seqOf(doc)), "--json"))
+		was := x.object(x.original.run("info", url, "--at", at(seqOf(doc)), "--json"))
 		for _, name := range state {
 			if !reflect.DeepEqual(doc[name], was[name]) {
-				x.wrong(a, args, "the original %s is %v", name, was[name])
+				x.fail(a, args, "the original %s is %v", name, was[name])
 			}
 		}
 	}
-	was := x.object(x.whole.ask("info", url, "--json"))
+	was := x.object(x.original.run("info", url, "--json"))
 	switch newest, ok := x.newest(); {
 	case len(args) == 2 && ok && (len(state) == 0 || seqOf(doc) < newest):
-		x.wrong(a, args, "the state of record %d can be reached", newest)
-	case len(args) == 2 && len(state) > 0 && seqOf(doc) != x.whole.head && !told(a):
-		x.wrong(a, args, "an old state is printed as the newest")
-	case len(args) > 2 && len(state) == 0 && x.readable(x.asked(args)):
-		x.wrong(a, args, "the state can be reached")
+		x.fail(a, args, "the state of record %d can be reached", newest)
+	case len(args) == 2 && len(state) > 0 && seqOf(doc) != x.original.head && !saysNewestMissing(a):
+		x.fail(a, args, "an old state is printed as the newest")
+	case len(args) > 2 && len(state) == 0 && x.readable(x.recordArg(args)):
+		x.fail(a, args, "the state can be reached")
 	}
 	for _, s := range items(doc, "snapshots") {
 		if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), func(w object) bool { return reflect.DeepEqual(s, w) }) {
-			x.wrong(a, args, "the store has no such snapshot: %v", s)
+			x.fail(a, args, "the store has no such snapshot: %v", s)
 		}
 	}
 	x.opens(a, args, doc)
 }
 
-// asked returns the record in the argument "--at record:N".
-func (x *trial) asked(args []string) (seq uint64) {
+// recordArg returns the record in the argument "--at record:N".
+func (x *trial) recordArg(args []string) (seq uint64) {
 	_, _ = fmt.Sscanf(args[len(args)-1], "record:%d", &seq)
 	return seq
 }
@@ -599,10 +601,10 @@ func (x *trial) marks(a answer, args []string, got, was []object) {
 		i := slices.IndexFunc(got, func(g object) bool { return seqOf(g) == seq })
 		switch {
 		case i < 0 && x.intact(seq):
-			x.wrong(a, args, "the mark of record %d is not listed", seq)
+			x.fail(a, args, "the mark of record %d is not listed", seq)
 		case i < 0:
-		case !reflect.DeepEqual(without(got[i], "rewound"), without(m, "rewound")), x.damage.knows && got[i]["rewound"] != m["rewound"]:
-			x.wrong(a, args, "the original mark is %v", m)
+		case !reflect.DeepEqual(withoutMembers(got[i], "rewound"), withoutMembers(m, "rewound")), x.damage.knows && got[i]["rewound"] != m["rewound"]:
+			x.fail(a, args, "the original mark is %v", m)
 		}
 	}
 }
@@ -614,15 +616,15 @@ func (x *trial) opens(a answer, args []string, doc object) {
 	store, err := persist.OpenFS(context.Background(), x.damage.files.Clone(), s.world, persist.Options{})
 	if err == nil {
 		defer store.Close(context.Background())
-		if d := s.world.Digest(); d != x.whole.digests[s.world.Raw().Seq()] {
+		if d := s.world.Digest(); d != x.original.digests[s.world.Raw().Seq()] {
 			x.t.Errorf("Open returned another world")
 		}
 	}
 	if opens, _ := doc["opens"].(bool); opens != (err == nil) {
-		x.wrong(a, args, "Open returned: %v", err)
+		x.fail(a, args, "Open returned: %v", err)
 	}
 	if refused, _ := doc["refused"].(string); (refused == "") != (err == nil) {
-		x.wrong(a, args, "info predicts %q, but Open returned: %v", refused, err)
+		x.fail(a, args, "info predicts %q, but Open returned: %v", refused, err)
 	}
 }
 
@@ -634,19 +636,19 @@ func verifyOracle(x *trial) {
 		return
 	}
 	if a.code != exitCorrupt || !strings.Contains(a.out, x.damage.file) {
-		x.wrong(a, []string{"verify", url}, "%s is damaged", x.damage.file)
+		x.fail(a, []string{"verify", url}, "%s is damaged", x.damage.file)
 	}
 	args := []string{"recover", url, "-o", filepath.Join(x.t.TempDir(), "out")}
 	if strings.Contains(a.err, "--partial") {
 		args = append(args, "--partial")
 	}
-	b := ask(x.t, x.damage.files, args...)
+	b := runOn(x.t, x.damage.files, args...)
 	saved := b.code == exitOK || b.code == exitProblem
 	if recommended := strings.Contains(a.err, `"try":"ecsdump recover `); recommended != saved || recommended == strings.Contains(a.err, "recover cannot save anything") {
-		x.wrong(a, []string{"verify", url}, "recover printed: %s", b.err)
+		x.fail(a, []string{"verify", url}, "recover printed: %s", b.err)
 	}
 	if b.code == exitCorrupt && !strings.Contains(b.err, "nothing could be saved: corrupt: ") {
-		x.wrong(b, args, "the error does not say why nothing could be saved")
+		x.fail(b, args, "the error does not say why nothing could be saved")
 	}
 }
 
@@ -670,25 +672,25 @@ func (x *trial) digestOf(dir string) ecs.Digest {
 func compactOracle(x *trial) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"compact", url, "-o", out, "--json"}
-	if !x.loads(x.whole.shots[2]) {
+	if !x.snapshotIntact(x.original.shots[2]) {
 		args = append(args, "--no-names")
 	}
-	a := ask(x.t, x.damage.files, args...)
+	a := runOn(x.t, x.damage.files, args...)
 	newest, some := x.newest()
 	switch {
 	case a.out == "" && some:
-		x.wrong(a, args, "the state of record %d can be reached", newest)
+		x.fail(a, args, "the state of record %d can be reached", newest)
 	case a.out == "":
 	case a.code != exitOK && a.code != exitCorrupt:
-		x.wrong(a, args, "the exit status is wrong")
+		x.fail(a, args, "the exit status is wrong")
 	default:
 		d := x.digestOf(out)
-		if d != x.whole.digests[x.whole.head] && (a.code == exitOK || !told(a)) {
-			x.wrong(a, args, "the copied state is not the newest")
+		if d != x.original.digests[x.original.head] && (a.code == exitOK || !saysNewestMissing(a)) {
+			x.fail(a, args, "the copied state is not the newest")
 		}
-		for seq := x.whole.head; d != x.whole.digests[seq]; seq-- {
+		for seq := x.original.head; d != x.original.digests[seq]; seq-- {
 			if seq == newest || seq == 0 {
-				x.wrong(a, args, "the state of record %d can be reached", newest)
+				x.fail(a, args, "the state of record %d can be reached", newest)
 				return
 			}
 		}
@@ -700,35 +702,35 @@ func compactOracle(x *trial) {
 func recoverOracle(x *trial) {
 	out := filepath.Join(x.t.TempDir(), "out")
 	args := []string{"recover", url, "-o", out, "--json"}
-	a := ask(x.t, x.damage.files, args...)
+	a := runOn(x.t, x.damage.files, args...)
 	doc := x.object(a, args...)
 	newest, some := x.newest()
 	switch seq := seqOf(doc); {
 	case a.code == exitCorrupt:
 		if some {
-			x.wrong(a, args, "the state of record %d can be reached", newest)
+			x.fail(a, args, "the state of record %d can be reached", newest)
 		}
 	case a.code != exitOK && a.code != exitProblem:
-		x.wrong(a, args, "the exit status is wrong")
+		x.fail(a, args, "the exit status is wrong")
 	case some && seq < newest:
-		x.wrong(a, args, "the state of record %d can be reached", newest)
-	case x.digestOf(out) != x.whole.digests[seq]:
-		x.wrong(a, args, "the saved state differs from the original")
-	case a.code == exitOK && seq != x.whole.head:
-		x.wrong(a, args, "the saved state is not the newest one")
+		x.fail(a, args, "the state of record %d can be reached", newest)
+	case x.digestOf(out) != x.original.digests[seq]:
+		x.fail(a, args, "the saved state differs from the original")
+	case a.code == exitOK && seq != x.original.head:
+		x.fail(a, args, "the saved state is not the newest one")
 	}
 	if strings.Contains(a.err, "--partial") {
 		args := []string{"recover", url, "-o", out + ".pieces", "--partial", "--json"}
-		b := ask(x.t, x.damage.files, args...)
+		b := runOn(x.t, x.damage.files, args...)
 		if got := x.object(b, args...); got["partial"] != true {
-			x.wrong(a, args, "recover --partial fails: %s", b.err)
+			x.fail(a, args, "recover --partial fails: %s", b.err)
 		}
 	}
 }
 
 // importOracle damages exported files and checks the errors of import.
 func importOracle(x *trial) {
-	text := x.whole.ask("export", url).out
+	text := x.original.run("export", url).out
 	digest := regexp.MustCompile(`"digest":"[0-9a-f]*"`).FindString(text)
 	if digest == "" {
 		x.t.Fatal("the export has no digest")
@@ -743,9 +745,9 @@ func importOracle(x *trial) {
 			x.t.Fatal(err)
 		}
 		args := []string{"import", file, "-o", out, "--json"}
-		a := ask(x.t, x.damage.files, args...)
+		a := runOn(x.t, x.damage.files, args...)
 		if want := map[bool]int{true: exitOK, false: exitCorrupt}[name == "whole"]; a.code != want {
-			x.wrong(a, args, "the file is %s", name)
+			x.fail(a, args, "the file is %s", name)
 		}
 	}
 }

@@ -58,7 +58,7 @@ numbers. --ndjson writes a line of JSON for each row.
 		oneOf(f.FlagSet, &p.format, "format", "format", "table or csv", "table", "csv")
 		f.point(&p.at)
 		return func(c *call) (err error) {
-			if p.texts, p.span, err = c.overTime(); err != nil {
+			if p.texts, p.span, err = c.splitRange(); err != nil {
 				return err
 			}
 			switch {
@@ -102,7 +102,7 @@ type panel struct {
 // not their number.
 func (p *panel) print(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(try("query", s.path, "--select", "entity"), "it has one state; use query")
+		return s.noJournal(tryCommand("query", s.path, "--select", "entity"), "it has one state; use query")
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err
@@ -129,9 +129,9 @@ func (p *panel) print(s *source) (err error) {
 	switch {
 	case err != nil || s.json || !p.doc.More:
 	case p.format == "csv":
-		s.note("more rows; --limit 0 prints all")
+		s.printNote("more rows; --limit 0 prints all")
 	default:
-		s.moreUnknown("rows")
+		s.printMoreUnknown("rows")
 	}
 	return cmp.Or(err, p.unread)
 }
@@ -139,7 +139,7 @@ func (p *panel) print(s *source) (err error) {
 // compile compiles the conditions and columns for the last state. The last state most likely has
 // all components that the expressions name.
 func (p *panel) compile() error {
-	end := p.route.end()
+	end := p.route.lastState()
 	for _, text := range p.where {
 		x, err := p.source.compile(end, "--where", text, query.WantCondition)
 		if err != nil {
@@ -156,7 +156,7 @@ func (p *panel) compile() error {
 		}
 		p.columns, p.names, fields = append(p.columns, x), append(p.names, name), append(fields, field{name: name})
 	}
-	return distinct("panel", fields)
+	return checkDistinct("panel", fields)
 }
 
 // headings returns the headings of the columns for a grid.
@@ -171,7 +171,7 @@ func (p *panel) headings() (headings []string) {
 // more rows follow. It checks for an interrupt at each tick and every 1024 rows.
 func (p *panel) rows(visit func(panelRowDoc) error) error {
 	last, n := len(p.states)-1, 0
-	return ended(p.each(0, last, func(i int, im *inspect.Image, _ *inspect.Commit) error {
+	return ignoreEnough(p.each(0, last, func(i int, im *inspect.Image, _ *inspect.Commit) error {
 		if !p.states.sampled(i, p.every) {
 			return nil
 		}

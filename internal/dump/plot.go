@@ -14,7 +14,7 @@ import (
 // Plot evaluates expressions at the states of a route.
 //
 //	route.each ──▶ points: expressions follow every tick; every Nth state is evaluated
-//	           ──▶ note: appends the values of each evaluated state to the lines
+//	           ──▶ addPoint: appends the values of each evaluated state to the lines
 //	           ──▶ print: a chart of each line, and a table with the extremes
 //
 // An expression updates its value from the changes of every tick. --every only selects the states
@@ -68,7 +68,7 @@ A+2N, … and at the last one. The output is then shorter, but all ticks are sti
   ecsdump plot D 'sum(Gold)' 'max(Gold)' mark:start.. --json --every 10`,
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
-		p := new(plotter)
+		p := new(plotCmd)
 		f.entity(&p.entity, "make the expressions about this entity")
 		f.number(&p.every, "every", "", 1, "evaluate at the first tick, every Nth after it, and the last one")
 		f.point(&p.at)
@@ -81,8 +81,8 @@ A+2N, … and at the last one. The output is then shorter, but all ticks are sti
 	},
 }
 
-// A plotter evaluates expressions along a route.
-type plotter struct {
+// A plotCmd evaluates expressions along a route.
+type plotCmd struct {
 	*route
 	at     string
 	entity string
@@ -94,7 +94,7 @@ type plotter struct {
 	of          ecs.Entity        // Vacant if the expressions are about the world.
 	exprs       []*query.Expr
 	lines       []plotLine
-	asked       int    // Number of evaluated states.
+	evaluated   int    // Number of evaluated states.
 	first, last uint64 // Ticks of the first and the last evaluated state.
 }
 
@@ -116,16 +116,16 @@ type extreme struct {
 }
 
 // arguments parses the command line.
-func (p *plotter) arguments(c *call) (err error) {
-	if p.texts, p.span, err = c.overTime(); err == nil && p.every == 0 {
+func (p *plotCmd) arguments(c *call) (err error) {
+	if p.texts, p.span, err = c.splitRange(); err == nil && p.every == 0 {
 		err = c.misused("--every must be at least 1")
 	}
 	return err
 }
 
-// overTime splits the arguments into expressions and a range. The last argument is the range if it
-// has the form of a range. An expression in that form, such as 1..2, is read as a range.
-func (c *call) overTime() (exprs []string, span string, err error) {
+// splitRange splits the arguments into expressions and a range. The last argument is the range if
+// it has the form of a range. An expression in that form, such as 1..2, is read as a range.
+func (c *call) splitRange() (exprs []string, span string, err error) {
 	exprs = c.args[1:]
 	if n := len(exprs) - 1; n >= 0 && isRange(exprs[n]) {
 		exprs, span = exprs[:n], exprs[n]
@@ -150,14 +150,14 @@ func isRange(text string) bool {
 //
 // Several errors can occur. plot returns the first of: the error that ended the walk, an expression
 // that failed at every state, skipped damage.
-func (p *plotter) plot(s *source) (err error) {
+func (p *plotCmd) plot(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(try("query", s.path, "--count"), "it has one state, so there is nothing to plot")
+		return s.noJournal(tryCommand("query", s.path, "--count"), "it has one state, so there is nothing to plot")
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err
 	}
-	p.hide = p.cut
+	p.hide = p.breakLines
 	if err := p.compile(); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (p *plotter) plot(s *source) (err error) {
 	}
 	if s.json {
 		err = stream(s.app, doc, p.points)
-	} else if err = p.points(p.note); err == nil {
+	} else if err = p.points(p.addPoint); err == nil {
 		p.print()
 	}
 	return cmp.Or(err, p.failures(), p.unread)
@@ -175,8 +175,8 @@ func (p *plotter) plot(s *source) (err error) {
 
 // compile compiles the expressions for the last state. The last state most likely has all
 // components that the expressions name.
-func (p *plotter) compile() (err error) {
-	want, end := query.WantTotal, p.route.end()
+func (p *plotCmd) compile() (err error) {
+	want, end := query.WantTotal, p.route.lastState()
 	if p.of = ecs.Vacant; p.entity != "" {
 		want = query.WantValue
 		if p.of, err = p.source.entity(p.entity, end.seq); err != nil {
@@ -197,7 +197,7 @@ func (p *plotter) compile() (err error) {
 //
 // A dead entity has no value. A failed expression has no value either, and the document contains
 // the text of its error.
-func (p *plotter) points(visit func(plotPointDoc) error) error {
+func (p *plotCmd) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
@@ -221,7 +221,7 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 		if !asked {
 			return nil
 		}
-		p.asked++
+		p.evaluated++
 		return visit(at)
 	})
 }
@@ -235,20 +235,20 @@ func (l *plotLine) fail(at *plotPointDoc, err error) {
 	at.Error = cmp.Or(at.Error, err.Error())
 }
 
-// cut ends all lines at tick, the first tick whose state damage hides. Nothing is drawn from tick
-// to the next evaluated state.
-func (p *plotter) cut(tick uint64) {
+// breakLines ends all lines at tick, the first tick whose state damage hides. Nothing is drawn from
+// tick to the next evaluated state.
+func (p *plotCmd) breakLines(tick uint64) {
 	for n := range p.lines {
 		p.lines[n].Set(tick, math.NaN())
 	}
 }
 
-// note appends the values of a state to the lines. An infinite value breaks the line like a missing
-// value, because a chart cannot show it. In a line without numbers, low stays +Inf and high stays
-// -Inf.
-func (p *plotter) note(at plotPointDoc) error {
-	if p.asked == 1 {
-		// asked counts this state already, so 1 means the first state.
+// addPoint appends the values of a state to the lines. An infinite value breaks the line like a
+// missing value, because a chart cannot show it. In a line without numbers, low stays +Inf and high
+// stays -Inf.
+func (p *plotCmd) addPoint(at plotPointDoc) error {
+	if p.evaluated == 1 {
+		// evaluated counts this state already, so 1 means the first state.
 		p.first = at.Tick
 	}
 	p.last = at.Tick
@@ -259,7 +259,7 @@ func (p *plotter) note(at plotPointDoc) error {
 			x = math.NaN()
 		}
 		l.Set(at.Tick, x)
-		if l.end = v; p.asked == 1 {
+		if l.end = v; p.evaluated == 1 {
 			l.begin = v
 		}
 		if x < l.low.x { // False if x is NaN.
@@ -277,7 +277,7 @@ const chartWidth = 80
 
 // print prints a chart for each expression, and a table of their first, last, lowest and highest
 // values. A single chart is higher than each of several.
-func (p *plotter) print() {
+func (p *plotCmd) print() {
 	width, rows := p.Width, map[bool]int{true: 10, false: 5}[len(p.lines) == 1]
 	if width == 0 {
 		width = chartWidth
@@ -286,7 +286,7 @@ func (p *plotter) print() {
 		l := &p.lines[i]
 		p.StyledLine(term.Heading, "%s", l.Field)
 		if l.low.x > l.high.x {
-			p.Line("no number at any of %v", term.Count(p.asked, "state", "states"))
+			p.Line("no number at any of %v", term.Count(p.evaluated, "state", "states"))
 		} else {
 			for _, line := range l.Chart(p.first, p.last, width, rows) {
 				p.Line("%s", line)
@@ -299,15 +299,15 @@ func (p *plotter) print() {
 		l := &p.lines[i]
 		extremes := []any{"-", "", "-", ""}
 		if l.low.x <= l.high.x {
-			extremes = []any{short(l.low.answer), l.low.tick, short(l.high.answer), l.high.tick}
+			extremes = []any{shortNumber(l.low.answer), l.low.tick, shortNumber(l.high.answer), l.high.tick}
 		}
-		g.Row(append([]any{l.Field, short(l.begin), short(l.end)}, extremes...)...)
+		g.Row(append([]any{l.Field, shortNumber(l.begin), shortNumber(l.end)}, extremes...)...)
 	}
 	g.Flush()
 }
 
-// short formats v for the table, with the number format of the chart axes.
-func short(v query.Answer) string {
+// shortNumber formats v for the table, with the number format of the chart axes.
+func shortNumber(v query.Answer) string {
 	if x, ok := v.Float(); ok && strings.Contains(v.String(), ".") {
 		return term.Number(x)
 	}
@@ -317,12 +317,12 @@ func short(v query.Answer) string {
 // failures reports the expressions that failed. An expression that failed at every state is an
 // error. For an expression that failed at some states, failures prints a note with the first
 // failure.
-func (p *plotter) failures() error {
+func (p *plotCmd) failures() error {
 	for i := range p.lines {
-		if l := &p.lines[i]; l.failed > 0 && l.failed == p.asked {
+		if l := &p.lines[i]; l.failed > 0 && l.failed == p.evaluated {
 			return fail(exitProblem, "", "%s: %w", p.path, l.failure)
 		} else if l.failed > 0 {
-			p.app.note("%s: no value at %s; first at %s: %v", p.path, term.Count(l.failed, "state", "states"), l.failedAt.place(), l.failure)
+			p.app.printNote("%s: no value at %s; first at %s: %v", p.path, term.Count(l.failed, "state", "states"), l.failedAt.place(), l.failure)
 		}
 	}
 	return nil

@@ -69,21 +69,21 @@ To list more than 16,384 entities of a save, query reads the save again for ever
   ecsdump query D --count --avg Health --group-by 'has(Frozen)'
   ecsdump query D --group-by Team --total 'p95(Health), distinct(Target.Of)' --sort 'p95(Health)' --desc`,
 	run: func(f flags) action {
-		var q querier
+		var q queryCmd
 		f.expressions(&q.selected, "select", `columns, as EXPR or "EXPR as NAME" (default entity)`)
 		q.flags(f)
 		q.totalFlags(f)
 		f.limit(&q.limit, "rows")
-		return f.showing(func(s *source, st *inspect.State) error {
+		return f.withState(func(s *source, st *inspect.State) error {
 			q.where = s.args[1:]
 			return s.query(st, &q)
 		})
 	},
 }
 
-// A querier holds the flags of query: which columns to print for each entity, or which totals for
+// A queryCmd holds the flags of query: which columns to print for each entity, or which totals for
 // each group.
-type querier struct {
+type queryCmd struct {
 	selection
 	selected []string
 	totals   []totalFlag // In the order of the command line.
@@ -108,7 +108,7 @@ type field struct {
 // If a page cannot be read, the caller calls query again with the whole state. This is safe because
 // batches reads all pages before the first row is printed. If a page fails during printing, the
 // second call prints nothing and returns the error of the first.
-func (s *source) query(st *inspect.State, q *querier) error {
+func (s *source) query(st *inspect.State, q *queryCmd) error {
 	if q.printing {
 		return q.broke
 	}
@@ -135,10 +135,10 @@ func (s *source) query(st *inspect.State, q *querier) error {
 	}
 	exprs := exprsOf(fields)
 	var rows walk[[]query.Answer]
-	if !st.Whole() && len(p.entities) > keptLimit {
+	if !st.Whole() && len(p.entities) > loadLimit {
 		rows, err = columns.batches(exprs, p.entities)
 	} else {
-		rows, err = kept(st, len(p.entities), func(i int) ([]query.Answer, error) {
+		rows, err = loadedWalk(st, len(p.entities), func(i int) ([]query.Answer, error) {
 			return query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(p.entities[i]) })
 		})
 	}
@@ -160,7 +160,7 @@ func (s *source) records(im state, fields []field, p part, one, many string, row
 	for _, f := range fields {
 		if f.near {
 			about = append(about, f.name)
-			s.note("%s is approximate, because there are too many different values", f.name)
+			s.printNote("%s is approximate, because there are too many different values", f.name)
 		}
 	}
 	err := list(s.app, queryDoc{im.doc(), p.total, names, about, []cellsDoc{}}, records, g, func(r cellsDoc) {
@@ -170,7 +170,7 @@ func (s *source) records(im state, fields []field, p part, one, many string, row
 		}
 		g.Row(row...)
 	})
-	return s.rest(err, g, p, one, many)
+	return s.printRest(err, g, p, one, many)
 }
 
 // heading returns the heading of column f for a grid.
@@ -203,12 +203,12 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 		}
 		fields = append(fields, field{name: name, expr: x, number: x.Number})
 	}
-	return fields, distinct(what, fields)
+	return fields, checkDistinct(what, fields)
 }
 
-// distinct returns an error if two of fields have the same name. Programs read values by column
-// name, so names must be unique.
-func distinct(what string, fields []field) error {
+// checkDistinct returns an error if two of fields have the same name. Programs read values by
+// column name, so names must be unique.
+func checkDistinct(what string, fields []field) error {
 	names := namesOf(fields)
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -251,7 +251,7 @@ func totalOf(text string) (totalFlag, error) {
 
 // totalFlags declares the flags for totals. All of them append to one list, so the columns have the
 // order of the command line.
-func (q *querier) totalFlags(f flags) {
+func (q *queryCmd) totalFlags(f flags) {
 	f.BoolFunc("count", "count the entities", func(text string) error {
 		count, err := strconv.ParseBool(text)
 		if count {
@@ -314,7 +314,7 @@ type grouping struct {
 const maxGroups = 1 << 20
 
 // groups prints totals. --offset and --limit select groups when these are printed.
-func (s *source) groups(st *inspect.State, q *querier) error {
+func (s *source) groups(st *inspect.State, q *queryCmd) error {
 	switch {
 	case len(q.selected) > 0:
 		return fail(exitUsage, "", "--select prints entities, so it cannot be used with totals")
@@ -340,7 +340,7 @@ func (s *source) groups(st *inspect.State, q *querier) error {
 }
 
 // grouping compiles the keys and totals of q.
-func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
+func (w *sweeper) grouping(q *queryCmd) (g *grouping, err error) {
 	g = &grouping{byName: map[string]*group{}, byKey: map[query.Answer]*group{}}
 	if g.by, err = w.fields("--group-by", q.groupBy); err != nil {
 		return nil, err
@@ -364,7 +364,7 @@ func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 	if len(g.by) == 0 {
 		_, err = g.groupOf(nil) // The group exists even if no entity passes the filters.
 	}
-	return g, cmp.Or(err, distinct("--group-by", g.fields()))
+	return g, cmp.Or(err, checkDistinct("--group-by", g.fields()))
 }
 
 // sortOf returns the indices of the columns that --sort names. It compares each text with the
@@ -384,8 +384,8 @@ func sortOf(sort, columns []string) (numbers []int, err error) {
 // fields returns the columns: the keys, then the totals.
 func (g *grouping) fields() []field { return slices.Concat(g.by, g.totals) }
 
-// A grouped is an entity with the values that grouping needs.
-type grouped struct {
+// A groupedEntity is an entity with the values that grouping needs.
+type groupedEntity struct {
 	e       ecs.Entity
 	answers []query.Answer // The keys of the group, then the values to total.
 }
@@ -393,21 +393,21 @@ type grouped struct {
 // group adds all entities that pass the filters to the groups of g.
 func (c *choice) group(g *grouping) error {
 	exprs := exprsOf(g.fields())
-	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]grouped) error {
+	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]groupedEntity) error {
 		ok, err := c.holds(at)
 		if !ok || err != nil {
 			return err
 		}
 		// Once for each span: allocate space for all entities of the span.
 		if *found == nil {
-			*found = make([]grouped, 0, len(at.Entities))
+			*found = make([]groupedEntity, 0, len(at.Entities))
 		}
 		answers, err := query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
 		if err == nil {
-			*found = append(*found, grouped{at.Entity(), answers})
+			*found = append(*found, groupedEntity{at.Entity(), answers})
 		}
 		return err
-	}, func(found []grouped, _ int) error {
+	}, func(found []groupedEntity, _ int) error {
 		for _, f := range found {
 			if err := g.add(f.e, f.answers); err != nil {
 				return err
@@ -465,7 +465,7 @@ func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
 
 // print prints the groups within --offset and --limit, ordered by --sort and then by their keys.
 // Each key belongs to one group, so the order is deterministic.
-func (g *grouping) print(s *source, im state, q *querier) error {
+func (g *grouping) print(s *source, im state, q *queryCmd) error {
 	rows := describe.Listed(g.groups, func(n *group) []query.Answer {
 		return slices.Concat(n.keys, describe.Listed(n.totals, (*query.Total).Result))
 	})

@@ -41,21 +41,21 @@ func (s *source) span(text string) (span, error) {
 	if !isRange {
 		last = first
 	}
-	if err := s.bound(first, &r.firstTick, &r.firstSeq); err != nil {
+	if err := s.setBound(first, &r.firstTick, &r.firstSeq); err != nil {
 		return r, err
 	}
-	if err := s.bound(last, &r.lastTick, &r.lastSeq); err != nil {
+	if err := s.setBound(last, &r.lastTick, &r.lastSeq); err != nil {
 		return r, err
 	}
 	if r.firstTick > r.lastTick || r.firstSeq > r.lastSeq {
-		return r, fail(exitUsage, try("log", s.path, last+".."+first), "the range %s runs backwards", text)
+		return r, fail(exitUsage, tryCommand("log", s.path, last+".."+first), "the range %s runs backwards", text)
 	}
 	return r, nil
 }
 
-// chosen returns the records of the range in args, or all records without a range. If no record is
-// in the range, it returns an error that names the available records.
-func (s *source) chosen(args []string) ([]journal.Entry, error) {
+// recordsIn returns the records of the range in args, or all records without a range. If no record
+// is in the range, it returns an error that names the available records.
+func (s *source) recordsIn(args []string) ([]journal.Entry, error) {
 	if len(args) == 0 {
 		return s.Log().Entries, nil
 	}
@@ -70,8 +70,8 @@ func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	return chosen, nil
 }
 
-// bound sets tick or seq to the value of a point. It sets neither if the point is empty.
-func (s *source) bound(text string, tick, seq *uint64) (err error) {
+// setBound sets tick or seq to the value of a point. It sets neither if the point is empty.
+func (s *source) setBound(text string, tick, seq *uint64) (err error) {
 	if text == "" {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (s *source) bound(text string, tick, seq *uint64) (err error) {
 	return err
 }
 
-// resolved returns the records of two points. from is 0 if first is empty.
-func (s *source) resolved(first, last string) (from, to uint64, err error) {
+// resolveEnds returns the records of two points. from is 0 if first is empty.
+func (s *source) resolveEnds(first, last string) (from, to uint64, err error) {
 	if to, err = s.Resolve(last); err == nil && first != "" {
 		from, err = s.Resolve(first)
 	}

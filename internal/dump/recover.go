@@ -88,41 +88,41 @@ a save, 4 if nothing could be saved.`,
   ecsdump recover D -o D.branch --at record:5
   ecsdump recover slot1.save -o slot1.pieces --partial`,
 	run: func(f flags) action {
-		var o recovery
+		var o recoverCmd
 		f.output(&o.out, "directory or file to write; it must not exist")
 		f.StringVar(&o.At, "at", "@latest", "point in time to save: "+pointForms+" or snap:N")
 		f.BoolVar(&o.Partial, "partial", false, "use undamaged pages of damaged snapshots, if that gives a newer state")
 		return func(c *call) (err error) {
 			path := c.args[0]
 			if o.out == "" {
-				return fail(exitUsage, try("recover", path, "-o", path+".recovered"), "give the output with -o")
+				return fail(exitUsage, tryCommand("recover", path, "-o", path+".recovered"), "give the output with -o")
 			}
 			// An empty At means the newest recoverable state, which may be after the head.
 			if o.At == "@latest" {
 				o.At = ""
 			}
 			var name string
-			if o.Files, name, err = c.find(c.ctx, path); err != nil {
-				return opening(path, err)
+			if o.Files, name, err = c.findFiles(c.ctx, path); err != nil {
+				return classifyOpen(path, err)
 			}
 			r, err := inspect.Recover(c.ctx, name, o.out, o.RecoverOptions)
-			return o.end(c, &r, err)
+			return o.report(c, &r, err)
 		}
 	},
 }
 
-// A recovery has the flags of recover.
-type recovery struct {
+// A recoverCmd has the flags of recover.
+type recoverCmd struct {
 	out string
 	inspect.RecoverOptions
 }
 
-// end prints the report if err is nil or damage, even if nothing could be saved. Other errors have
-// no report, for example because STORE is not a store or OUT exists.
-func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
+// report prints the report if err is nil or damage, even if nothing could be saved. Other errors
+// have no report, for example because STORE is not a store or OUT exists.
+func (o *recoverCmd) report(c *call, r *inspect.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
-		f := opening(path, err)
+		f := classifyOpen(path, err)
 		if errors.Is(err, persist.ErrForeign) {
 			f.next = "" // A suggestion would only repeat this result.
 		}
@@ -133,13 +133,13 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 		doc.Out, doc.Complete = o.out, r.Complete()
 	}
 	// Complete is true only if a file was written.
-	if err := c.tell(doc); err != nil || doc.Complete {
+	if err := c.printReport(doc); err != nil || doc.Complete {
 		return err
 	}
 	if err != nil {
 		// Use the first line, the reason. The other lines repeat the printed problems.
 		reason, _, _ := strings.Cut(describe.Unprefixed(err), "\n")
-		return fail(exitCorrupt, recovering(path, r, err), "%s: nothing could be saved: %s", path, reason)
+		return fail(exitCorrupt, suggestRecover(path, r, err), "%s: nothing could be saved: %s", path, reason)
 	}
 	next := ""
 	if r.Pieces {
@@ -148,12 +148,12 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	return fail(exitProblem, next, "%s: something is lost; what was saved is in %s", path, o.out)
 }
 
-// recovering returns the recover command that would save something from path, or "" if no command
-// would. r and err are the result of a recovery that wrote nothing.
-func recovering(path string, r *inspect.RecoverReport, err error) string {
+// suggestRecover returns the recover command that would save something from path, or "" if no
+// command would. r and err are the result of a recovery that wrote nothing.
+func suggestRecover(path string, r *inspect.RecoverReport, err error) string {
 	switch {
 	case err == nil:
-		return try("recover", path, "-o", path+".recovered")
+		return tryCommand("recover", path, "-o", path+".recovered")
 	case r.Pieces:
 		return tryPieces(path)
 	}
@@ -161,7 +161,9 @@ func recovering(path string, r *inspect.RecoverReport, err error) string {
 }
 
 // tryPieces returns the recover command that puts a state together from pieces.
-func tryPieces(path string) string { return try("recover", path, "-o", path+".pieces", "--partial") }
+func tryPieces(path string) string {
+	return tryCommand("recover", path, "-o", path+".pieces", "--partial")
+}
 
 // recoverDocOf describes r. Empty lists are not null.
 func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
@@ -195,11 +197,11 @@ func (d *recoverDoc) print(a *app) {
 	a.Line("%s: tick %d, record %d%s", what, d.Tick, d.Seq, from)
 	d.missing(a)
 	d.lost(a)
-	a.kept(d.Ticks, d.From, d.Names)
+	a.printKept(d.Ticks, d.From, d.Names)
 	if d.DroppedTicks > 0 {
 		a.Line("left out: %s", term.Count(d.DroppedTicks, "readable tick", "readable ticks"))
 	}
-	a.left(d.DroppedNames)
+	a.printDropped(d.DroppedNames)
 	a.Line("written: %s", d.Out)
 }
 

@@ -260,7 +260,7 @@ func commandsReference() string {
 	var b strings.Builder
 	root := new(app).root(commands)
 	b.WriteString("\n## Commands\n")
-	for _, c := range documented(root) {
+	for _, c := range documentedCommands(root) {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", c.Name(), preformatted(helpOf(c)))
 	}
 	fmt.Fprintf(&b, "\n### Every command\n\n%s", preformatted(root.PersistentFlags().FlagUsages()))

@@ -11,46 +11,47 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file has what all commands over time share: which states they visit (way), and how they skip
-// damage (route).
+// This file has what all commands over time share: which states they visit (statePath), and how
+// they skip damage (route).
 //
-//	A..B or --at ──▶ way: the records from A to B, each the child of the one before
-//	way ──▶ route: which of these states can be reached, and a cursor
-//	route.each ──▶ together: loads a state and replays the ticks after it, up to the next damage
+//	A..B or --at ──▶ statePath: the records from A to B, each the child of the one before
+//	statePath ──▶ route: which of these states can be reached, and a cursor
+//	route.each ──▶ replayFrom: loads a state and replays the ticks after it, up to the next damage
 //
 //	snapshot              damage          snapshot
 //	   0 ── 1 ── 2 ── 3 ──  ×  ── 5 ── 6 ── 7 ── 8
-//	   [      together     ] lost lost lost [ together ]
+//	   [     replayFrom    ] lost lost lost [replayFrom]
 //
 // An unreadable record hides its own state and all later ones, up to the next state that has a
 // snapshot. The walk continues at that snapshot, and the damage is returned at the end.
 
-// A way is a path of states, oldest first, by their records. Each state is the parent of the next.
-type way []uint64
+// A statePath is a path of states, oldest first, by their records. Each state is the parent of the
+// next.
+type statePath []uint64
 
 // String returns the number of states with its noun.
-func (w way) String() string { return term.Count(len(w), "state", "states") }
+func (w statePath) String() string { return term.Count(len(w), "state", "states") }
 
 // sampled reports whether --every selects the state with index i: every Nth from the first, and the
 // last. Counting starts at the first state, so two calls select the same ticks even if the store
 // grew in between.
-func (w way) sampled(i int, every uint) bool {
+func (w statePath) sampled(i int, every uint) bool {
 	return uint64(i)%uint64(every) == 0 || i == len(w)-1
 }
 
-// way returns the states of the range text or, if text is empty, the states from the oldest one to
-// at.
+// statePath returns the states of the range text or, if text is empty, the states from the oldest
+// one to at.
 //
 // A.. ends at the newest state. ..B and --at alone begin at the oldest state that can be
 // reconstructed. Lost records are included if their parents are known; a route marks them as lost.
-func (s *source) way(text string, at string) (way, error) {
+func (s *source) statePath(text string, at string) (statePath, error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if text == "" {
 		last = at
 	} else if !isRange {
 		return nil, fail(exitUsage, "", "%q is not a range; write A..B, A.. or ..B", text)
 	}
-	from, to, err := s.resolved(first, last)
+	from, to, err := s.resolveEnds(first, last)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +61,12 @@ func (s *source) way(text string, at string) (way, error) {
 	// Path only checks for errors here. The loop below also works on a damaged journal.
 	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
-		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
+		return nil, s.missing(tryCommand("log", s.path), "record %d does not lead to record %d", from, to)
 	}
 	if err != nil && !damaged(err) {
 		return nil, err
 	}
-	states := way{to}
+	states := statePath{to}
 	for e := range s.Log().Ancestors(to) { // Includes lost records.
 		if states[len(states)-1] == from {
 			break
@@ -105,12 +106,12 @@ func (s *source) oldest(seq uint64) uint64 {
 	return oldest
 }
 
-// A route visits the states of a way in order and skips states that damage hides.
+// A route visits the states of a path in order and skips states that damage hides.
 //
-// The keys of lost are indices into states. pass adds to lost whenever the walk finds damage.
+// The keys of lost are indices into states. markLost adds to lost whenever the walk finds damage.
 type route struct {
 	*source
-	states way
+	states statePath
 	cursor *inspect.Cursor
 	stored map[uint64]bool // Records with snapshots of their states.
 	lost   map[int]bool    // Indices of the states that cannot be reached.
@@ -123,7 +124,7 @@ type route struct {
 // nil. It returns an error if the last state cannot be reached.
 func (s *source) route(text, at string) (r *route, err error) {
 	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
-	if r.states, err = s.way(text, at); err != nil {
+	if r.states, err = s.statePath(text, at); err != nil {
 		return nil, err
 	}
 	if r.cursor, err = s.Cursor(s.ctx, r.states[len(r.states)-1]); err != nil {
@@ -131,19 +132,19 @@ func (s *source) route(text, at string) (r *route, err error) {
 	}
 	for i := 1; i < len(r.states); i++ {
 		if _, ok := r.Log().Find(r.states[i]); !ok && !r.stored[r.states[i]] {
-			r.pass(i, nil)
+			r.markLost(i, nil)
 		}
 	}
 	return r, nil
 }
 
-// end returns the last state. The result is valid until the cursor of r moves.
-func (r *route) end() state { return state{r.cursor.Image(), r.cursor.Seq()} }
+// lastState returns the last state. The result is valid until the cursor of r moves.
+func (r *route) lastState() state { return state{r.cursor.Image(), r.cursor.Seq()} }
 
-// pass marks the state with index i as lost because of damage, and the states after it up to the
-// next snapshot. It returns the index of the state with that snapshot. It stores only the first
+// markLost marks the state with index i as lost because of damage, and the states after it up to
+// the next snapshot. It returns the index of the state with that snapshot. It stores only the first
 // damage, which is the oldest one if the command walks forwards.
-func (r *route) pass(i int, damage error) (next int) {
+func (r *route) markLost(i int, damage error) (next int) {
 	r.unread = cmp.Or(r.unread, damage)
 	for next = i; next == i || next < len(r.states) && !r.stored[r.states[next]]; next++ {
 		r.lost[next] = true
@@ -154,7 +155,7 @@ func (r *route) pass(i int, damage error) (next int) {
 // each calls visit for the reachable states from index first to last. c is the tick that led to the
 // state, or nil if the state was loaded from a snapshot.
 //
-// After damage, the walk continues at the next state that is not lost; together loads it from its
+// After damage, the walk continues at the next state that is not lost; replayFrom loads it from its
 // snapshot. i is the index of the next state to visit, so an error concerns state i.
 func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *inspect.Commit) error) error {
 	i := first
@@ -167,8 +168,8 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 			i++
 			continue
 		}
-		if err := r.together(i, last, next); damaged(err) {
-			i = r.pass(i, err)
+		if err := r.replayFrom(i, last, next); damaged(err) {
+			i = r.markLost(i, err)
 		} else if err != nil {
 			return err
 		}
@@ -176,12 +177,12 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 	return nil
 }
 
-// together visits the state with index i and the following states up to last that can be replayed
+// replayFrom visits the state with index i and the following states up to last that can be replayed
 // from it. It loads state i, which has no tick, and applies one tick for each following state.
 //
 // It ends before the first record that is unreadable or known to be lost. The walk does not move
 // the cursor: the cursor stays at i.
-func (r *route) together(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
+func (r *route) replayFrom(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
 	if err := r.cursor.Seek(r.ctx, r.states[i]); err != nil {
 		return err
 	}

@@ -58,12 +58,12 @@ var schemaCommand = command{
 	run: func(f flags) action {
 		var asGo bool
 		f.BoolVar(&asGo, "go", false, "print Go types that have these layouts")
-		show := f.showing(func(s *source, st *inspect.State) error {
+		show := f.withState(func(s *source, st *inspect.State) error {
 			im := outline(st)
 			if asGo {
 				return s.goTypes(im)
 			}
-			return s.tell(schemaDocOf(im))
+			return s.printReport(schemaDocOf(im))
 		})
 		return func(c *call) error {
 			if asGo && c.json {

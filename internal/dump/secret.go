@@ -10,7 +10,7 @@ import (
 // program or a command of bisect opens the URL. So no error, title or suggested command can show a
 // secret.
 //
-//	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ app.find: the whole URL
+//	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ findFiles: the whole URL
 
 // secrets maps a URL without its secret to the secret: a name and a password, or a token. Output,
 // pages and suggested commands contain only such URLs. A URL without a secret maps to "".

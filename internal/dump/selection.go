@@ -142,7 +142,7 @@ func (c *choice) part(counted bool) (p part, err error) {
 		switch {
 		case c.limit > 0 && n >= end:
 			p.more++
-			if total, known := c.known(); known {
+			if total, known := c.knownTotal(); known {
 				p.total, p.more = total, total-int(end)
 				return errEnough
 			}
@@ -154,16 +154,16 @@ func (c *choice) part(counted bool) (p part, err error) {
 		}
 		return nil
 	})
-	return p, ended(err)
+	return p, ignoreEnough(err)
 }
 
 // isAll reports whether c selects all entities by index.
 func (c *choice) isAll() bool { return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0 }
 
-// known returns the number of selected entities if it follows from the outline of the state. It
-// does if c selects all entities, or those with one component. A component that does not rewind may
-// have rows of dead entities, and an indexed one has gaps. The total is then unknown.
-func (c *choice) known() (total int, known bool) {
+// knownTotal returns the number of selected entities if it follows from the outline of the state.
+// It does if c selects all entities, or those with one component. A component that does not rewind
+// may have rows of dead entities, and an indexed one has gaps. The total is then unknown.
+func (c *choice) knownTotal() (total int, known bool) {
 	if len(c.without)+len(c.where)+len(c.sort) > 0 || len(c.with) > 1 {
 		return 0, false
 	}
@@ -250,18 +250,18 @@ func (l *selection) order(a, b query.Answer) int {
 	return n
 }
 
-// rest prints the rest of the table g, then how many entities the limit left out. If p is open, it
-// prints that more entities follow. If err is not nil, rest prints nothing and returns err. With
-// --json it prints nothing, because the document has members for this.
-func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
+// printRest prints the rest of the table g, then how many entities the limit left out. If p is
+// open, it prints that more entities follow. If err is not nil, rest prints nothing and returns
+// err. With --json it prints nothing, because the document has members for this.
+func (s *source) printRest(err error, g *term.Grid, p part, one, many string) error {
 	if err != nil || s.json {
 		return err
 	}
 	g.Flush() // Flush prints the headings even if there are no rows.
 	if p.open {
-		s.moreUnknown(many)
+		s.printMoreUnknown(many)
 	} else {
-		s.more(p.more, p.total, one, many)
+		s.printMore(p.more, p.total, one, many)
 	}
 	return nil
 }
@@ -278,5 +278,5 @@ func (s *source) uncompiled(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{code: exitUsage, err: pointedOut(err), next: try("schema", s.path)}
+	return &failure{code: exitUsage, err: withMark(err), next: tryCommand("schema", s.path)}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestSelection_ErrorInLongExpression(t *testing.T) {
 	shown := func(text string, at int) (line, caret string) {
-		lines := strings.Split(pointedOut(&query.Error{What: "--where", Message: "no", Text: text, At: at}).Error(), "\n")
+		lines := strings.Split(withMark(&query.Error{What: "--where", Message: "no", Text: text, At: at}).Error(), "\n")
 		require.Len(t, lines, 3)
 		assert.Equal(t, "--where: no", lines[0])
 		return lines[1][4:], lines[2][4:]

@@ -42,7 +42,7 @@ The server runs until it is interrupted.`,
   ecsdump serve slot1.save --open
   ecsdump serve D --addr 127.0.0.1:7000`,
 	run: func(f flags) action {
-		var s server
+		var s serveCmd
 		f.StringVar(&s.addr, "addr", "127.0.0.1:0", "address of the server; port 0 means any free port")
 		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines can reach; nothing is encrypted, so a machine that sees the URL on the network can read the store")
 		f.BoolVar(&s.browse, "open", false, "open the page in a browser")
@@ -51,8 +51,8 @@ The server runs until it is interrupted.`,
 	},
 }
 
-// A server has the flags of serve.
-type server struct {
+// A serveCmd has the flags of serve.
+type serveCmd struct {
 	addr                     string
 	anywhere, browse, forget bool
 }
@@ -62,7 +62,7 @@ type server struct {
 // The store is opened once before listening, so errors are reported as in every command. The URL is
 // printed and flushed before the first request, because another program may read the URL from the
 // output.
-func (s *server) run(c *call) error {
+func (s *serveCmd) run(c *call) error {
 	host, err := s.host(c)
 	if err != nil {
 		return err
@@ -70,23 +70,23 @@ func (s *server) run(c *call) error {
 	path := c.args[0]
 	first, err := c.open(c.ctx, path)
 	if err != nil {
-		return opening(path, err)
+		return classifyOpen(path, err)
 	}
 	_ = first.Close() // Opened only to check that it opens.
 	h, err := web.New(c.ctx, func(ctx context.Context) (*inspect.View, error) { return c.open(ctx, path) }, web.Options{Name: path, Hosts: []string{host}, Cache: s.cache()})
 	if err != nil {
-		return opening(path, err)
+		return classifyOpen(path, err)
 	}
 	defer h.Close()
 	listener, err := net.Listen("tcp", s.addr)
 	if err != nil {
-		return system(err)
+		return systemError(err)
 	}
 	doc := &serveDoc{"http://" + listener.Addr().String() + h.Path()}
 	if err := c.Unpaged(); err != nil {
 		return err
 	}
-	if err := c.tell(doc); err != nil {
+	if err := c.printReport(doc); err != nil {
 		return err
 	}
 	if err := c.Flush(); err != nil {
@@ -100,7 +100,7 @@ func (s *server) run(c *call) error {
 	stop := context.AfterFunc(c.ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return system(err)
+		return systemError(err)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *server) run(c *call) error {
 // host returns the host name of addr, which the page accepts in addition to the names of this
 // machine; see web.Options.Hosts. Only localhost and loopback addresses are allowed without
 // --anywhere.
-func (s *server) host(c *call) (string, error) {
+func (s *serveCmd) host(c *call) (string, error) {
 	host, _, err := net.SplitHostPort(s.addr)
 	if err != nil {
 		return "", c.misused("--addr takes HOST:PORT, as in 127.0.0.1:7000")
@@ -121,7 +121,7 @@ func (s *server) host(c *call) (string, error) {
 }
 
 // cache returns the directory where the page caches its counts, or "" for no cache.
-func (s *server) cache() string {
+func (s *serveCmd) cache() string {
 	dir, err := os.UserCacheDir()
 	if s.forget || err != nil {
 		return ""
@@ -143,6 +143,6 @@ func browse(c *call, url string) {
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
 	}
 	if err := exec.CommandContext(c.ctx, name, args...).Start(); err != nil {
-		c.note("no browser was opened: %v", err)
+		c.printNote("no browser was opened: %v", err)
 	}
 }

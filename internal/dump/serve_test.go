@@ -23,9 +23,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// served starts serve with args and returns the first line of its output. end interrupts serve and
-// returns its exit status.
-func served(t *testing.T, args ...string) (first string, end func() int) {
+// startServe starts serve with args and returns the first line of its output. end interrupts serve
+// and returns its exit status.
+func startServe(t *testing.T, args ...string) (first string, end func() int) {
 	t.Helper()
 	// These variables set the cache directory on different systems.
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
@@ -55,7 +55,7 @@ func TestServe_UntilInterrupted(t *testing.T) {
 	for path, kind := range map[string]string{store: "store", save: "save"} {
 		before, err := treeOf(path)
 		require.NoError(t, err)
-		url, end := served(t, path)
+		url, end := startServe(t, path)
 		jar, _ := cookiejar.New(nil)
 		client := &http.Client{Jar: jar}
 		page, err := client.Get(url)
@@ -85,7 +85,7 @@ func TestServe_UntilInterrupted(t *testing.T) {
 func TestServe_AddressAsJSON(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
-	line, end := served(t, store, "--ndjson")
+	line, end := startServe(t, store, "--ndjson")
 	var doc struct{ Format, URL string }
 	require.NoError(t, json.Unmarshal([]byte(line), &doc), line)
 	assert.Equal(t, "ecsdump.serve/1", doc.Format)
@@ -107,7 +107,7 @@ func TestServe_Cache(t *testing.T) {
 	before, err := treeOf(store)
 	require.NoError(t, err)
 	for _, args := range [][]string{{store, "--no-cache"}, {store}} {
-		_, end := served(t, args...)
+		_, end := startServe(t, args...)
 		files := func() []string {
 			user, err := os.UserCacheDir()
 			assert.NoError(t, err)

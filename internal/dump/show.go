@@ -17,10 +17,10 @@ import (
 // Show prints the components of one entity, the ticks that wrote them, the entities that refer to
 // it, and its references to dead entities.
 //
-//	components         nearest snapshot, pages of the entity; the ticks after it     look, peek
-//	their writers      older ticks, read backward, up to showBytes                   look
+//	components         nearest snapshot, pages of the entity; the ticks after it     peek
+//	their writers      older ticks, read backward, up to showBytes                   findWriters
 //	referrers          all values of components that can contain entities            referrers
-//	dead references    the registry, if a field contains an entity                   lookUp
+//	dead references    the registry, if a field contains an entity                   markDangling
 //
 // Each later part costs more than the first, so it has a limit or reads only rows that can matter.
 // --brief prints only the first part.
@@ -100,7 +100,7 @@ With --brief, it shows only the fields.`,
   ecsdump show D --resources`,
 	complete: []completer{(*completion).holders},
 	run: func(f flags) action {
-		var e shower
+		var e showCmd
 		var resources bool
 		f.BoolVar(&resources, "resources", false, "show the resources instead of an entity")
 		f.BoolVar(&e.brief, "brief", false, "show only the fields: no last writers, references, or dead entities")
@@ -127,7 +127,7 @@ With --brief, it shows only the fields.`,
 // showResources shows all resources. A resource that was never saved has no row. The registry is
 // read only if a resource contains an entity.
 func (s *source) showResources(at string) error {
-	return s.ask(at, func(st *inspect.State) (err error) {
+	return s.readState(at, func(st *inspect.State) (err error) {
 		doc := &resourcesDoc{outline(st).doc(), []resourceDoc{}}
 		for _, c := range st.Outline().Components {
 			if !c.Resource {
@@ -144,11 +144,11 @@ func (s *source) showResources(at string) error {
 						return err
 					}
 				}
-				r.Dead = deadIn(r.Value, st.IsAlive)
+				r.Dead = danglingFields(r.Value, st.IsAlive)
 			}
 			doc.Resources = append(doc.Resources, r)
 		}
-		return s.tell(doc)
+		return s.printReport(doc)
 	})
 }
 
@@ -165,7 +165,7 @@ func (d *resourcesDoc) print(a *app) {
 	for _, r := range d.Resources {
 		var behind []any
 		if r.Changed != nil {
-			behind = []any{r.Changed, r.Written.unless(r.Changed)}
+			behind = []any{r.Changed, r.Written.textUnless(r.Changed)}
 		}
 		fieldRows(g, []any{r.Name}, r.Value, r.Dead, behind...)
 	}
@@ -176,10 +176,10 @@ func (d *resourcesDoc) print(a *app) {
 // ticks after the nearest snapshot do not count, because show always reads them.
 const showBytes = 64 << 20
 
-// A shower has the flags of show. The components come from the nearest snapshot and the ticks after
-// it, and their writers from older ticks. The referrers come from all components that can contain
-// entities. --brief prints only the components.
-type shower struct {
+// A showCmd has the flags of show. The components come from the nearest snapshot and the ticks
+// after it, and their writers from older ticks. The referrers come from all components that can
+// contain entities. --brief prints only the components.
+type showCmd struct {
 	at    string
 	brief bool
 	limit limit // Largest number of printed referrers.
@@ -190,7 +190,7 @@ type shower struct {
 // run shows the entity, without loading a state. For a dead entity the error describes its death.
 // An argument that is not an entity may name a resource. Errors come in this order: no such entity,
 // no such component, not alive, without the requested components.
-func (o *shower) run(s *source) error {
+func (o *showCmd) run(s *source) error {
 	seq, err := s.Resolve(o.at)
 	if err != nil {
 		return err
@@ -202,36 +202,36 @@ func (o *shower) run(s *source) error {
 	if err != nil {
 		return err
 	}
-	only, err := o.only(s, e, seq)
+	only, err := o.componentNumbers(s, e, seq)
 	if err != nil {
 		return err
 	}
-	b, err := o.look(s, e, only, seq)
+	b, err := o.findWriters(s, e, only, seq)
 	if err != nil {
 		return err
 	}
 	if !b.last.Alive {
 		return s.notAlive(b.last)
 	}
-	// The components of the entity are known only after look. It is an error if the entity has none
-	// of the requested ones.
+	// The components of the entity are known only after findWriters. It is an error if the entity
+	// has none of the requested ones.
 	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
-		return s.missing(try("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), stateDoc{b.last.Tick, b.last.Seq}.place())
+		return s.missing(tryCommand("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), stateDoc{b.last.Tick, b.last.Seq}.place())
 	}
 	doc := &showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
 	if !o.brief {
-		if err := doc.lookUp(s, seq); err != nil {
+		if err := doc.markDangling(s, seq); err != nil {
 			return err
 		}
 		if doc.Referrers, err = o.referrers(s, e, seq); err != nil {
 			return err
 		}
 	}
-	return cmp.Or(s.tell(doc), b.unread)
+	return cmp.Or(s.printReport(doc), b.unread)
 }
 
 // resource shows a resource. A resource is traced with the entity [ecs.Vacant].
-func (o *shower) resource(s *source, seq uint64) error {
+func (o *showCmd) resource(s *source, seq uint64) error {
 	sub, last, err := s.subject(s.args[1], seq)
 	if err != nil {
 		return err
@@ -240,9 +240,9 @@ func (o *shower) resource(s *source, seq uint64) error {
 		return fail(exitUsage, "", "--component is for an entity; %s is not an entity", s.args[1])
 	}
 	if !sub.isResource() || sub.field != "" {
-		return fail(exitUsage, try("blame", s.path, sub.String()), "show takes a whole entity or resource: %s", cmp.Or(sub.holder(), sub.component))
+		return fail(exitUsage, tryCommand("blame", s.path, sub.String()), "show takes a whole entity or resource: %s", cmp.Or(sub.holder(), sub.component))
 	}
-	b, err := o.look(s, ecs.Vacant, sub.numbers(), seq)
+	b, err := o.findWriters(s, ecs.Vacant, sub.numbers(), seq)
 	if err != nil {
 		return err
 	}
@@ -251,18 +251,18 @@ func (o *shower) resource(s *source, seq uint64) error {
 		r.Changed, r.Written = blamed.changed(), blamed.Written
 	}
 	if !o.brief {
-		alive, err := s.living(seq, r.Value)
+		alive, err := s.aliveSet(seq, r.Value)
 		if err != nil {
 			return err
 		}
-		r.Dead = deadIn(r.Value, alive)
+		r.Dead = danglingFields(r.Value, alive)
 	}
-	return cmp.Or(s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}}), b.unread)
+	return cmp.Or(s.printReport(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}}), b.unread)
 }
 
-// only returns the numbers of the components that --component names. It finds the numbers by a
-// peek, which lists all components, including those that the entity lacks.
-func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err error) {
+// componentNumbers returns the numbers of the components that --component names. It finds the
+// numbers by a peek, which lists all components, including those that the entity lacks.
+func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []int, err error) {
 	if len(o.components) == 0 {
 		return nil, nil
 	}
@@ -284,19 +284,19 @@ func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err erro
 	return only, nil
 }
 
-// look returns a blamer with the components of an entity, or a resource, and their writers. With
-// --brief the blamer has the components but no writers.
-func (o *shower) look(s *source, e ecs.Entity, only []int, seq uint64) (b *blamer, err error) {
-	b = &blamer{only: only, bytes: showBytes}
+// findWriters returns a writerSearch with the components of an entity, or a resource, and their
+// writers. With --brief it has the components but no writers.
+func (o *showCmd) findWriters(s *source, e ecs.Entity, only []int, seq uint64) (b *writerSearch, err error) {
+	b = &writerSearch{only: only, bytes: showBytes}
 	if o.brief {
 		b.last, err = s.peek(e, seq)
 		return b, err
 	}
-	return b, b.look(s, e, seq)
+	return b, b.search(s, e, seq)
 }
 
 // referrers lists the values that refer to e. It does not read components without entity fields.
-func (o *shower) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
+func (o *showCmd) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
 	most, _ := o.limit.of(math.MaxInt)
 	list, total, err := s.Referrers(s.ctx, e, seq, most)
 	if err != nil {
@@ -309,7 +309,7 @@ func (o *shower) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, 
 
 // shown returns the components of the entity. In a save the writers are unknown, so these members
 // are missing.
-func (b *blamer) shown(s *source) []shownDoc {
+func (b *writerSearch) shown(s *source) []shownDoc {
 	docs := []shownDoc{}
 	for n, c := range b.last.Components {
 		if c.Row < 0 || !b.wants(n) {
@@ -348,28 +348,29 @@ func (d *showDoc) components(a *app) {
 	for _, c := range d.Components {
 		var behind []any
 		if c.Changed != nil {
-			behind = []any{c.Changed, c.Written.unless(c.Changed)}
+			behind = []any{c.Changed, c.Written.textUnless(c.Changed)}
 		}
 		fieldRows(g, []any{c.Name, c.Row}, c.Value, c.Dead, behind...)
 	}
 	g.Flush()
 }
 
-// lookUp records in each component which of its fields contain dead entities after record seq.
-func (d *showDoc) lookUp(s *source, seq uint64) error {
-	alive, err := s.living(seq, describe.Listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
+// markDangling records in each component which of its fields contain dead entities after record
+// seq.
+func (d *showDoc) markDangling(s *source, seq uint64) error {
+	alive, err := s.aliveSet(seq, describe.Listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
 	if err != nil {
 		return err
 	}
 	for i := range d.Components {
-		d.Components[i].Dead = deadIn(d.Components[i].Value, alive)
+		d.Components[i].Dead = danglingFields(d.Components[i].Value, alive)
 	}
 	return nil
 }
 
-// living returns a function that reports whether an entity in values is alive after record seq. It
-// reads nothing if values contain no entities.
-func (s *source) living(seq uint64, values ...layout.Value) (alive func(ecs.Entity) bool, err error) {
+// aliveSet returns a function that reports whether an entity in values is alive after record seq.
+// It reads nothing if values contain no entities.
+func (s *source) aliveSet(seq uint64, values ...layout.Value) (alive func(ecs.Entity) bool, err error) {
 	var named []ecs.Entity
 	for _, v := range values {
 		for _, e := range entitiesIn(v) {
@@ -394,8 +395,8 @@ func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	}
 }
 
-// deadIn returns the fields of v that contain a dead entity.
-func deadIn(v layout.Value, alive func(ecs.Entity) bool) (dead []string) {
+// danglingFields returns the fields of v that contain a dead entity.
+func danglingFields(v layout.Value, alive func(ecs.Entity) bool) (dead []string) {
 	for field, e := range entitiesIn(v) {
 		if !alive(e) {
 			dead = append(dead, field)
@@ -426,7 +427,7 @@ func (d *referrersDoc) print(a *app) {
 	for _, r := range d.Entities {
 		a.Line("  %s", strings.Join(describe.Listed(r.Fields, r.place), " "))
 	}
-	a.more(d.Total-len(d.Entities), d.Total, "value", "values")
+	a.printMore(d.Total-len(d.Entities), d.Total, "value", "values")
 }
 
 // place returns the location of a field: 12v3.Target.Of, or score for a resource. Package inspect

@@ -62,10 +62,10 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
-// ask calls do with the state at a point, and reads only the pages that do needs. If a page is
-// damaged, ask builds the whole state and calls do again. So do may be called twice and must print
-// last, see [inspect.View.Read].
-func (s *source) ask(at string, do func(st *inspect.State) error) error {
+// readState calls do with the state at a point, and reads only the pages that do needs. If a page
+// is damaged, ask builds the whole state and calls do again. So do may be called twice and must
+// print last, see [inspect.View.Read].
+func (s *source) readState(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {
 		return err
@@ -96,17 +96,17 @@ func (s *source) peek(e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	return s.Peek(s.ctx, e, seq)
 }
 
-// reading returns an action that calls f with the store or save of the first argument.
-func reading(f func(s *source) error) action {
+// withSource returns an action that calls f with the store or save of the first argument.
+func withSource(f func(s *source) error) action {
 	return func(c *call) error { return c.read(c.args[0], f) }
 }
 
-// showing declares --at and returns an action that calls do with the state of that point.
-func (f flags) showing(do func(s *source, st *inspect.State) error) action {
+// withState declares --at and returns an action that calls do with the state of that point.
+func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 	var at string
 	f.point(&at)
-	return reading(func(s *source) error {
-		return s.ask(at, func(st *inspect.State) error { return do(s, st) })
+	return withSource(func(s *source) error {
+		return s.readState(at, func(st *inspect.State) error { return do(s, st) })
 	})
 }
 
@@ -120,11 +120,12 @@ func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
 	if err != nil {
-		return opening(path, err)
+		return classifyOpen(path, err)
 	}
 	defer back()
 	s := &source{c, v, path}
-	damage := s.damage() // Get the damage now: f may find more damage, and f reports that itself.
+	// Get the damage now: f may find more damage, and f reports that itself.
+	damage := s.firstDamage()
 	if err := f(s); err != nil {
 		return notFoundIn(damage, s.withNewest(classify(path, err)))
 	}
@@ -145,9 +146,9 @@ func notFoundIn(damage, f *failure) *failure {
 	return &failure{code: damage.code, err: errors.Join(damage, f), next: damage.next}
 }
 
-// damage returns the first damage found while opening s, and how many other problems there are. It
-// returns nil without damage. If the newest state cannot be reached, a second line says so.
-func (s *source) damage() *failure {
+// firstDamage returns the first damage found while opening s, and how many other problems there
+// are. It returns nil without damage. If the newest state cannot be reached, a second line says so.
+func (s *source) firstDamage() *failure {
 	found := s.Damage()
 	if len(found) == 0 {
 		return nil
@@ -234,7 +235,7 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 
 // noComponent returns the error for an unknown name. It suggests the most similar known name.
 func (s *source) noComponent(name string, known []string) error {
-	return s.missing(try("schema", s.path), "no component %q%s", name, near.Hint(name, known))
+	return s.missing(tryCommand("schema", s.path), "no component %q%s", name, near.Hint(name, known))
 }
 
 // missing returns the error for a thing that s lacks.
@@ -262,13 +263,13 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 	return found, nil
 }
 
-// mustHave returns an error if a named component or resource is missing at a point. An empty point
-// means the newest state.
-func (s *source) mustHave(at string, names []string) error {
+// requireComponents returns an error if a named component or resource is missing at a point. An
+// empty point means the newest state.
+func (s *source) requireComponents(at string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return s.ask(at, func(st *inspect.State) error {
+	return s.readState(at, func(st *inspect.State) error {
 		_, err := s.components(outline(st), names, true)
 		return err
 	})
@@ -276,7 +277,7 @@ func (s *source) mustHave(at string, names []string) error {
 
 // isResource returns the error of a command that was called with a resource instead of a component.
 func (s *source) isResource(name string) error {
-	return s.missing(try("show", s.path, name), "%s is a resource, which no entity has", name)
+	return s.missing(tryCommand("show", s.path, name), "%s is a resource, which no entity has", name)
 }
 
 // byIndex returns the living entities, ordered by index. The registry has them in an order that

@@ -119,7 +119,7 @@ not the pages; use verify to check them.`,
 				if doc == nil {
 					return err
 				}
-				return cmp.Or(s.tell(doc), err)
+				return cmp.Or(s.printReport(doc), err)
 			})
 		}
 	},
@@ -128,7 +128,7 @@ not the pages; use verify to check them.`,
 // stats computes the document. If it returns damage, the document lacks damaged ticks. Without a
 // range it covers all records up to --at. The state is that of the last record of the range.
 func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, error) {
-	entries, err := s.chosen(args)
+	entries, err := s.recordsIn(args)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		at = fmt.Sprintf("record:%d", entries[len(entries)-1].ID.Seq)
 	}
 	d := &statsDoc{Busiest: []recordDoc{}}
-	err = s.ask(at, func(st *inspect.State) (err error) {
+	err = s.readState(at, func(st *inspect.State) (err error) {
 		d.stateDoc, d.Components = outline(st).doc(), []usageDoc{}
 		for _, c := range st.Outline().Components {
 			u := usageDoc{Name: c.Name, Kind: describe.Kind(c.Layout, c.Resource), Rows: c.Len()}
@@ -165,7 +165,7 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 			return nil, err
 		}
 	}
-	d.busiest(busiest)
+	d.trimBusiest(busiest)
 	space, err := s.Space(s.ctx)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	if err != nil || c == nil {
 		return err
 	}
-	d.busy(doc, busiest)
+	d.addBusiest(doc, busiest)
 	d.Ticks++
 	d.Created += doc.Created
 	d.Destroyed += doc.Destroyed
@@ -221,17 +221,18 @@ func (d *statsDoc) usage(name string) *usageDoc {
 	return &d.Components[len(d.Components)-1]
 }
 
-// busy adds a tick to the list of the busiest. With a limit, it shortens the list when the list
-// exceeds a few times the limit, so memory stays small.
-func (d *statsDoc) busy(doc recordDoc, l limit) {
+// addBusiest adds a tick to the list of the busiest. With a limit, it shortens the list when the
+// list exceeds a few times the limit, so memory stays small.
+func (d *statsDoc) addBusiest(doc recordDoc, l limit) {
 	d.Busiest = append(d.Busiest, doc)
 	if n, _ := l.of(len(d.Busiest)); len(d.Busiest) > 2*n+64 {
-		d.busiest(l)
+		d.trimBusiest(l)
 	}
 }
 
-// busiest sorts the ticks by size, the older first on a tie, and removes those beyond the limit.
-func (d *statsDoc) busiest(l limit) {
+// trimBusiest sorts the ticks by size, the older first on a tie, and removes those beyond the
+// limit.
+func (d *statsDoc) trimBusiest(l limit) {
 	slices.SortStableFunc(d.Busiest, func(a, b recordDoc) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	n, _ := l.of(len(d.Busiest))
 	d.Busiest = d.Busiest[:n]
@@ -253,7 +254,7 @@ func (d *statsDoc) print(a *app) {
 		term.Table(a.Out, d.Busiest, func(c recordDoc) []any {
 			return []any{c.Tick, c.Seq, c.Bytes, c.note(), c.changes()}
 		}, ">TICK", ">RECORD", ">BYTES", "NOTE", "~CHANGES")
-		a.more(d.Ticks-len(d.Busiest), d.Ticks, "record", "records")
+		a.printMore(d.Ticks-len(d.Busiest), d.Ticks, "record", "records")
 	}
 	d.snapshots(a)
 	if len(d.Segments) > 0 {
@@ -263,7 +264,7 @@ func (d *statsDoc) print(a *app) {
 			if s.Prunable {
 				note = "prunable"
 			}
-			return []any{s.Name, s.Size, s.Records, some(s.Payloads), some(s.Rewound), s.Overhead, note}
+			return []any{s.Name, s.Size, s.Records, nonZero(s.Payloads), nonZero(s.Rewound), s.Overhead, note}
 		}, "FILE", ">BYTES", ">RECORDS", ">PAYLOADS", ">REWOUND", ">OVERHEAD", "NOTE")
 	}
 }
@@ -274,18 +275,18 @@ func (d *statsDoc) components(a *app) {
 	a.Line("")
 	g := a.Grid("COMPONENT", ">ROWS", ">STATE", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL", ">SHARE")
 	for _, u := range d.Components {
-		g.Row(u.Name, u.Rows, u.RowBytes, some(u.Ticks), some(u.Added), some(u.Removed), some(u.Written), some(u.Bytes), share(u.Bytes, d.Bytes))
+		g.Row(u.Name, u.Rows, u.RowBytes, nonZero(u.Ticks), nonZero(u.Added), nonZero(u.Removed), nonZero(u.Written), nonZero(u.Bytes), share(u.Bytes, d.Bytes))
 	}
 	if d.Bytes > 0 {
-		g.Row("(entities)", "", "", "", some(d.Created), some(d.Destroyed), "", some(d.EntityBytes), share(d.EntityBytes, d.Bytes))
-		g.Row("(operations)", "", "", "", "", "", "", some(d.OperationBytes), share(d.OperationBytes, d.Bytes))
-		g.Row("(other)", "", "", "", "", "", "", some(d.OtherBytes), share(d.OtherBytes, d.Bytes))
+		g.Row("(entities)", "", "", "", nonZero(d.Created), nonZero(d.Destroyed), "", nonZero(d.EntityBytes), share(d.EntityBytes, d.Bytes))
+		g.Row("(operations)", "", "", "", "", "", "", nonZero(d.OperationBytes), share(d.OperationBytes, d.Bytes))
+		g.Row("(other)", "", "", "", "", "", "", nonZero(d.OtherBytes), share(d.OtherBytes, d.Bytes))
 	}
 	g.Flush()
 }
 
-// some returns n, or "" for 0, because the table omits a column without any text.
-func some[N int | int64](n N) any {
+// nonZero returns n, or "" for 0, because the table omits a column without any text.
+func nonZero[N int | int64](n N) any {
 	if n == 0 {
 		return ""
 	}
@@ -316,10 +317,10 @@ func (d *statsDoc) snapshots(a *app) {
 			sum.Sparse, sum.Dense, sum.Data = sum.Sparse+c.Sparse, sum.Dense+c.Dense, sum.Data+c.Data
 			all += c.Sparse + c.Dense + c.Data
 		}
-		return []any{s.File, s.Bytes, some(all), some(s.Entities), some(s.Manifest), some(s.References), some(s.Tree), some(s.Free), some(s.Checksums), some(s.Shared), s.Error}
+		return []any{s.File, s.Bytes, nonZero(all), nonZero(s.Entities), nonZero(s.Manifest), nonZero(s.References), nonZero(s.Tree), nonZero(s.Free), nonZero(s.Checksums), nonZero(s.Shared), s.Error}
 	}, "FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "~NOTE")
 	a.Line("")
 	term.Table(a.Out, sums, func(c arrayBytesDoc) []any {
-		return []any{c.Name, some(c.Sparse), some(c.Dense), some(c.Data), some(c.Sparse + c.Dense + c.Data)}
+		return []any{c.Name, nonZero(c.Sparse), nonZero(c.Dense), nonZero(c.Data), nonZero(c.Sparse + c.Dense + c.Data)}
 	}, "COMPONENT", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
 }

@@ -54,7 +54,7 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	}
 	// The flags may not have been parsed, so search the arguments.
 	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson")
-	a.report(f)
+	a.printFailure(f)
 	return f.code
 }
 
@@ -80,7 +80,7 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 	case err == nil || errors.Is(err, syscall.EPIPE): // The reader closed the pipe, as head does.
 		return nil
 	case !errors.As(err, &f): // An error of package cobra: no action ran.
-		f = unnamed(cmd, err)
+		f = cobraFailure(cmd, err)
 	}
 	return f
 }
@@ -123,7 +123,7 @@ Exit status:
 	}
 	root.RunE = func(*cobra.Command, []string) error {
 		if which {
-			return a.tell(version())
+			return a.printReport(version())
 		}
 		return misused(root, "no command given")
 	}
@@ -136,9 +136,9 @@ Exit status:
 	for _, t := range topics { // A topic is a command without an action, for help only.
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n\n" + t.text})
 	}
-	knownHelp(root)
-	a.fittingHelp(root)
-	knownShells(root)
+	checkHelpTopic(root)
+	a.fitHelp(root)
+	checkShell(root)
 	a.completeFlags(root)
 	return root
 }

@@ -12,9 +12,9 @@ import (
 
 // Tail prints the newest ticks and, with --follow, the ticks that programs commit later.
 //
-//	newest ──▶ follows: prints the entries
+//	newest ──▶ visitTicks: prints the entries
 //	             │  ▲
-//	        wait │  │ news: visits new entries; reports rewinds, openings and closings
+//	        wait │  │ visitNew: visits new entries; reports rewinds, openings and closings
 //	             ▼  │
 //	          Refresh: reads the new part of the journal
 //
@@ -51,7 +51,7 @@ them.`,
   ecsdump tail D -f --new --component Health -p
   ecsdump tail D -f --ndjson`,
 	run: func(f flags) action {
-		t := new(tailer)
+		t := new(tailCmd)
 		t.flags(f)
 		f.limit(&t.limit, "records, the newest")
 		f.BoolVar(&t.only, "new", false, "with --follow: skip the existing ticks")
@@ -67,7 +67,7 @@ them.`,
 	},
 }
 
-// A tailer prints the newest ticks and, with --follow, new ones. At each poll it compares the
+// A tailCmd prints the newest ticks and, with --follow, new ones. At each poll it compares the
 // journal with its state at the last poll:
 //
 //	a higher epoch              a program opened the store
@@ -75,43 +75,44 @@ them.`,
 //	another head, no record     the program rewound and has not committed since
 //	clean                       the program closed the store
 //
-// The journal does not show that a program was killed. look checks the lock of the store for that.
+// The journal does not show that a program was killed. checkLock checks the lock of the store for
+// that.
 //
 // seen and head differ after a rewind, because the head is then an older record.
-type tailer struct {
-	logger
+type tailCmd struct {
+	logCmd
 	only     bool // True if ticks that exist at the start are skipped.
 	follow   bool
 	interval time.Duration
 
-	seen  journal.ID // The last record that was visited.
-	head  uint64
-	clean bool
-	epoch uint64
-	grid  *term.Grid
-	look  func() // With --follow: checks the lock of the store and calls writer.
+	seen      journal.ID // The last record that was visited.
+	head      uint64
+	clean     bool
+	epoch     uint64
+	grid      *term.Grid
+	checkLock func() // With --follow: checks the lock of the store and calls writer.
 }
 
 // interrupted reports whether an interrupt ended a tail with --follow, which is the normal end.
 // Damage still counts as an error, because tail found the damage before the interrupt.
-func (t *tailer) interrupted(c *call, err error) bool {
+func (t *tailCmd) interrupted(c *call, err error) bool {
 	return t.follow && c.ctx.Err() != nil && !errors.Is(err, persist.ErrCorrupt)
 }
 
 // run prints the newest ticks and follows the store. With --follow it uses no pager, because a
 // pager delays slow output. It records the state of the journal before it prints, so later changes
 // count as new.
-func (t *tailer) run(s *source) error {
+func (t *tailCmd) run(s *source) error {
 	t.source = s
 	if s.IsSave() {
-		return s.noJournal(try("info", s.path), "there are no ticks to print")
+		return s.noJournal(tryCommand("info", s.path), "there are no ticks to print")
 	}
 	if t.follow {
 		if err := s.Unpaged(); err != nil {
 			return err
 		}
-		t.look = s.WatchWriter(t.writer)
-		t.look()
+		t.checkLock = s.WatchWriter(t.reportEnded)
+		t.checkLock()
 	}
 	entries, earlier, err := t.newest()
 	if err != nil {
@@ -128,10 +129,10 @@ func (t *tailer) run(s *source) error {
 		s.Line("the journal has no records")
 		return nil
 	case len(entries) == 0:
-		return t.nothing()
+		return t.printNoMatch()
 	}
 	t.grid = t.table(entries, nil)
-	ticks := func(visit func(*tailTickDoc) error) error { return t.follows(entries, visit) }
+	ticks := func(visit func(*tailTickDoc) error) error { return t.visitTicks(entries, visit) }
 	err = list(s.app, tailDoc{Earlier: earlier}, ticks, t.grid, func(d *tailTickDoc) { t.row(t.grid, &d.recordDoc, nil) })
 	if t.interrupted(s.call, err) {
 		err = nil
@@ -140,7 +141,7 @@ func (t *tailer) run(s *source) error {
 		t.grid.Flush()
 	}
 	// Refresh may have found more damage since the start.
-	if damage := s.damage(); err == nil && damage != nil {
+	if damage := s.firstDamage(); err == nil && damage != nil {
 		return damage
 	}
 	return err
@@ -148,26 +149,26 @@ func (t *tailer) run(s *source) error {
 
 // newest returns the newest records that pass the filter, and the number of records before them.
 // With --new it returns no records and counts all of them as earlier.
-func (t *tailer) newest() (entries []journal.Entry, earlier int, err error) {
+func (t *tailCmd) newest() (entries []journal.Entry, earlier int, err error) {
 	all := t.Log().Entries
 	if t.only {
 		return nil, len(all), nil
 	}
-	return t.cut(all)
+	return t.applyLimit(all)
 }
 
-// say prints an event of the store that is not a tick. With --json it prints nothing.
-func (t *tailer) say(text string) {
+// printEvent prints an event of the store that is not a tick. With --json it prints nothing.
+func (t *tailCmd) printEvent(text string) {
 	if !t.json {
 		t.grid.StyledText(term.Faint, "        %s", text)
 	}
 }
 
-// follows visits the ticks of entries and, with --follow, new ticks until the call ends. It skips
-// records that were pruned before tail read them.
-func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error) error {
+// visitTicks visits the ticks of entries and, with --follow, new ticks until the call ends. It
+// skips records that were pruned before tail read them.
+func (t *tailCmd) visitTicks(entries []journal.Entry, visit func(*tailTickDoc) error) error {
 	err := t.forward(entries, func(d *recordDoc) error { return visit(&tailTickDoc{*d, 0}) })
-	if err != nil && !t.removed(err) {
+	if err != nil && !t.isPruned(err) {
 		return err
 	}
 	for t.follow {
@@ -176,27 +177,27 @@ func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error
 		}
 		changed, err := t.Refresh(t.ctx)
 		if err == nil && changed {
-			err = t.news(visit)
+			err = t.visitNew(visit)
 		}
 		if err != nil {
 			return err
 		}
-		t.look()
+		t.checkLock()
 	}
 	return nil
 }
 
-// writer prints a message if the program that wrote the store ended without closing the store.
+// reportEnded prints a message if the program that wrote the store ended without closing the store.
 // Opening and closing are visible in the journal, so they need no message here.
-func (t *tailer) writer(program string, running, closed bool) {
+func (t *tailCmd) reportEnded(program string, running, closed bool) {
 	if !running && !closed {
-		t.say(fmt.Sprintf("the program that wrote the store has ended without closing it, seen at %s: %s", timeText(time.Now()), program))
+		t.printEvent(fmt.Sprintf("the program that wrote the store has ended without closing it, seen at %s: %s", timeText(time.Now()), program))
 	}
 }
 
 // wait flushes the grid and the output, so that new ticks are visible. Then it waits for the next
 // poll.
-func (t *tailer) wait() error {
+func (t *tailCmd) wait() error {
 	if !t.json {
 		t.grid.Flush()
 	}
@@ -211,55 +212,55 @@ func (t *tailer) wait() error {
 	}
 }
 
-// news visits the new ticks of the journal and prints other events.
+// visitNew visits the new ticks of the journal and prints other events.
 //
 // The parent of a new record shows whether the program rewound before that record. The head of the
 // journal shows whether it rewound after the last record.
-func (t *tailer) news(visit func(*tailTickDoc) error) error {
+func (t *tailCmd) visitNew(visit func(*tailTickDoc) error) error {
 	log := t.Log()
 	// The store may have been opened and closed several times since the last poll.
 	if log.Epoch > t.epoch {
 		t.epoch, t.clean = log.Epoch, false
-		t.say("opened by a program")
+		t.printEvent("opened by a program")
 	}
 	// Use a new reader each time, because more records become rewound as the journal grows.
-	r := logReader{logger: &t.logger, in: t.standing()}
-	for _, e := range t.fresh() {
-		undone := t.goTo(e.Parent)
+	r := logReader{logCmd: &t.logCmd, in: t.standing()}
+	for _, e := range t.newRecords() {
+		undone := t.setHead(e.Parent)
 		t.seen, t.head = e.ID, e.ID.Seq
 		d, err := r.read(e)
 		if err == nil && d != nil {
 			err = visit(&tailTickDoc{*d, undone})
 		}
-		if err != nil && !t.removed(err) {
+		if err != nil && !t.isPruned(err) {
 			return err
 		}
 	}
 	if !t.json { // In JSON, the next record reports the rewind.
-		t.goTo(log.Head)
+		t.setHead(log.Head)
 	}
 	if log.Clean && !t.clean {
-		t.say("closed by the program")
+		t.printEvent("closed by the program")
 	}
 	t.clean = log.Clean
 	return nil
 }
 
-// goTo makes record seq the head, and prints a message if the head changed. It returns the number
-// of rewound records, for JSON.
-func (t *tailer) goTo(seq uint64) (undone int) {
+// setHead makes record seq the head, and prints a message if the head changed. It returns the
+// number of rewound records, for JSON.
+func (t *tailCmd) setHead(seq uint64) (undone int) {
 	if seq != t.head {
 		undone = t.undone(seq)
-		t.say(t.moved(seq, undone))
+		t.printEvent(t.rewindText(seq, undone))
 	}
 	t.head = seq
 	return undone
 }
 
-// fresh returns the records after the last visited one. A later opening of the journal may reuse
-// lost seqs, so records are ordered by epoch, then seq. The search starts at the end, because few
-// records are new.
-func (t *tailer) fresh() []journal.Entry {
+// newRecords returns the records after the last visited one. A later opening of the journal may
+// reuse lost seqs, so records are ordered by epoch, then seq. The search starts at the end, because
+// few records are new.
+func (t *tailCmd) newRecords() []journal.Entry {
 	entries := t.Log().Entries
 	first := len(entries)
 	for first > 0 {
@@ -272,9 +273,9 @@ func (t *tailer) fresh() []journal.Entry {
 	return entries[first:]
 }
 
-// removed reports whether err says that a record, or an ancestor needed to read it, was pruned
+// isPruned reports whether err says that a record, or an ancestor needed to read it, was pruned
 // before tail read it.
-func (t *tailer) removed(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
+func (t *tailCmd) isPruned(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
 
 // undone returns how many ancestors of the head are not ancestors of record seq, as far as the
 // journal goes back. It follows both paths back, always from the later record, until they meet.
@@ -285,7 +286,7 @@ func (t *tailer) removed(err error) bool { return t.follow && errors.Is(err, per
 //
 // A parent has a lower seq, so the later record cannot be an ancestor of the earlier one. A pruned
 // record ends the search.
-func (t *tailer) undone(seq uint64) (n int) {
+func (t *tailCmd) undone(seq uint64) (n int) {
 	for old := t.head; old != seq; {
 		later := max(old, seq)
 		e, ok := t.Log().Find(later)
@@ -301,9 +302,9 @@ func (t *tailer) undone(seq uint64) (n int) {
 	return n
 }
 
-// moved returns the message for a head that has moved to record seq. undone is the number of
+// rewindText returns the message for a head that has moved to record seq. undone is the number of
 // records that no longer lead to the head.
-func (t *tailer) moved(seq uint64, undone int) string {
+func (t *tailCmd) rewindText(seq uint64, undone int) string {
 	to := fmt.Sprintf("record %d", seq)
 	if e, ok := t.Log().Find(seq); ok {
 		to += fmt.Sprintf(", tick %d", e.Tick)

@@ -19,32 +19,32 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A watched is a buffer whose contents a test can wait for.
-type watched struct {
+// A watchedBuffer is a buffer whose contents a test can wait for.
+type watchedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (w *watched) Write(p []byte) (int, error) {
+func (w *watchedBuffer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.Write(p)
 }
 
-func (w *watched) String() string {
+func (w *watchedBuffer) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
 }
 
-// has waits until w contains text n times.
-func (w *watched) has(t *testing.T, n int, text string) {
+// waitFor waits until w contains text n times.
+func (w *watchedBuffer) waitFor(t *testing.T, n int, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Count(w.String(), text) >= n }, time.Minute, 2*time.Millisecond, "%d times %q in %v", n, text, w)
 }
 
-// tailing runs tail -f until the caller calls end.
-func tailing(t *testing.T, out *watched, args ...string) (end func() (code int)) {
+// startTail runs tail -f until the caller calls end.
+func startTail(t *testing.T, out *watchedBuffer, args ...string) (end func() (code int)) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() {
@@ -71,46 +71,46 @@ func TestTail_GrowingStore(t *testing.T) {
 		require.NoError(t, store.Sync(ctx))
 	}
 	commit(s.begin)
-	var people, lines watched
-	endPeople, endLines := tailing(t, &people, dir), tailing(t, &lines, dir, "--ndjson", "--new")
-	people.has(t, 1, "created 8")
-	lines.has(t, 1, `"earlier":1`)
+	var people, lines watchedBuffer
+	endPeople, endLines := startTail(t, &people, dir), startTail(t, &lines, dir, "--ndjson", "--new")
+	people.waitFor(t, 1, "created 8")
+	lines.waitFor(t, 1, `"earlier":1`)
 
 	for range 3 {
 		commit(s.move)
 	}
-	lines.has(t, 1, `"tick":4,"record":4,"parent":3`)
+	lines.waitFor(t, 1, `"tick":4,"record":4,"parent":3`)
 	require.NoError(t, s.world.History().Rewind(2))
 	commit(s.move)
-	people.has(t, 1, "rewound 2 records, to record 2, tick 2\n")
-	lines.has(t, 1, `"undone":2`)
+	people.waitFor(t, 1, "rewound 2 records, to record 2, tick 2\n")
+	lines.waitFor(t, 1, `"undone":2`)
 
 	require.NoError(t, store.Close(ctx))
-	people.has(t, 1, "closed by the program\n")
+	people.waitFor(t, 1, "closed by the program\n")
 	s, store = openSample(t, dir)
-	people.has(t, 1, "opened by a program\n")
+	people.waitFor(t, 1, "opened by a program\n")
 	commit(s.move)
 	_, err := store.Snapshot(ctx) // A snapshot prunes the journal.
 	require.NoError(t, err)
 	commit(s.move)
-	lines.has(t, 1, `"record":7,`)
-	people.has(t, 6, "Position wrote 2; score wrote 1\n")
+	lines.waitFor(t, 1, `"record":7,`)
+	people.waitFor(t, 6, "Position wrote 2; score wrote 1\n")
 	require.NoError(t, store.Close(ctx))
-	people.has(t, 2, "closed by the program\n")
+	people.waitFor(t, 2, "closed by the program\n")
 
 	_, store = openSample(t, dir)
 	require.NoError(t, store.Goto(ctx, "@latest~1"))
 	require.NoError(t, store.Close(ctx))
-	people.has(t, 1, "rewound 1 record, to record 6")
+	people.waitFor(t, 1, "rewound 1 record, to record 6")
 	s, store = openSample(t, dir)
 	commit(s.move)
-	lines.has(t, 1, `"undone":1`) // Record 7 was rewound, whenever tail polled.
+	lines.waitFor(t, 1, `"undone":1`) // Record 7 was rewound, whenever tail polled.
 	require.NoError(t, store.Close(ctx))
-	people.has(t, 4, "closed by the program\n")
+	people.waitFor(t, 4, "closed by the program\n")
 
 	_, store = openSample(t, dir)
 	require.NoError(t, store.Close(ctx)) // Tail may not have polled since the last commit.
-	people.has(t, 5, "closed by the program\n")
+	people.waitFor(t, 5, "closed by the program\n")
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
 	assert.Equal(t, 7, strings.Count(lines.String(), `{"tick":`), lines.String())
@@ -130,23 +130,23 @@ func TestTail_ProgramKilled(t *testing.T) {
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "open\n", line)
-	var people, lines watched
-	endPeople, endLines := tailing(t, &people, dir), tailing(t, &lines, dir, "--ndjson")
-	people.has(t, 1, "Label +1")
-	lines.has(t, 8, `"tick":`)
+	var people, lines watchedBuffer
+	endPeople, endLines := startTail(t, &people, dir), startTail(t, &lines, dir, "--ndjson")
+	people.waitFor(t, 1, "Label +1")
+	lines.waitFor(t, 8, `"tick":`)
 	time.Sleep(2 * time.Second)
 	assert.NotContains(t, people.String(), "ended")
 	require.NoError(t, program.Process.Kill())
 	_ = program.Wait()
-	people.has(t, 1, "the program that wrote the store has ended without closing it, seen at 20")
-	people.has(t, 1, fmt.Sprintf("Z: process %d on ", program.Process.Pid))
+	people.waitFor(t, 1, "the program that wrote the store has ended without closing it, seen at 20")
+	people.waitFor(t, 1, fmt.Sprintf("Z: process %d on ", program.Process.Pid))
 
 	s, store := openSample(t, dir)
-	people.has(t, 1, "opened by a program\n")
+	people.waitFor(t, 1, "opened by a program\n")
 	require.NoError(t, s.move())
 	require.NoError(t, store.Commit())
 	require.NoError(t, store.Close(t.Context()))
-	people.has(t, 1, "closed by the program\n")
+	people.waitFor(t, 1, "closed by the program\n")
 	time.Sleep(time.Second)
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
@@ -157,9 +157,9 @@ func TestTail_ProgramKilled(t *testing.T) {
 func TestTail_Interrupted(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
-	var out watched
-	end := tailing(t, &out, dir, "--json", "-n", "1")
-	out.has(t, 1, `"record": 8`)
+	var out watchedBuffer
+	end := startTail(t, &out, dir, "--json", "-n", "1")
+	out.waitFor(t, 1, `"record": 8`)
 	assert.Equal(t, exitOK, end())
 	assert.True(t, strings.HasSuffix(out.String(), "}\n  ]\n}\n"), out.String())
 }
@@ -167,10 +167,10 @@ func TestTail_Interrupted(t *testing.T) {
 func TestTail_StoreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir+"/D"))
-	var out watched
-	end := tailing(t, &out, dir+"/D")
-	out.has(t, 1, "head")
+	var out watchedBuffer
+	end := startTail(t, &out, dir+"/D")
+	out.waitFor(t, 1, "head")
 	require.NoError(t, os.RemoveAll(dir+"/D"))
-	out.has(t, 1, "removed")
+	out.waitFor(t, 1, "removed")
 	assert.Equal(t, exitNotFound, end())
 }

@@ -38,8 +38,8 @@ type tool struct {
 	command *command
 	takes   []argument
 	hides   []string // Flags that agents cannot use.
-	anew    bool     // True if each call needs a newly opened store.
-	on      string   // How to request what an answer leaves out.
+	fresh   bool     // True if each call needs a newly opened store.
+	advice  string   // How to request what an answer leaves out.
 	docs    []any
 }
 
@@ -66,37 +66,37 @@ var rangeArgument = argument{"range", "A..B, as in 100..200, A.. or ..B; each is
 
 // tools lists all tools.
 var tools = []tool{
-	{command: &infoCommand, anew: true, on: "ask schema for components, log for ticks", docs: []any{infoDoc{}}},
-	{command: &schemaCommand, hides: []string{"go"}, on: "ask show for an entity", docs: []any{schemaDoc{}}},
+	{command: &infoCommand, fresh: true, advice: "ask schema for components, log for ticks", docs: []any{infoDoc{}}},
+	{command: &schemaCommand, hides: []string{"go"}, advice: "ask show for an entity", docs: []any{schemaDoc{}}},
 	{
 		command: &queryCommand, docs: []any{queryDoc{}},
-		takes: []argument{{"where", "the condition, as in Health < 10 && has(Frozen); the default selects all entities"}},
-		on:    "ask again with a higher offset, for fewer columns, or with a condition that leaves fewer",
+		takes:  []argument{{"where", "the condition, as in Health < 10 && has(Frozen); the default selects all entities"}},
+		advice: "ask again with a higher offset, for fewer columns, or with a condition that leaves fewer",
 	},
 	{
 		command: &showCommand, docs: []any{showDoc{}, resourcesDoc{}},
-		takes: []argument{{"entity", "the entity, as in 12v3; or the index of one that is alive; or the name of a resource"}},
-		on:    "ask query for a field of this entity, with where set to entity == \"12v3\"",
+		takes:  []argument{{"entity", "the entity, as in 12v3; or the index of one that is alive; or the name of a resource"}},
+		advice: "ask query for a field of this entity, with where set to entity == \"12v3\"",
 	},
 	{
 		command: &historyCommand, docs: []any{historyDoc{}},
-		takes: []argument{{"entity", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}, rangeArgument},
-		on:    "ask again with a range that ends before the first of these events, or for one component or field",
+		takes:  []argument{{"entity", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}, rangeArgument},
+		advice: "ask again with a range that ends before the first of these events, or for one component or field",
 	},
 	{
 		command: &blameCommand, docs: []any{blameDoc{}},
-		takes: []argument{{"entity", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}},
-		on:    "ask for one component or field",
+		takes:  []argument{{"entity", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}},
+		advice: "ask for one component or field",
 	},
 	{
 		command: &bisectCommand, hides: []string{"run"}, docs: []any{bisectDoc{}, flipsDoc{}},
-		takes: []argument{{"condition", "a condition on the whole world, as in count(Health <= 0) > 3; with entity, on that entity, as in Health < 10"}, rangeArgument},
-		on:    "ask again with a shorter range",
+		takes:  []argument{{"condition", "a condition on the whole world, as in count(Health <= 0) > 3; with entity, on that entity, as in Health < 10"}, rangeArgument},
+		advice: "ask again with a shorter range",
 	},
 	{
 		command: &plotCommand, docs: []any{plotDoc{}},
-		takes: []argument{{"expressions", "expressions on the whole world, as in count(Health < 10) or alive; with entity, on that entity, as in Position.X"}, rangeArgument},
-		on:    "ask again with a shorter range, or with every",
+		takes:  []argument{{"expressions", "expressions on the whole world, as in count(Health < 10) or alive; with entity, on that entity, as in Position.X"}, rangeArgument},
+		advice: "ask again with a shorter range, or with every",
 	},
 	{
 		command: &diffCommand, docs: []any{diffDoc{}, firstDoc{}},
@@ -104,19 +104,19 @@ var tools = []tool{
 			{"from", "point in time A in one store; the default shows what the newest tick changed"},
 			{"to", "point in time B in one store; the default is the newest state"},
 		},
-		on: "ask again for one component or entity, or with stat to count only",
+		advice: "ask again for one component or entity, or with stat to count only",
 	},
-	{command: &branchesCommand, on: "ask again with a higher limit", docs: []any{branchesDoc{}}},
-	{command: &marksCommand, on: "ask again with a higher limit", docs: []any{marksDoc{}}},
+	{command: &branchesCommand, advice: "ask again with a higher limit", docs: []any{branchesDoc{}}},
+	{command: &marksCommand, advice: "ask again with a higher limit", docs: []any{marksDoc{}}},
 	{
 		command: &panelCommand, hides: []string{"format"}, docs: []any{panelDoc{}},
-		takes: []argument{{"expressions", "expressions on an entity, as in Health < 10 or Position.X as x"}, rangeArgument},
-		on:    "ask again with a shorter range, with every, or with a condition that leaves fewer",
+		takes:  []argument{{"expressions", "expressions on an entity, as in Health < 10 or Position.X as x"}, rangeArgument},
+		advice: "ask again with a shorter range, with every, or with a condition that leaves fewer",
 	},
 	{
 		command: &logCommand, hides: []string{"graph"}, docs: []any{logDoc{}},
-		takes: []argument{rangeArgument},
-		on:    "ask again with a range that ends before the first of these records, or with a filter",
+		takes:  []argument{rangeArgument},
+		advice: "ask again with a range that ends before the first of these records, or with a filter",
 	},
 }
 
@@ -132,7 +132,7 @@ func (t *tool) description() string {
 	paragraphs := slices.DeleteFunc(strings.Split(t.command.doc, "\n\n"), func(p string) bool {
 		return slices.ContainsFunc(t.hides, func(flag string) bool { return strings.Contains(p, "--"+flag) })
 	})
-	return strings.Join(append(paragraphs, "If left_out says that something was left out: "+t.on+"."), "\n\n")
+	return strings.Join(append(paragraphs, "If left_out says that something was left out: "+t.advice+"."), "\n\n")
 }
 
 // flags returns the flags of t by member name, with _ for -. It calls the command's flag
@@ -246,14 +246,14 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
 		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
-		// The method behind adds this member as an argument.
+		// The method positional adds this member as an argument.
 		case f == nil:
 			continue
 		}
 		for _, text := range texts[name] {
 			if f.Name == limitFlag {
 				if n, err := strconv.ParseUint(text, 10, 64); err == nil && (n == 0 || n > maxLimit) {
-					return nil, fmt.Errorf("limit must be 1 to %d; %s", maxLimit, t.on)
+					return nil, fmt.Errorf("limit must be 1 to %d; %s", maxLimit, t.advice)
 				}
 			}
 			// The flag parses CSV: without quotes, a name with a comma would become two names.
@@ -266,13 +266,13 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 	if flags[limitFlag] != nil && texts[limitFlag] == nil {
 		args = append(args, fmt.Sprintf("--%s=%d", limitFlag, agentLimit))
 	}
-	behind, err := t.behind(texts, stores)
+	behind, err := t.positional(texts, stores)
 	return append(append(args, "--"), behind...), err
 }
 
-// behind returns the arguments after the flags: the store, then the other arguments of t. If diff
-// compares with a second store, its points are flags and not arguments.
-func (t *tool) behind(texts map[string][]string, stores []string) (args []string, err error) {
+// positional returns the arguments after the flags: the store, then the other arguments of t. If
+// diff compares with a second store, its points are flags and not arguments.
+func (t *tool) positional(texts map[string][]string, stores []string) (args []string, err error) {
 	args = []string{stores[0]}
 	if store := texts[storeMember]; len(store) > 0 {
 		args = store

@@ -16,8 +16,8 @@ import (
 // inspect finds the nodes, in drawing order. This file chooses the field, formats the nodes and
 // draws the lines in front of them.
 //
-//	--by ──▶ hanging: the field     ──▶ Tree: nodes, each before its sources; rootless ones
-//	     ──▶ --depth, --limit       ──▶ rails.before, nodeDoc.label: one line for each node
+//	--by ──▶ treeField: the field   ──▶ Tree: nodes, each before its sources; rootless ones
+//	     ──▶ --depth, --limit       ──▶ rails.prefix, nodeDoc.label: one line for each node
 
 // treeDoc is what tree --json prints. The list of nodes is flat, and each node precedes its
 // sources. The descendants of a node are the following nodes with a greater depth, up to the first
@@ -77,17 +77,17 @@ entities in a cycle, or below one, have no root: they are counted at the end.`,
   ecsdump tree D 12v3 --limit 0 --ndjson`,
 	complete: []completer{(*completion).entities},
 	run: func(f flags) action {
-		var d drawer
+		var d treeCmd
 		f.StringVar(&d.by, "by", "", "COMPONENT or COMPONENT.FIELD that holds the parent")
 		f.number(&d.depth, "depth", "", 0, "draw at most this many levels; 0: all")
 		f.point(&d.at)
 		f.limit(&d.limit, "entities")
-		return reading(func(s *source) error { return d.run(s) })
+		return withSource(func(s *source) error { return d.run(s) })
 	},
 }
 
-// A drawer holds the flags of tree.
-type drawer struct {
+// A treeCmd holds the flags of tree.
+type treeCmd struct {
 	by, at string
 	depth  uint
 	limit  limit
@@ -98,7 +98,7 @@ type drawer struct {
 // A peek returns the components and the tick. If the command line names no entity, run peeks at an
 // arbitrary one, which need not be alive. If the command line names no field, run prints a note
 // with the field that it used.
-func (d *drawer) run(s *source) error {
+func (d *treeCmd) run(s *source) error {
 	seq, err := s.Resolve(d.at)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (d *drawer) run(s *source) error {
 	if root != 0 && !p.Alive {
 		return s.notAlive(p)
 	}
-	by, err := s.hanging(d.by, p.Components)
+	by, err := s.treeField(d.by, p.Components)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (d *drawer) run(s *source) error {
 		return err
 	}
 	if d.by == "" {
-		s.note("drawn by %s", by)
+		s.printNote("drawn by %s", by)
 	}
 	doc := &treeDoc{stateDoc: stateDoc{p.Tick, p.Seq}, By: by.String(), Nodes: []nodeDoc{}}
 	if len(rootless) > 0 {
@@ -141,7 +141,7 @@ func (d *drawer) run(s *source) error {
 // Nodes above ENTITY have negative depths and become its ancestors. If the target of the first node
 // is alive, no root is above that node: the ancestors are a cycle. Nodes at the greatest drawn
 // depth are printed with the number of their descendants.
-func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
+func (d *treeCmd) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	// Ancestors come first, starting with the root.
 	doc.Cycle = len(nodes) > 0 && nodes[0].Target != 0 && !nodes[0].TargetDead
 	for ; len(nodes) > 0 && nodes[0].Depth < 0; nodes = nodes[1:] {
@@ -156,17 +156,17 @@ func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	if s.json {
 		return stream(s.app, doc, each(shown, func(i int) (nodeDoc, error) { return nodeOf(&nodes[i]), nil }))
 	}
-	doc.above(s.app)
+	doc.printAncestors(s.app)
 	rails := rails{levels: railLevels(s.Width)}
 	for i := range nodes[:shown] {
 		n := &nodes[i]
 		cut := d.depth > 0 && uint64(n.Depth) == uint64(d.depth)
-		s.Line("%s", rails.before(n)+nodeOf(n).label(cut))
+		s.Line("%s", rails.prefix(n)+nodeOf(n).label(cut))
 		if err := s.Broken(); err != nil {
 			return err
 		}
 	}
-	s.more(more, len(nodes), "entity", "entities")
+	s.printMore(more, len(nodes), "entity", "entities")
 	if len(nodes) == 0 && doc.Rootless == nil {
 		s.Line("no entity has %s at %s", doc.By, doc.place())
 	}
@@ -205,8 +205,8 @@ const (
 	nearAncestors = 10
 )
 
-// above prints the ancestors of the entity.
-func (d *treeDoc) above(a *app) {
+// printAncestors prints the ancestors of the entity.
+func (d *treeDoc) printAncestors(a *app) {
 	shown := d.Ancestors
 	if left := len(shown) - farAncestors - nearAncestors; left > 1 {
 		shown = slices.Concat(shown[:farAncestors], []string{fmt.Sprintf("… %d more …", left)}, shown[farAncestors+left:])
@@ -260,10 +260,10 @@ func railLevels(width int) int {
 	return min(max((width-noteCells)/railCells, 4), mostLevels)
 }
 
-// before returns the lines to draw in front of n. Each node precedes its sources, so below already
+// prefix returns the lines to draw in front of n. Each node precedes its sources, so below already
 // contains the columns of the levels above n. The columns of deeper levels are finished, so they
 // are removed.
-func (r *rails) before(n *inspect.TreeNode) string {
+func (r *rails) prefix(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
 		return ""
 	}
@@ -298,8 +298,8 @@ func (f entityField) short() string {
 	return f.String()
 }
 
-// hangingOn returns the fields that --by can name.
-func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
+// entityFields returns the fields that --by can name.
+func entityFields(components []inspect.EntityComponent) (fields []entityField) {
 	for i := range components {
 		c := &components[i]
 		if c.Resource {
@@ -313,32 +313,33 @@ func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
 	return fields
 }
 
-// hanging returns the field that text, the value of --by, names. A component with a single such
-// field can be named alone. Without a text, hanging returns the field if exactly one component has
-// a single such field.
-func (s *source) hanging(text string, components []inspect.EntityComponent) (found entityField, err error) {
-	all := hangingOn(components)
+// treeField returns the field that text, the value of --by, names. A component with a single such
+// field can be named alone. Without a text, treeField returns the field if exactly one component
+// has a single such field.
+func (s *source) treeField(text string, components []inspect.EntityComponent) (found entityField, err error) {
+	all := entityFields(components)
 	words := describe.Listed(all, entityField.short)
 	fits := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool {
 		return text == "" && !f.only || text != "" && text != f.short() && text != f.String()
 	})
 	switch {
 	case len(all) == 0:
-		return found, s.missing(try("schema", s.path), "no component has a field that holds an entity")
+		return found, s.missing(tryCommand("schema", s.path), "no component has a field that holds an entity")
 	case len(fits) == 1:
 		return fits[0], nil
 	// Names may contain dots, so take the longest component name.
 	case len(fits) > 1 && text != "":
 		return slices.MaxFunc(fits, func(a, b entityField) int { return len(a.component) - len(b.component) }), nil
 	case text == "":
-		return found, fail(exitUsage, try("tree", append(slices.Clone(s.args), "--by", words[0])...), "several components hold an entity: give --by %s", alternatives(words))
+		return found, fail(exitUsage, tryCommand("tree", append(slices.Clone(s.args), "--by", words[0])...), "several components hold an entity: give --by %s", alternatives(words))
 	}
-	return found, s.notHanging(text, components, all, words)
+	return found, s.noTreeField(text, components, all, words)
 }
 
-// notHanging returns the error for a text that matches no field in all. words are the names of all.
-// The error differs for resources, components with several such fields, and components without one.
-func (s *source) notHanging(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
+// noTreeField returns the error for a text that matches no field in all. words are the names of
+// all. The error differs for resources, components with several such fields, and components without
+// one.
+func (s *source) noTreeField(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
 	for _, c := range components {
 		if c.Name != text {
 			continue
@@ -348,20 +349,20 @@ func (s *source) notHanging(text string, components []inspect.EntityComponent, a
 		}
 		own := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool { return f.component != text })
 		if len(own) > 0 {
-			return fail(exitUsage, try("schema", s.path), "--by: several fields of %s hold an entity: give %s", text, alternatives(describe.Listed(own, entityField.short)))
+			return fail(exitUsage, tryCommand("schema", s.path), "--by: several fields of %s hold an entity: give %s", text, alternatives(describe.Listed(own, entityField.short)))
 		}
-		return s.missing(try("schema", s.path), "no field of %s holds an entity; use %s", text, alternatives(words))
+		return s.missing(tryCommand("schema", s.path), "no field of %s holds an entity; use %s", text, alternatives(words))
 	}
-	return s.missing(try("schema", s.path), "no component %q with a field that holds an entity%s", text, near.Hint(text, words))
+	return s.missing(tryCommand("schema", s.path), "no component %q with a field that holds an entity%s", text, near.Hint(text, words))
 }
 
-// hanging completes --by.
-func (c *completion) hanging() error {
+// treeFields completes --by.
+func (c *completion) treeFields() error {
 	state, err := c.peek(ecs.NewEntity(0, 1))
 	if err != nil {
 		return err
 	}
-	for _, f := range hangingOn(state.Components) {
+	for _, f := range entityFields(state.Components) {
 		c.offer(f.short(), "holds an entity")
 	}
 	return nil

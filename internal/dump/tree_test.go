@@ -66,8 +66,8 @@ func buildForest(dir, save string) error {
 	return errors.Join(err, store.Commit(), persist.Save(ctx, save, w), store.Close(ctx))
 }
 
-// askFor runs a command and returns its output.
-func askFor(t testing.TB, args ...string) string {
+// outputOf runs a command and returns its output.
+func outputOf(t testing.TB, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code := run(context.Background(), func() {}, nil, args, &out, &errs)
@@ -94,18 +94,18 @@ func saveOf(t testing.TB, n int, target func(i int) int) (file string) {
 	return file
 }
 
-// nodesIn returns the nodes of a JSON document.
-func nodesIn(t testing.TB, text string) []nodeDoc {
+// parseNodes returns the nodes of a JSON document.
+func parseNodes(t testing.TB, text string) []nodeDoc {
 	t.Helper()
 	var doc treeDoc
 	require.NoError(t, json.Unmarshal([]byte(text), &doc))
 	return doc.Nodes
 }
 
-// readDrawn parses a line of a drawn tree. It returns the entity, its depth, and whether it is the
-// last source of its target. passing contains the levels at which a vertical line passes the
+// parseTreeLine parses a line of a drawn tree. It returns the entity, its depth, and whether it is
+// the last source of its target. passing contains the levels at which a vertical line passes the
 // entity.
-func readDrawn(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
+func parseTreeLine(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
 	t.Helper()
 	if strings.HasPrefix(line, "[") {
 		_, err := fmt.Sscanf(line, "[%d] ", &depth)
@@ -134,17 +134,17 @@ func TestTree_Drawing(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 64))
 		near := 1 + rng.IntN(8) // A smaller number makes a deeper tree.
 		file := saveOf(t, 300, func(i int) int { return i - 1 - rng.IntN(min(max(i, 1), near)) })
-		nodes := nodesIn(t, askFor(t, "tree", file, "--json"))
-		lines := strings.Split(strings.TrimSuffix(askFor(t, "tree", file, "--limit", "0"), "\n"), "\n")
+		nodes := parseNodes(t, outputOf(t, "tree", file, "--json"))
+		lines := strings.Split(strings.TrimSuffix(outputOf(t, "tree", file, "--limit", "0"), "\n"), "\n")
 		require.Len(t, nodes, 300)
 		require.Len(t, lines, len(nodes))
 		for i, n := range nodes {
-			entity, depth, last, passing := readDrawn(t, lines[i])
+			entity, depth, last, passing := parseTreeLine(t, lines[i])
 			require.Equal(t, n.Entity, entity, "seed %d: %s", seed, lines[i])
 			require.Equal(t, n.Depth, depth, "seed %d: %s", seed, lines[i])
-			require.Equal(t, n.Depth == 0 || !goesOn(nodes[i+1:], n.Depth), last, "seed %d: %s", seed, lines[i])
+			require.Equal(t, n.Depth == 0 || !siblingFollows(nodes[i+1:], n.Depth), last, "seed %d: %s", seed, lines[i])
 			for level, passes := range passing {
-				require.Equal(t, goesOn(nodes[i+1:], level), passes, "seed %d, level %d: %s", seed, level, lines[i])
+				require.Equal(t, siblingFollows(nodes[i+1:], level), passes, "seed %d, level %d: %s", seed, level, lines[i])
 			}
 			require.Less(t, len([]rune(lines[i])), 5*mostLevels)
 			deepest = max(deepest, depth)
@@ -153,8 +153,8 @@ func TestTree_Drawing(t *testing.T) {
 	require.Greater(t, deepest, 2*mostLevels)
 }
 
-// goesOn reports whether a node of this depth comes before any node of a lower depth.
-func goesOn(nodes []nodeDoc, depth int) bool {
+// siblingFollows reports whether a node of this depth comes before any node of a lower depth.
+func siblingFollows(nodes []nodeDoc, depth int) bool {
 	for _, n := range nodes {
 		if n.Depth <= depth {
 			return n.Depth == depth
@@ -166,23 +166,23 @@ func goesOn(nodes []nodeDoc, depth int) bool {
 func TestTree_LongChainAndManyChildren(t *testing.T) {
 	const n = 100_000
 	chain := saveOf(t, n, func(i int) int { return i - 1 })
-	text := askFor(t, "tree", chain, "--limit", "0")
+	text := outputOf(t, "tree", chain, "--limit", "0")
 	require.Equal(t, n, strings.Count(text, "\n"))
 	require.Less(t, len(text), 200*n)
 	require.Contains(t, text, "\n[99968] ")
-	text = askFor(t, "tree", chain, "99999v1")
+	text = outputOf(t, "tree", chain, "99999v1")
 	require.Equal(t, "below 0v1 > 1v1 > … 99987 more … > 99989v1 > 99990v1 > 99991v1 > 99992v1 > 99993v1 > 99994v1 > 99995v1 > 99996v1 > 99997v1 > 99998v1\n99999v1\n", text)
-	require.Equal(t, "0v1\n└── 1v1  (+99998 below)\n", askFor(t, "tree", chain, "0v1", "--depth", "1"))
+	require.Equal(t, "0v1\n└── 1v1  (+99998 below)\n", outputOf(t, "tree", chain, "0v1", "--depth", "1"))
 
-	text = askFor(t, "tree", chain, "13v1", "--limit", "1")
+	text = outputOf(t, "tree", chain, "13v1", "--limit", "1")
 	require.Equal(t, "below 0v1 > 1v1 > 2v1 > 3v1 > 4v1 > 5v1 > 6v1 > 7v1 > 8v1 > 9v1 > 10v1 > 11v1 > 12v1\n13v1\n99986 more of 99987 entities; --limit 0 prints all\n", text)
 
 	crowd := saveOf(t, n, func(i int) int { return min(0, i-1) })
-	require.Equal(t, n, strings.Count(askFor(t, "tree", crowd, "--limit", "0"), "\n"))
-	text = askFor(t, "tree", crowd, "0v1")
+	require.Equal(t, n, strings.Count(outputOf(t, "tree", crowd, "--limit", "0"), "\n"))
+	text = outputOf(t, "tree", crowd, "0v1")
 	require.Equal(t, 21, strings.Count(text, "\n"))
 	require.True(t, strings.HasSuffix(text, "├── 19v1\n99980 more of 100000 entities; --limit 0 prints all\n"), text[len(text)-100:])
-	require.Len(t, nodesIn(t, askFor(t, "tree", crowd, "--limit", "0", "--json")), n)
+	require.Len(t, parseNodes(t, outputOf(t, "tree", crowd, "--limit", "0", "--json")), n)
 }
 
 // A component with one field of an entity can be named alone. If two names fit, the longer one
@@ -196,15 +196,15 @@ func TestTree_ByField(t *testing.T) {
 	w.Commit()
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(context.Background(), file, w))
-	require.Equal(t, "0v1\n└── 1v1\n", askFor(t, "tree", file))
-	require.Equal(t, "0v1\n└── 2v1\n", askFor(t, "tree", file, "--by", "Spring.A"))
+	require.Equal(t, "0v1\n└── 1v1\n", outputOf(t, "tree", file))
+	require.Equal(t, "0v1\n└── 2v1\n", outputOf(t, "tree", file, "--by", "Spring.A"))
 
 	named := ecs.MustRegister(w, ecs.Component[ecs.Entity]{Name: "Spring.A"})
 	named.Set(a, c)
 	w.Commit()
 	file = filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(context.Background(), file, w))
-	require.Equal(t, "2v1\n└── 0v1\n", askFor(t, "tree", file, "--by", "Spring.A"))
+	require.Equal(t, "2v1\n└── 0v1\n", outputOf(t, "tree", file, "--by", "Spring.A"))
 }
 
 func TestShow_DeadReference(t *testing.T) {
@@ -216,7 +216,7 @@ func TestShow_DeadReference(t *testing.T) {
 	w.Commit()
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(context.Background(), file, w))
-	text := askFor(t, "show", file, "2v1")
+	text := outputOf(t, "show", file, "2v1")
 	require.Regexp(t, `(?m) A +0v1$`, text)
 	require.Regexp(t, `(?m) B +1v1 \(not alive\)$`, text)
 }
@@ -237,7 +237,7 @@ func TestShow_DamagedSave(t *testing.T) {
 	w.Commit()
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(context.Background(), file, w))
-	want := askFor(t, "show", file, "4v1")
+	want := outputOf(t, "show", file, "4v1")
 	require.NotContains(t, want, "not alive")
 	whole, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestShow_DamagedSave(t *testing.T) {
 
 func TestTree_OnlyCycles(t *testing.T) {
 	cycle := saveOf(t, 3, func(i int) int { return (i + 1) % 3 })
-	require.Equal(t, "3 entities are in a cycle or below one, and not drawn; the first is 0v1\n", askFor(t, "tree", cycle))
-	require.Equal(t, "below 2v1 > 1v1: a cycle without a root\n0v1\n└── 2v1  (+1 below)\n", askFor(t, "tree", cycle, "0v1", "--depth", "1"))
-	require.Empty(t, nodesIn(t, askFor(t, "tree", cycle, "--json")))
+	require.Equal(t, "3 entities are in a cycle or below one, and not drawn; the first is 0v1\n", outputOf(t, "tree", cycle))
+	require.Equal(t, "below 2v1 > 1v1: a cycle without a root\n0v1\n└── 2v1  (+1 below)\n", outputOf(t, "tree", cycle, "0v1", "--depth", "1"))
+	require.Empty(t, parseNodes(t, outputOf(t, "tree", cycle, "--json")))
 }

@@ -63,19 +63,19 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		name := unknown.GetSpecifiedName()
 		return misused(cmd, "unknown flag: --%s%s", name, near.Hint("--"+name, flagNames(cmd)))
 	case errors.As(err, &empty):
-		return misused(cmd, "--%s takes %s; its value is missing", empty.GetFlag().Name, takes(empty.GetFlag()))
+		return misused(cmd, "--%s takes %s; its value is missing", empty.GetFlag().Name, acceptedValues(empty.GetFlag()))
 	case errors.As(err, &invalid):
 		not := "not " + strconv.Quote(invalid.GetValue())
 		if errors.Is(err, strconv.ErrRange) {
 			not = invalid.GetValue() + " is too large"
 		}
-		return misused(cmd, "--%s takes %s, %s", invalid.GetFlag().Name, takes(invalid.GetFlag()), not)
+		return misused(cmd, "--%s takes %s, %s", invalid.GetFlag().Name, acceptedValues(invalid.GetFlag()), not)
 	}
 	return misused(cmd, "%w", err)
 }
 
-// takes describes the values that a flag takes.
-func takes(f *pflag.Flag) string {
+// acceptedValues describes the values that a flag takes.
+func acceptedValues(f *pflag.Flag) string {
 	if v, ok := f.Value.(*value); ok && v.takes != "" {
 		return v.takes
 	}
@@ -94,9 +94,9 @@ func flagNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// unnamed rewords an error that package cobra reports before any command runs. Only an unknown
+// cobraFailure rewords an error that package cobra reports before any command runs. Only an unknown
 // command is common, so only that error gets a suggestion.
-func unnamed(cmd *cobra.Command, err error) *failure {
+func cobraFailure(cmd *cobra.Command, err error) *failure {
 	var name string // Package cobra has no type for this error.
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
 		err = fmt.Errorf("unknown command %q%s", name, near.Hint(name, append(namesBelow(cmd.Root()), "--version")))
@@ -109,9 +109,9 @@ func namesBelow(cmd *cobra.Command) []string {
 	return describe.Listed(cmd.Commands(), (*cobra.Command).Name)
 }
 
-// knownHelp makes help on an unknown command an error. Package cobra would print the help of the
-// program and succeed.
-func knownHelp(root *cobra.Command) {
+// checkHelpTopic makes help on an unknown command an error. Package cobra would print the help of
+// the program and succeed.
+func checkHelpTopic(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // Every root has this command.
 	help.RunE = func(_ *cobra.Command, args []string) error {
@@ -124,9 +124,9 @@ func knownHelp(root *cobra.Command) {
 	}
 }
 
-// fittingHelp limits the width of help texts to that of results. It captures the text from package
+// fitHelp limits the width of help texts to that of results. It captures the text from package
 // cobra and prints the text to standard output.
-func (a *app) fittingHelp(root *cobra.Command) {
+func (a *app) fitHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		var text strings.Builder
@@ -137,9 +137,9 @@ func (a *app) fittingHelp(root *cobra.Command) {
 	})
 }
 
-// knownShells makes completion for an unknown shell an error. Package cobra would print the help of
+// checkShell makes completion for an unknown shell an error. Package cobra would print the help of
 // completion and succeed.
-func knownShells(root *cobra.Command) {
+func checkShell(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"}) // Every root has this command.
 	completion.Args = cobra.ArbitraryArgs

@@ -57,14 +57,14 @@ func leafText(v layout.Value) string {
 	return v.String()
 }
 
-// versus returns different texts for two values with different bytes. Some such values print the
-// same: NaNs with different bits, and long bytes, which are printed in part.
+// differingTexts returns different texts for two values with different bytes. Some such values
+// print the same: NaNs with different bits, and long bytes, which are printed in part.
 //
 //	the texts differ         the texts
 //	the kinds differ         the texts, each followed by its kind: 1 int8, 1 int16
 //	bytes                    the texts, with the first byte that differs
 //	others                   the exact JSON: NaN:7ff8000000000123
-func versus(a, b layout.Value) (before, after string) {
+func differingTexts(a, b layout.Value) (before, after string) {
 	before, after = a.String(), b.String()
 	if before != after {
 		return before, after
@@ -73,13 +73,14 @@ func versus(a, b layout.Value) (before, after string) {
 		return before + " " + a.Kind().String(), after + " " + b.Kind().String()
 	}
 	if a.Kind() == layout.Bytes {
-		return versusBytes(before, a.Text(), b.Text())
+		return differingBytes(before, a.Text(), b.Text())
 	}
 	return string(a.AppendExact(nil)), string(b.AppendExact(nil))
 }
 
-// versusBytes returns texts for two long byte values. shown is the text that both are printed as.
-func versusBytes(shown, a, b string) (before, after string) {
+// differingBytes returns texts for two long byte values. shown is the text that both are printed
+// as.
+func differingBytes(shown, a, b string) (before, after string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {
 		at++
@@ -96,15 +97,15 @@ func versusBytes(shown, a, b string) (before, after string) {
 // fieldDiffDocs returns the documents of diffs.
 func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	for _, f := range fields {
-		before, after := versusJSON(f.Old, f.New)
+		before, after := differingJSON(f.Old, f.New)
 		docs = append(docs, fieldDiffDoc{f.Path, before, after})
 	}
 	return docs
 }
 
-// versusJSON returns the JSON documents of two values, or nil for a missing one. If both values
+// differingJSON returns the JSON documents of two values, or nil for a missing one. If both values
 // marshal to the same JSON, it returns their exact forms.
-func versusJSON(a, b layout.Value) (before, after any) {
+func differingJSON(a, b layout.Value) (before, after any) {
 	if a.Kind() != 0 {
 		before = a
 	}

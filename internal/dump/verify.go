@@ -48,7 +48,7 @@ digest of every snapshot. With --quick, it checks only the checksums.`,
 		return func(c *call) error {
 			v, err := c.open(c.ctx, c.args[0])
 			if err != nil {
-				return c.unopened(c.args[0], err)
+				return c.reportUnopened(c.args[0], err)
 			}
 			defer v.Close()
 			verify := v.Verify
@@ -59,45 +59,45 @@ digest of every snapshot. With --quick, it checks only the checksums.`,
 			if err != nil {
 				return classify(c.args[0], err)
 			}
-			return c.verified(c.args[0], r, v.Recover)
+			return c.reportProblems(c.args[0], r, v.Recover)
 		}
 	},
 }
 
-// unopened reports why a store or save cannot be opened. Damage is printed as a report with one
-// problem, in the form of all problems that verify finds.
-func (c *call) unopened(path string, err error) error {
-	f := opening(path, err)
+// reportUnopened reports why a store or save cannot be opened. Damage is printed as a report with
+// one problem, in the form of all problems that verify finds.
+func (c *call) reportUnopened(path string, err error) error {
+	f := classifyOpen(path, err)
 	recovery := func(ctx context.Context, out string, o inspect.RecoverOptions) (r inspect.RecoverReport, err error) {
 		var name string
-		if o.Files, name, err = c.find(ctx, path); err != nil {
+		if o.Files, name, err = c.findFiles(ctx, path); err != nil {
 			return r, err
 		}
 		return inspect.Recover(ctx, name, out, o)
 	}
 	if errors.Is(f, persist.ErrCorrupt) || errors.Is(f, persist.ErrForeign) || errors.Is(f, persist.ErrNewer) {
-		return c.verified(path, inspect.VerifyReport{Problems: []error{err}}, recovery)
+		return c.reportProblems(path, inspect.VerifyReport{Problems: []error{err}}, recovery)
 	}
 	if f.next != "" { // The file may be a damaged save.
 		r, err := recovery(c.ctx, "", inspect.RecoverOptions{})
-		f.next = recovering(path, &r, err)
+		f.next = suggestRecover(path, &r, err)
 	}
 	return f
 }
 
-// A recoverer is [inspect.View.Recover], or a function with its signature.
-type recoverer func(ctx context.Context, out string, o inspect.RecoverOptions) (inspect.RecoverReport, error)
+// A recoverFunc is [inspect.View.Recover], or a function with its signature.
+type recoverFunc func(ctx context.Context, out string, o inspect.RecoverOptions) (inspect.RecoverReport, error)
 
-// verified prints r and returns a failure if it has problems. If the store is damaged, verified
-// runs recovery without an output directory, and suggests recover only if that would save
+// reportProblems prints r and returns a failure if it has problems. If the store is damaged,
+// verified runs recovery without an output directory, and suggests recover only if that would save
 // something.
-func (c *call) verified(path string, r inspect.VerifyReport, recovery recoverer) error {
+func (c *call) reportProblems(path string, r inspect.VerifyReport, recovery recoverFunc) error {
 	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem // Data of a newer program is not damage.
 	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
 		code = exitCorrupt
 	}
-	if err := c.tell(doc); err != nil || doc.OK {
+	if err := c.printReport(doc); err != nil || doc.OK {
 		return err
 	}
 	next, hopeless := "", ""
@@ -106,7 +106,7 @@ func (c *call) verified(path string, r inspect.VerifyReport, recovery recoverer)
 		if c.ctx.Err() != nil {
 			return classify(path, c.ctx.Err())
 		}
-		if next = recovering(path, &report, err); next == "" {
+		if next = suggestRecover(path, &report, err); next == "" {
 			hopeless = "; recover cannot save anything"
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A sprawl is a component with long values of every kind.
-type sprawl struct {
+// A longValues is a component with long values of every kind.
+type longValues struct {
 	Title    string
 	Words    []string
 	Friends  map[string]ecs.Entity
@@ -26,13 +26,13 @@ type sprawl struct {
 	Position struct{ X, Y, Z float64 }
 }
 
-// buildSprawl creates a closed store with long names, values and marks, many components, deep trees
-// and many rewound branches.
-func buildSprawl(dir string) error {
+// buildWideStore creates a closed store with long names, values and marks, many components, deep
+// trees and many rewound branches.
+func buildWideStore(dir string) error {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{History: 10})
 	children := ecs.MustRegister[ChildOf](w)
-	sprawls := ecs.MustRegister(w, ecs.Component[sprawl]{Name: "AComponentWhoseNameIsAboutAsLongAsGeneratedNamesOfNestedTypesBecome"})
+	sprawls := ecs.MustRegister(w, ecs.Component[longValues]{Name: "AComponentWhoseNameIsAboutAsLongAsGeneratedNamesOfNestedTypesBecome"})
 	wide := ecs.MustRegister(w, ecs.Component[string]{Name: "広い文字の名前"})
 	score := ecs.MustRegisterResource(w, int64(0), ecs.Component[int64]{Name: "a resource of which the name is long enough to leave no room for values"})
 	var many []*ecs.Storage[int32]
@@ -51,7 +51,7 @@ func buildSprawl(dir string) error {
 			children.Set(e, ChildOf{entities[i-1]})
 		}
 		if i%7 == 0 {
-			s := sprawl{Title: strings.Repeat("long ", 40), Words: strings.Fields(strings.Repeat("word ", 50)), Friends: map[string]ecs.Entity{strings.Repeat("k", 100): e}}
+			s := longValues{Title: strings.Repeat("long ", 40), Words: strings.Fields(strings.Repeat("word ", 50)), Friends: map[string]ecs.Entity{strings.Repeat("k", 100): e}}
 			s.Position.X = 1.0 / 3
 			sprawls.Set(e, s)
 			wide.Set(e, strings.Repeat("広い🎮", 30))
@@ -142,7 +142,7 @@ var namesWhole = []string{
 // command, of each topic and of the program. A new command needs a row in sprawling.
 func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	t.Chdir(t.TempDir())
-	require.NoError(t, buildSprawl("D"))
+	require.NoError(t, buildWideStore("D"))
 	require.NoError(t, os.CopyFS("E", os.DirFS("D")))
 	require.NoError(t, buildSave("S"))
 	require.NoError(t, os.Mkdir("out", 0o700))
