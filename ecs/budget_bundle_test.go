@@ -12,9 +12,9 @@ type part struct{ X, Y float64 }
 
 var aPart = part{1, 2}
 
-// A tenfold is a world with n entities of ten components each, and a limit of the same size. The
-// limit is hand-written sparse sets, allocated in full beforehand. In the limit, one function
-// writes all components of an entity.
+// A tenfold is a world with n entities of ten components each. The limit is hand-written sparse
+// sets for the same entities, allocated in full beforehand. In the limit, one function writes all
+// components of an entity.
 type tenfold struct {
 	w        *ecs.World
 	bundle   *ecs.Bundle10[part, part, part, part, part, part, part, part, part, part]

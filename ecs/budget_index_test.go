@@ -31,8 +31,8 @@ type grid struct {
 // each entity in its list.
 type byHandIndex struct {
 	lists map[cell][]ecs.Entity
-	at    []cell   // By entity index.
-	place []uint32 // By entity index.
+	at    []cell   // The cell of each entity, by index.
+	place []uint32 // The position of each entity in its list, by index.
 }
 
 func (x *byHandIndex) add(e ecs.Entity, c cell) {

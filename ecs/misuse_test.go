@@ -97,7 +97,7 @@ func TestTry_Goexit(t *testing.T) {
 	}
 }
 
-// changedInParallelRuns is the text of the panic if a body of ParallelRuns adds or removes
+// changedInParallelRuns returns the text of the panic if a body of ParallelRuns adds or removes
 // components or entities. A debug build panics at the write, with another text.
 func changedInParallelRuns() string {
 	if debug {

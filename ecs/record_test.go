@@ -44,7 +44,7 @@ func TestRecorder_Marks(t *testing.T) {
 	if err := w.History().Seek(2); err != nil || w.Raw().Seq() != 102 {
 		t.Errorf("Seq() = %d after going forward (%v), want 102", w.Raw().Seq(), err)
 	}
-	commit(102, 101) // A new branch.
+	commit(102, 101) // This commit begins a new branch.
 	cp := w.Checkpoint()
 	commit(104, 102)
 	commit(105, 104)

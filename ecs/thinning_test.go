@@ -285,7 +285,7 @@ func TestHistoryDense_Model(t *testing.T) {
 	}
 }
 
-// Nearest is compared with a search over all retained ticks, on both branches.
+// The test compares Nearest with a search over all retained ticks, some of which are undone.
 func TestHistory_Nearest(t *testing.T) {
 	t.Parallel()
 	_, ok := NewWorld(Options{}).History().Nearest(0)

@@ -244,8 +244,8 @@ func sameValue(old, now Value, path string) error {
 	return nil
 }
 
-// checkConversion converts rows of layout from to layout to and compares the values. If must is
-// set, the conversion must succeed.
+// checkConversion converts rows between the layouts from and to, and compares the values. If must
+// is set, the conversion must succeed.
 func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 	c, err := NewConversion(from, to)
 	if err != nil {

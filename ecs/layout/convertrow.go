@@ -211,7 +211,7 @@ func (c conversion) key(name string) []byte {
 	return appendString(nil, name)
 }
 
-// step runs the step s.
+// step converts, skips or adds one field, as the step s says.
 func (c conversion) step(s *fieldStep, r *reader, dst []byte) ([]byte, *DataError) {
 	dst = append(dst, s.key...)
 	if s.added != nil {

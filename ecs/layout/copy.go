@@ -120,7 +120,7 @@ func (c *copiers) ofStruct(t reflect.Type, path string) (separator, *TypeError) 
 	}, nil
 }
 
-// repeatedly returns the separator of n consecutive values with this separator.
+// repeatedly returns a separator that calls elem for n consecutive values.
 func repeatedly(elem separator, n int, size uintptr) separator {
 	if elem == nil {
 		return nil

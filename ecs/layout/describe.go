@@ -162,10 +162,10 @@ func (r *reader) contents(t *Type, depth int) (err *DataError) {
 type typeJSON struct {
 	Kind   string      `json:"kind"`
 	Name   string      `json:"name,omitempty"`
-	Fields []fieldJSON `json:"fields,omitempty"` // Struct.
-	Elem   *typeJSON   `json:"elem,omitempty"`   // Array, slice, map and pointer.
-	Key    *typeJSON   `json:"key,omitempty"`    // Map.
-	Len    int         `json:"len,omitempty"`    // Array.
+	Fields []fieldJSON `json:"fields,omitempty"` // For a struct.
+	Elem   *typeJSON   `json:"elem,omitempty"`   // For an array, slice, map or pointer.
+	Key    *typeJSON   `json:"key,omitempty"`    // For a map.
+	Len    int         `json:"len,omitempty"`    // For an array.
 }
 
 type fieldJSON struct {

@@ -126,7 +126,7 @@ func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *Data
 	return r.form.write(dst, t.Kind, bits, 0), err
 }
 
-// wants returns the error for token if the parser expected what instead.
+// wants returns the error for an unexpected token. what describes the expected value.
 func wants(what string, token json.Token) *DataError {
 	found := "null"
 	switch x := token.(type) {

@@ -250,7 +250,7 @@ func packRows(moves []move, s *span) {
 	}
 }
 
-// packOne runs a move without a loop of its own in packRows, for row i.
+// packOne runs a move for row i. The move is of a kind that packRows handles row by row.
 func packOne(m *move, s *span, i int) {
 	switch m.op {
 	case opBytes:
@@ -306,8 +306,8 @@ func unpackRows(moves []move, s *span) int {
 	return -1
 }
 
-// unpackOne runs a move without a loop of its own in unpackRows, for row i. It returns false if the
-// value is not valid in memory.
+// unpackOne runs a move for row i. The move is of a kind that unpackRows handles row by row. It
+// returns false if the value is not valid in memory.
 func unpackOne(m *move, s *span, i int) bool {
 	switch m.op {
 	case opBytes:

@@ -23,7 +23,7 @@ type mark struct{ span, rows uint64 }
 // Init initializes a Column. The Column must not be moved afterwards.
 type Column[T any] struct {
 	Live []T
-	// Set if copies of a row share memory.
+	// Copies a row. Set if plain copies of a row would share memory.
 	Clone func(T) T
 	Log   Log
 	// Number of free rows before Live in its array.

@@ -65,7 +65,7 @@ var doneGroup = new(pastGroup)
 // pastGroups holds groups for reuse.
 var pastGroups = sync.Pool{New: func() any { return new(pastGroup) }}
 
-// NewPast returns a Past of the first rows rows of c in their current state.
+// NewPast returns a Past of the current state of c. rows is the number of rows at the boundary.
 func NewPast[T any](c *Column[T], rows int) *Past[T] {
 	room := min(maxChunkRows, chunkBytes/max(1, int(c.Log.width)), rows)
 	return &Past[T]{column: c, room: max(1, room), left: groupsOf(rows)}

@@ -35,7 +35,7 @@ func (c *Column[T]) Bytes() int64 {
 }
 
 const (
-	// The size in bytes from which on columns leave rows free in front.
+	// Columns of at least this many bytes have free rows in front.
 	leadFrom  = 8 << 10
 	leadLines = 3
 )
