@@ -172,7 +172,7 @@ func TestCheckRanges(t *testing.T) {
 		{"more values", []raw.Range{{First: 0, N: 2}}, 3, 3, 3, false},
 	} {
 		if err := checkRanges(c.ranges, c.given, c.before, c.after); (err == nil) != c.ok {
-			t.Errorf("%s: error %v, want one: %v", c.name, err, !c.ok)
+			t.Errorf("%s: error %v, want an error: %v", c.name, err, !c.ok)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestQuery_EveryArity(t *testing.T) {
 						want = want && s.sparseSet().Has(e)
 					}
 					if want && !found[e] || found[e] && !want && name != "First" {
-						t.Errorf("%s: %v is found: %v", name, e, found[e])
+						t.Errorf("%s: found %v: %v", name, e, found[e])
 					}
 				}
 				if name == "First" && len(found) != 1 {
@@ -69,7 +69,7 @@ func TestQuery_EveryArityWalkedTwice(t *testing.T) {
 			q.base().exclude(all[:1])
 			for _, name := range visiting {
 				if name != "First" && len(visitedBy(t, q, name, entities, i+1)) > 0 {
-					t.Errorf("%s finds some of no entities", name)
+					t.Errorf("%s finds entities, want none", name)
 				}
 			}
 		})

@@ -128,7 +128,7 @@ func (p *model) drain(i, most, others int) bool {
 		return visits < most
 	})
 	if left := p.oracle.stores[i].members(); visits < most && left > 0 {
-		failf("Drain leaves %d", left)
+		failf("Drain leaves %d entities", left)
 	}
 	return visits > 0
 }
@@ -538,7 +538,7 @@ func TestBatch_HookDestroysLaterEntities(t *testing.T) {
 		t.Errorf("SetAll = %d with %v, want 4", n, a.Entities())
 	}
 	if n := w.DestroyAll(entities); n != 4 || w.Len() != 1 {
-		t.Errorf("DestroyAll = %d, %v alive, want 4 and one", n, w.Entities())
+		t.Errorf("DestroyAll = %d, %v alive, want 4 and one entity", n, w.Entities())
 	}
 }
 
@@ -605,7 +605,7 @@ func TestSetAll_Copies(t *testing.T) {
 	lists.Mut(entities[0]).Items[0]++
 	lists.Mut(entities[1]).Items[0] += 2
 	if got := fmt.Sprint(lists.Values(), v); got != "[{[3]} {[2]} {[1]}] {[1]}" {
-		t.Errorf("Values() and the value given are %v", got)
+		t.Errorf("Values() and the argument of SetAll are %v", got)
 	}
 }
 
@@ -615,7 +615,7 @@ func TestBatch_Misuse(t *testing.T) {
 	mustPanic(t, "one value for each entity", func() { a.SetEach(entities, nil) })
 	mustPanic(t, "query of another world", func() { w.DestroyFound(NewQuery1(Read(b))) })
 	if w.Len() != 3 || other.Len() != 3 {
-		t.Error("a refused batch destroyed something")
+		t.Error("a refused batch destroyed entities")
 	}
 	if got := w.CreateN(nil, -1); got != nil || w.Len() != 3 {
 		t.Errorf("CreateN(nil, -1) = %v", got)
@@ -638,7 +638,7 @@ func TestBatch_NothingFound(t *testing.T) {
 	w.DestroyAll(entities[:1])
 	w.CreateN(nil, 0)
 	if w.Raw().Dirty() || w.History().Newest() != 2 {
-		t.Error("a batch of nothing counts as a change")
+		t.Error("a batch without entities counts as a change")
 	}
 }
 

@@ -94,7 +94,7 @@ func (b oracleBits) check() error {
 			next = block
 		}
 		if got := b.nextWord(block); got >= 0 && got < block || next >= 0 && (got < 0 || got > next) {
-			return fmt.Errorf("nextWord(%d) = %d, and %d has some", block, got, next)
+			return fmt.Errorf("nextWord(%d) = %d, but word %d is not 0", block, got, next)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func TestBits_Empty(t *testing.T) {
 	m := w.NewMask()
 	for _, b := range []Bits{m.Bits, m.Or(), m.And(), m.And(w.AliveBits()), m.AndNot(), m.Or(w.AliveBits()), w.AliveBits()} {
 		if b.nextWord(0) != -1 || b.word(0) != 0 || b.Any() {
-			t.Errorf("%T holds something", b.tree)
+			t.Errorf("%T is not empty", b.tree)
 		}
 	}
 	w.Create()

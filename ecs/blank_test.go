@@ -16,7 +16,7 @@ func TestApply_RefusedDestroyIsNotSkipped(t *testing.T) {
 	c.Destroy(target)
 	c.Destroy(dead)
 	if skipped := w.Apply(&c); skipped != 1 || !w.Alive(target) {
-		t.Errorf("%d commands are skipped, want that for the dead entity", skipped)
+		t.Errorf("%d commands are skipped, want only the command for the dead entity", skipped)
 	}
 }
 
@@ -34,12 +34,12 @@ func TestBlank_DigestWithEvents(t *testing.T) {
 	w, hits := register()
 	fresh, _ := register()
 	if got, want := w.Blank(nil).Digest(), fresh.Digest(); got != want {
-		t.Errorf("the digest of Blank is %v, of a new world %v", got, want)
+		t.Errorf("the digest of Blank is %v, that of a new world %v", got, want)
 	}
 	hits.Send(plain{1, 2})
 	blank := w.Blank(nil)
 	if got, want := blank.Digest(), fresh.Digest(); got != want {
-		t.Errorf("behind an event: the digest of Blank is %v, of a new world %v", got, want)
+		t.Errorf("after an event: the digest of Blank is %v, that of a new world %v", got, want)
 	}
 	if n := hits.In(blank).Len(); n != 0 {
 		t.Errorf("Blank has %d events", n)

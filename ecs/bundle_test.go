@@ -90,7 +90,7 @@ func TestBundle_SameAsSingleCalls(t *testing.T) {
 	want.list.Mut(many[0]).Items[0] = 8
 	same("written")
 	if !all.Remove(many[1]) || all.Remove(many[1]) || all.Remove(entities[0]) {
-		t.Error("Remove reports wrongly whether there was something")
+		t.Error("Remove returns the wrong result")
 	}
 	for _, s := range want.w.Storages() {
 		if set := s.sparseSet(); set.row(many[1]) >= 0 {
@@ -99,10 +99,10 @@ func TestBundle_SameAsSingleCalls(t *testing.T) {
 	}
 	same("removed")
 	if all.Set(entities[0], plain{}, padded{}, list{}, label{}, indexed{}, hashed{}, ordered{}, word{}) {
-		t.Error("Set of a dead entity reports true")
+		t.Error("Set of a dead entity = true")
 	}
 	if !all.Set(many[1], plain{7, 1}, padded{B: 7}, list{[]int{7}}, label{}, indexed{7, 2}, hashed{7}, ordered{7}, word{"7"}) {
-		t.Error("Set reports false")
+		t.Error("Set = false")
 	}
 	want.one(many[1], 7)
 	same("set again")
@@ -110,7 +110,7 @@ func TestBundle_SameAsSingleCalls(t *testing.T) {
 	want.w.Restore(other)
 	same("restored")
 	if got.w.Digest() != before {
-		t.Error("the restored world is another one")
+		t.Error("the restored world differs")
 	}
 }
 
@@ -136,7 +136,7 @@ func TestBundle_HookDestroysEntity(t *testing.T) {
 		t.Errorf("%d components, %d entities, want 4", w.padded.Len(), w.w.Len())
 	}
 	if e := w.w.Create(); !two.Set(e, plain{X: 1}, padded{}) || w.w.Alive(e) || w.padded.Has(e) {
-		t.Error("Bundle.Set of an entity that a hook destroys is not what Storage.Set is")
+		t.Error("Bundle.Set and Storage.Set differ for an entity that a hook destroys")
 	}
 	if e := w.w.Create(); !w.plain.Set(e, plain{X: 1}) || w.w.Alive(e) {
 		t.Error("Storage.Set of an entity that a hook destroys")

@@ -39,7 +39,7 @@ func TestChangeFilter_SinceCommit(t *testing.T) {
 	}
 	look("behind a loop", []Entity{young}, []Entity{entities[3], entities[199], entities[9], entities[64]}, []Entity{entities[7]})
 	if changed.Has(entities[5]) || !changed.Has(entities[64]) {
-		t.Error("Has does not ask the filter")
+		t.Error("Has ignores the filter")
 	}
 	w.Restore(cp)
 	look("after a restore", nil, nil, nil)

@@ -181,7 +181,7 @@ func (p *model) checkDelta(i int, then *oracleState, got oracleDelta, err error)
 
 func checkHeld(name string, err error, held bool) {
 	if held != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
-		failf("%s: error %v, held: %v", name, err, held)
+		failf("%s: error %v, tick retained: %v", name, err, held)
 	}
 }
 
@@ -622,7 +622,7 @@ func TestDelta_ReusedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := d.changed.values[:1][0]; v.Old.Items != nil || v.New.Items != nil {
-		t.Errorf("it keeps %v", v)
+		t.Errorf("the Delta still refers to %v", v)
 	}
 }
 
@@ -633,7 +633,7 @@ func TestDelta_OnlyWrittenRowsCompared(t *testing.T) {
 	a.Remove(entities[17])
 	d, err := a.SinceCommit()
 	if n := len(d.rows) + cap(d.old); err != nil || n > 5 {
-		t.Errorf("%d rows were looked at, want at most 5 (%v)", n, err)
+		t.Errorf("%d rows were compared, want at most 5 (%v)", n, err)
 	}
 }
 
@@ -694,7 +694,7 @@ func TestResourceSince_NotHeld(t *testing.T) {
 		r.Set(plain{X: r.Get().X + 1})
 	}
 	if e, changed, err := r.Since(0); !errors.Is(err, ErrNotHeld) || changed || e != (Edit[plain]{}) {
-		t.Errorf("Since a tick that is not held = %v, %v, %v", e, changed, err)
+		t.Errorf("Since a tick that is not retained = %v, %v, %v", e, changed, err)
 	}
 	if e, changed, err := r.Since(3); err != nil || !changed || e.Old != (plain{X: 3}) || e.New != (plain{X: 5}) {
 		t.Errorf("Since = %v, %v, %v, want 3 and 5", e, changed, err)

@@ -13,7 +13,7 @@ import (
 // records, logs and frames.
 func (w *World) check() error {
 	if w.clock.Undone != (len(w.forward) > 0) {
-		return fmt.Errorf("held is %v with %d forward frames", w.clock.Undone, len(w.forward))
+		return fmt.Errorf("Undone is %v with %d undone frames", w.clock.Undone, len(w.forward))
 	}
 	var rest []int
 	w.clock.Seen.Drain(func(lo, hi int) { rest = append(rest, lo, hi) })
@@ -37,7 +37,7 @@ func (w *World) check() error {
 			bytes += held
 			if set := s.sparseSet(); err == nil && set != nil {
 				if err = set.check(); err == nil && set != w.sets[i] {
-					err = fmt.Errorf("the world's set %d is not that of %s", i, s.Name())
+					err = fmt.Errorf("set %d of the world does not belong to %s", i, s.Name())
 				}
 			}
 			if rows, ok := s.(interface{ checkRows() error }); err == nil && ok {
@@ -82,13 +82,13 @@ func (w *World) checkFrames() error {
 		}
 		if last >= 0 && f.tick && w.frames[last].tick {
 			if loose++; w.frames[last].at < w.thinning.oldest {
-				return fmt.Errorf("tick %d can be given up, the oldest is looked for from %d on", w.frames[last].at, w.thinning.oldest)
+				return fmt.Errorf("tick %d can be evicted, but the search for the oldest tick starts at %d", w.frames[last].at, w.thinning.oldest)
 			}
 		}
 		last = i
 	}
 	if removed != w.removed || ticks != w.ticks || loose != w.evictableTicks || removed > 8+cap(w.frames)/4 {
-		return fmt.Errorf("of %d frames, %d are removed, %d are ticks, %d of them loose; counted were %d, %d, %d",
+		return fmt.Errorf("of %d frames, %d are removed, %d are ticks, %d of them evictable; the world counts %d, %d, %d",
 			len(w.frames), removed, ticks, loose, w.removed, w.ticks, w.evictableTicks)
 	}
 	for i := range w.frames {
@@ -98,17 +98,17 @@ func (w *World) checkFrames() error {
 		}
 		for j, t := range f.Touched {
 			if !recorded(t, f.ID) {
-				return fmt.Errorf("frame %d names a tracker without a record of it", i)
+				return fmt.Errorf("frame %d lists a tracker without a record of the frame", i)
 			}
 			for _, other := range f.Touched[:j] {
 				if other == t {
-					return fmt.Errorf("frame %d names a tracker twice", i)
+					return fmt.Errorf("frame %d lists a tracker twice", i)
 				}
 			}
 		}
 	}
 	if k := len(w.frames); len(w.recorders) > 0 && (k == 0 || w.ops != &w.frames[k-1].ops) {
-		return fmt.Errorf("operations do not go to the open frame")
+		return fmt.Errorf("operations are not recorded in the open frame")
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (r *registry) check() error {
 	}
 	for row, e := range r.dense.Live[:r.rows.Total] {
 		if int(e.Index()) >= r.rows.Total || int(r.sparse[e.Index()]) != row {
-			return fmt.Errorf("registry: row %d holds %v, sparse does not point to it", row, e)
+			return fmt.Errorf("registry: row %d holds %v, but sparse has another row", row, e)
 		}
 		if e.Generation() == 0 || e.Generation() > r.maxGeneration {
 			return fmt.Errorf("registry: row %d holds %v", row, e)
@@ -178,7 +178,7 @@ func (s *set) check() error {
 		return fmt.Errorf("%d gaps, m is %d", gaps, s.rows.Extra)
 	}
 	if n := len(s.ring); n&(n-1) != 0 {
-		return fmt.Errorf("%d notes are kept, which is no power of two", n)
+		return fmt.Errorf("the ring has %d notes, which is not a power of two", n)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (s *Storage[T]) checkRows() error {
 	}
 	for row := max(s.rows.N, s.rows.Prot); row < len(s.data.Live); row++ {
 		if !reflect.ValueOf(&s.data.Live[row]).Elem().IsZero() {
-			return fmt.Errorf("row %d of %d, which nothing protects (%d), keeps %v", row, s.rows.N, s.rows.Prot, s.data.Live[row])
+			return fmt.Errorf("row %d of %d is unprotected (%d) and still holds %v", row, s.rows.N, s.rows.Prot, s.data.Live[row])
 		}
 	}
 	return nil

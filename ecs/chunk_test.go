@@ -25,7 +25,7 @@ func TestChunk_ListAmended(t *testing.T) {
 			_, there := rows[i]
 			full := found && !there && len(rows) >= max(c.n, i+1)/listRatio
 			if ok := c.updateList(i, found, at); ok == full {
-				t.Fatalf("seed %d, step %d: amend(%d, %v) = %v with %d of %d", seed, step, i, found, ok, len(rows), c.n)
+				t.Fatalf("seed %d, step %d: updateList(%d, %v) = %v with %d of %d", seed, step, i, found, ok, len(rows), c.n)
 			}
 			if delete(rows, i); found && !full {
 				rows[i] = at[1]
@@ -58,6 +58,6 @@ func checkList(t *testing.T, c *chunk, rows map[int]uint32, seed uint64) {
 		}
 	}
 	if len(c.order) < c.many+64 || len(c.rows[1]) < c.many+64 {
-		t.Fatalf("seed %d: a list of %d has room for %d", seed, c.many, len(c.order))
+		t.Fatalf("seed %d: a list of %d has capacity %d", seed, c.many, len(c.order))
 	}
 }

@@ -156,7 +156,7 @@ func TestCommands_Placeholders(t *testing.T) {
 	}
 	z := c.Create()
 	if c.Resolve(x) != first || c.Resolve(z) != 0 {
-		t.Error("placeholders of the last Apply are forgotten while commands are recorded")
+		t.Error("placeholders of the last Apply are no longer resolved while commands are recorded")
 	}
 	c.Destroy(x) // x is a placeholder from before the last Apply.
 	if n := w.Apply(&c); n != 1 || !w.Alive(first) || c.Resolve(x) != 0 || c.Resolve(z) == 0 {
@@ -166,7 +166,7 @@ func TestCommands_Placeholders(t *testing.T) {
 	z = c.Create()
 	c.Destroy(z)
 	if n := w.Apply(&c); n != 0 || z.Index() > 2 {
-		t.Errorf("Apply = %d after %v: placeholders do not begin anew", n, z)
+		t.Errorf("Apply = %d after %v: placeholders are not numbered from the start", n, z)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestCommands_PanicDuringApply(t *testing.T) {
 		_ = w.Try(func() error { w.Apply(&c); return nil })
 	})
 	if w.Digest() != before || c.Len() != 0 {
-		t.Error("the commands were not taken back or are left")
+		t.Error("the changes were not reverted, or commands are left")
 	}
 	y := c.Create()
 	a.Later(&c).Set(y, plain{X: 8})
@@ -226,7 +226,7 @@ func TestCommands_Misuse(t *testing.T) {
 	there.Later(&d).Remove(entities[0])
 	mustPanic(t, "storage of another world", func() { w.Apply(&c, &d) })
 	if a.Len() != 1 || there.Len() != 1 {
-		t.Error("a refused Apply changed something")
+		t.Error("a refused Apply changed the world")
 	}
 	c.Do(func(w *World) { w.Apply(&c) })
 	mustPanic(t, "being applied", func() { w.Apply(&c) })
@@ -261,11 +261,11 @@ func TestCommands_Allocations(t *testing.T) {
 	}
 	for _, v := range words.Later(&d).values[:10] {
 		if v.S != "" {
-			t.Errorf("applied commands keep %v", v)
+			t.Errorf("applied commands still refer to %v", v)
 		}
 	}
 	if d.funcs[:1][0] != nil {
-		t.Error("applied commands keep a function")
+		t.Error("applied commands still refer to a function")
 	}
 	if got := fmt.Sprint(c.Len(), d.Len(), w.Len()); got != "0 0 100" {
 		t.Errorf("%s, want 0 0 100", got)

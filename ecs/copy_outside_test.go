@@ -96,7 +96,7 @@ func TestCopyOutside_PerField(t *testing.T) {
 	}
 	defer func() {
 		if text := fmt.Sprint(recover()); !strings.Contains(text, "CopyOptions.Outside and Keep must not") {
-			t.Errorf("a function that creates entities: %q", text)
+			t.Errorf("with a function that creates entities: %q", text)
 		}
 	}()
 	_, _ = to.w.Copy(from.w, e[:1], CopyOptions{Outside: func(Reference) (Entity, error) { return to.w.Create(), nil }})
@@ -125,7 +125,7 @@ func TestCopy_Resources(t *testing.T) {
 	} {
 		_, err := to.Copy(from, e, CopyOptions{Resources: []string{"pair", name}})
 		if err == nil || !strings.Contains(err.Error(), want) || to.Digest() != before {
-			t.Errorf("Copy of the resource %s = %v, want %q and nothing changed", name, err, want)
+			t.Errorf("Copy of the resource %s = %v, want %q and no change", name, err, want)
 		}
 	}
 	copies, err := to.Copy(from, e, CopyOptions{Resources: []string{"pair"}})
@@ -134,7 +134,7 @@ func TestCopy_Resources(t *testing.T) {
 	}
 	to.Commit()
 	if err := to.History().Rewind(1); err != nil || to.Digest() != before {
-		t.Errorf("Rewind = %v, or it did not bring the resource back", err)
+		t.Errorf("Rewind = %v, or the resource was not restored", err)
 	}
 	source.Set(pair{NewEntity(9, 9), e[0]})
 	if _, err := to.Copy(from, nil, CopyOptions{Resources: []string{"pair"}}); err != nil || target.Get() != (other{}) || to.Len() != 1 {

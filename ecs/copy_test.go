@@ -344,7 +344,7 @@ func TestCopy_Errors(t *testing.T) {
 			t.Errorf("Copy(%v) = %v, %v, want %q", test.entity, copies, err, test.want)
 		}
 		if to.w.Digest() != before || to.w.Raw().Dirty() || to.w.History().Newest() != 3 {
-			t.Fatalf("Copy(%v) failed and changed something", test.entity)
+			t.Fatalf("Copy(%v) failed and changed the world", test.entity)
 		}
 	}
 	for _, test := range []struct {
@@ -403,16 +403,16 @@ func TestCopy_SameLayoutOtherType(t *testing.T) {
 		}
 	}
 	if _, err := loaded.Copy(from, e[1:], CopyOptions{}); err != nil {
-		t.Errorf("Copy without entities inside, into what is not registered: %v", err)
+		t.Errorf("Copy of an unregistered type without entities inside: %v", err)
 	}
 	before := loaded.Digest()
 	for _, source := range []*World{from, loaded} {
 		if _, err := loaded.Copy(source, e[:1], CopyOptions{}); err == nil || !strings.Contains(err.Error(), "not registered") {
-			t.Errorf("Copy = %v, want an error that names what is not registered", err)
+			t.Errorf("Copy = %v, want an error that names the unregistered component", err)
 		}
 	}
 	if loaded.Digest() != before {
-		t.Error("a Copy that failed changed something")
+		t.Error("a Copy that failed changed the world")
 	}
 }
 
@@ -464,7 +464,7 @@ func TestMove_Errors(t *testing.T) {
 			t.Errorf("Move = %v, %v, want %q", moved, err, test.want)
 		}
 		if from.w.Digest() != before || to.w.Digest() != there {
-			t.Fatal("Move failed and changed something")
+			t.Fatal("Move failed and changed a world")
 		}
 	}
 	moved, err := to.w.Move(from.w, e, CopyOptions{Outside: Reference.Refuse})
@@ -577,7 +577,7 @@ func TestCopy_OtherVersion(t *testing.T) {
 				t.Errorf("Copy to the same version = %v, %v, want 7", v, err)
 			}
 		} else if err == nil || !strings.Contains(err.Error(), "stored version 1, here ") || to.Digest() != before {
-			t.Errorf("Copy to version %d: %v, want an error, and nothing changed", version, err)
+			t.Errorf("Copy to version %d: %v, want an error and no change", version, err)
 		}
 		before = to.Digest()
 		_, err = to.Copy(from, nil, CopyOptions{Resources: []string{"rules"}})
@@ -586,7 +586,7 @@ func TestCopy_OtherVersion(t *testing.T) {
 				t.Errorf("Copy of a resource to the same version = %v, %v, want 3", v, err)
 			}
 		} else if err == nil || !strings.Contains(err.Error(), "stored version 1, here ") || to.Digest() != before {
-			t.Errorf("Copy of a resource to version %d: %v, want an error, and nothing changed", version, err)
+			t.Errorf("Copy of a resource to version %d: %v, want an error and no change", version, err)
 		}
 	}
 }

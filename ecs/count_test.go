@@ -43,7 +43,7 @@ func TestDestroyAll_CountsInAnyOrder(t *testing.T) {
 		})
 		w.Destroy(all[3])
 		if n := w.DestroyAll(all[3:]); n != 2 {
-			t.Errorf("%v: DestroyAll of a dead one and two others = %d", policy, n)
+			t.Errorf("%v: DestroyAll of a dead entity and two others = %d", policy, n)
 		}
 	}
 }

@@ -117,6 +117,6 @@ func TestDebugLookup_NoHistory(t *testing.T) {
 	w.Commit()
 	p.X = 5 // No look-up happens between Mut and this write.
 	if x.Len(5) == 0 {
-		t.Error("the index does not have what was written")
+		t.Error("the index lacks the written value")
 	}
 }

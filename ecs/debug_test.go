@@ -168,7 +168,7 @@ func TestDebug_WriteTwiceInFrame(t *testing.T) {
 func TestDebug_ShallowClone(t *testing.T) {
 	for want, clone := range map[string]func(l bag) bag{
 		"Component.Clone of bag is no deep copy: bag.Items shares memory": func(b bag) bag { return b },
-		"bag.Name is not what it was":                                     func(b bag) bag { return bag{} },
+		"bag.Name differs from the original":                              func(b bag) bag { return bag{} },
 		"bag.Items[0] shares memory":                                      func(b bag) bag { b.Items = append([][]int(nil), b.Items...); return b },
 	} {
 		w := NewWorld(Options{History: 2})
@@ -194,7 +194,7 @@ func TestDebug_LoopOverMovedEntities(t *testing.T) {
 		}
 	})
 	if w.Len() != 5 {
-		t.Errorf("%d entities are left, want 5: the first half is where it was", w.Len())
+		t.Errorf("%d entities are left, want 5, in the rows of the first half", w.Len())
 	}
 	w, a, g := newWorld()
 	for _, misuse := range []func(){
@@ -300,7 +300,7 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 		before, digest := clone.Digest(), w.Digest()
 		mustPanic(t, `ecs: the system "`+name+`" was given one world and writes another`, func() { stepper.Step(clone, struct{}{}) })
 		if clone.Digest() != before || w.Digest() != digest {
-			t.Errorf("%s: something was written", name)
+			t.Errorf("%s: a world was written", name)
 		}
 		cp := w.Checkpoint()
 		stepper.Step(w, struct{}{}) // The step is given the world that the system writes.
@@ -308,7 +308,7 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 		w.Restore(cp)
 	}
 	if stepsByGoroutine.n.Load() != 0 || len(stepsByGoroutine.by) != 0 {
-		t.Errorf("%d steps are under way", stepsByGoroutine.n.Load())
+		t.Errorf("%d steps are still registered", stepsByGoroutine.n.Load())
 	}
 }
 

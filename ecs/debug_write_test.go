@@ -55,7 +55,7 @@ func TestDebugWrite_ParallelRuns(t *testing.T) {
 			q.ParallelRuns(2, func(Run1[plain]) { write() })
 		})
 		if w.Digest() != digest {
-			t.Errorf("%s: something was written", op)
+			t.Errorf("%s: the world was written", op)
 		}
 	}
 }

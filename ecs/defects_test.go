@@ -80,7 +80,7 @@ func TestEntity_SpentGenerations(t *testing.T) {
 	for range 100 {
 		a, b := w.Create(), w.Create()
 		if seen[a] || seen[b] {
-			t.Fatalf("%v or %v was given out before", a, b)
+			t.Fatalf("%v or %v was created before", a, b)
 		}
 		seen[a], seen[b] = true, true
 		_ = w.Try(func() error { w.Clear(); w.Create(); return errTried })
@@ -90,7 +90,7 @@ func TestEntity_SpentGenerations(t *testing.T) {
 	}
 	for e := range seen {
 		if e.Generation() == 0 || e.Generation() > 4 {
-			t.Errorf("%v was given out", e)
+			t.Errorf("%v was created", e)
 		}
 	}
 	if _, alive, free := w.Raw().Registry(); alive != 0 || free != 2 {
@@ -130,10 +130,10 @@ func TestRecorder_RestoredRows(t *testing.T) {
 			t.Helper()
 			w.Commit()
 			if len(r.entities.Rows) != 0 {
-				t.Errorf("%s: entities %v are named", text, r.entities.Rows)
+				t.Errorf("%s: changed entities are %v, want none", text, r.entities.Rows)
 			}
 			if len(r.storages) != len(want) {
-				t.Errorf("%s: %v are named, want %v", text, r.storages, want)
+				t.Errorf("%s: changed storages are %v, want %v", text, r.storages, want)
 			}
 			for name, ranges := range want {
 				if got := r.storages[name]; !slices.Equal(got.Values, ranges) || len(got.Entities) != 0 {
@@ -237,7 +237,7 @@ func TestHistory_RowOrderAfterRewind(t *testing.T) {
 		}
 		for k := 8 - n; k < 8; k++ {
 			if step(); w.Digest() != digests[k] {
-				t.Fatalf("%d ticks back and again: tick %d differs", n, k+2)
+				t.Fatalf("after %d ticks back and forward: tick %d differs", n, k+2)
 			}
 		}
 	}
@@ -318,7 +318,7 @@ func TestDigest_EqualWorlds(t *testing.T) {
 	x := MustRegister(w, Component[extra]{NoRewind: true})
 	x.Set(entities[0], extra{5})
 	if w.Digest() != v.Digest() {
-		t.Error("the digest sees a component that does not rewind")
+		t.Error("the digest contains a component that does not rewind")
 	}
 	only := w.Digests(func(s raw.Storage) bool { return s.Name() == "padded" })
 	all := v.Digests(nil)

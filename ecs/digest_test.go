@@ -46,10 +46,10 @@ func TestDigest_NaNPayload(t *testing.T) {
 	cp := w.Checkpoint()
 	values.Set(e, value{arm64})
 	if w.Digest() == before {
-		t.Error("the digest does not see a write that changes the sign of a NaN")
+		t.Error("the digest does not change with the sign of a NaN")
 	}
 	w.Restore(cp)
 	if got, _ := values.Get(e); math.Float64bits(got.F) != math.Float64bits(amd64) || w.Digest() != before {
-		t.Errorf("a restore gives %x, want %x", math.Float64bits(got.F), math.Float64bits(amd64))
+		t.Errorf("after a restore: %x, want %x", math.Float64bits(got.F), math.Float64bits(amd64))
 	}
 }

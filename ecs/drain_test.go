@@ -93,10 +93,10 @@ func TestDrain_EndsAfterRestore(t *testing.T) {
 		}
 		return n < 3
 	}); n != 3 || w.Digest() != before {
-		t.Errorf("%d rows were taken, %d are left", n, w.jobs.Len())
+		t.Errorf("%d rows were removed, %d are left", n, w.jobs.Len())
 	}
 	if n := w.drain(func(int) bool { return true }); n != 5 || w.jobs.Len() != 0 {
-		t.Errorf("%d rows were taken then, %d are left", n, w.jobs.Len())
+		t.Errorf("%d rows were removed by the second loop, %d are left", n, w.jobs.Len())
 	}
 }
 
@@ -135,7 +135,7 @@ func TestDrain_BodyRestoresOwnCheckpoint(t *testing.T) {
 	} {
 		w := newQueueWorld(t, Sparse)
 		if n := w.drain(func(int) bool { body(w); return true }); n != 5 || w.jobs.Len() != 0 {
-			t.Errorf("%s: %d rows were taken, %d are left", how, n, w.jobs.Len())
+			t.Errorf("%s: %d rows were removed, %d are left", how, n, w.jobs.Len())
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestDrain_NoRewind(t *testing.T) {
 		w.Restore(cp)
 	}
 	if n != 5 || jobs.Len() != 0 {
-		t.Errorf("%d rows were taken, %d are left", n, jobs.Len())
+		t.Errorf("%d rows were removed, %d are left", n, jobs.Len())
 	}
 }
 
@@ -210,13 +210,13 @@ func TestDrain_SeveralLoops(t *testing.T) {
 	for n := 1; ; n++ {
 		if _, _, ok := first(); !ok {
 			if n != 5 {
-				t.Errorf("the first loop took %d rows", n)
+				t.Errorf("the first loop removed %d rows", n)
 			}
 			break
 		}
 	}
 	stopFirst()
 	if len(w.drains) != 2 {
-		t.Errorf("%d places for loops", len(w.drains))
+		t.Errorf("%d entries for running loops", len(w.drains))
 	}
 }

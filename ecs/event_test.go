@@ -66,7 +66,7 @@ func (p *model) checkEvents() {
 		failf("events of the last tick %v, want %v", got, e.last)
 	}
 	if p.reader.Len() != len(unread) || p.reader.Missed() != uint64(missed) {
-		failf("the reader has %d events before it and missed %d, want %d and %d", p.reader.Len(), p.reader.Missed(), len(unread), missed)
+		failf("the reader has %d unread events and missed %d, want %d and %d", p.reader.Len(), p.reader.Missed(), len(unread), missed)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestEventsReader_CommitInLoop(t *testing.T) {
 		}
 	}
 	if want := []int32{0, 3, 4}; !slices.Equal(got, want) || reader.Len() != 1 || reader.Missed() != 0 {
-		t.Errorf("read %v, then %d before it and %d missed; want %v, 1, 0", got, reader.Len(), reader.Missed(), want)
+		t.Errorf("read %v, then %d unread and %d missed; want %v, 1, 0", got, reader.Len(), reader.Missed(), want)
 	}
 	for v := range reader.All() {
 		if v.X != 5 {
@@ -169,7 +169,7 @@ func TestEvents_Errors(t *testing.T) {
 	hits := MustRegisterEvent[plain](w)
 	var fault *RegisterError
 	if _, err := RegisterEvent[plain](w); !errors.As(err, &fault) {
-		t.Errorf("the same events twice: %v", err)
+		t.Errorf("events registered twice: %v", err)
 	}
 	if _, err := RegisterEvent[chan int](w); !errors.As(err, &fault) {
 		t.Errorf("events of a channel: %v", err)
@@ -178,10 +178,10 @@ func TestEvents_Errors(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := hits.Reader("sounds"); !errors.As(err, &fault) {
-		t.Errorf("the same reader twice: %v", err)
+		t.Errorf("reader created twice: %v", err)
 	}
 	if other := NewWorld(Options{}); hits.In(other) != nil {
-		t.Error("In found events where none are")
+		t.Error("In found events in a world without them")
 	}
 }
 
@@ -231,7 +231,7 @@ func TestEventsReader_EventsBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Len() != 2 || r.Missed() != 0 {
-		t.Errorf("%d events are ahead and %d are missed, want 2 and 0", r.Len(), r.Missed())
+		t.Errorf("%d events are unread and %d are missed, want 2 and 0", r.Len(), r.Missed())
 	}
 	if got := xOf(r.All()); !slices.Equal(got, []int32{2, 3}) {
 		t.Errorf("the reader reads %v, want [2 3]", got)
@@ -251,7 +251,7 @@ func TestEvents_Last(t *testing.T) {
 		last := xOf(hits.Last())
 		hits.Send(plain{X: 10*tick + 1})
 		if again := xOf(hits.Last()); !slices.Equal(again, last) {
-			t.Errorf("tick %d: Last is %v, and %v after Send", tick, last, again)
+			t.Errorf("tick %d: Last visits %v, and %v after Send", tick, last, again)
 		}
 		got = append(got, last...)
 		w.Commit()

@@ -96,13 +96,13 @@ func TestConversions(t *testing.T) {
 	}
 	got, err = w.Raw().Conversions([]raw.StorageState{of("velocity", 0, two), of("speed", 0, two)})
 	if err != nil || len(got) != 2 || got[1].Stored != "speed" || got[1].Name != "speed" {
-		t.Errorf("the present name does not come first: %v, %v", got, err)
+		t.Errorf("the present name is not preferred: %v, %v", got, err)
 	}
 	if _, err := w.Raw().Conversions([]raw.StorageState{of("speed", 2, two)}); !errors.Is(err, raw.ErrNewer) {
 		t.Errorf("Conversions = %v, want %v", err, raw.ErrNewer)
 	}
 	if _, err := w.Raw().Conversions([]raw.StorageState{of("speed", 1, MustRegister[speedOne](NewWorld(Options{})))}); !errors.Is(err, raw.ErrDropped) || !strings.Contains(err.Error(), "ecs.Migrate") {
-		t.Errorf("Conversions = %v, want %v and what to do", err, raw.ErrDropped)
+		t.Errorf("Conversions = %v, want %v and a remedy", err, raw.ErrDropped)
 	}
 }
 

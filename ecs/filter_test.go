@@ -250,7 +250,7 @@ func TestQuery_Gaps(t *testing.T) {
 	}
 	rare.Count()
 	if rare.join.driver != 0 {
-		t.Error("gaps do not count as rows when the driver is chosen")
+		t.Error("the choice of the driver does not count gaps as rows")
 	}
 }
 
@@ -381,7 +381,7 @@ func TestQuery_RowAddedToKnownBlock(t *testing.T) {
 		}
 		b.Set(entities[3], padded{})
 		if got := q.Count(); got != 100 {
-			t.Errorf("Count() = %d after another came in, want 100 (masks: %v)", got, masks)
+			t.Errorf("Count() = %d after another entity got both components, want 100 (masks: %v)", got, masks)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestQuery_FirstWalkAllocations(t *testing.T) {
 		}
 		got := testing.AllocsPerRun(5, func() { NewQuery2(Read(a), Read(b)).Count() })
 		if want := known + float64(chunks*test.perChunk); got > want {
-			t.Errorf("%s: the first walk makes %v allocations, want at most %v", test.name, got, want)
+			t.Errorf("%s: the first loop makes %v allocations, want at most %v", test.name, got, want)
 		}
 	}
 }

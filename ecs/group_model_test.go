@@ -14,7 +14,7 @@ func (g *Group) check() error {
 	}
 	for _, s := range g.sets {
 		if s.group != g || !s.observed || !g.w.watched {
-			return fmt.Errorf("a storage does not tell its group")
+			return fmt.Errorf("a storage has the wrong group")
 		}
 		if s.rows.N < g.rows.N {
 			return fmt.Errorf("%d rows are packed of %d", g.rows.N, s.rows.N)
@@ -25,7 +25,7 @@ func (g *Group) check() error {
 	}
 	for _, e := range g.sets[0].dense.Live[g.rows.N:g.sets[0].rows.N] {
 		if g.rows.Extra == 1 && g.has(e) {
-			return fmt.Errorf("member %v lies behind the %d that are packed", e, g.rows.N)
+			return fmt.Errorf("member %v is after the %d packed rows", e, g.rows.N)
 		}
 	}
 	return nil

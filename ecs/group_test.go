@@ -163,7 +163,7 @@ func TestGroupQuery_OneRun(t *testing.T) {
 		at := 0
 		for run := range q.Runs() {
 			if &run.A[0] != &b.Values()[at] || &run.B[0] != &a.Values()[at] || run.Entities[0] != g.Entities()[at] {
-				t.Fatalf("the run of rows from %d on is another", at)
+				t.Fatalf("the run of rows from %d on differs", at)
 			}
 			at += len(run.Entities)
 			lengths = append(lengths, len(run.Entities))
@@ -334,7 +334,7 @@ func TestGroup_WorldClone(t *testing.T) {
 	}
 	_, _ = w.History().Oldest(), w.History().Rewind(0)
 	if h.Len() != 20 || g.Len() != 0 {
-		t.Errorf("Len() = %d, that of the clone %d after throwing away the first tick", g.Len(), h.Len())
+		t.Errorf("Len() = %d, that of the clone %d after the rewind of the first tick", g.Len(), h.Len())
 	}
 }
 
@@ -365,7 +365,7 @@ func TestGroup_Hooks(t *testing.T) {
 			b.OnRemove(func(e Entity, _ padded) { again(e) })
 			a.OnAdd(func(e Entity, _ plain) {
 				if b.Has(e) && a.row(e) >= g.Len() {
-					t.Errorf("%v has come, and is not packed yet", e)
+					t.Errorf("%v is a member, but is not packed yet", e)
 				}
 			})
 			change(w, b, entities[2])
@@ -469,7 +469,7 @@ func TestGroupQuery_NotPacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g.Len() == 3 {
-		t.Fatal("the group is packed where there was none")
+		t.Fatal("the group is packed in a tick from before the group")
 	}
 	q := NewQuery2(Read(a), Read(b))
 	for _, q := range []AnyQuery{q, NewQuery2(Read(b), Read(a))} {

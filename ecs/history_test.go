@@ -161,7 +161,7 @@ func TestHistory_ByteLimit(t *testing.T) {
 	}
 	// Each tick saves 16 KB of rows, in chunks.
 	if held := h.Newest() - h.Oldest(); held < 2 || held > 6 {
-		t.Errorf("%d ticks are held", held)
+		t.Errorf("%d ticks are retained", held)
 	}
 	// Ticks before a checkpoint are merged, but their rows are kept.
 	cp, before := w.Checkpoint(), w.Digest()
@@ -286,7 +286,7 @@ func mergeInEveryOrder(t *testing.T, n int) {
 			t.Fatal(err)
 		}
 		if w.Digest() != last {
-			t.Fatalf("round %d: going forward is not exact", round)
+			t.Fatalf("round %d: Seek forward is not exact", round)
 		}
 		first = last
 		if err := w.check(); err != nil {

@@ -234,7 +234,7 @@ func TestHook_AddAndRemove(t *testing.T) {
 	w.World.Clear()
 	w.expect(t, "+b 0v1 5", "-a 2v1 3", "-b 0v1 5")
 	if w.Len()+w.a.Len()+w.b.Len() > 0 || w.Alive(g) {
-		t.Error("something is left")
+		t.Error("entities or components are left")
 	}
 }
 
@@ -309,7 +309,7 @@ func TestOnSet_HookRemoves(t *testing.T) {
 		})
 		w.a.OnSet(func(e Entity, _, now plain) { w.logCall("second", e, now) })
 		if !w.a.Set(e, plain{2, 0}) {
-			t.Error("Set found the entity dead")
+			t.Error("Set = false")
 		}
 		w.expect(t, "first 0v1 2")
 	}
@@ -458,7 +458,7 @@ func TestOnRemove_CalledOnce(t *testing.T) {
 					t.Error("Restore is not exact")
 				}
 				if len(w.hooks.destroying)+len(w.hooks.notifiedSets)+len(w.hooks.members)+len(w.a.hooks.removing)+len(w.b.hooks.removing) > 0 {
-					t.Error("something is still going")
+					t.Error("a removal is still registered")
 				}
 			})
 		}
@@ -470,11 +470,11 @@ func TestDestroy_HookDestroysAgain(t *testing.T) {
 	e := w.entity(1)
 	w.a.OnRemove(func(e Entity, _ plain) {
 		if w.Destroy(e) || !w.Alive(e) || !w.a.Has(e) || !w.b.Has(e) {
-			t.Error("it was destroyed by its hook")
+			t.Error("the hook's Destroy = true")
 		}
 	})
 	if !w.Destroy(e) || w.Alive(e) {
-		t.Error("it was not destroyed")
+		t.Error("the entity was not destroyed")
 	}
 }
 
@@ -607,7 +607,7 @@ func TestHook_Panics(t *testing.T) {
 				t.Error(err)
 			}
 			if len(w.hooks.destroying)+len(w.hooks.notifiedSets)+len(w.hooks.members)+len(w.a.hooks.removing)+len(w.b.hooks.removing) > 0 || w.hooks.changing {
-				t.Error("something is still going")
+				t.Error("a removal is still registered")
 			}
 		}()
 		f()
@@ -618,12 +618,12 @@ func TestHook_Panics(t *testing.T) {
 	mustBoom(func() { w.World.Clear() })
 	mustBoom(func() { _ = w.Try(func() error { w.Destroy(e); return nil }) })
 	if w.Digest() != before {
-		t.Error("what a panic stopped was done")
+		t.Error("a change that a panic stopped was made")
 	}
 	f := w.Create()
 	mustBoom(func() { w.a.Set(f, plain{4, 0}) })
 	if !w.a.Has(f) {
-		t.Error("Set was taken back")
+		t.Error("Set was reverted")
 	}
 	w.a.Mut(e).X = 5
 	tick := w.Tick()
@@ -636,7 +636,7 @@ func TestHook_Panics(t *testing.T) {
 	w.b.Remove(e)
 	w.Destroy(e)
 	if w.Tick() != tick+1 || w.Alive(e) || w.b.Len() != 0 {
-		t.Error("it did not go on")
+		t.Error("the world did not continue")
 	}
 }
 
@@ -782,7 +782,7 @@ func TestRemove_HookRemoves(t *testing.T) {
 	calls := 0
 	a.OnRemove(func(e Entity, _ plain) {
 		if calls++; calls == 1 && !a.Remove(e) {
-			t.Error("Remove in a hook = false of a component that is there")
+			t.Error("Remove in a hook = false for an existing component")
 		}
 	})
 	w.Commit()

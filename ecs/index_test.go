@@ -62,7 +62,7 @@ func (x intIndex) check(entities []Entity, keys []int) error {
 	}
 	const none = 1000
 	if _, ok := x.first(none); ok || x.len(none) != 0 || x.of(none) != nil {
-		return fmt.Errorf("something is found by a key that no entity has")
+		return fmt.Errorf("the index finds entities by a key that no entity has")
 	}
 	return nil
 }
@@ -490,11 +490,11 @@ func TestIndexIn_TwoOfOneType(t *testing.T) {
 		}
 	}
 	if byX.In(c) != xThere || byY.In(c) != yThere || byX.In(w) != byX || byY.In(w) != byY {
-		t.Error("In makes another index than the one that is there")
+		t.Error("In creates a second index")
 	}
 	s.In(c).Set(e, plain{X: 5, Y: 6})
 	if xThere.Len(5) != 1 || yThere.Len(6) != 1 || byX.Len(1) != 1 || byY.Len(2) != 1 {
-		t.Error("an index follows the other world")
+		t.Error("an index changes with the other world")
 	}
 }
 
@@ -511,7 +511,7 @@ func TestIndexReplace_SameKey(t *testing.T) {
 	var removed []Entity
 	s.OnRemove(func(e Entity, _ plain) { removed = append(removed, e) })
 	if !x.Replace(e[0], plain{X: 0, Y: 7}) {
-		t.Error("Replace = false of an entity that is alive")
+		t.Error("Replace = false for an alive entity")
 	}
 	if removed != nil || !slices.Equal(s.Entities(), e) {
 		t.Errorf("Replace by the same key removes %v and leaves the order %v, want none and %v", removed, s.Entities(), e)

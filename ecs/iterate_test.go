@@ -452,6 +452,6 @@ func TestRuns_OptionalMissing(t *testing.T) {
 		}
 	}
 	if without != 199 || runs > 4 {
-		t.Errorf("%d runs, in which %d entities lack the component, want 4 at most and 199", runs, without)
+		t.Errorf("%d runs, in which %d entities lack the component, want at most 4 and 199", runs, without)
 	}
 }

@@ -49,7 +49,7 @@ func (c *kindWorld) each(f func(s *Storage[plain]) bool) bool {
 	ok := f(c.sparse)
 	for _, s := range c.others {
 		if f(s) != ok {
-			failf("%s answers %v, %s %v", s.Name(), !ok, c.sparse.Name(), ok)
+			failf("%s returns %v, %s returns %v", s.Name(), !ok, c.sparse.Name(), ok)
 		}
 	}
 	return ok

@@ -50,11 +50,11 @@ func TestLargeRow_ChangedPartsKept(t *testing.T) {
 			}
 			want := states[past.Tick()]
 			if land.At(past) != want.land {
-				t.Fatalf("seed %d: at tick %d the past of tick %d is another", seed, w.Tick(), past.Tick())
+				t.Fatalf("seed %d: at tick %d the Past of tick %d differs", seed, w.Tick(), past.Tick())
 			}
 			for i, e := range w.Entities() {
 				if v, _ := regions.At(past).Get(e); v != want.regions[i] {
-					t.Fatalf("seed %d: at tick %d the past of tick %d has another row %d", seed, w.Tick(), past.Tick(), i)
+					t.Fatalf("seed %d: at tick %d the Past of tick %d has a different row %d", seed, w.Tick(), past.Tick(), i)
 				}
 			}
 		}
@@ -83,7 +83,7 @@ func TestLargeRow_ChangedPartsKept(t *testing.T) {
 			to := h.Oldest() + rng.Uint64N(h.Newest()-h.Oldest()+1)
 			require.NoError(t, h.Seek(to))
 			if got := of(); got.land != states[to].land || !slices.Equal(got.regions, states[to].regions) {
-				t.Fatalf("seed %d: tick %d is not what it was", seed, to)
+				t.Fatalf("seed %d: the restored tick %d differs", seed, to)
 			}
 		}
 	}

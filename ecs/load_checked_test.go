@@ -101,14 +101,14 @@ func TestLoad_Checked(t *testing.T) {
 		rows, ok := sound.RowsOf(state.Checked, state.Registry, state.Alive, state.Free)
 		pages, whole := sound.PagesOf(state.Storages[1].Checked, state.Checked, state.Storages[1].Entities)
 		if !ok || !whole {
-			t.Fatalf("seed %d: what was checked is not whole", seed)
+			t.Fatalf("seed %d: the checked data is incomplete", seed)
 		}
 		w, to := register()
 		if err := w.Raw().Load(state); err != nil || w.Digest() != source.Digest() {
 			t.Fatalf("seed %d: Load = %v", seed, err)
 		}
 		if &rows[0] != &w.entities.sparse[0] || pages[0] != to[1].sparse.Pages[0] || pages[2] != to[1].sparse.Pages[2] {
-			t.Errorf("seed %d: the world made anew what was checked", seed)
+			t.Errorf("seed %d: the world copied the checked data", seed)
 		}
 		for range 500 { // The source and the loaded world must behave equally.
 			e := entities[random.IntN(len(entities))]
@@ -125,7 +125,7 @@ func TestLoad_Checked(t *testing.T) {
 			}
 		}
 		if w.Digest() != source.Digest() {
-			t.Errorf("seed %d: the world goes on as another one", seed)
+			t.Errorf("seed %d: the loaded world behaves differently", seed)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestLoad_CheckedInvalid(t *testing.T) {
 		}
 	}
 	if before == after {
-		t.Error("two checks of a registry are one")
+		t.Error("two checks of a registry return the same Registry")
 	}
 }
 

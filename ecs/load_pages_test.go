@@ -39,7 +39,7 @@ func TestLoad_OwnedAndPaged(t *testing.T) {
 		}
 		kept := len(state.Registry) > 0 && &raw.As[Entity](state.Registry)[0] == &w.entities.dense.Live[0]
 		if kept != state.Owned {
-			t.Errorf("%s: the registry is kept: %v", name, kept)
+			t.Errorf("%s: the world shares the registry: %v", name, kept)
 		}
 		e := w.Create() // The world can continue to use the memory of the state.
 		p.Set(e, plain{1, 2})

@@ -111,7 +111,7 @@ func TestLoad_Errors(t *testing.T) {
 				t.Errorf("Load left %+v, want %+v", after, before)
 			}
 			if err := w.History().Rewind(0); err != nil {
-				t.Errorf("the history is gone: %v", err)
+				t.Errorf("the history was discarded: %v", err)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestLoad_OnRestore(t *testing.T) {
 			t.Error(err)
 		}
 		if w.Digest() != from.Digest() || w.Tick() != from.Tick() || w.Raw().Converted() != nil {
-			t.Errorf("at tick %d, %v converted: not what was loaded", w.Tick(), w.Raw().Converted())
+			t.Errorf("at tick %d, %v converted: the hook saw another state", w.Tick(), w.Raw().Converted())
 		}
 	})
 	bad := *state
@@ -267,7 +267,7 @@ func TestLoad_UnknownComponents(t *testing.T) {
 	w.Clear()
 	w.Restore(cp)
 	if w.Digest() != before {
-		t.Error("Restore did not put unknown components back")
+		t.Error("Restore did not restore unknown components")
 	}
 	w.Release(cp)
 	w.Commit()
@@ -277,7 +277,7 @@ func TestLoad_UnknownComponents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.Digest() != before {
-		t.Error("Rewind did not put unknown components back")
+		t.Error("Rewind did not restore unknown components")
 	}
 	if _, err := Register[label](w); !errors.Is(err, errName) || !strings.Contains(err.Error(), "loaded before it was registered") {
 		t.Errorf("Register = %v, want errName", err)
@@ -339,16 +339,16 @@ func TestWorldClone_Independent(t *testing.T) {
 	c.Create()
 	c.Commit()
 	if w.Digest() != before {
-		t.Error("changes of the clone reached the original")
+		t.Error("changes of the clone changed the original")
 	}
 	after := c.Digest()
 	l.Mut(e).Items[0] = 77
 	w.Clear()
 	if c.Digest() != after {
-		t.Error("changes of the original reached the clone")
+		t.Error("changes of the original changed the clone")
 	}
 	if err := c.History().Rewind(1); err != nil {
-		t.Errorf("the clone keeps no history of its own: %v", err)
+		t.Errorf("the clone has no history: %v", err)
 	}
 	if err := c.History().Rewind(1); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("the clone has the history of the original: %v", err)

@@ -66,7 +66,7 @@ func (h *boundaryWorld) act(t *testing.T, write func()) {
 		before := h.w.Digest()
 		_ = h.w.Try(func() error { write(); return errTried })
 		if h.w.Digest() != before {
-			t.Error("a Try that failed left something")
+			t.Error("a Try that failed left changes")
 		}
 	}
 	if h.rng.IntN(3) > 0 {
@@ -79,7 +79,7 @@ func (h *boundaryWorld) putBack(t *testing.T) {
 	last := h.held[len(h.held)-1]
 	h.w.Restore(last.cp)
 	if h.w.Digest() != last.digest {
-		t.Error("the world is not what it was at the checkpoint")
+		t.Error("the restored world differs from the checkpoint")
 	}
 }
 
@@ -191,7 +191,7 @@ func TestLoop_WriteAfterBoundary(t *testing.T) {
 				h := newBoundaryWorld(seed)
 				loop(h, func(write func()) { h.act(t, write) })
 				if len(h.w.activeCursors) > 0 {
-					t.Errorf("seed %d: %d loops are under way, want none", seed, len(h.w.activeCursors))
+					t.Errorf("seed %d: %d loops are still registered, want none", seed, len(h.w.activeCursors))
 				}
 				for ; len(h.held) > 0; h.held = h.held[:len(h.held)-1] {
 					h.putBack(t)
@@ -228,7 +228,7 @@ func TestPanicInLoop_CursorDropped(t *testing.T) {
 	a.Set(w.Create(), plain{})
 	w.Checkpoint()
 	if len(w.activeCursors) > 0 {
-		t.Errorf("%d hands are left", len(w.activeCursors))
+		t.Errorf("%d cursors are left", len(w.activeCursors))
 	}
 }
 
@@ -253,14 +253,14 @@ func TestLoop_WriteAfterSeek(t *testing.T) {
 			before := w.Digest()
 			p.X = 100
 			if w.Digest() == before {
-				t.Errorf("tick %d: the write in hand is of no entity", to)
+				t.Errorf("tick %d: the written row has no entity", to)
 			}
 			w.Commit()
 			if err := w.History().Seek(to); err != nil {
 				t.Fatal(err)
 			}
 			if w.Digest() != before {
-				t.Errorf("tick %d: what was written in hand after the Seek is not taken back", to)
+				t.Errorf("tick %d: the write after the Seek is not reverted", to)
 			}
 			break
 		}

@@ -109,21 +109,21 @@ func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 				}
 				tryPanic(t, func() { loop.run(w, a, b) })
 				if !w.Raw().Dirty() {
-					t.Error("rows were written, and nothing is to be committed")
+					t.Error("rows were written, but the world is not dirty")
 				}
 				if w.Commit(); recorded == 0 {
-					t.Error("the commit behind the panic tells no row")
+					t.Error("the commit after the panic records no row")
 				}
 				for tick := range 3 {
 					if w.Raw().Dirty() {
-						t.Errorf("idle tick %d has something to commit", tick)
+						t.Errorf("the world is dirty in idle tick %d", tick)
 					}
 					if w.Commit(); recorded > 0 {
-						t.Errorf("idle tick %d tells %d rows, want none", tick, recorded)
+						t.Errorf("idle tick %d records %d rows, want none", tick, recorded)
 					}
 				}
 				if len(w.activeCursors) > 0 {
-					t.Errorf("%d hands are left", len(w.activeCursors))
+					t.Errorf("%d cursors are left", len(w.activeCursors))
 				}
 				if err := w.check(); err != nil {
 					t.Error(err)
@@ -148,7 +148,7 @@ func TestPanicInLoop_Checkpoints(t *testing.T) {
 			w.Checkpoint()
 			last := w.Checkpoint()
 			if n := last.Bytes(); n > 0 {
-				t.Errorf("%d bytes are saved for a checkpoint behind which nothing was written", n)
+				t.Errorf("%d bytes are saved for a checkpoint after which nothing was written", n)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestPanicInLoop_OuterLoop(t *testing.T) {
 		}
 	}
 	if len(w.activeCursors) > 0 {
-		t.Errorf("%d hands are left", len(w.activeCursors))
+		t.Errorf("%d cursors are left", len(w.activeCursors))
 	}
 }
 
@@ -223,6 +223,6 @@ func TestPanicInClear_RelationsStay(t *testing.T) {
 	NewRelation(links, func(l link) Entity { return l.To }, RelationOptions{Policy: Refuse})
 	links.Set(w.Create(), link{To: target})
 	if w.Destroy(target) {
-		t.Error("Destroy ended a target whose relation refuses that")
+		t.Error("Destroy destroyed a target although its relation refuses")
 	}
 }

@@ -127,7 +127,7 @@ func TestStorageAll_SameAsQuery(t *testing.T) {
 		}
 	}
 	if panicked < 200 || went < 200 {
-		t.Errorf("%d loops panicked, %d did not: too few to say something", panicked, went)
+		t.Errorf("%d loops panicked, %d did not: too few for a meaningful test", panicked, went)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestLoop_PredicateSameAsCheck(t *testing.T) {
 				}
 				got, want := l.visited(seed, of(l, true)), c.visited(seed, of(c, false))
 				if got != want {
-					t.Fatalf("%v, grouped %v, seed %d: with a filter a loop visited\n%s\nand asking for each\n%s", kind, grouped, seed, got, want)
+					t.Fatalf("%v, grouped %v, seed %d: a loop with a filter visited\n%s\na loop that checks each entity visited\n%s", kind, grouped, seed, got, want)
 				}
 				if l.w.Digest() != c.w.Digest() {
 					t.Fatalf("%v, grouped %v, seed %d: the worlds differ", kind, grouped, seed)
@@ -201,7 +201,7 @@ func TestLoop_PredicateSameAsCheck(t *testing.T) {
 		}
 	}
 	if panicked < 100 || went < 100 {
-		t.Errorf("%d loops panicked, %d did not: too few to say something", panicked, went)
+		t.Errorf("%d loops panicked, %d did not: too few for a meaningful test", panicked, went)
 	}
 }
 

@@ -67,7 +67,7 @@ func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, convert
 	planned, refusal := w.Raw().Conversions(state.Storages)
 	err = w.Raw().Load(state)
 	if err != nil && (w.Digest() != before || refusal == nil || !strings.HasSuffix(err.Error(), refusal.Error())) {
-		t.Errorf("Load = %v, Conversions = %v, and the world %v is %v", err, refusal, before, w.Digest())
+		t.Errorf("Load = %v, Conversions = %v, and the world %v became %v", err, refusal, before, w.Digest())
 	}
 	if err == nil && !reflect.DeepEqual(w.Raw().Converted(), planned) {
 		t.Errorf("converted %v, planned %v", w.Raw().Converted(), planned)
@@ -87,7 +87,7 @@ func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[
 		for i := range fields {
 			c.Dropped = slices.Delete(slices.Clone(fields), i, i+1)
 			if _, _, err := loaded(t, state, c); !errors.Is(err, raw.ErrDropped) || !strings.Contains(err.Error(), line(fields[i:i+1])) {
-				t.Errorf("without a word of %s: %v", fields[i], err)
+				t.Errorf("without %s in Dropped: %v", fields[i], err)
 			}
 		}
 		c.Dropped = nil
@@ -170,7 +170,7 @@ func TestLoss_Refused(t *testing.T) {
 	} {
 		v, _, err := loaded(t, unit, Component[lossPos]{Version: 1, Migrations: []Migration{m}})
 		if err != nil || v.X != 5 {
-			t.Errorf("a migration that takes all: %v, %v", v, err)
+			t.Errorf("with a migration: %v, %v", v, err)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestLoss_RenameSuggested(t *testing.T) {
 	}
 	_, converted, err := loaded(t, unit, Component[swapped]{Dropped: []string{"HP", "Shield", "At"}})
 	if err != nil || strings.Contains(fmt.Sprint(converted), "renamed") {
-		t.Errorf("what was given up is said to be renamed: %v, %v", converted, err)
+		t.Errorf("a dropped component counts as renamed: %v, %v", converted, err)
 	}
 	type wordy struct{ Bytes []byte }
 	type wordier struct{ Text []byte }
@@ -479,10 +479,10 @@ func TestLoss_RandomTypes(t *testing.T) {
 		}
 		one := p.IntN(len(names))
 		if _, left, err := loadPair(t, from, to, row, false, slices.Delete(slices.Clone(names), one, one+1)); !errors.Is(err, raw.ErrDropped) || len(left) != 1 || left[0].name != names[one] {
-			t.Fatalf("seed %d: %v to %v: %v is not missed: %v", seed, from, to, names[one], err)
+			t.Fatalf("seed %d: %v to %v: the lost value %v is not reported: %v", seed, from, to, names[one], err)
 		}
 	}
 	if min(lossless, lossy, keyed) < 100 {
-		t.Errorf("%d pairs lose nothing, %d something, %d in a key", lossless, lossy, keyed)
+		t.Errorf("%d pairs lose no values, %d lose values, %d lose values in a key", lossless, lossy, keyed)
 	}
 }

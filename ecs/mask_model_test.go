@@ -112,7 +112,7 @@ func (m *Mask) check() error {
 		}
 	}
 	if n != m.Len() {
-		return fmt.Errorf("Len() = %d, there are %d", m.Len(), n)
+		return fmt.Errorf("Len() = %d, but the mask has %d indices", m.Len(), n)
 	}
 	for level := 1; level < maskLevels; level++ {
 		want := map[int]uint64{}

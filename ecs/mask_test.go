@@ -183,7 +183,7 @@ func TestMask_LoadAndClone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !own.Has(7) || own.Len() != 1 {
-		t.Error("Load changed a mask of the program's own")
+		t.Error("Load changed a mask that the program created")
 	}
 	for _, w := range []*World{source, clone, loaded} {
 		if err := w.check(); err != nil {
@@ -196,7 +196,7 @@ func TestMask_LoadAndClone(t *testing.T) {
 		}
 	}
 	if a.In(clone).Mask() == a.Mask() || b.In(clone).Mask().Len() != 40 || lb.Mask().Len() != 40 {
-		t.Error("a mask does not belong to its storage")
+		t.Error("a mask has the wrong storage")
 	}
 	a.In(clone).Remove(source.Entities()[0])
 	if !a.Mask().Has(0) {
@@ -221,7 +221,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 		t.Errorf("%d words, %d pages", words, pages)
 	}
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
-		t.Error("there is something behind the last index")
+		t.Error("there are words after the last index")
 	}
 	// The level 2 of this index is at the position that level 3 would have in a larger mask.
 	m.Add(255<<18 + 5*4096)
@@ -248,17 +248,17 @@ func TestMask_ClearSavesNothing(t *testing.T) {
 	m.Add(6)
 	m.Remove(5)
 	if got := m.words.Log.SavedRows() + m.upper.Log.SavedRows(); got != maskLevels {
-		t.Errorf("%d words are saved, want one of each level", got)
+		t.Errorf("%d words are saved, want one per level", got)
 	}
 	w.Restore(cp)
 	m.Remove(5)
 	m.Add(5)
 	if got := m.words.Log.SavedRows() + m.upper.Log.SavedRows(); got != 1 {
-		t.Errorf("%d words are saved, want the one that was written", got)
+		t.Errorf("%d words are saved, want one", got)
 	}
 	m.Add(100_100)
 	if got := m.words.Log.SavedRows() + m.upper.Log.SavedRows(); got != 3 {
-		t.Errorf("%d words are saved, want the new one and the one above it more", got)
+		t.Errorf("%d words are saved, want three", got)
 	}
 	w.Restore(cp)
 	if m.Len() != 100_000 || m.And().Len() != 100_000 {
@@ -300,7 +300,7 @@ func TestMask_NoChange(t *testing.T) {
 	m.Remove(2)
 	empty.Clear()
 	if w.Raw().Dirty() || w.History().Newest() != 2 {
-		t.Error("the forward branch is gone")
+		t.Error("the undone ticks were dropped")
 	}
 	if w.History().Seek(2) != nil || m.Len() != 2 {
 		t.Errorf("Len() = %d, want 2", m.Len())

@@ -112,7 +112,7 @@ func TestMemoryUsage_History(t *testing.T) {
 		}
 	}
 	if spare == 0 {
-		t.Error("nothing was ever spare")
+		t.Error("no memory was ever spare")
 	}
 }
 
@@ -164,7 +164,7 @@ func TestMemoryUsage_SortAndOps(t *testing.T) {
 	before := w.MemoryUsage()
 	s.SortFunc(func(a, b plain) int { return int(a.X - b.X) })
 	if after := w.MemoryUsage(); after.Scratch < before.Scratch+4*int64(len(all)) {
-		t.Errorf("%d bytes of work space after a sort of %d rows, %d before it", after.Scratch, len(all), before.Scratch)
+		t.Errorf("%d bytes of scratch space after a sort of %d rows, %d before it", after.Scratch, len(all), before.Scratch)
 	}
 	seq := uint64(0)
 	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { seq++; return seq }), 0); err != nil {

@@ -62,7 +62,7 @@ func TestTry_RestoredTooFar(t *testing.T) {
 				t.Errorf("Try panicked with %v", err)
 			}
 			if w.Len() != 10 || a.Len() != 10 {
-				t.Error("the world is not where it was left")
+				t.Error("the world differs from the restored state")
 			}
 			if err := w.check(); err != nil {
 				t.Error(err)
@@ -136,7 +136,7 @@ func TestParallelRuns_CreateAndDestroy(t *testing.T) {
 			})
 		})
 		if !once {
-			t.Errorf("%s: nothing ran", name)
+			t.Errorf("%s: the body did not run", name)
 		}
 		w.Restore(cp)
 		w.Release(cp)
@@ -157,7 +157,7 @@ func TestQuery_WritesComponentTwice(t *testing.T) {
 	// A write through one column of the row is visible through the other column.
 	for _, row := range NewQuery2(Read(a), Read(a)).All() {
 		if row.A != row.B {
-			t.Error("one row, two places")
+			t.Error("the two columns of a row have different addresses")
 		}
 	}
 }
@@ -201,17 +201,17 @@ func TestResource_Read(t *testing.T) {
 	height := r.Read()
 	r.Mut().Heights[7] = 1
 	if height.Heights[7] != 1 {
-		t.Error("Read does not show what was written")
+		t.Error("Read does not return the written value")
 	}
 	w.Commit()
 	if r.rows.Span == w.clock.Span {
-		t.Error("the resource is open in a new tick")
+		t.Error("Read counts as a write in a new tick")
 	}
 	if n := testing.AllocsPerRun(10, func() { _ = r.Read().Heights[7] }); n != 0 || r.rows.Span == w.clock.Span {
 		t.Errorf("%v allocations; Read must not write", n)
 	}
 	if err := w.History().Rewind(1); err != nil || height.Heights[7] != 0 || r.Read() != height {
-		t.Errorf("after a rewind it reads %d, error %v", height.Heights[7], err)
+		t.Errorf("after a rewind Read returns %d, error %v", height.Heights[7], err)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestCheckpoints_List(t *testing.T) {
 	list := func() (s []string) {
 		for cp := range w.Checkpoints() {
 			if !cp.Valid() {
-				t.Error("a checkpoint that is held is not valid")
+				t.Error("a listed checkpoint is not valid")
 			}
 			s = append(s, fmt.Sprint(cp.Name(), " ", cp.Tick()))
 		}
@@ -286,14 +286,14 @@ func TestCheckpoints_List(t *testing.T) {
 	same := func(want ...string) {
 		t.Helper()
 		if got := list(); !slices.Equal(got, want) {
-			t.Errorf("held are %q, want %q", got, want)
+			t.Errorf("the checkpoints are %q, want %q", got, want)
 		}
 		m, sum := w.MemoryUsage(), int64(0)
 		for cp := range w.Checkpoints() {
 			sum += cp.Bytes()
 		}
 		if m.Checkpoints != sum || sum > w.History().Bytes() {
-			t.Errorf("MemoryUsage has %d bytes for checkpoints, they have %d of %d", m.Checkpoints, sum, w.History().Bytes())
+			t.Errorf("MemoryUsage has %d bytes for checkpoints, the checkpoints have %d of %d", m.Checkpoints, sum, w.History().Bytes())
 		}
 	}
 	same()
@@ -350,7 +350,7 @@ func TestCreateAt_Errors(t *testing.T) {
 		}
 	}
 	if w.Len() != 1 || len(created) != 0 {
-		t.Errorf("after errors %d are alive, and hooks were called for %v", w.Len(), created)
+		t.Errorf("after errors %d entities are alive, and hooks were called for %v", w.Len(), created)
 	}
 	for _, e := range []Entity{b, NewEntity(4, 3)} {
 		if err := w.CreateAt(e); err != nil || !w.Alive(e) {
@@ -361,7 +361,7 @@ func TestCreateAt_Errors(t *testing.T) {
 		t.Errorf("hooks were called for %v", created)
 	}
 	if e := w.Create(); e != NewEntity(3, 2) {
-		t.Errorf("an index that was passed over gives %v, want 3v2", e)
+		t.Errorf("Create with a skipped index = %v, want 3v2", e)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestIndex_SameFunction(t *testing.T) {
 	x := NewIndex(a, keyOfPlain)
 	for range 2 * maxPerLiteral {
 		if NewIndex(a, keyOfPlain) != x || NewIndex(a, func(p plain) int32 { return p.Y }) == x {
-			t.Fatal("a function does not find its index, or finds that of another")
+			t.Fatal("NewIndex returns another index for the same function, or the same for another function")
 		}
 	}
 	if len(a.indexes) != 2 {
@@ -428,14 +428,14 @@ func TestIndex_Close(t *testing.T) {
 	}
 	a.Mut(entities[0]).Y = 1000
 	if kept.Len(1000) != 1 || before == 0 {
-		t.Error("another index does not know what was written")
+		t.Error("another index lacks the written value")
 	}
 	kept.Close()
 	if err := w.check(); err != nil {
 		t.Error(err)
 	}
 	if NewIndex(a, keyOfPlain).Len(7) == 0 {
-		t.Error("an index that was made again is empty")
+		t.Error("an index that was created again is empty")
 	}
 	mustPanic(t, "that is closed", func() {
 		y := NewIndex(a, func(plain) int { return 1 })
@@ -497,7 +497,7 @@ func TestRelation_TwoPolicies(t *testing.T) {
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, parentOf, RelationOptions{})
 	if NewRelation(s, parentOf, RelationOptions{}) != r || NewRelation(s, parentOf, RelationOptions{Tree: true}) == r {
-		t.Error("a relation is not found again by its function and options")
+		t.Error("NewRelation does not identify a relation by its function and options")
 	}
 	text := "ecs: NewRelation of childOf with the policy Detach: a relation that finds the same targets has the policy Cascade"
 	mustPanic(t, text, func() { NewRelation(s, parentOf, RelationOptions{Policy: Detach}) })
@@ -536,7 +536,7 @@ func TestRelation_Close(t *testing.T) {
 	tree.Close()
 	w.Destroy(parent)
 	if !w.Alive(child) {
-		t.Error("the policy of a closed relation holds")
+		t.Error("the policy of a closed relation still applies")
 	}
 	mustPanic(t, "that is closed", func() { tree.Len(parent) })
 	NewRelation(s, parentOf, RelationOptions{Policy: Detach})

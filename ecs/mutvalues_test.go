@@ -32,7 +32,7 @@ func TestMutValues(t *testing.T) {
 		}
 		w.Restore(cp)
 		if w.Digest() != before {
-			t.Errorf("%v: the world is not as it was", k)
+			t.Errorf("%v: the restored world differs", k)
 		}
 	}
 }

@@ -198,7 +198,7 @@ func TestParallelRuns_FewSlowRowsShared(t *testing.T) {
 		}
 	})
 	if others.Load() == 0 || rows.Load() != 1000 {
-		t.Errorf("others worked on %d parts; %d rows", others.Load(), rows.Load())
+		t.Errorf("other goroutines processed %d parts; %d rows", others.Load(), rows.Load())
 	}
 }
 
@@ -208,10 +208,10 @@ func TestParallelRuns_NotWorthSharing(t *testing.T) {
 	for done := 1; done <= 64; done++ {
 		want := done < 64 && done&(done-1) == 0
 		if got := p.worthSharing(done, long); got != want {
-			t.Errorf("an hour for %d parts of 64: %v, want %v", done, got, want)
+			t.Errorf("worthSharing after an hour for %d parts of 64 = %v, want %v", done, got, want)
 		}
 	}
 	if p.worthSharing(1, time.Now().Add(time.Hour)) {
-		t.Error("parts that took no time are shared")
+		t.Error("worthSharing = true for parts that took no time")
 	}
 }

@@ -314,14 +314,14 @@ func TestPast_TickNotHeld(t *testing.T) {
 		w.Commit()
 	}
 	if past.Valid() {
-		t.Error("a past whose tick was given up is valid")
+		t.Error("a Past of an evicted tick is valid")
 	}
 	const gone = "no longer holds, or not as it was: the oldest retained tick is"
 	for _, read := range []func(){
 		func() { past.Alive(entities[0]) }, func() { past.Len() }, func() { was.Get(entities[0]) }, func() { was.Len() }, func() { was.Beside(entities) }, func() { r.At(past) },
 		func() {
 			for range was.All() {
-				t.Error("a row of a past that is gone")
+				t.Error("an invalid Past returns a row")
 			}
 		},
 	} {
@@ -331,7 +331,7 @@ func TestPast_TickNotHeld(t *testing.T) {
 		t.Errorf("At(0) = %v", err)
 	}
 	if err := past.At(w.Tick()); err != nil || !past.Valid() || was.Len() != 3 {
-		t.Errorf("aimed at the present tick: %v, valid: %v, %d rows", err, past.Valid(), was.Len())
+		t.Errorf("At the present tick: %v, valid: %v, %d rows", err, past.Valid(), was.Len())
 	}
 	other := NewWorld(Options{History: 1})
 	mustPanic(t, "with a past of another world", func() { MustRegister[plain](other).At(past) })

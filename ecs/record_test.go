@@ -96,7 +96,7 @@ func TestStorages_Order(t *testing.T) {
 		t.Errorf("Storages() = %v, want %v", got, want)
 	}
 	if !r.Raw().IsResource() || p.Raw().IsResource() || !p.Raw().Rewinds() || l.Raw().Rewinds() || !p.Raw().Persistent() || l.Raw().Persistent() || r.Len() != 1 || r.Entities() != nil {
-		t.Error("a storage says something wrong of itself")
+		t.Error("a storage returns wrong properties")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestRecorder_Detach(t *testing.T) {
 	w.Create()
 	w.Commit()
 	if n != 1 || len(w.frames) != 0 || w.History().Bytes() != 0 {
-		t.Errorf("%d ticks recorded, %d frames and %d bytes held, want 1, 0, 0", n, len(w.frames), w.History().Bytes())
+		t.Errorf("%d ticks recorded, %d frames and %d bytes retained, want 1, 0, 0", n, len(w.frames), w.History().Bytes())
 	}
 }
 
@@ -151,7 +151,7 @@ func TestRecorder_OperationsOnce(t *testing.T) {
 		kept += len(w.frames[i].ops)
 	}
 	if kept > 1 {
-		t.Errorf("%d operations are kept, want that before the checkpoint at most", kept)
+		t.Errorf("%d operations are stored, want at most the one before the checkpoint", kept)
 	}
 }
 
@@ -185,7 +185,7 @@ func longRecordedTick(t *testing.T, bare bool) {
 		})
 	}
 	if rows := saved(a)[2]; rows > 2*2000+1024+2 {
-		t.Errorf("%d rows are noted of 2000", rows)
+		t.Errorf("%d of 2000 rows are recorded", rows)
 	}
 	var err error
 	func() {
@@ -236,7 +236,7 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 				w.Create()
 				if len(all) > 0 {
 					if err := w.Raw().Attach(&numbered{}, 1); !errors.Is(err, raw.ErrDirty) {
-						t.Fatalf("seed %d: attached amid a tick: %v", seed, err)
+						t.Fatalf("seed %d: Attach in a dirty world: %v", seed, err)
 					}
 				}
 				w.Commit()
@@ -268,7 +268,7 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 				}
 			}
 			if len(all) > 0 && w.Raw().Seq() != all[0].numbers[state] {
-				t.Fatalf("seed %d: Seq() is not that of the first recorder", seed)
+				t.Fatalf("seed %d: Seq() is not the number of the first recorder", seed)
 			}
 			if err := w.Raw().Load(stateOf(w)); len(all) > 0 && !errors.Is(err, raw.ErrAttached) {
 				t.Fatalf("seed %d: loaded: %v", seed, err)

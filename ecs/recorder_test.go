@@ -90,7 +90,7 @@ func (r *recorderModel) expect(want *oracleState) {
 // Record checks c and returns the next mark.
 func (r *recorderModel) Record(c *raw.Change) uint64 {
 	if c.Parent >= uint64(len(r.states)) {
-		failf("parent %d was never a mark", c.Parent)
+		failf("parent %d is not a mark of this recorder", c.Parent)
 	}
 	parent := &r.states[c.Parent]
 	if c.Tick != r.want.tick+1 || parent.tick != r.want.tick {
@@ -130,7 +130,7 @@ func eachRow(ranges []raw.Range, n int, f func(i int)) {
 	next := -1
 	for _, r := range ranges {
 		if r.First <= next || r.N <= 0 || r.First+r.N > n {
-			failf("ranges %v of %d rows are not ascending, apart and in bounds", ranges, n)
+			failf("ranges %v of %d rows are not ascending, separate and in bounds", ranges, n)
 		}
 		next = r.First + r.N
 		for i := r.First; i < next; i++ {
@@ -145,7 +145,7 @@ func (r *recorderModel) patchStores(s *recordedState, c *raw.Change) {
 	for _, as := range c.Storages {
 		change := c.Of(as)
 		if k := r.position(as); k <= position {
-			failf("%s is named out of order", as.Name())
+			failf("%s is out of order", as.Name())
 		} else {
 			position = k
 		}

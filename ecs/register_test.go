@@ -22,8 +22,8 @@ func TestRegister_Errors(t *testing.T) {
 		err      error
 		text     string
 	}{
-		{"an interface", registering(Component[struct{ V any }]{Name: "i", NoPersist: true}), errSharedMemory, ".V: what is behind an interface cannot be copied; say how to copy it as Component.Clone"},
-		{"a func inside", registering(Component[nested]{NoPersist: true}), errSharedMemory, "nested.B.Inner[].F: what is behind a func cannot be copied; say how to copy it as Component.Clone"},
+		{"an interface", registering(Component[struct{ V any }]{Name: "i", NoPersist: true}), errSharedMemory, ".V: the content of an interface cannot be copied; say how to copy it as Component.Clone"},
+		{"a func inside", registering(Component[nested]{NoPersist: true}), errSharedMemory, "nested.B.Inner[].F: the content of a func cannot be copied; say how to copy it as Component.Clone"},
 		{"a func that is to be saved", registering[nested](), nil, "Inner[].F: func values cannot be stored: register ecs.nested: it cannot be saved; change it, or say NoPersist and how to copy it as Component.Clone"},
 		{"a type that contains itself", registering(Component[branching]{NoPersist: true}), errSharedMemory, "a type that contains itself can hold values that go round in circles; say how to copy"},
 		{"a time", registering(Component[struct{ T time.Time }]{Name: "t"}), nil, "keep UnixNano"},
@@ -85,7 +85,7 @@ func TestRegister_AllowedTypes(t *testing.T) {
 	before := w.Digest()
 	f.Set(e, struct{ F func() }{})
 	if w.Digest() != before {
-		t.Error("what cannot be encoded is in the digest")
+		t.Error("a component that cannot be encoded is in the digest")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestRegister_SameNameOtherType(t *testing.T) {
 		e := w.Create()
 		second.Set(e, plain{"z"})
 		if first.Len() != 0 || second.Len() != 1 || second.Name() != "second" {
-			t.Error("storages of two types are one")
+			t.Error("two types have the same storage")
 		}
 	}
 }
@@ -147,12 +147,12 @@ func TestEntity_NeverCreated(t *testing.T) {
 			"Set": p.Set(e, plain{}) || l.Set(e, list{}),
 		} {
 			if did {
-				t.Errorf("%s(%v) did something", verb, e)
+				t.Errorf("%s(%v) had an effect", verb, e)
 			}
 		}
 	}
 	if w.Digest() != before || w.History().Bytes() != bytes {
-		t.Error("entities that were never made changed the world")
+		t.Error("entities that were never created changed the world")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestRegister_TooMany(t *testing.T) {
 		func() error { _, err := RegisterResource(w, word{}); return err }(),
 	} {
 		if !errors.Is(err, errMany) || !strings.Contains(err.Error(), "at most 65536 components and resources") {
-			t.Errorf("one more: %v", err)
+			t.Errorf("one component more: %v", err)
 		}
 	}
 }

@@ -379,7 +379,7 @@ func TestDestroy_HooksNeverEnd(t *testing.T) {
 		cp, before := w.Checkpoint(), w.Digest()
 		mustPanic(t, text, func() { w.Destroy(e) })
 		if len(w.hooks.destroying)+len(w.hooks.notifiedSets)+len(w.links.hooks.removing) > 0 || w.released || len(w.spare) == 0 {
-			t.Error("something is still going")
+			t.Error("a removal is still registered")
 		}
 		w.Restore(cp)
 		if w.Digest() != before {
@@ -656,7 +656,7 @@ func TestDestroy_RandomHooks(t *testing.T) {
 			}
 			h := &w.hooks
 			if len(h.destroying)+len(h.notifiedSets)+len(h.members)+len(w.links.hooks.removing) > 0 || w.released {
-				t.Fatalf("seed %d, step %d: something is still going", seed, i)
+				t.Fatalf("seed %d, step %d: a removal is still registered", seed, i)
 			}
 			if err := w.check(); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, i, err)

@@ -36,7 +36,7 @@ func TestReserve_CapacityDoubles(t *testing.T) {
 		}
 	}
 	if moved > 15 {
-		t.Errorf("the rows moved %d times while 100,000 came, want 15 at most", moved)
+		t.Errorf("the rows moved %d times while 100,000 were added, want at most 15", moved)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestReserve_Allocations(t *testing.T) {
 		after := w.MemoryUsage()
 		got, want := after.Storages[0], before.Storages[0]
 		if got.Dense != want.Dense || got.Data != want.Data || got.Sparse != want.Sparse || after.Registry != before.Registry {
-			t.Errorf("%v: %+v and %+v after what was reserved came, want %+v and %+v", kind, got, after.Registry, want, before.Registry)
+			t.Errorf("%v: %+v and %+v after the reserved rows were added, want %+v and %+v", kind, got, after.Registry, want, before.Registry)
 		}
 		if err := w.check(); err != nil {
 			t.Error(err)

@@ -45,7 +45,7 @@ func TestSelection(t *testing.T) {
 				}
 			}
 			if got := s.from(n + 5000); got != 0 || s.nextWord(n>>6+1) != -1 {
-				t.Fatalf("seed %d: something is selected behind %d", seed, n)
+				t.Fatalf("seed %d: positions after %d are selected", seed, n)
 			}
 		}
 	}

@@ -92,10 +92,10 @@ func TestAlign_SameOrder(t *testing.T) {
 	}
 	changes := w.changes
 	if w.Align(b, a, c); w.changes != changes {
-		t.Error("aligning what is aligned is a change")
+		t.Error("a second Align counts as a change")
 	}
 	if w.Restore(before); !slices.Equal(a.Entities(), lay) {
-		t.Error("a restore does not put the order back")
+		t.Error("a restore does not restore the order")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestAlign_FewRowsMoved(t *testing.T) {
 	w.Checkpoint()
 	w.Align(b, a)
 	if rows := saved(a); rows != [3]int{} || saved(b) != [3]int{} {
-		t.Errorf("%v and %v rows are saved of storages that differ behind their common rows only", rows, saved(b))
+		t.Errorf("%v and %v rows are saved of storages that differ only after their common rows", rows, saved(b))
 	}
 	b.Set(entities[98], padded{})
 	b.Set(entities[99], padded{})
@@ -134,7 +134,7 @@ func TestAlign_Misuse(t *testing.T) {
 	mustPanic(t, "Align with a nil storage", func() { w.Align(b, a, nil) })
 	mustPanic(t, "indexed, which is Indexed", func() { w.Align(b, a, fixed) })
 	if !slices.Equal(a.Entities(), before) {
-		t.Error("what was refused moved rows")
+		t.Error("a refused call moved rows")
 	}
 	mustPanic(t, "rows of it were sorted", func() {
 		for range NewQuery1(Read(a)).All() {
@@ -183,7 +183,7 @@ func TestSort_SavesMovedRowsOnly(t *testing.T) {
 	a.SortLike(b)
 	a.SortEntities(func(x, y Entity) int { return cmp.Compare(x, y) })
 	if !a.rows.Untouched() || w.Raw().Dirty() {
-		t.Error("sorting what is in order is a change")
+		t.Error("a sort of sorted rows counts as a change")
 	}
 	a.Mut(entities[40]).X = 42
 	// Row 40 now has the value 42, like row 42. The sort moves row 40 after row 41 and before the

@@ -75,7 +75,7 @@ func TestSyncTest_Passes(t *testing.T) {
 			twin.stepper.Step(twin.w, i)
 		}
 		if l.w.Tick() != 41 || l.w.Digest() != twin.w.Digest() {
-			t.Errorf("distance %d: the world is at tick %d and not what the steps alone make of it", distance, l.w.Tick())
+			t.Errorf("distance %d: the world is at tick %d and differs from a world that only ran the steps", distance, l.w.Tick())
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestSyncTest_ChangeOutsideSystems(t *testing.T) {
 	l.lives.OnChange(func(Entity, extra, extra) { calls++; l.score.Set(calls) })
 	var d *Divergence
 	if err := l.steps(t, 2, 3); !errors.As(err, &d) || d.System != "Commit" || d.Storage != "Score" {
-		t.Errorf("a hook that counts: %v", err)
+		t.Errorf("with a hook that counts: %v", err)
 	}
 	if debug {
 		return // A debug build panics earlier.
@@ -188,12 +188,12 @@ func TestSyncTest_Misuse(t *testing.T) {
 	}
 	l.w.Create()
 	if err := test.Step(2); !errors.Is(err, raw.ErrDirty) {
-		t.Errorf("Step after a change from outside = %v", err)
+		t.Errorf("Step after a change outside of systems = %v", err)
 	}
 	test, _ = l.stepper.SyncTest(NewWorld(Options{History: 1}), 1)
 	test.w.Commit()
 	if err := test.Step(1); !errors.Is(err, raw.ErrDirty) {
-		t.Errorf("Step after a commit from outside = %v", err)
+		t.Errorf("Step after a Commit outside of steps = %v", err)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestHistoryDense_Memory(t *testing.T) {
 		m := w.MemoryUsage()
 		s := m.Storages[0]
 		if taken := s.Undo + s.Spare; taken > 5*bound/2+64<<10 {
-			t.Fatalf("tick %d: %d KiB of saved rows and %d KiB that wait for some, with a bound of %d KiB", tick, s.Undo>>10, s.Spare>>10, bound>>10)
+			t.Fatalf("tick %d: %d KiB of saved rows and %d KiB of spare chunks, with a limit of %d KiB", tick, s.Undo>>10, s.Spare>>10, bound>>10)
 		}
 	}
 }

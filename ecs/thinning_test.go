@@ -56,10 +56,10 @@ func (a *thinnedWorld) visit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want, known := a.digests[tick]; known && a.w.Digest() != want {
-			t.Fatalf("tick %d, gone to from %d, is not as it was", tick, present)
+			t.Fatalf("tick %d differs after a Seek from tick %d", tick, present)
 		}
 		if !slices.Equal(slices.Collect(h.Ticks()), ticks) {
-			t.Fatalf("going to tick %d changed which are held", tick)
+			t.Fatalf("Seek(%d) changed the retained ticks", tick)
 		}
 	}
 	if err := h.Seek(present); err != nil {
@@ -79,16 +79,16 @@ func TestHistoryDense_FirstTickKept(t *testing.T) {
 			for tick := range uint64(1000) {
 				a.tick()
 				if o.HistoryBytes > 0 && h.Bytes() > o.HistoryBytes {
-					t.Fatalf("tick %d: %d bytes are held, at most %d are allowed", tick, h.Bytes(), o.HistoryBytes)
+					t.Fatalf("tick %d: the history has %d bytes, at most %d are allowed", tick, h.Bytes(), o.HistoryBytes)
 				}
 			}
 			ticks := slices.Collect(h.Ticks())
 			if len(ticks) > o.History+1 || len(ticks) < 7 || ticks[0] != 0 || h.Oldest() != 0 {
-				t.Errorf("%d ticks are held: %v", len(ticks), ticks)
+				t.Errorf("%d ticks are retained: %v", len(ticks), ticks)
 			}
 			for age := range uint64(o.HistoryDense + 1) {
 				if !slices.Contains(ticks, 1000-age) {
-					t.Errorf("tick %d is not held: %v", 1000-age, ticks)
+					t.Errorf("tick %d is not retained: %v", 1000-age, ticks)
 				}
 			}
 			a.visit(t)
@@ -105,11 +105,11 @@ func TestHistoryDense_DistancesGrow(t *testing.T) {
 	}
 	ticks := slices.Collect(w.History().Ticks())
 	if len(ticks) != 101 {
-		t.Errorf("%d ticks are held, want 101", len(ticks))
+		t.Errorf("%d ticks are retained, want 101", len(ticks))
 	}
 	for i := range ticks[1:] {
 		if age, distance := 5000-ticks[i], ticks[i+1]-ticks[i]; distance > 1+age/4 {
-			t.Errorf("nothing is held between tick %d and %d: %v", ticks[i], ticks[i+1], ticks)
+			t.Errorf("no tick is retained between tick %d and %d: %v", ticks[i], ticks[i+1], ticks)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestHistoryDense_Branches(t *testing.T) {
 		a.visit(t)
 	}
 	if ticks := slices.Collect(h.Ticks()); ticks[0] != 0 || len(ticks) != 31 {
-		t.Errorf("%d ticks are held: %v", len(ticks), ticks)
+		t.Errorf("%d ticks are retained: %v", len(ticks), ticks)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestHistoryDense_CheckpointsReleased(t *testing.T) {
 		a.tick()
 	}
 	if n := len(slices.Collect(a.w.History().Ticks())); n != 21 {
-		t.Errorf("%d ticks are held, want 21", n)
+		t.Errorf("%d ticks are retained, want 21", n)
 	}
 	for _, cp := range held {
 		a.w.Release(cp)
@@ -213,7 +213,7 @@ func TestHistoryDense_CheckpointsReleased(t *testing.T) {
 	ticks := slices.Collect(a.w.History().Ticks())
 	for i := range ticks[1:] {
 		if age, distance := 601-ticks[i], ticks[i+1]-ticks[i]; distance > 1+age {
-			t.Errorf("nothing is held between ticks %d and %d: %v", ticks[i], ticks[i+1], ticks)
+			t.Errorf("no tick is retained between ticks %d and %d: %v", ticks[i], ticks[i+1], ticks)
 		}
 	}
 	a.visit(t)
@@ -231,7 +231,7 @@ func TestHistoryDense_LateFirstTick(t *testing.T) {
 	}
 	ticks := slices.Collect(w.History().Ticks())
 	if len(ticks) != 17 || ticks[0] != s.Tick {
-		t.Errorf("ticks %v are held", ticks)
+		t.Errorf("ticks %v are retained", ticks)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestUndo_RecorderOnly(t *testing.T) {
 		t.Errorf("Bytes() = %d", bytes)
 	}
 	if got := saved(a); got[0] == 0 || got[1] != 0 || got[2] != 10_000 {
-		t.Errorf("%v rows are noted, want some entities, no sparse entries, all values", got)
+		t.Errorf("%v rows are marked, want some entities, no sparse entries, all values", got)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestUndo_RangesAreCloned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.Digest() != before {
-		t.Error("Rewind did not put back what was written in place")
+		t.Error("Rewind did not revert the writes in place")
 	}
 }
 
@@ -209,7 +209,7 @@ func TestLoop_ChangesEveryRow(t *testing.T) {
 			b.Set(e, padded{})
 		}
 		if found.epoch != epoch {
-			t.Fatalf("row %d: the chunk was found again", n)
+			t.Fatalf("row %d: the whole chunk was searched again", n)
 		}
 	}
 	if err := w.check(); err != nil || n != 64 {

@@ -234,11 +234,11 @@ func FuzzType(f *testing.F) {
 			t.Errorf("Value of %d bytes allocates %d, want at most %d", len(src), got, most)
 		}
 		if checked := typ.Check(src, 1); (checked == nil) != (err == nil) {
-			t.Errorf("%v of %x: Value says %v, Check says %v", typ, src, err, checked)
+			t.Errorf("%v of %x: Value = %v, Check = %v", typ, src, err, checked)
 		}
 		row, rest, cut := typ.Next(src)
 		if (cut == nil && len(rest) == 0) != (err == nil) {
-			t.Errorf("%v of %x: Value says %v, Next says %v with %x left", typ, src, err, cut, rest)
+			t.Errorf("%v of %x: Value = %v, Next = %v with %x left", typ, src, err, cut, rest)
 		}
 		if cut == nil && !bytes.Equal(append(bytes.Clone(row), rest...), src) {
 			t.Errorf("Next(%x) = %x, %x", src, row, rest)

@@ -170,7 +170,7 @@ func (c *Codec) unpackError(src []byte, first, row, rows int) *DataError {
 	if err := firstNarrow(c.gotype, src[(first+row)*c.width:], strconv.IntSize); err != nil {
 		return err.row(first + row)
 	}
-	return bad("no value of the type").row(first + row)
+	return bad("not a valid value of the type").row(first + row)
 }
 
 // firstNarrow returns an error for the first integer of a packed row that does not fit into an int

@@ -117,7 +117,7 @@ func (c *Conversion) append(dst, src []byte, n int) ([]byte, *DataError) {
 		}
 	}
 	if n < 0 {
-		return nil, bad("rows wanted are less than none")
+		return nil, bad("the number of rows is negative")
 	}
 	r := reader{src: src}
 	var err *DataError

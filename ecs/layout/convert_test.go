@@ -385,24 +385,24 @@ func TestOf_Tags(t *testing.T) {
 	}{
 		{struct {
 			A int `stet:"-"`
-		}{}, `tag "-": "-" is no name of a field`},
+		}{}, `tag "-": "-" is not a field name`},
 		{struct {
 			A int `stet:"a,b"`
 		}{}, `tag "a,b": "b" is not of the form was=Name`},
 		{struct {
 			A int `stet:",was="`
-		}{}, `tag ",was=": "" is no name of a field`},
+		}{}, `tag ",was=": "" is not a field name`},
 		{struct {
 			A, B int `stet:"b"`
 		}{}, `bad field name "b"`},
 		{struct {
 			A int
 			B int `stet:",was=A"`
-		}{}, "field B: its former name A is that of another field"},
+		}{}, "field B: its former name A also belongs to another field"},
 		{struct {
 			A int `stet:",was=C"`
 			B int `stet:",was=C"`
-		}{}, "field B: its former name C is that of another field"},
+		}{}, "field B: its former name C also belongs to another field"},
 	} {
 		_, err := Of(reflect.TypeOf(tt.value))
 		require.ErrorIs(t, err, ErrUnsupported)

@@ -85,7 +85,7 @@ func (c *copiers) ofKind(t reflect.Type, path string) (separator, *TypeError) {
 		elem, err := c.of(t.Elem(), path+"[value]")
 		return separateMap(t, elem), err
 	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		return nil, fault(fmt.Sprintf("what is behind %s cannot be copied", withArticle[t.Kind()]))
+		return nil, fault(fmt.Sprintf("the content of %s cannot be copied", withArticle[t.Kind()]))
 	}
 	return nil, nil
 }

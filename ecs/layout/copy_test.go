@@ -94,11 +94,11 @@ func none[T any](t *testing.T) {
 }
 
 func TestDeepCopy_Refused(t *testing.T) {
-	refuses[struct{ F []func() }](t, "F[]: what is behind a func cannot be copied")
-	refuses[struct{ C chan int }](t, "C: what is behind a chan cannot be copied")
-	refuses[struct{ M map[string]any }](t, "M[value]: what is behind an interface cannot be copied")
+	refuses[struct{ F []func() }](t, "F[]: the content of a func cannot be copied")
+	refuses[struct{ C chan int }](t, "C: the content of a chan cannot be copied")
+	refuses[struct{ M map[string]any }](t, "M[value]: the content of an interface cannot be copied")
 	refuses[map[*int]int](t, "the key of a map is another key")
-	refuses[map[any]int](t, "[key]: what is behind an interface")
+	refuses[map[any]int](t, "[key]: the content of an interface")
 	refuses[node](t, "node.Next: a type that contains itself can hold values that go round in circles")
 	refuses[forest](t, "a type that contains itself")
 }
@@ -118,20 +118,20 @@ func TestCopyFault_NamesField(t *testing.T) {
 	for want, change := range map[string]func(c *pouch){
 		"pouch.Items shares memory with the original":         func(c *pouch) { c.Items = v.Items },
 		"pouch.Same shares memory with the original":          func(c *pouch) { c.Same = v.Items[1:3] },
-		"pouch.Items is not what it was":                      func(c *pouch) { c.Items = nil },
-		"pouch.Items[1] is not what it was":                   func(c *pouch) { c.Items[1]++ },
-		"pouch.Empty is not what it was":                      func(c *pouch) { c.Empty = nil },
-		"pouch.Nil is not what it was":                        func(c *pouch) { c.Nil = []int{} },
+		"pouch.Items differs from the original":               func(c *pouch) { c.Items = nil },
+		"pouch.Items[1] differs from the original":            func(c *pouch) { c.Items[1]++ },
+		"pouch.Empty differs from the original":               func(c *pouch) { c.Empty = nil },
+		"pouch.Nil differs from the original":                 func(c *pouch) { c.Nil = []int{} },
 		"pouch.Nested[0] shares memory with the original":     func(c *pouch) { c.Nested[0] = v.Nested[0] },
 		"pouch.Counts shares memory with the original":        func(c *pouch) { c.Counts = v.Counts },
 		"pouch.Counts[value] shares memory with the original": func(c *pouch) { c.Counts["x"] = v.Counts["x"] },
-		"pouch.Counts is not what it was":                     func(c *pouch) { delete(c.Counts, "y"); c.Counts["z"] = nil },
+		"pouch.Counts differs from the original":              func(c *pouch) { delete(c.Counts, "y"); c.Counts["z"] = nil },
 		"pouch.At shares memory with the original":            func(c *pouch) { c.At = v.At },
-		"pouch.At.X is not what it was":                       func(c *pouch) { c.At.X = 7 },
-		"pouch.Pair[0] is not what it was":                    func(c *pouch) { c.Pair[0] = nil },
+		"pouch.At.X differs from the original":                func(c *pouch) { c.At.X = 7 },
+		"pouch.Pair[0] differs from the original":             func(c *pouch) { c.Pair[0] = nil },
 		"pouch.hidden shares memory with the original":        func(c *pouch) { c.hidden = v.hidden },
-		"pouch.When is not what it was":                       func(c *pouch) { c.When = time.Time{} },
-		"pouch.Name is not what it was":                       func(c *pouch) { c.Name = "" },
+		"pouch.When differs from the original":                func(c *pouch) { c.When = time.Time{} },
+		"pouch.Name differs from the original":                func(c *pouch) { c.Name = "" },
 	} {
 		c := deep(v)
 		change(&c)

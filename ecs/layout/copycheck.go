@@ -25,7 +25,7 @@ func (c *copyCheck) fault(a, b reflect.Value, path string) string {
 		if !is {
 			return ""
 		}
-		return path + " is not what it was"
+		return path + " differs from the original"
 	}
 	t := a.Type()
 	if t.Size() == 0 {
@@ -94,7 +94,7 @@ func (c *copyCheck) entries(a, b reflect.Value, path string) string {
 		return path + " shares memory with the original"
 	}
 	if a.Len() != b.Len() {
-		return path + " is not what it was"
+		return path + " differs from the original"
 	}
 	for entries := a.MapRange(); entries.Next(); {
 		key := entries.Key()
@@ -104,7 +104,7 @@ func (c *copyCheck) entries(a, b reflect.Value, path string) string {
 		}
 		value := b.MapIndex(key)
 		if !value.IsValid() {
-			return path + " is not what it was"
+			return path + " differs from the original"
 		}
 		if fault := c.fault(entries.Value(), value, path+"[value]"); fault != "" {
 			return fault

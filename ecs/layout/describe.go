@@ -104,7 +104,7 @@ func (r *reader) head(t *Type) *DataError {
 		return err
 	}
 	if t.Kind = Kind(kind); t.Kind >= endOfKinds {
-		err := bad(t.Kind.String() + " is not known to this version")
+		err := bad(t.Kind.String() + " is unknown to this version")
 		err.Err = ErrNewer
 		return err
 	}
@@ -237,7 +237,7 @@ func (j *typeJSON) typ(depth int) (*Type, *DataError) {
 		}
 	}
 	if t.Kind == 0 {
-		err := bad(fmt.Sprintf("kind %.60q is not known to this version", j.Kind))
+		err := bad(fmt.Sprintf("kind %.60q is unknown to this version", j.Kind))
 		err.Err = ErrNewer
 		return nil, err
 	}

@@ -66,8 +66,8 @@ func TestParse_Refused(t *testing.T) {
 		{"length of claimed gigabytes", "dd ffffffff", "length 4294967295, but 0 bytes are left"},
 		{"name of claimed gigabytes", "92 01 db ffffffff", "length 4294967295, but 0 bytes are left"},
 		{"array too wide", "94 12 a0 92 0b a0 ce3fffffff", "rows are wider than 1073741824 bytes"},
-		{"array of nothing", "94 12 a0 92 11 a0 ce3fffffff", "holds too many values of no size"},
-		{"array of arrays of nothing", "94 12 a0 94 12 a0 92 11 a0 cdffff cdffff", "holds too many values of no size"},
+		{"array of nothing", "94 12 a0 92 11 a0 ce3fffffff", "has too many values without size"},
+		{"array of arrays of nothing", "94 12 a0 94 12 a0 92 11 a0 cdffff cdffff", "has too many values without size"},
 		{"array longer than any", "94 12 a0 92 0b a0 ce7fffffff", "length 2147483647 is out of bounds"},
 	}
 	for _, tt := range tests {
@@ -79,7 +79,7 @@ func TestParse_Refused(t *testing.T) {
 		})
 	}
 	_, err := Parse(unhex(t, "94 11 a0 a158 92 16 a0"))
-	require.EqualError(t, err, "layout: written by a newer version: X: kind(22) is not known to this version")
+	require.EqualError(t, err, "layout: written by a newer version: X: kind(22) is unknown to this version")
 	require.ErrorIs(t, err, ErrNewer)
 }
 

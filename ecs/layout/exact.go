@@ -303,7 +303,7 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 		case i < 0:
 			return dst, bad(fmt.Sprintf("no field %.60q", name))
 		case values[i] != nil:
-			return dst, bad("it is there twice").in("." + name)
+			return dst, bad("member occurs twice").in("." + name)
 		}
 		if values[i], err = r.value(t.Fields[i].Type, []byte{}, old[i]); err != nil {
 			return dst, err.in("." + name)
@@ -323,7 +323,7 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 		case values[i] != nil:
 			dst = append(dst, values[i]...)
 		case !r.patch:
-			return dst, bad("it is missing").in("." + f.Name)
+			return dst, bad("member is missing").in("." + f.Name)
 		case old[i] != nil:
 			dst = append(dst, old[i]...)
 		default:

@@ -118,7 +118,7 @@ func TestOf_Unsupported(t *testing.T) {
 		{reflect.TypeFor[pair[map[pair[complex64]]int]](), "pair[map[pair[complex64]]int].First[key]: complex64 cannot be part of a map key"},
 		{reflect.TypeFor[map[[2]*int]int](), "[key]: pointer cannot be part of a map key"},
 		{reflect.TypeFor[[maxRow/8 + 1]int](), "[134217729]int: rows are wider than 1073741824 bytes"},
-		{reflect.TypeFor[[1 << 17]nothing](), "[131072]layout.nothing: holds too many values of no size"},
+		{reflect.TypeFor[[1 << 17]nothing](), "[131072]layout.nothing: has too many values without size"},
 	}
 	for _, tt := range tests {
 		_, err := Of(tt.rt)

@@ -345,7 +345,7 @@ func found(code byte) string {
 	case code >= 0xc4 && code <= 0xc6:
 		return "bytes"
 	}
-	return fmt.Sprintf("a value of an unknown sort (%#02x)", code)
+	return fmt.Sprintf("a value of unknown type (%#02x)", code)
 }
 
 // tooLong returns the error for a length that exceeds the remaining bytes.

@@ -52,7 +52,7 @@ func checkCutting(t require.TestingT, c *Codec, rows reflect.Value, data []byte)
 		row, data, err = typ.Next(data)
 		require.NoError(t, err)
 		if one := c.encodeRows(rows.Slice(i, i+1)); !bytes.Equal(one, row) {
-			t.Errorf("Next cuts off %x, want %x", row, one)
+			t.Errorf("Next returns row %x, want %x", row, one)
 		}
 		v, err := typ.Value(row)
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func checkAccepted(t require.TestingT, c *Codec, data []byte, n int) {
 		return
 	}
 	if (err == nil) != (checked == nil) {
-		t.Errorf("%v of %x: Decode says %v, Check says %v", c.gotype, data, err, checked)
+		t.Errorf("%v of %x: Decode = %v, Check = %v", c.gotype, data, err, checked)
 	}
 	if err != nil {
 		return
@@ -136,7 +136,7 @@ func genType(depth int, key bool) *rapid.Generator[reflect.Type] {
 	return rapid.Custom(func(t *rapid.T) reflect.Type {
 		rt := genKind(t, depth, key)
 		if !rt.Comparable() && key {
-			t.Fatalf("%v is no key", rt)
+			t.Fatalf("%v cannot be a key", rt)
 		}
 		return rt
 	})

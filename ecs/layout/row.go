@@ -60,7 +60,7 @@ func (t *Type) firstBad(src []byte, first, rows, width int) *DataError {
 // checkVariable implements check for types of variable width.
 func (t *Type) checkVariable(src []byte, n int) *DataError {
 	if n < 0 {
-		return bad(fmt.Sprintf("%d rows wanted", n))
+		return bad(fmt.Sprintf("the number of rows is %d", n))
 	}
 	r := reader{src: src}
 	for i := range n {

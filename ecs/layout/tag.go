@@ -46,7 +46,7 @@ func parseTag(f reflect.StructField) (n fieldName, fault string) {
 	}
 	for _, name := range append(n.former, n.name) {
 		if !validFieldName(name) {
-			return n, fmt.Sprintf("tag %.80q: %.40q is no name of a field", tag, name)
+			return n, fmt.Sprintf("tag %.80q: %.40q is not a field name", tag, name)
 		}
 	}
 	return n, ""
@@ -61,7 +61,7 @@ func (t *Type) formerFault() string {
 	for _, f := range t.Fields {
 		for _, former := range t.Former[f.Name] {
 			if claimed[former] {
-				return fmt.Sprintf("field %s: its former name %s is that of another field; rename them one release apart, or migrate", f.Name, former)
+				return fmt.Sprintf("field %s: its former name %s also belongs to another field; rename them one release apart, or migrate", f.Name, former)
 			}
 			claimed[former] = true
 		}

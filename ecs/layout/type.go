@@ -203,7 +203,7 @@ func (t *Type) validate() *DataError {
 		return err
 	}
 	if size.width != varies && size.values > maxValues+maxValuesPerByte*size.width {
-		return bad("holds too many values of no size").of(t)
+		return bad("has too many values without size").of(t)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // checkText checks that v prints as a non-empty text and as valid JSON.
 func checkText(t require.TestingT, v Value) {
 	if v.String() == "" {
-		t.Errorf("Value of %v prints as nothing", v.Type())
+		t.Errorf("Value of %v prints as an empty string", v.Type())
 	}
 	text, err := json.Marshal(v)
 	if err != nil || !json.Valid(text) {

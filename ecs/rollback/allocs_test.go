@@ -38,6 +38,6 @@ func TestSession_Allocations(t *testing.T) {
 		turn()
 	}
 	if got := testing.AllocsPerRun(1000, turn); got > 0 {
-		t.Errorf("a turn allocates %v times", got)
+		t.Errorf("a tick with its messages allocates %v times", got)
 	}
 }

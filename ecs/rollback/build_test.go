@@ -19,7 +19,7 @@ func TestBuild_Handshake(t *testing.T) {
 		o.Peer = 1
 		_, b, _ := newSide(t, o, false)
 		if a.Build(0) == "" || a.Build(0) != b.Build(1) {
-			t.Fatalf("Build() of itself is %q and %q", a.Build(0), b.Build(1))
+			t.Fatalf("Build() of the local peer is %q and %q", a.Build(0), b.Build(1))
 		}
 		var m rollback.Message[int]
 		send := func(from, to *rollback.Session[int], peer int, lost bool) string {
@@ -39,7 +39,7 @@ func TestBuild_Handshake(t *testing.T) {
 				t.Fatal(err)
 			}
 			if send(a, b, 1, true) != a.Build(0) || b.Build(0) != "" {
-				t.Fatal("a message that was lost is taken for one that arrived")
+				t.Fatal("a lost message counts as received")
 			}
 		}
 		if send(a, b, 1, false) != a.Build(0) || b.Build(0) != a.Build(0) {

@@ -39,7 +39,7 @@ func TestReceive_BadMessage(t *testing.T) {
 			t.Errorf("message %d: Receive() = %v, want %v", i, err, rollback.ErrMessage)
 		}
 		if s.Known(1) != 3 || w.Tick() != 1 {
-			t.Errorf("message %d: tick %d is known, want 3", i, s.Known(1))
+			t.Errorf("message %d: inputs are known to tick %d, want 3", i, s.Known(1))
 		}
 	}
 	for _, from := range []int{-1, 0, 2} {
@@ -60,13 +60,13 @@ func TestDrop_PeerWaitingAtWindow(t *testing.T) {
 		t.Fatalf("Advance() = %v at tick %d, confirmed %d", err, w.Tick(), s.Confirmed())
 	}
 	if err := s.Drop(1, 1); err == nil {
-		t.Error("Drop takes back an input that is known")
+		t.Error("Drop discards a known input")
 	}
 	if err := s.Drop(1, 2); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Advance(1); err != nil || s.Confirmed() != 9 || s.Remade() != 8 {
-		t.Errorf("Advance() = %v, confirmed %d, made again %d; want 9 and 8: all peers have dropped the player", err, s.Confirmed(), s.Remade())
+		t.Errorf("Advance() = %v, confirmed %d, repeated %d; want 9 and 8, because all peers have dropped the player", err, s.Confirmed(), s.Remade())
 	}
 }
 

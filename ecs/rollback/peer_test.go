@@ -31,7 +31,7 @@ func TestAhead(t *testing.T) {
 	o.Peer = 1
 	_, b, _ := newSide(t, o, false)
 	if a.Ahead() != 0 {
-		t.Errorf("before anything is known: %d ahead", a.Ahead())
+		t.Errorf("before the first message: %d ahead", a.Ahead())
 	}
 	advance(t, a, 6, 1)
 	send(t, b, a, 1, 0)
@@ -61,7 +61,7 @@ func TestPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Remade() != 0 || w.Digest() != was || guessed[1] == 0 || guessed[0] != 0 {
-		t.Errorf("%d ticks made again after right guesses, %v guesses by player", s.Remade(), guessed)
+		t.Errorf("%d ticks repeated after correct predictions, %v predictions by player", s.Remade(), guessed)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestReceive_InputsOfLeftPlayer(t *testing.T) {
 	_, s, _ := newSide(t, o, false)
 	said := rollback.Message[int]{Has: []uint64{1, 1, 1}, Runs: []rollback.Run[int]{{Player: 2, From: 2, Values: []int{5, 6, 7}}}}
 	if err := s.Receive(1, &said); err != nil || s.Known(2) != 1 {
-		t.Errorf("Receive() = %v, known to tick %d of a player that is there, want 1", err, s.Known(2))
+		t.Errorf("Receive() = %v, inputs of an active player are known to tick %d, want 1", err, s.Known(2))
 	}
 	if err := errors.Join(s.Drop(2, 4), s.Receive(1, &said)); err != nil || s.Known(2) != 3 {
-		t.Errorf("Receive() = %v, known to tick %d of a player that left at 4, want 3", err, s.Known(2))
+		t.Errorf("Receive() = %v, inputs of a player dropped at 4 are known to tick %d, want 3", err, s.Known(2))
 	}
 }
 

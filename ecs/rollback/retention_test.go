@@ -30,7 +30,7 @@ func TestDrop_Retention(t *testing.T) {
 	send(t, a, b, 0, 1)
 	send(t, b, a, 1, 0)
 	if got := kept(); got != 5 {
-		t.Errorf("%d inputs are kept for a peer that has none of 5", got)
+		t.Errorf("%d inputs are kept for a peer that lacks all 5", got)
 	}
 	if err := errors.Join(a.Drop(2, 2), b.Drop(2, 2)); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestDrop_Retention(t *testing.T) {
 		send(t, b, a, 1, 0)
 	}
 	if got := kept(); got > 10 {
-		t.Errorf("%d inputs are kept for a peer that was dropped, want no more than the others lack", got)
+		t.Errorf("%d inputs are kept for a dropped peer, want only inputs that the other peers lack", got)
 	}
 	if a.Confirmed() < 200 {
 		t.Errorf("tick %d is confirmed, want 200 at least", a.Confirmed())
@@ -65,22 +65,22 @@ func TestDigests_Unconfirmed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fromA.Checked != 0 {
-			t.Errorf("after %d ticks a tells the digest of tick %d, where %d is confirmed", tick+1, fromA.Checked, a.Confirmed())
+			t.Errorf("after %d ticks a sends the digest of tick %d, but only %d is confirmed", tick+1, fromA.Checked, a.Confirmed())
 		}
 	}
 	if err := errors.Join(b.Settle(), b.Report(0, &fromB)); err != nil {
 		t.Fatal(err)
 	}
 	if fromB.Checked != 5 || b.Confirmed() != 7 {
-		t.Fatalf("b tells the digest of tick %d, where %d is confirmed; want 5 and 7", fromB.Checked, b.Confirmed())
+		t.Fatalf("b sends the digest of tick %d, and %d is confirmed; want 5 and 7", fromB.Checked, b.Confirmed())
 	}
 	digest := fromB
 	digest.Runs = nil // The inputs are lost on the way.
 	if err := errors.Join(a.Receive(1, &digest), a.Settle()); err != nil || a.Agreed(1) != 0 {
-		t.Errorf("tick %d agrees, and Settle returns %v, where a has guessed all ticks", a.Agreed(1), err)
+		t.Errorf("tick %d agrees, and Settle returns %v, although a has predicted all ticks", a.Agreed(1), err)
 	}
 	if err := errors.Join(a.Receive(1, &fromB), a.Settle()); err != nil || a.Agreed(1) != 5 || a.Remade() == 0 {
-		t.Errorf("tick %d agrees and Settle returns %v, want 5 once the inputs came", a.Agreed(1), err)
+		t.Errorf("tick %d agrees and Settle returns %v, want 5 after the inputs arrived", a.Agreed(1), err)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestDigests_RingOfGuesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Checked > s.Confirmed() {
-			t.Fatalf("at tick %d the digest of tick %d is sent, where %d is confirmed", w.Tick(), m.Checked, s.Confirmed())
+			t.Fatalf("at tick %d the digest of tick %d is sent, but only %d is confirmed", w.Tick(), m.Checked, s.Confirmed())
 		}
 	}
 }

@@ -36,7 +36,7 @@ func readEqual(name string, sources []*source, faults []*fault) (map[string]stri
 	return reasons, entries(name, sources, func(_ *source, line string) error {
 		key, reason, ok := strings.Cut(line, "  # ")
 		if !ok || !slices.ContainsFunc(faults, func(f *fault) bool { return f.key() == key }) {
-			return errors.New("no such fault, or no reason behind \"  # \"")
+			return errors.New("unknown fault, or no reason after \"  # \"")
 		}
 		reasons[key] = reason
 		return nil

@@ -139,8 +139,8 @@ func TestLists_Stale(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"tiny.go Clamp: x > limit => x == limit  # Reason.": "list:1: no such fault",
-		"tiny.go Clamp: x > limit => true":                  "list:1: no such fault, or no reason",
+		"tiny.go Clamp: x > limit => x == limit  # Reason.": "list:1: unknown fault",
+		"tiny.go Clamp: x > limit => true":                  "list:1: unknown fault, or no reason",
 	} {
 		os.WriteFile("list", []byte(line+"\n"), 0o600)
 		if _, err := readEqual("list", sources, generate(sources)); err == nil || !strings.Contains(err.Error(), want) {

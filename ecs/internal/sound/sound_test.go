@@ -61,12 +61,12 @@ func TestCheckRegistry_Errors(t *testing.T) {
 		"nor the first":   {named(1, 0), named(0, 2), named(2, 1)},
 	} {
 		if _, err := CheckRegistry(entities, 1, 2); err == nil {
-			t.Errorf("%s: CheckRegistry took %x", name, entities)
+			t.Errorf("%s: CheckRegistry accepts %x", name, entities)
 		}
 	}
 	for _, sizes := range [][2]int{{-1, 2}, {2, 1}, {1, 4}} {
 		if _, err := CheckRegistry(good, sizes[0], sizes[1]); err == nil {
-			t.Errorf("CheckRegistry took %v of 3", sizes)
+			t.Errorf("CheckRegistry accepts %v of 3", sizes)
 		}
 	}
 	for _, other := range []struct {
@@ -74,11 +74,11 @@ func TestCheckRegistry_Errors(t *testing.T) {
 		alive, free int
 	}{{slices.Clone(good), 1, 2}, {good, 2, 2}, {good, 1, 3}, {good[:2], 1, 2}} {
 		if _, ok := RowsOf(r, other.entities, other.alive, other.free); ok {
-			t.Errorf("RowsOf took %v for what was checked", other)
+			t.Errorf("RowsOf accepts %v, which was not checked", other)
 		}
 	}
 	if _, ok := RowsOf(nil, nil, 0, 0); ok {
-		t.Error("RowsOf of nothing")
+		t.Error("RowsOf accepts a nil registry")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestPagesOf_Valid(t *testing.T) {
 	r, entities := sample(t)
 	s := r.Sparse(entities)
 	if !put(s, entities) {
-		t.Fatal("Put refused a page that is right")
+		t.Fatal("Put refuses a valid page")
 	}
 	pages, ok := PagesOf(s, r, entities)
 	if !ok || len(pages) != 2 {
@@ -109,7 +109,7 @@ func TestPagesOf_Valid(t *testing.T) {
 		"nothing":          second(PagesOf(nil, r, entities)),
 	} {
 		if ok {
-			t.Errorf("%s: PagesOf took it", name)
+			t.Errorf("%s: PagesOf accepts the pages", name)
 		}
 	}
 }
@@ -139,11 +139,11 @@ func TestPut_PageTwice(t *testing.T) {
 		}
 	}
 	if second(PagesOf(s, r, entities)) {
-		t.Error("PagesOf took a page for two")
+		t.Error("PagesOf counts a page twice")
 	}
 	s.Put(1, &rows[1])
 	if !second(PagesOf(s, r, entities)) {
-		t.Error("PagesOf refused what is whole")
+		t.Error("PagesOf refuses complete pages")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestPagesOf_DeadEntities(t *testing.T) {
 		s := r.Sparse(entities)
 		put(s, entities)
 		if second(PagesOf(s, r, entities)) {
-			t.Errorf("%s: PagesOf took it", name)
+			t.Errorf("%s: PagesOf accepts the pages", name)
 		}
 	}
 }
@@ -180,14 +180,14 @@ func TestPut_OtherEntities(t *testing.T) {
 		},
 	} {
 		if put(r.Sparse(entities), other(slices.Clone(entities))) {
-			t.Errorf("%s: Put took it", name)
+			t.Errorf("%s: Put accepts the page", name)
 		}
 	}
 	last := append(slices.Clone(entities), named(uint32(len(r.rows)), 1))
 	if put(r.Sparse(last), last) {
-		t.Error("Put took an index that no entity has")
+		t.Error("Put accepts an index that no entity has")
 	}
 	if _, ok := r.Sparse(entities).Put(2, new([track.PageSize]uint32)); ok {
-		t.Error("Put took a page behind the last")
+		t.Error("Put accepts a page after the last one")
 	}
 }

@@ -37,7 +37,7 @@ func (h *boundaryRun) do(name string, do func() bool) bool {
 // fail stops the test with err, the seed and the most recent operations.
 func (h *boundaryRun) fail(err error) {
 	h.t.Helper()
-	h.t.Fatalf("seed %d, %d boundaries held, the last operations %s: %v", h.seed, len(h.frames), strings.Join(h.lastOps, ", "), err)
+	h.t.Fatalf("seed %d, %d boundaries retained, the last operations %s: %v", h.seed, len(h.frames), strings.Join(h.lastOps, ", "), err)
 }
 
 // grow adds up to n new keys to table 0.
@@ -157,7 +157,7 @@ func (h *boundaryRun) checkGone(t *Tracker) error {
 		}
 		from, before, changed := t.Since(id)
 		if want, lengths, some := t.Since(next); from != want || before != lengths || changed != some {
-			return fmt.Errorf("since frame %d: record %d, %v, %v; since %d, which is the next one held: %d, %v, %v",
+			return fmt.Errorf("since frame %d: record %d, %v, %v; since %d, which is the next one retained: %d, %v, %v",
 				id, from, before, changed, next, want, lengths, some)
 		}
 	}

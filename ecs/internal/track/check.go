@@ -17,10 +17,10 @@ func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (
 		return 0, err
 	}
 	if prot := t.topProt(); t.Prot < prot || t.Prot > prot && !read && len(t.readers) == 0 {
-		return 0, fmt.Errorf("protected to %d, want %d", t.Prot, prot)
+		return 0, fmt.Errorf("%d rows are protected, want %d", t.Prot, prot)
 	}
 	if undone != len(t.forward) {
-		return 0, fmt.Errorf("%d forward records, named by %d frames", len(t.forward), undone)
+		return 0, fmt.Errorf("%d undone records, listed by %d frames", len(t.forward), undone)
 	}
 	for _, c := range t.columns {
 		n, err := c.check(len(t.recs), len(t.forward))
@@ -54,11 +54,11 @@ func (t *Tracker) checkRecords(frameOf func(id uint64) *Frame) error {
 		}
 		f := frameOf(r.frame)
 		if f == nil {
-			return fmt.Errorf("frame %d does not name it", r.frame)
+			return fmt.Errorf("frame %d does not list the tracker", r.frame)
 		}
 		for _, c := range t.columns {
 			if !f.Bare && c.bareLog(i) {
-				return fmt.Errorf("record %d has no values to put back", i)
+				return fmt.Errorf("record %d has no values to restore", i)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func (u *undoStack) check(records, forward int) (bytes int64, err error) {
 		}
 	}
 	if bytes != u.used || bytes > u.most {
-		return 0, fmt.Errorf("logs take %d bytes, and %d are counted, at most %d", bytes, u.used, u.most)
+		return 0, fmt.Errorf("logs have %d bytes, but %d are counted, at most %d", bytes, u.used, u.most)
 	}
 	spare := int64(0)
 	for _, spares := range append(slices.Clone(u.spares), u.bare) {
@@ -119,12 +119,12 @@ func (u *undoStack) check(records, forward int) (bytes int64, err error) {
 			}
 			memory := unsafe.Slice((*byte)(c.rows.p), c.rows.room*int(u.size))
 			if u.wipes && slices.ContainsFunc(memory, func(b byte) bool { return b != 0 }) {
-				return 0, fmt.Errorf("a spare chunk keeps rows")
+				return 0, fmt.Errorf("a spare chunk has rows")
 			}
 		}
 	}
 	if spare != u.spare {
-		return 0, fmt.Errorf("spare chunks take %d bytes, and %d are counted", spare, u.spare)
+		return 0, fmt.Errorf("spare chunks have %d bytes, but %d are counted", spare, u.spare)
 	}
 	return bytes, nil
 }
@@ -141,7 +141,7 @@ func (l *undoLog) check(split uint32) error {
 					return fmt.Errorf("row %d is saved twice", row)
 				}
 				if row > r.Row && row&split == 0 {
-					return fmt.Errorf("run %v extends over a page", r)
+					return fmt.Errorf("run %v crosses the border of a page", r)
 				}
 				seen[row] = true
 			}

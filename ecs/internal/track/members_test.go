@@ -127,7 +127,7 @@ func testMembersRestored[T comparable](t *testing.T, value func(i int) T) {
 			frames, states = frames[:k+1], states[:k+1]
 			renew()
 			if !slices.Equal(a.dense.Live[:a.rows.N], want.keys) || !slices.Equal(a.data.Live[:a.rows.N], want.values) {
-				t.Fatalf("seed %d, step %d: frame %d is not what it was", seed, step, k)
+				t.Fatalf("seed %d, step %d: the restored frame %d differs", seed, step, k)
 			}
 			for row, key := range a.dense.Live[:a.rows.N] {
 				if got := a.sparse.Page(uint32(key)).Rows[key&PageMask]; got != uint32(row) {
@@ -169,13 +169,13 @@ func TestRows_ExchangedRestored(t *testing.T) {
 			} else {
 				a.Undo(clock.Frame.ID)
 				if !slices.Equal(c.Live, want) {
-					t.Fatalf("seed %d, step %d: the rows are not what they were", seed, step)
+					t.Fatalf("seed %d, step %d: the restored rows differ", seed, step)
 				}
 				a.Redo(clock.Frame.ID)
 				want = now
 			}
 			if !slices.Equal(c.Live, want) {
-				t.Fatalf("seed %d, step %d: the rows are not what they were", seed, step)
+				t.Fatalf("seed %d, step %d: the restored rows differ", seed, step)
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func TestDirtySet_FirstWrites(t *testing.T) {
 			}
 		}
 		if !slices.Equal(dirty, written) {
-			t.Fatalf("step %d: the dirty set has %v, want %v", step, dirty, written)
+			t.Fatalf("step %d: the News has %v, want %v", step, dirty, written)
 		}
 	}
 }

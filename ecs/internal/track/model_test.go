@@ -385,7 +385,7 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 		before = a.rows.Lengths
 	}
 	if before.N != len(want.keys) {
-		return fmt.Errorf("it had %d rows, want %d", before.N, len(want.keys))
+		return fmt.Errorf("the old state has %d rows, want %d", before.N, len(want.keys))
 	}
 	now := min(before.N, a.rows.N)
 	wrote := map[uint32]bool{}
@@ -398,7 +398,7 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	})
 	for row := range now {
 		if !wrote[uint32(row)] && fmt.Sprint(a.values.Live[row]) != fmt.Sprint(want.values[row]) {
-			return fmt.Errorf("row %d was %v and is %v, and no log names it", row, want.values[row], a.values.Live[row])
+			return fmt.Errorf("row %d was %v and is %v, and no log has the row", row, want.values[row], a.values.Live[row])
 		}
 	}
 	if l.bare {
@@ -425,7 +425,7 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 		return err
 	}
 	if was.String() != want.String() {
-		return fmt.Errorf("it was %v by its logs, want %v", was, want)
+		return fmt.Errorf("the old state is %v by the logs, want %v", was, want)
 	}
 	return nil
 }
@@ -436,11 +436,11 @@ func checkThen(a *table, id uint64, ahead bool, want tableCopy) error {
 	then := NewThen(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)
 	if then.N != len(want.values) {
-		return fmt.Errorf("it had %d rows then, want %d", then.N, len(want.values))
+		return fmt.Errorf("the Then has %d rows, want %d", then.N, len(want.values))
 	}
 	for row, v := range want.values {
 		if got, tile := *RowThen(&a.values, &then.Columns[0], row), *RowThen(&a.tiles, &then.Columns[1], row); !slices.Equal(got, v) || tile != tileOf(v) {
-			return fmt.Errorf("row %d was %v %v then, want %v", row, got, tile, v)
+			return fmt.Errorf("the Then has %[2]v %[3]v in row %[1]d, want %[4]v", row, got, tile, v)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestReaders_EachSeesEveryWrite(t *testing.T) {
 			}
 		}
 		if !h.Current() {
-			t.Fatal("a reader is behind that has just looked")
+			t.Fatal("a reader that has just caught up is not current")
 		}
 	}
 	for row := 0; row < n; row += 4 {
