@@ -44,7 +44,7 @@ func TestQuery_EveryArity(t *testing.T) {
 
 // If the rows of all storages are in the same order, a query caches the run of all rows. The next
 // iteration, by any method, must still find all entities, and must respect a filter added since.
-func TestQuery_EveryArityWalkedTwice(t *testing.T) {
+func TestQuery_EveryArityTwoLoops(t *testing.T) {
 	queries, entities, all := everyArity(func(_, i, _ int) (int, bool) { return i, true })
 	for i, q := range queries {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {

@@ -295,7 +295,7 @@ func TestBatchModel_Ticks(t *testing.T) {
 	explore(t, s, operations(batches(1, 1), removes(0, 1), ticks(), checkpoints(1)), *depth-1)
 }
 
-func TestBatchModel_SpentGenerations(t *testing.T) {
+func TestBatchModel_GenerationsUsedUp(t *testing.T) {
 	t.Parallel()
 	var creates []operation
 	for n := 1; n < 5; n++ {
@@ -506,7 +506,7 @@ func (o *hookRecorder) listen(a *Storage[plain]) {
 	a.OnRemove(func(e Entity, _ plain) { o.removing(e, a.row(e)) })
 }
 
-func TestBatch_HooksPerEntity(t *testing.T) {
+func TestBatch_CallsHooksPerEntity(t *testing.T) {
 	w, a, _, entities := members(5, Options{})
 	checkAtEnd(t, w)
 	o := &hookRecorder{s: &a.set}
@@ -623,7 +623,7 @@ func TestBatch_Misuse(t *testing.T) {
 }
 
 // A batch that finds no entities changes nothing, so the undone ticks can still be redone.
-func TestBatch_NothingFound(t *testing.T) {
+func TestBatch_NoEntitiesIsNoChange(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	w.Destroy(entities[0])
 	w.Commit()

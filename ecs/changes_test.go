@@ -226,7 +226,7 @@ func TestDeltaModel_ResourcesAndNoRewind(t *testing.T) {
 
 // A world without history keeps the values of its last commit if a filter needs them. The cases are
 // worlds with and without a recorder.
-func TestDeltaModel_OneTickKept(t *testing.T) {
+func TestDeltaModel_OnlyLastCommitKept(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
 		s := modelOptions{kinds: []kind{listKind}, entities: 2, members: 2, keepTick: true, record: record}

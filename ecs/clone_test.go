@@ -30,7 +30,7 @@ func (b *bag) increase() {
 
 // The derived copy is used wherever rows are copied: in checkpoints, histories, pins, batches,
 // gaps, and clones of worlds and of entities.
-func TestClone_Derived(t *testing.T) {
+func TestDerivedClone_UsedForEveryCopy(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
 			c := Component[bag]{Kind: kind}
@@ -84,7 +84,7 @@ func TestClone_Derived(t *testing.T) {
 
 // If a Clone panics while a row is saved, the world passes the panic on, and the row does not count
 // as saved.
-func TestClone_PanicWhileSaving(t *testing.T) {
+func TestComponentClone_PanicWhileSaving(t *testing.T) {
 	fail := false
 	w := NewWorld(Options{History: 2})
 	s := MustRegister(w, Component[bag]{Clone: func(b bag) bag {
@@ -142,7 +142,7 @@ func caughtIn(f func()) (caught any) {
 	return nil
 }
 
-func TestClone_PanicWithPin(t *testing.T) {
+func TestComponentClone_PanicWithPin(t *testing.T) {
 	fail := false
 	w := NewWorld(Options{History: 2})
 	s := MustRegister(w, Component[list]{Clone: func(l list) list {

@@ -50,7 +50,7 @@ func TestDestroyAll_CountsInAnyOrder(t *testing.T) {
 
 // DestroyAll does not count entities that a relation keeps alive. It does not count entities that
 // are destroyed only because of a relation.
-func TestDestroyAll_CountsRefused(t *testing.T) {
+func TestDestroyAll_CountWithoutRefused(t *testing.T) {
 	w := newLateWorld(t, Refuse, Options{})
 	all := w.CreateN(nil, 4)
 	w.links.Set(all[1], link{To: all[0]})
@@ -116,7 +116,7 @@ func TestBatch_CountsWithHooks(t *testing.T) {
 
 // A hook of an entity may destroy that entity during Destroy. Destroy still returns true, and Apply
 // counts no skipped command.
-func TestDestroy_HookDestroysFirst(t *testing.T) {
+func TestDestroy_HookDestroysSameEntity(t *testing.T) {
 	for how, destroy := range map[string]func(w *lateWorld, e Entity) bool{
 		"Destroy": func(w *lateWorld, e Entity) bool { return w.Destroy(e) },
 		"Apply": func(w *lateWorld, e Entity) bool {

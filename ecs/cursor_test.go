@@ -66,7 +66,7 @@ func TestLoop_CheckpointBetweenRuns(t *testing.T) {
 
 // If a loop over a query found a single run, the next loop takes a fast path. It must not take the
 // fast path if the result may have changed.
-func TestQuery_SecondWalkAfterChange(t *testing.T) {
+func TestQuery_SecondLoopAfterChange(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
 	all := w.CreateN(nil, 200)
@@ -112,7 +112,7 @@ func TestQuery_SecondWalkAfterChange(t *testing.T) {
 // If a loop over a query found a single run, the next loop takes a fast path. It must not take the
 // fast path if a loop in between found nothing. In that loop, another storage with the same number
 // of rows was the driver.
-func TestQuery_SecondWalkFindsNothing(t *testing.T) {
+func TestQuery_SecondLoopFindsNothing(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
 	q := ecs.NewQuery2(ecs.Read(a), ecs.Read(b))

@@ -6,7 +6,7 @@ import "testing"
 
 // In a debug build, Commit panics if a component was written through a stale pointer. A pointer is
 // stale after entities were added, removed or moved.
-func TestDebugLend_StalePointer(t *testing.T) {
+func TestDebugPointer_StaleWritePanics(t *testing.T) {
 	for name, change := range map[string]func(w *World, a *Storage[plain], e Entity){
 		"grow":    func(w *World, a *Storage[plain], _ Entity) { a.Reserve(1000) },
 		"append":  func(w *World, a *Storage[plain], _ Entity) { a.Set(w.Create(), plain{}) },
@@ -63,7 +63,7 @@ func TestDebugLend_StalePointer(t *testing.T) {
 }
 
 // A debug build also detects a write through a pointer from an earlier tick.
-func TestDebugLend_OlderTick(t *testing.T) {
+func TestDebugPointer_FromOlderTick(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	p := a.Mut(entities[3])
 	w.Destroy(entities[0])
@@ -73,7 +73,7 @@ func TestDebugLend_OlderTick(t *testing.T) {
 	mustPanic(t, "ecs: plain of 3v1 was written through a pointer", w.Commit)
 }
 
-func TestDebugLend_Allowed(t *testing.T) {
+func TestDebugPointer_AllowedWrites(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	p := a.Mut(entities[3])
 	b.Remove(entities[3]) // This removal changes another storage.
@@ -98,7 +98,7 @@ func TestDebugLend_Allowed(t *testing.T) {
 }
 
 // A world without history saves no rows. A look-up still makes pointers stale in a debug build.
-func TestDebugLookup_NoHistory(t *testing.T) {
+func TestDebugPointer_LookUpWithoutHistory(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	x := NewIndex(a, func(p plain) int32 { return p.X })
 	x.Len(0)

@@ -63,7 +63,7 @@ func TestDebug_StalePointers(t *testing.T) {
 	}
 }
 
-func TestDebug_TrackedData(t *testing.T) {
+func TestDebug_StrayWriteNamesData(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 2})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
 	r := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
@@ -243,7 +243,7 @@ func TestDebug_LoopOverMovedEntities(t *testing.T) {
 	}
 }
 
-func TestDebug_LoopAllowed(t *testing.T) {
+func TestDebug_AllowedLoops(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 1})
 	kept := slices.Clone(entities)
 	for _, e := range slices.Backward(w.Entities()) {

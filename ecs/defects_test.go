@@ -72,7 +72,7 @@ func TestEntity_StaleHandles(t *testing.T) {
 	}
 }
 
-func TestEntity_SpentGenerations(t *testing.T) {
+func TestEntity_GenerationsUsedUp(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	checkAtEnd(t, w)
 	w.entities.maxGeneration = 4

@@ -132,7 +132,7 @@ func TestEvents_ChangedInLoop(t *testing.T) {
 
 // If events are removed before a reader reaches them, the reader continues after the removed
 // events.
-func TestEventsReader_CommitInLoop(t *testing.T) {
+func TestEventReader_CommitInLoop(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
 	reader, err := hits.Reader("reader")
@@ -216,7 +216,7 @@ func xOf(events iter.Seq[plain]) (xs []int32) {
 
 // A new reader begins with the oldest event that still exists. Removed events do not count as
 // missed.
-func TestEventsReader_EventsBefore(t *testing.T) {
+func TestEventReader_CreatedAfterEvents(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)
 	send := func(x int32) { hits.Send(plain{X: x}) }

@@ -83,7 +83,7 @@ func TestMigrate_SkipsGaps(t *testing.T) {
 	}
 }
 
-func TestConversions(t *testing.T) {
+func TestConversions_NamesAndVersions(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister(w, Component[speed]{FormerNames: []string{"v", "velocity"}, Version: 1})
 	of := func(name string, version uint32, v AnyStorage) raw.StorageState {
@@ -106,7 +106,7 @@ func TestConversions(t *testing.T) {
 	}
 }
 
-func TestLoad_OtherDefault(t *testing.T) {
+func TestLoad_ChangedDefault(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[plain]{Kind: Indexed, Default: plain{1, 1}})
 	old.Set(w.CreateN(nil, 3)[2], plain{5, 5})
@@ -129,7 +129,7 @@ func TestLoad_OtherDefault(t *testing.T) {
 
 // The rows of a state can be split into pages. Conversions handle all pages, and migrations skip
 // gaps.
-func TestMigrate_Pages(t *testing.T) {
+func TestMigrate_PagedRows(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed})
 	for i, e := range w.CreateN(nil, 9) {

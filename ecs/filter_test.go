@@ -117,7 +117,7 @@ func TestQuery_SavesReturnedRowsOnly(t *testing.T) {
 
 // A second loop over a query skips rows that a complete first loop has saved, unless they changed
 // in between.
-func TestQuery_SecondWalkSavesRest(t *testing.T) {
+func TestQuery_SecondLoopSavesOtherRows(t *testing.T) {
 	for _, between := range []func(w *World, a *Storage[plain]){
 		func(*World, *Storage[plain]) {},
 		func(w *World, _ *Storage[plain]) { w.Commit() },
@@ -161,7 +161,7 @@ func TestQuery_SecondWalkSavesRest(t *testing.T) {
 	}
 }
 
-func TestQuery_CheckpointInSecondWalk(t *testing.T) {
+func TestQuery_CheckpointInSecondLoop(t *testing.T) {
 	w, a, b, entities := members(200, Options{})
 	b.Remove(entities[70]) // Makes two runs in the second block.
 	q := NewQuery2(Write(a), Read(b))
@@ -365,7 +365,7 @@ func TestQuery_Allocations(t *testing.T) {
 
 // If a query found nothing in a block, and another storage then gets a row there, the query must
 // search the block again.
-func TestQuery_RowAddedToKnownBlock(t *testing.T) {
+func TestQuery_RowAddedToSearchedBlock(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])

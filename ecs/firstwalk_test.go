@@ -6,7 +6,7 @@ import "testing"
 
 // The first loop over a query allocates the query and its caches. It also allocates once or twice
 // per chunk. With the race detector, the compiler allocates more on the heap.
-func TestQuery_FirstWalkAllocations(t *testing.T) {
+func TestQuery_FirstLoopAllocations(t *testing.T) {
 	// known is the number of allocations that do not depend on the number of chunks. They are the
 	// query, its columns and sets, the cache per driver, the list of processed notes, a cursor, and
 	// the list of chunks.

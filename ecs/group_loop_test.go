@@ -209,7 +209,7 @@ func TestGroupInLoop_EveryChange(t *testing.T) {
 }
 
 // The documentation allows these changes, so they must not panic.
-func TestGroupInLoop_Allowed(t *testing.T) {
+func TestGroupInLoop_AllowedChanges(t *testing.T) {
 	allowed := map[string][]string{
 		"set a of e":    groupLoopQueries,
 		"set b of e":    groupLoopQueries,
@@ -292,7 +292,7 @@ func TestGroupInLoop_Restore(t *testing.T) {
 
 // A group that is created after a rewind discards the undone ticks, because they have no record of
 // the group.
-func TestNewGroup_DiscardsForwardTicks(t *testing.T) {
+func TestNewGroup_DiscardsUndoneTicks(t *testing.T) {
 	w, a, b, entities := members(4, Options{History: 2})
 	checkAtEnd(t, w)
 	w.restart(seqs{}) // After this restart, only the undone ticks have records of changes.

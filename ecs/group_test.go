@@ -243,7 +243,7 @@ func TestNewGroup_Errors(t *testing.T) {
 	w.MustNewGroup(a)
 }
 
-func TestGroup_LoadedInOrder(t *testing.T) {
+func TestGroup_LoadMembersInOrder(t *testing.T) {
 	w, _, _, g, entities := grouped(50, Options{})
 	w.Destroy(entities[10])
 	v, _, _, h, _ := grouped(3, Options{History: 1})
@@ -262,7 +262,7 @@ func TestGroup_LoadedInOrder(t *testing.T) {
 
 // If Load finds the members of a group in scattered rows, they are not packed until the next
 // commit. A recorder then sees the moves.
-func TestGroup_LoadedScattered(t *testing.T) {
+func TestGroup_LoadScatteredMembers(t *testing.T) {
 	for _, change := range []bool{false, true} {
 		w := NewWorld(Options{})
 		a, b := MustRegister[plain](w), MustRegister[padded](w)

@@ -9,7 +9,7 @@ import (
 
 // Each sequence would fail with a wrong simplification of the undo log. The name of the test is the
 // simplification. All sequences begin with e0, e1 and e2 in a storage.
-func TestHistory_FailingShortcuts(t *testing.T) {
+func TestHistory_WrongSimplifications(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
 		checkpoint = (*model).checkpoint

@@ -501,7 +501,7 @@ func TestDestroy_HookAddsComponent(t *testing.T) {
 	w.expect(t, "+b 0v2 1", "-b 0v2 1", "+a 0v2 2")
 }
 
-func TestClear_HookAdds(t *testing.T) {
+func TestClear_HookAddsComponents(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	e, f := w.entity(1), w.entity(2)
 	spawn := true
@@ -551,7 +551,7 @@ func TestClear_HookRemovesOthers(t *testing.T) {
 	}
 }
 
-func TestHook_Restores(t *testing.T) {
+func TestHook_RestoresWorld(t *testing.T) {
 	for name, do := range map[string]func(w *hookWorld, e Entity){
 		"Set":         func(w *hookWorld, _ Entity) { w.b.Set(w.Create(), plain{}) },
 		"Remove":      func(w *hookWorld, e Entity) { w.a.Remove(e) },

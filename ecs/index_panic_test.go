@@ -7,7 +7,7 @@ import (
 )
 
 // If the key function panics during a look-up, the next look-up finds all entities again.
-func TestIndex_KeyPanics(t *testing.T) {
+func TestIndex_KeyFunctionPanics(t *testing.T) {
 	seed := rand.Uint64()
 	for k := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, k))

@@ -471,7 +471,7 @@ func TestIndex_ParallelRuns(t *testing.T) {
 
 // Two indexes of one storage have the same types and different keys. In a clone of the world, they
 // stay separate.
-func TestIndexIn_TwoOfOneType(t *testing.T) {
+func TestIndexIn_TwoIndexesOfOneType(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
 	byX := NewIndex(s, func(p plain) int32 { return p.X })

@@ -70,7 +70,7 @@ func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 }
 
 // Load uses checked data without further checks. The world is the same as after a load with checks.
-func TestLoad_Checked(t *testing.T) {
+func TestLoad_CheckedState(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0x10ad))
 		register := func() (*World, [5]*Storage[plain]) {
@@ -132,7 +132,7 @@ func TestLoad_Checked(t *testing.T) {
 
 // Load uses the result of a check only for the rows that were checked, and only if the check is
 // complete.
-func TestLoad_CheckedInvalid(t *testing.T) {
+func TestLoad_InvalidCheckResults(t *testing.T) {
 	var before, after *raw.Registry
 	for _, tt := range []struct {
 		name  string
@@ -187,7 +187,7 @@ func TestLoad_CheckedInvalid(t *testing.T) {
 }
 
 // If a state is not owned, Load copies all its data.
-func TestLoad_NotOwned(t *testing.T) {
+func TestLoad_StateNotOwned(t *testing.T) {
 	source, _ := loadable(t)
 	state := checkedState(source)
 	state.Owned = false

@@ -117,7 +117,7 @@ func TestLoad_Errors(t *testing.T) {
 	}
 }
 
-func TestLoad_CheckpointHeld(t *testing.T) {
+func TestLoad_WhileCheckpointHeld(t *testing.T) {
 	w, _ := loadable(t)
 	state := stateOf(w)
 	cp := w.Checkpoint()
@@ -152,7 +152,7 @@ func TestLoad_MissingStorages(t *testing.T) {
 
 // A query that was created before Load must notice that the rows have other entities now. The
 // number of rows is the same.
-func TestLoad_Queries(t *testing.T) {
+func TestLoad_InvalidatesQueryCaches(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	q := NewQuery2(Read(a), Read(b))
 	state := stateOf(w)

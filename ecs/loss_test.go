@@ -115,7 +115,7 @@ func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[
 
 // If the program's types have no field for some stored values, Load fails. The error names the
 // field and the type. After the line in the error is added to the program, Load succeeds.
-func TestLoss_Refused(t *testing.T) {
+func TestLoad_RefusesDataLoss(t *testing.T) {
 	it := lossUnit{5, 6, lossPos{1, 2}, [2]lossItem{{3, 4}, {7, 8}}}
 	unit := stateWith(it, false, Component[lossUnit]{})
 
@@ -180,7 +180,7 @@ type lossRow [2]lossCount
 // A dropped field and an added field of the same type were probably renamed. The same is true of a
 // stored and a registered component with equal fields. The error contains the line to write in the
 // program, and the line works.
-func TestLoss_RenameSuggested(t *testing.T) {
+func TestLoad_SuggestsRename(t *testing.T) {
 	refused := func(name, want string, err error) {
 		t.Helper()
 		if !errors.Is(err, raw.ErrDropped) || !strings.Contains(err.Error(), want) {
@@ -262,7 +262,7 @@ type (
 
 // Converted lists stored data that the program does not register, and registered components that
 // are not stored. It omits components that are the same on both sides.
-func TestLoss_Converted(t *testing.T) {
+func TestConverted_ListsChanges(t *testing.T) {
 	w := NewWorld(Options{})
 	p := MustRegister[lossPos](w)
 	MustRegister[lossItem](w)
@@ -441,7 +441,7 @@ func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropp
 
 // For random types before and after a change, Load refuses the state exactly if a stored value
 // would be lost. The error lists the lost values.
-func TestLoss_RandomTypes(t *testing.T) {
+func TestLoad_RandomTypeChanges(t *testing.T) {
 	lossless, lossy, keyed := 0, 0, 0
 	for seed := range deep.Or(uint64(4000), 200000) {
 		p := &lossPair{Rand: rand.New(rand.NewPCG(seed, 1))}

@@ -23,7 +23,7 @@ func mustPanicWith(t *testing.T, f func()) (err error) {
 	return nil
 }
 
-func TestTry_RestoredTooFar(t *testing.T) {
+func TestTry_RestoreToBeforeTry(t *testing.T) {
 	const tooFar = "ecs: the function given to Try restored a checkpoint or tick from before Try"
 	backs := map[string]func(w *World, outer Checkpoint){
 		"restore": func(w *World, outer Checkpoint) { w.Restore(outer) },
@@ -147,7 +147,7 @@ func TestParallelRuns_CreateAndDestroy(t *testing.T) {
 	})
 }
 
-func TestQuery_WritesComponentTwice(t *testing.T) {
+func TestQuery_SameComponentTwice(t *testing.T) {
 	_, a, b, _ := members(3, Options{})
 	const text = "ecs: a query writes plain and names it twice"
 	mustPanic(t, text, func() { NewQuery2(Write(a), Read(a)) })
@@ -185,7 +185,7 @@ func panicText(f func(...AnyStorage) *Group, storages ...AnyStorage) {
 	f(storages...)
 }
 
-func TestRegister_Pointer(t *testing.T) {
+func TestRegister_PointerType(t *testing.T) {
 	_, err := Register[*plain](NewWorld(Options{}))
 	var refused *RegisterError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "register ecs.plain and not a pointer to it") {
@@ -215,7 +215,7 @@ func TestResource_Read(t *testing.T) {
 	}
 }
 
-func TestSortLike_Ordered(t *testing.T) {
+func TestSortLike_OrderedStorage(t *testing.T) {
 	w := NewWorld(Options{})
 	ordered := MustRegister(w, Component[plain]{Kind: Ordered})
 	s := MustRegister[padded](w)
@@ -384,7 +384,7 @@ func TestIndex_SameFunction(t *testing.T) {
 	}
 }
 
-func TestIndex_Leak(t *testing.T) {
+func TestIndex_LeakPanics(t *testing.T) {
 	w, a, _, entities := members(3, Options{})
 	by := func(size int32) *Index[plain, int32] {
 		return NewIndex(a, func(p plain) int32 { return p.X / size })

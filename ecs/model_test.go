@@ -254,7 +254,7 @@ func TestModel_CreateDestroy(t *testing.T) {
 }
 
 // With a maximum of two generations, an index is used up after its second entity.
-func TestModel_SpentGenerations(t *testing.T) {
+func TestModel_GenerationsUsedUp(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{maxGeneration: 2}
 	explore(t, s, operations(create, destroys(6), clearAll, checkpoints(2)), *depth+2)

@@ -425,7 +425,7 @@ func (l *tickReader[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
 	}
 }
 
-func TestPast_AimedAgain(t *testing.T) {
+func TestPast_MovedBetweenTicks(t *testing.T) {
 	w, a, _, entities := members(4, Options{History: 4})
 	w.Commit()
 	a.Remove(entities[0]) // From now on, the last entity is in the row of entity 0.

@@ -115,7 +115,7 @@ func (t *thinWorld) change() {
 	}
 }
 
-func TestQuery_FewFound(t *testing.T) {
+func TestQuery_FindsFewOfManyRows(t *testing.T) {
 	t.Parallel()
 	for n, seeds := range map[int]uint64{100: 8, 1_300: 8, 9_000: 8, 30_000: 1} {
 		for seed := range seeds {

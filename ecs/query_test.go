@@ -350,7 +350,7 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 
 // If the ring of notes of a set grows, the old notes are lost. A query that has not processed all
 // of them searches from the start.
-func TestQuery_RingOfNotesGrows(t *testing.T) {
+func TestQuery_ChangeNotesOverflow(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)
 	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))

@@ -91,7 +91,7 @@ var destroyers = map[string]func(w *lateWorld, e Entity){
 
 // A hook may create a source of an entity while that entity is being destroyed. The policy of the
 // relation applies to this source too.
-func TestDestroy_HookMakesSource(t *testing.T) {
+func TestDestroy_HookCreatesSource(t *testing.T) {
 	makers := map[string]func(w *lateWorld, e Entity, attach func(target Entity)){
 		"OnDestroy": func(w *lateWorld, e Entity, attach func(Entity)) {
 			w.OnDestroy(func(dying Entity) {
@@ -171,7 +171,7 @@ func TestDestroy_HookMakesSource(t *testing.T) {
 
 // Sources that hooks create during Destroy are handled before the target is destroyed. They first
 // lose their component or are destroyed.
-func TestDestroy_LateSourcesGoFirst(t *testing.T) {
+func TestDestroy_LateSourcesHandledFirst(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		e := w.Create()
@@ -194,7 +194,7 @@ func TestDestroy_LateSourcesGoFirst(t *testing.T) {
 
 // An OnRemove hook can create a source during Destroy too. The policy applies without an OnDestroy
 // hook.
-func TestDestroy_OnRemoveMakesSource(t *testing.T) {
+func TestDestroy_OnRemoveHookCreatesSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		w.hooks.destroy = nil
@@ -211,7 +211,7 @@ func TestDestroy_OnRemoveMakesSource(t *testing.T) {
 // The test destroys an entity whose hooks create a source. A hook of this source adds a component
 // to the entity. The component is removed again, with calls of its hooks. Sources that these hooks
 // create are handled too.
-func TestDestroy_HookOfLateSourceGivesComponent(t *testing.T) {
+func TestDestroy_HookOfLateSourceAddsComponent(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		e := w.Create()
@@ -321,7 +321,7 @@ func TestDestroy_HookInCascade(t *testing.T) {
 }
 
 // While a source is being detached, its hook creates another source of the same target.
-func TestDestroy_HookOfDetachedSource(t *testing.T) {
+func TestDestroy_HookOfDetachCreatesSource(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Detach, Options{})
 		w.relateAlso(late)
@@ -340,7 +340,7 @@ func TestDestroy_HookOfDetachedSource(t *testing.T) {
 
 // A hook of a source may destroy the target while the source is being removed. Destroy then handles
 // the target without another round.
-func TestDestroy_ByHookOfItsSource(t *testing.T) {
+func TestDestroy_CalledByHookOfSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		for how, end := range map[string]func(w *lateWorld, source Entity){
 			"Destroy": func(w *lateWorld, source Entity) { w.Destroy(source) },
@@ -365,7 +365,7 @@ func TestDestroy_ByHookOfItsSource(t *testing.T) {
 
 // If hooks create a new source for every removed source, Destroy would never end. So it panics
 // after 1000 rounds.
-func TestDestroy_HooksNeverEnd(t *testing.T) {
+func TestDestroy_EndlessHooksPanic(t *testing.T) {
 	const text = "1v1 is being destroyed, and after 1000 rounds hooks still make sources"
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})

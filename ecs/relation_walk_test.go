@@ -11,7 +11,7 @@ func tieTo(c tie) Entity { return c.To }
 
 // A loop can start from the zero Entity or from a dead entity. A source with the same index must
 // not confuse the loop.
-func TestDescendants_OfZeroAndDead(t *testing.T) {
+func TestDescendants_OfZeroOrDeadEntity(t *testing.T) {
 	w := NewWorld(Options{})
 	ties := MustRegister[tie](w)
 	r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})

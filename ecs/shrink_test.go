@@ -79,7 +79,7 @@ func TestShrink_Model(t *testing.T) {
 }
 
 // Rows that were added in undone ticks are not in any log. Seek finds them after the rows in use.
-func TestShrink_ForwardTicks(t *testing.T) {
+func TestShrink_UndoneTicks(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
 			continue

@@ -80,7 +80,7 @@ func TestSyncTest_Passes(t *testing.T) {
 	}
 }
 
-func TestSyncTest_FindsSystem(t *testing.T) {
+func TestSyncTest_NamesSystem(t *testing.T) {
 	outside := 0
 	cache := map[uint64]bool{}
 	others := map[Entity]int{}

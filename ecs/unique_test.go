@@ -111,7 +111,7 @@ func TestIndexSet_KeyNaN(t *testing.T) {
 }
 
 // An OnRemove hook may drain the storage. It is still called once for each component.
-func TestDrain_InHook(t *testing.T) {
+func TestDrain_CalledInOnRemoveHook(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed} {
 		w := NewWorld(Options{})
 		s := MustRegister(w, Component[plain]{Kind: kind})

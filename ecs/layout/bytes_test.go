@@ -17,7 +17,7 @@ func encode[T any](t require.TestingT, row T) []byte {
 }
 
 // These bytes are in files and digests, so they must never change.
-func TestRowBytes(t *testing.T) {
+func TestAppend_RowBytes(t *testing.T) {
 	type inner struct {
 		b bool
 		_ uint32
@@ -144,7 +144,7 @@ func TestDecode_FieldNameMissing(t *testing.T) {
 	require.EqualError(t, c.typ.Check(src, 1), `layout: invalid data: row 0: Name: field is named "NAME"`)
 }
 
-func TestRowCount_Wrong(t *testing.T) {
+func TestDecode_WrongRowCount(t *testing.T) {
 	for _, typ := range []*Type{of[position](t), of[nothing](t), of[string](t)} {
 		require.ErrorIs(t, typ.Check(nil, -1), ErrInvalid)
 		require.NoError(t, typ.Check(nil, 0))
@@ -159,7 +159,7 @@ func TestRowCount_Wrong(t *testing.T) {
 }
 
 // Lengths that exceed the input must not lead to large allocations.
-func TestHostileLengths_Allocations(t *testing.T) {
+func TestDecode_HostileLengths(t *testing.T) {
 	type deep = [][][][][][][][]string
 	many := bytes.Repeat([]byte{0xdc, 0x27, 0x10}, 8)
 	many = append(many, make([]byte, 10_000)...)

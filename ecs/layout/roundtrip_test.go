@@ -222,7 +222,7 @@ func TestDecode_SharesNothing(t *testing.T) {
 	require.Equal(t, want, c.encodeRows(rows))
 }
 
-func TestAppend_KeepsDst(t *testing.T) {
+func TestAppend_KeepsDstContent(t *testing.T) {
 	for _, rt := range sampleTypes() {
 		c := newCodec(t, rt)
 		rows := rowsOf(rand.New(rand.NewPCG(11, 12)), rt, 3)

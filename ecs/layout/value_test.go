@@ -28,7 +28,7 @@ func value[T any](t require.TestingT, row T) Value {
 	return v
 }
 
-func TestValueText(t *testing.T) {
+func TestValue_Text(t *testing.T) {
 	type mixed struct {
 		X    int
 		Y    float64
@@ -108,7 +108,7 @@ func TestValueString_RandomValues(t *testing.T) {
 	}
 }
 
-func TestValueParts(t *testing.T) {
+func TestValue_Accessors(t *testing.T) {
 	v := value(t, struct {
 		I int16
 		U uint8

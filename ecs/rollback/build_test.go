@@ -57,7 +57,7 @@ func TestBuild_Handshake(t *testing.T) {
 
 // A desync between different builds names both builds. A desync between equal builds names no
 // build.
-func TestBuild_NamedByDesync(t *testing.T) {
+func TestDesync_NamesBothBuilds(t *testing.T) {
 	for _, said := range []string{mac, ""} {
 		o := two
 		o.CheckEvery = 1
@@ -87,7 +87,7 @@ func TestBuild_NamedByDesync(t *testing.T) {
 	}
 }
 
-func TestBuild_Hostile(t *testing.T) {
+func TestBuild_HostileText(t *testing.T) {
 	_, s, _ := newSide(t, two, false)
 	for _, text := range []string{strings.Repeat("x", 256), "go1.26\n", "\x1b[31m", "\xff\xfe"} {
 		m := rollback.Message[int]{Has: []uint64{1, 1}, Build: text}

@@ -25,7 +25,7 @@ func advance(t *testing.T, s *rollback.Session[int], n, in int) {
 	}
 }
 
-func TestAhead(t *testing.T) {
+func TestSession_Ahead(t *testing.T) {
 	_, a, _ := newSide(t, two, false)
 	o := two
 	o.Peer = 1
@@ -46,7 +46,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-func TestPredict(t *testing.T) {
+func TestSession_Predict(t *testing.T) {
 	guessed := map[int]int{}
 	o := two
 	o.Predict = func(player, last int) int {
@@ -67,7 +67,7 @@ func TestPredict(t *testing.T) {
 
 // Inputs of a player that a third peer sends are ignored while the player is in the game. After
 // Drop, they are accepted for the ticks before the Drop.
-func TestReceive_InputsOfLeftPlayer(t *testing.T) {
+func TestReceive_InputsOfDroppedPlayer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, s, _ := newSide(t, o, false)
 	said := rollback.Message[int]{Has: []uint64{1, 1, 1}, Runs: []rollback.Run[int]{{Player: 2, From: 2, Values: []int{5, 6, 7}}}}

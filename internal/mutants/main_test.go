@@ -132,7 +132,7 @@ func TestChoose(t *testing.T) {
 }
 
 // A list entry that matches no fault is an error, because the source has changed.
-func TestLists_Stale(t *testing.T) {
+func TestFaultLists_StaleEntry(t *testing.T) {
 	inModule(t, tinyModule)
 	sources, err := load([]string{"."})
 	if err != nil {
@@ -154,7 +154,7 @@ func TestLists_Stale(t *testing.T) {
 }
 
 // Every entry in the lists of this module matches a fault, so "make mutants" can start.
-func TestLists_OfThisModule(t *testing.T) {
+func TestFaultLists_MatchThisModule(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	sources, err := load([]string{"./ecs", "./ecs/rollback", "./ecs/internal/track"})
 	if err != nil {

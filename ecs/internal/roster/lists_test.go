@@ -53,7 +53,7 @@ func TestIsWord(t *testing.T) {
 }
 
 // The word of a key contains every byte of the key.
-func TestWord_Distinct(t *testing.T) {
+func TestHashWord_Distinct(t *testing.T) {
 	t.Parallel()
 	differ(t, 8, func(i int, v uint8) (key [8]uint8) { key[i] = v; return key })
 	differ(t, 3, func(i int, v uint8) (key [3]uint8) { key[i] = v; return key })

@@ -240,7 +240,7 @@ func TestBoundaries_ReleasedInMiddle(t *testing.T) {
 
 // The test sets ten boundaries and clears all rows after the first one. The rows of the first
 // boundary stay protected, whichever later boundaries are released.
-func TestBoundaries_ProtectedRows(t *testing.T) {
+func TestBoundaries_RowsStayProtected(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {
 			h := &boundaryRun{timeline: newTimeline(false), t: t, r: rand.New(rand.NewPCG(1, 1))}

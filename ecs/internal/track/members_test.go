@@ -69,7 +69,7 @@ func (a *memberTable[T]) remove(row int) {
 // Restoring a frame restores all of its rows, whatever was added and removed since. The test fills
 // several chunks of the logs and several pages of sparse entries. Some cases need only a few rows
 // and entries.
-func TestMembers_Restored(t *testing.T) {
+func TestSaveMember_Restore(t *testing.T) {
 	testMembersRestored(t, func(i int) uint64 { return uint64(i) })
 	testMembersRestored(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })
 	testMembersRestored(t, func(i int) [3]uint32 { return [3]uint32{uint32(i), ^uint32(i), 7} })
@@ -140,7 +140,7 @@ func testMembersRestored[T comparable](t *testing.T, value func(i int) T) {
 
 // Rows that were swapped in pairs are restored. The rows of a pair are consecutive in the log in
 // some cases only.
-func TestRows_ExchangedRestored(t *testing.T) {
+func TestColumn_SwappedRowsRestored(t *testing.T) {
 	const rows = 500
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -182,7 +182,7 @@ func TestRows_ExchangedRestored(t *testing.T) {
 }
 
 // The News of a reader contains exactly the written rows, with and without an open frame.
-func TestDirtySet_FirstWrites(t *testing.T) {
+func TestNews_ReportsWrittenRows(t *testing.T) {
 	const rows = 300
 	clock := Clock{Span: 1}
 	var a memberTable[[2]uint64]

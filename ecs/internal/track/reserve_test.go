@@ -10,7 +10,7 @@ import (
 
 // Ten components have thirty arrays. The first-level cache has space for eight to twelve lines with
 // the same line number in a page. So columns start at three different line numbers.
-func TestReserve_ThreeCacheLines(t *testing.T) {
+func TestColumn_StartsAtThreeCacheLines(t *testing.T) {
 	const columns, rows = 30, 10_000
 	clock := new(Clock)
 	lines := map[uintptr]int{}
@@ -56,7 +56,7 @@ func TestReserve_SmallColumnsAndPages(t *testing.T) {
 	require.GreaterOrEqual(t, len(pages), 4)
 }
 
-func TestReserve_BytesInFront(t *testing.T) {
+func TestColumn_BytesIncludeFrontRows(t *testing.T) {
 	clock := new(Clock)
 	for number := range 4 {
 		c := new(Column[uint64])
