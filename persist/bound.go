@@ -66,8 +66,8 @@ func (k Keeping) now(bytes int64) Keeping {
 // Reading a MiB of journal takes longer than opening a file, so a large journal may have more small
 // segments.
 const (
-	maxSegments    = 24      // Maximum of small segments that a small journal keeps.
-	segmentsBehind = 12      // Maximum of small segments after its last snapshot.
+	maxSegments    = 24      // Maximum number of small segments in a small journal.
+	segmentsBehind = 12      // Maximum number of small segments after the last snapshot.
 	segmentWorth   = 1 << 20 // Bytes of journal that allow one more small segment.
 	smallSegment   = 256 << 10
 )

@@ -450,7 +450,7 @@ func TestSnapshot_PaceWithLimitedPast(t *testing.T) {
 		commits int
 	}{
 		"bytes": {persist.Retention{Bytes: 128 << 20}, 2}, // A 16th of Bytes is 8 MiB.
-		"last":  {persist.Retention{Last: 1}, 1},          // 6 MiB per snapshot.
+		"last":  {persist.Retention{Last: 1}, 1},          // A snapshot is due after 6 MiB.
 		"ticks": {persist.Retention{Ticks: 9}, 1},
 		"all":   {persist.Retention{KeepAll: true}, 4},
 	} {

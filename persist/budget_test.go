@@ -198,7 +198,7 @@ func BenchmarkBudgetLoad(b *testing.B) {
 			ours, limit := shortest(budgetRounds, func() time.Duration {
 				to := ecs.NewWorld(ecs.Options{})
 				ecs.MustRegister[point](to)
-				runtime.GC() // Free the memory of the run before.
+				runtime.GC() // Free the memory of the previous run.
 				return timed(func() {
 					if err := persist.Load(storetest.Background, file, to); err != nil {
 						b.Fatal(err)

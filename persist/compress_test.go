@@ -169,7 +169,7 @@ func frameOf(t testing.TB, content []byte, o ...zstd.EOption) []byte {
 // compressedValue returns the value of a page with the given frame and a correct checksum.
 func compressedValue(crc uint32, size uint64, frame []byte) []byte {
 	e := format.NewEncoder()
-	format.PageHead(e, frame) // [0, sum, bin]
+	format.PageHead(e, frame) // The msgpack array [0, sum, bin].
 	rest := append(bytes.Clone(e.Buf[2:]), frame...)
 	sum, _ := bytes.CutSuffix(rest, frame)
 	e.Buf = append(e.Buf[:0], 0x93, 3)

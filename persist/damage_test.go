@@ -317,7 +317,7 @@ func TestRecord_DamageIsLocal(t *testing.T) {
 		return way
 	}
 	for _, damaged := range whole.Log().Entries {
-		for _, offset := range []int{60, 20} { // In the payload, and in the header.
+		for _, offset := range []int{60, 20} { // Offsets in the payload and in the header.
 			dir := storetest.CopyDir(t, s.Dir)
 			name := whole.Log().Segments[damaged.Segment].Name
 			require.NoError(t, flipAt(filepath.Join(dir, "journal", name), int(damaged.Offset)+offset))

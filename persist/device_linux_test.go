@@ -198,8 +198,8 @@ func serveDisk(file, _ string) error {
 }
 
 const (
-	fuseHeader   = 40 // Before each request.
-	fuseReply    = 16 // Before each answer.
+	fuseHeader   = 40 // Size of the header of a request.
+	fuseReply    = 16 // Size of the header of an answer.
 	fuseWriteIn  = 40
 	fuseMaxWrite = 128 << 10
 )
@@ -253,8 +253,8 @@ func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 		out := make([]byte, 64)
 		le.PutUint32(out[0:], 7)
 		le.PutUint32(out[4:], 31)
-		le.PutUint32(out[8:], fuseMaxWrite) // Read-ahead.
-		le.PutUint32(out[12:], 1<<5)        // Writes of more than a page.
+		le.PutUint32(out[8:], fuseMaxWrite) // Maximum read-ahead.
+		le.PutUint32(out[12:], 1<<5)        // Allow writes of more than a page.
 		le.PutUint16(out[16:], 16)          // Maximum number of requests under way.
 		le.PutUint16(out[18:], 12)          // Congestion threshold.
 		le.PutUint32(out[20:], fuseMaxWrite)
@@ -290,7 +290,7 @@ func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 // loop makes a file a block device and mounts it. Unmounting also removes the device.
 func loop(t testing.TB, file, options string) (dir string) {
 	t.Helper()
-	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // os.Open would poll.
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // os.Open would use the poller.
 	require.NoError(t, err)
 	defer unix.Close(fd)
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)

@@ -423,7 +423,7 @@ func TestKept_FirstStoreWithEdits(t *testing.T) {
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
 	w.Chunk.Mut(w.Entities()[0]).Tiles[1].Kind = 1
-	require.NoError(t, s.Commit()) // The store can be continued.
+	require.NoError(t, s.Commit()) // The store accepts more ticks.
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)
 }

@@ -62,7 +62,7 @@ func ExamplePlayer() {
 		return
 	}
 	defer player.Close()
-	for err == nil { // Until io.EOF.
+	for err == nil { // Step returns io.EOF at the end.
 		err = player.Step(ctx)
 	}
 	tick, name, _ := player.Diverged()

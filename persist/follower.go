@@ -91,7 +91,7 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 	}
 	if err = f.world().Attach(f.store, 0); err == nil {
 		if err = cat.RefreshAndRetry(ctx, func() error { return f.load(ctx, cat.Head()) }); err != nil {
-			_ = f.world().Detach(f.store) // No checkpoint is held.
+			_ = f.world().Detach(f.store) // No checkpoint is held, so Detach succeeds.
 		}
 	}
 	if err != nil {

@@ -73,7 +73,7 @@ func TestGroup_PackedByFirstCommit(t *testing.T) {
 	s = storetest.Open(t, dir, grouped, persist.Options{Sync: journal.SyncNever()})
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(grouped.World))
 	require.False(t, grouped.Raw().Dirty())
-	require.Equal(t, 1, group.Len()) // It is in the same row by chance.
+	require.Equal(t, 1, group.Len()) // One entity is in the right row by chance.
 	grouped.Body.Remove(grouped.Entities()[8])
 	grouped.Body.Set(grouped.Entities()[9], storetest.Body{Mass: 3})
 	require.NoError(t, s.Commit())

@@ -213,7 +213,7 @@ func TestView_UnfinishedWriteIsNotTorn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "torn tail")
-	// Replace the segment by bytes that no store wrote.
+	// An empty file, which no store writes, replaces the segment.
 	require.NoError(t, os.WriteFile(segment, nil, 0o600))
 	_ = s.Journal().Close(storetest.Background, s.World().Raw().Seq())
 }
@@ -310,7 +310,7 @@ func TestView_NewerSnapshot(t *testing.T) {
 		require.Empty(t, r.Problems)
 		return r
 	}
-	pruned := view() // The snapshot of this view stays, but the segments after it go.
+	pruned := view() // The snapshot of this view stays, but later segments are pruned.
 	_, err := s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	prune()

@@ -54,7 +54,7 @@ type counters struct {
 	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
 	journal *journal.Journal
 	failed  error         // Why a tick could not be journaled. The locking rule of journal applies.
-	opening uint64        // The journal's first record.
+	opening uint64        // The first record of the current journal.
 	durable uint64        // The last durable tick before opening.
 	before  journal.Stats // Statistics of the syncs of earlier journals, which failed.
 

@@ -243,7 +243,7 @@ func (s *Store) beginIfCrowded() {
 		s.behind = 0
 		s.pruneNow()
 	default:
-		_ = s.beginAtPace("") // A Commit tries again.
+		_ = s.beginAtPace("") // If this fails, a Commit tries again.
 	}
 }
 

@@ -32,7 +32,7 @@ func simulated(w *storetest.World, inputs []inspect.Input) error {
 // A recording is a store of reproducible ticks, with the digest of each state.
 type recording struct {
 	dir     string
-	digests map[uint64]ecs.Digest // By record.
+	digests map[uint64]ecs.Digest // Digests by record.
 }
 
 // newRecording records n ticks with up to two inputs each, and some snapshots. Before some
@@ -331,7 +331,7 @@ func TestPlayer_Damage(t *testing.T) {
 	require.NoError(t, p.Step(storetest.Background))
 	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrCorrupt)
 	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrCorrupt)
-	require.NoError(t, p.Seek(storetest.Background, 8)) // From the snapshot of tick 7.
+	require.NoError(t, p.Seek(storetest.Background, 8)) // Seek starts at the snapshot of tick 7.
 	require.Equal(t, digests[8], storetest.Persistent(w.World))
 	require.ErrorIs(t, p.Seek(storetest.Background, 4), persist.ErrCorrupt)
 	require.NoError(t, p.Restart(storetest.Background))

@@ -160,7 +160,7 @@ func (s *storedSnapshot) apart(other *storedSnapshot) bool {
 
 // A past holds the snapshots and segments that retention chooses from.
 type past struct {
-	list    []storedSnapshot // In the order in which they were made.
+	list    []storedSnapshot // Snapshots in the order of their creation.
 	newest  uint64           // The record of the state that the next tick continues.
 	oldest  uint64           // The record of the oldest tick that the world can go back to.
 	journal []segmentSize
@@ -169,7 +169,7 @@ type past struct {
 
 // A segmentSize describes a journal segment for retention.
 type segmentSize struct {
-	first uint64 // The seq of its first record; 0: unknown.
+	first uint64 // The seq of the segment's first record; 0: unknown.
 	bytes int64
 }
 

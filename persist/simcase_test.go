@@ -70,7 +70,7 @@ func TestCreate_RetryAfterAnyFailure(t *testing.T) {
 	digest := storetest.Persistent(base.World)
 	for n, failed := 1, true; failed; n++ {
 		mem := disktest.New()
-		for range 3 { // More than once.
+		for range 3 { // Creation may fail more than once.
 			mem.Fail(mem.Calls()+n, syscall.EIO)
 			s, err := persist.OpenFiles(storetest.Background, mem, base.World, persist.Options{})
 			if failed = err != nil; !failed {

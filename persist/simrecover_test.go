@@ -116,7 +116,7 @@ func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing
 	if e := s.Close(storetest.Background); e != nil {
 		err = errors.Join(err, fault.plain(e, *failing))
 	}
-	if p.acked >= 0 { // Otherwise it may be a new store with another base.
+	if p.acked >= 0 { // Otherwise Open may have created a new store.
 		p.acked, p.before, p.fresh, p.sealing = commit, commit, len(r.commits), -1
 	}
 	return p, err

@@ -29,9 +29,9 @@ type simRun struct {
 	mem     *disktest.Mem
 	world   *storetest.World
 	store   *persist.Store
-	noting  simNotes // Notes of the tick under way.
+	noting  simNotes // Marks and inputs of the tick under way.
 	failed  error    // The first error of a commit since the store was opened.
-	now     int64    // The clock.
+	now     int64    // The time of the store's clock.
 
 	fault     simFault
 	failing   string      // The call that failed first; "": none yet.
@@ -39,7 +39,7 @@ type simRun struct {
 
 	mu      sync.Mutex
 	commits []simCommit
-	notes   map[uint64]simNotes // Notes of ticks by the value of seed.
+	notes   map[uint64]simNotes // Marks and inputs of ticks by the value of seed.
 	first   int                 // The first commit of this opening.
 	told    int                 // Number of commits of this opening that OnDurable reported.
 	syncs   int                 // Number of the journal's syncs.

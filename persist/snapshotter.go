@@ -78,14 +78,14 @@ type snapshotter struct {
 	named    map[uint32]namedFile // The files that table refers to.
 	fullSize int64                // Bytes of pages in the last full snapshot.
 
-	dirty snap.Dirty // Changes since record since.
+	dirty snap.Dirty // Changes after the record in since.
 	since uint64     // The record at which the last snapshot began.
 
 	copying *snapshotCopy // The snapshot that is being copied, or nil.
 	// Receives the result of the snapshot that is being written. nil: no snapshot is being written.
 	running   chan finishedSnapshot
 	handed    *snapshotCopy // The snapshot that is being written, or nil.
-	paceBoost int           // How often the pace is doubled.
+	paceBoost int           // How many times the pace is doubled.
 	buffers   snap.BufferList
 
 	// Time of the last tick, by the clock of the store; zero: unknown.
@@ -113,7 +113,7 @@ type snapshotCopy struct {
 	ticks           int // Number of commits that have copied a share of the snapshot.
 	done            func(context.Context) error
 	abandonedBranch bool   // The world went back to before the snapshot and branched there.
-	next            uint64 // The later value of storedSnapshot.next.
+	next            uint64 // The value for storedSnapshot.next.
 
 	replaces []uint32 // Numbers of the lost snapshots that this one replaces: see watch.
 }

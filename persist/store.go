@@ -430,7 +430,7 @@ func (s *Store) Close(ctx context.Context) error {
 		return ErrClosed
 	}
 	if !s.closed {
-		s.finishCopy() // The history to copy from still exists here.
+		s.finishCopy() // The copy needs the history of the world.
 		s.ensureBaseAtClose()
 		head := s.seq()
 		if err := s.world.Raw().Detach(s); err != nil {

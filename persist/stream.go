@@ -57,7 +57,7 @@ func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	return LoadFS(ctx, files, stream, w)
 }
 
-// received returns a file system with the contents of in as the file stream.
+// received returns a file system whose only file, called stream, has the contents of in.
 func received(in io.Reader) (disk.FS, error) {
 	if placed := placedIn(in); placed != nil {
 		return placedFS{disk.Memory(), placed}, nil

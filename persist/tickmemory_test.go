@@ -36,7 +36,7 @@ func heap(collect bool) (allocated, live int64) {
 	var m runtime.MemStats
 	if collect {
 		runtime.GC()
-		runtime.GC() // Pools are emptied in two steps.
+		runtime.GC() // Two collections empty a sync.Pool.
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.TotalAlloc), int64(m.HeapAlloc)
