@@ -17,7 +17,7 @@ import (
 // background priority. They must not delay the ticks.
 func TestWriters_BackgroundPriority(t *testing.T) {
 	if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
-		t.Skip("the tests run with a policy of their own")
+		t.Skip("the tests run with another scheduling policy")
 	}
 	mem, w := disktest.New(), storetest.New(0)
 	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1})

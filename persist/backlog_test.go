@@ -73,9 +73,9 @@ func TestCommit_RefusedWhenFull(t *testing.T) {
 
 		close(h.leave)
 		require.NoError(t, h.Sync(storetest.Background))
-		require.NoError(t, h.Commit(), "all refused ticks are this one")
+		require.NoError(t, h.Commit(), "the changes of all refused ticks are in one tick")
 		require.Equal(t, uint64(1+40-refused+1), w.Tick())
-		require.NoError(t, w.History().Rewind(1), "and undone as one")
+		require.NoError(t, w.History().Rewind(1), "a rewind undoes that tick as a whole")
 		require.NoError(t, w.History().Seek(w.Tick()+1))
 		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(h.reopened(t).World))
 	})

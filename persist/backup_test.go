@@ -366,7 +366,7 @@ func TestBackup_Unfinished(t *testing.T) {
 func TestFiles_ModesAndLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("modes are those of other systems")
+		t.Skip("Windows has other file modes")
 	}
 	dir := filepath.Join(t.TempDir(), "a/store")
 	w := storetest.New(0)

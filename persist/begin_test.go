@@ -32,9 +32,9 @@ func TestBeginSnapshot_NamesNeededFiles(t *testing.T) {
 		for _, begins := range []bool{true, false} {
 			begun, err := s.BeginSnapshot(name)
 			require.NoError(t, err)
-			require.Equal(t, begins, begun, "one at a time")
+			require.Equal(t, begins, begun, "only one snapshot is under way")
 		}
-		require.Len(t, ended, 0, "it waits for nothing")
+		require.Len(t, ended, 0, "BeginSnapshot does not wait")
 		// These ticks must not rewind the world, because a rewind would abandon the snapshot.
 		for s.Snapshotting() {
 			w.Seed.Set(storetest.Seed(rng.Uint32()))
@@ -60,9 +60,9 @@ func TestBeginSnapshot_NamesNeededFiles(t *testing.T) {
 		require.Equal(t, want, storetest.Persistent(into.World))
 		shared += len(r.Files) - 1
 	}
-	require.Positive(t, shared, "none shared pages with another one")
+	require.Positive(t, shared, "no snapshot shared pages")
 	_, err = s.BeginSnapshot("first")
-	require.ErrorIs(t, err, persist.ErrName, "one is called so")
+	require.ErrorIs(t, err, persist.ErrName, "the name is in use")
 	w.Seed.Set(w.Seed.Get() + 1)
 	_, err = s.BeginSnapshot("")
 	require.ErrorIs(t, err, persist.ErrUncommitted)

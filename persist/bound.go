@@ -32,13 +32,13 @@ func (s *Store) initRetention(journal []segmentSize) {
 	k.Bytes, k.Reason = bytes, will.keeping.Reason
 	switch {
 	case s.damaged:
-		k.Reason = "all, as the store was damaged when it was opened"
+		k.Reason = "all data, because the store was damaged when it was opened"
 	case s.overLimitAtOpen:
-		k.Reason = fmt.Sprintf("all, as it was above the default bound of %s when it was opened by a program that sets none; "+
-			"write Retain: persist.Retention{Bytes: %d} to have the oldest removed, or {KeepAll: true}", size(s.bound), s.bound)
+		k.Reason = fmt.Sprintf("all data, because the store was above the default bound of %s when it was opened without a Retain; "+
+			"set Retain: persist.Retention{Bytes: %d} to remove the oldest data, or {KeepAll: true}", size(s.bound), s.bound)
 		s.bound = 0
 	case len(will.files) > 0 || will.journal > 0:
-		k.Reason += "; the rest goes after the next snapshot"
+		k.Reason += "; the next snapshot removes the other data"
 	}
 	s.keeps(k)
 	s.report.Kept = k
@@ -46,9 +46,9 @@ func (s *Store) initRetention(journal []segmentSize) {
 
 // Texts for Keeping.Reason.
 const (
-	asMuch       = "as much of the past as the bound lets"
-	asMany       = "the newest segments of the journal, as each opening adds one; Retain.KeepAll keeps all"
-	snapshotDue  = "what was written since the last snapshot; the next one lets older ticks go"
+	asMuch       = "as much old data as the bound allows"
+	asMany       = "only the newest journal segments, because each opening adds one; Retain.KeepAll keeps all"
+	snapshotDue  = "the data since the last snapshot exceeds the bound; the next snapshot removes older ticks"
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
 

@@ -206,8 +206,8 @@ func (r *boundRun) look() {
 	for _, m := range marks {
 		marked[m.Seq] = true
 	}
-	require.Equal(r.t, r.marks, len(marked)+r.before+m.PrunedMarks, "marks are there or counted")
-	require.Equal(r.t, r.branches(), r.tips(v)+r.left+m.PrunedBranches, "branches are there or counted")
+	require.Equal(r.t, r.marks, len(marked)+r.before+m.PrunedMarks, "marks are in the journal or counted as pruned")
+	require.Equal(r.t, r.branches(), r.tips(v)+r.left+m.PrunedBranches, "branches are in the journal or counted as pruned")
 }
 
 // view opens the store for reading.
@@ -241,7 +241,7 @@ func (r *boundRun) lookAtBound(kept persist.Keeping) {
 	}
 	require.Positive(r.t, kept.Bound)
 	if kept.Bytes > kept.Bound && !strings.HasSuffix(kept.Reason, "whatever the bound") {
-		require.Regexp(r.t, "^all, as (there are no two snapshots yet that share no file|it was above the default bound)", kept.Reason)
+		require.Regexp(r.t, "^all data, because (no two snapshots without a shared file exist|the store was above the default bound)", kept.Reason)
 	}
 }
 
@@ -272,7 +272,7 @@ func (r *boundRun) lookAtMusts(v *inspect.View) {
 	if !slices.ContainsFunc(v.Snapshots(), func(s inspect.SnapshotInfo) bool {
 		return !slices.ContainsFunc(r.filesOf(&s), func(n uint32) bool { return slices.Contains(files, n) }) && r.leadsToHead(s.ID.Seq)
 	}) {
-		require.Regexp(r.t, "no two snapshots yet|it was above", r.store.Metrics().Kept.Reason)
+		require.Regexp(r.t, "no two snapshots without|the store was above", r.store.Metrics().Kept.Reason)
 	}
 }
 
@@ -297,7 +297,7 @@ func (r *boundRun) leadsToHead(from uint64) bool {
 func (r *boundRun) lookAtWishes(v *inspect.View, kept persist.Keeping) {
 	r.t.Helper()
 	retain, newest := r.options.Retain, v.Snapshots()[len(v.Snapshots())-1]
-	if kept.Reason != "what Retain asks for" {
+	if kept.Reason != "the data that Retain requests" {
 		return
 	}
 	if retain.Ticks > 0 {
@@ -419,12 +419,12 @@ func TestRetention_AboveDefaultBound(t *testing.T) {
 		bound = report.Kept.Bound
 		require.Zero(t, removed)
 		require.Greater(t, report.Kept.Bytes, report.Kept.Bound)
-		require.Contains(t, report.String(), fmt.Sprintf("write Retain: persist.Retention{Bytes: %d} to have the oldest removed, or {KeepAll: true}", report.Kept.Bound))
+		require.Contains(t, report.String(), fmt.Sprintf("set Retain: persist.Retention{Bytes: %d} to remove the oldest data, or {KeepAll: true}", report.Kept.Bound))
 		require.Equal(t, report.Kept.Reason, m.Kept.Reason)
 		require.Zero(t, m.PrunedMarks)
 	}
 	report, m, removed := run(persist.Retention{Bytes: bound})
-	require.Contains(t, report.String(), "the rest goes after the next snapshot")
+	require.Contains(t, report.String(), "the next snapshot removes the other data")
 	require.Positive(t, removed)
 	require.Positive(t, m.PrunedMarks)
 	require.LessOrEqual(t, m.DiskBytes, m.Kept.Bound)

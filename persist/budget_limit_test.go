@@ -123,12 +123,12 @@ func (l *limitFile) load(b *testing.B, n int) *limitWorld {
 	}
 	for i, e := range w.names {
 		if e.Index() != uint32(i) || e.Generation() == 0 {
-			b.Fatal("an index has another name")
+			b.Fatal("the entity at an index is wrong")
 		}
 	}
 	for row, e := range w.entities {
 		if e.Index() >= uint32(n) || w.names[e.Index()] != e || w.sparse[e.Index()] != 0 {
-			b.Fatal("an entity cannot be there")
+			b.Fatal("an entity has an index out of range")
 		}
 		w.sparse[e.Index()] = uint32(row) + 1
 	}

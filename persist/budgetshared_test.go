@@ -110,7 +110,7 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	for i, s := range all {
 		releases[i]()
 		require.NoError(t, s.Sync(storetest.Background))
-		require.NoError(t, s.tick(), "there is room again")
+		require.NoError(t, s.tick(), "the budget has free bytes again")
 		require.NoError(t, s.Close(storetest.Background))
 	}
 	require.Zero(t, b.Used())
@@ -163,6 +163,6 @@ func TestBudget_GivenBack(t *testing.T) {
 		all.Wait()
 		require.Zero(t, b.Used(), "seed %d", seed)
 		s := b.Open(nil)
-		require.EqualValues(t, 10_000, s.Add(0), "no share is left")
+		require.EqualValues(t, 10_000, s.Add(0), "the whole budget is free")
 	}
 }

@@ -203,7 +203,7 @@ func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened 
 		require.True(c.t, errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound), "%s: %v", how, err)
 		require.Equal(c.t, before.Files(), files.Files(), "%s: a refused Open changed the directory", how)
 		require.Contains(c.t, err.Error(), "/", "%s: no file is named: %v", how, err)
-		require.NotEmpty(c.t, c.verified(before), "%s: refused (%v), but nothing is reported", how, err)
+		require.NotEmpty(c.t, c.verified(before), "%s: refused (%v), but the checks found no damage", how, err)
 		return false
 	}
 	digest := storetest.Persistent(w.World)

@@ -98,7 +98,7 @@ func TestCompressedSave_RoundTrip(t *testing.T) {
 		again.Fill(3)
 		require.NoError(t, persist.LoadFrom(storetest.Background, bytes.NewReader(small), again.World))
 		require.Equal(t, storetest.Persistent(w.World), again.Digest(), "seed %d", seed)
-		require.True(t, bytes.Equal(small, compressedSave(t, again.World)), "seed %d: saving it again gives other bytes", seed)
+		require.True(t, bytes.Equal(small, compressedSave(t, again.World)), "seed %d: saving the loaded world gives other bytes", seed)
 		require.True(t, bytes.Equal(streamed(t, w.World), streamed(t, again.World)), "seed %d", seed)
 	}
 }
@@ -141,7 +141,7 @@ func TestSaveOptions_PagesThatDoNotShrink(t *testing.T) {
 			require.False(t, ref.Compressed, "page %v", k)
 		case format.Column(1, format.DataArray):
 			require.True(t, ref.Compressed, "page %v", k)
-			require.GreaterOrEqual(t, 256*len(value), len(content), "page %v stands for more than it may", k)
+			require.GreaterOrEqual(t, 256*len(value), len(content), "page %v has more content than its size allows", k)
 			require.Less(t, 200*len(value), len(content))
 		}
 	}
@@ -338,8 +338,8 @@ func TestCompressedSave_RecoverDamaged(t *testing.T) {
 	require.False(t, report.Complete())
 	again := newOrdered(0)
 	require.NoError(t, persist.Load(storetest.Background, out, again.World))
-	require.Equal(t, w.b.Values(), again.b.Values(), "what is not damaged is all there")
-	require.Equal(t, format.PageRows, w.a.Len()-again.a.Len(), "and of the rest what lies in other pages")
+	require.Equal(t, w.b.Values(), again.b.Values(), "undamaged contents are complete")
+	require.Equal(t, format.PageRows, w.a.Len()-again.a.Len(), "the damaged component lacks one page of rows")
 }
 
 const (

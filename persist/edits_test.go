@@ -396,7 +396,7 @@ func TestEdits_LostRow(t *testing.T) {
 		require.NoError(t, err)
 		got := stateAt(t, out)
 		requireMissing(t, whole, got, r)
-		require.GreaterOrEqual(t, got.Find("chunk").Find(entities[9]), 0, "it was given")
+		require.GreaterOrEqual(t, got.Find("chunk").Find(entities[9]), 0, "the row was written in full")
 		require.Equal(t, 2, r.Replayed)
 		lost += whole.Find("chunk").Len() - got.Find("chunk").Len()
 		kept += got.Find("chunk").Len()

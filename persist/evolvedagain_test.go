@@ -263,7 +263,7 @@ func TestConversion_Pruned(t *testing.T) {
 	_, err = v.At(storetest.Background, mark-1)
 	require.ErrorIs(t, err, persist.ErrNotFound)
 	_, err = persist.Open(storetest.Background, dir, newNewerWorld().World, persist.Options{})
-	require.ErrorIs(t, err, persist.ErrNewer, "what it was before is forgotten")
+	require.ErrorIs(t, err, persist.ErrNewer, "the program of the former types is still refused")
 	again, s := openNewest(t, dir, persist.Options{At: "@latest~1", Retain: persist.Retention{Last: 1}})
 	require.Empty(t, s.Report().Converted)
 	require.Equal(t, eras[2].digests[again.Raw().Seq()], again.Digest())

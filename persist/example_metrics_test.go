@@ -45,7 +45,7 @@ func ExampleStore_Metrics() {
 	}
 	// Output:
 	// tick 1 durable 1 error false
-	// snapshots 1 kept all, as there are no two snapshots yet that share no file
+	// snapshots 1 kept all data, because no two snapshots without a shared file exist yet
 }
 
 // logged returns o with functions that log the events of the store. Failures and losses are

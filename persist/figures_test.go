@@ -56,7 +56,7 @@ func TestMetrics_JSON(t *testing.T) {
 
 	none, err := json.Marshal(persist.Metrics{})
 	require.NoError(t, err)
-	require.Equal(t, members(t, got), members(t, none), "all are always there")
+	require.Equal(t, members(t, got), members(t, none), "all members are always present")
 	require.Contains(t, string(none), `"removed":[]`)
 	require.NotContains(t, string(none), "null")
 }
@@ -83,7 +83,7 @@ func TestMetrics_AllFieldsInJSON(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, a := range figures().LogValue().Group() {
-		require.False(t, seen[a.Key], "%s is there twice", a.Key)
+		require.False(t, seen[a.Key], "%s occurs twice", a.Key)
 		require.NotZero(t, a.Value.Any(), a.Key)
 		seen[a.Key] = true
 	}

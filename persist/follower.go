@@ -51,7 +51,7 @@ type Follower struct {
 
 // errAnew reports that no ticks lead from the world's state to the newest one, so the newest state
 // must be loaded.
-var errAnew = errors.New("persist: no tick leads on from the state of the world")
+var errAnew = errors.New("persist: no ticks lead from the world's state to the newest one")
 
 // Follow fills w, which must have no entities, with the newest state of the store in dir. The
 // returned Follower keeps w at the newest state. The store is only read; another program may have

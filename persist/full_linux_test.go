@@ -48,7 +48,7 @@ func withMounts(t *testing.T, run func(t *testing.T)) {
 	inside.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	out, err := inside.CombinedOutput()
 	if err != nil && inside.Process == nil {
-		t.Skipf("no mounts of its own: %v", err)
+		t.Skipf("the process cannot have its own mounts: %v", err)
 	}
 	require.NoError(t, err, string(out))
 }

@@ -185,7 +185,7 @@ func TestSnapshot_FailureKeepsDirtyPages(t *testing.T) {
 	r.note()
 	s, err := r.store.Snapshot(storetest.Background)
 	require.NoError(t, err)
-	require.Greater(t, s.Written, 3, "what the failed one was to write, and the registry's tick")
+	require.Greater(t, s.Written, 3, "the pages of the failed snapshot, and the registry's tick")
 	r.check()
 }
 

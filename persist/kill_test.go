@@ -224,7 +224,7 @@ func (p *promises) hear(t testing.TB, lines []string, seen int) {
 		switch word, digest, _ := strings.Cut(line, " "); word {
 		case "open":
 			p.begun = p.begun || i < seen
-			require.Equal(t, p.states[0], digest, "another state was opened than had been read")
+			require.Equal(t, p.states[0], digest, "the child opened another state than the test read")
 		case "commit":
 			p.states = append(p.states, digest)
 		case "durable":
@@ -232,7 +232,7 @@ func (p *promises) hear(t testing.TB, lines []string, seen int) {
 				p.durable++
 			}
 		default:
-			t.Fatalf("a process said %q", line)
+			t.Fatalf("a process printed %q", line)
 		}
 	}
 }
@@ -250,8 +250,8 @@ func (p *promises) check(t testing.TB, dir string) {
 	for i >= 0 && p.states[i] != digest {
 		i--
 	}
-	require.NotEqual(t, -1, i, "digest %s is that of none of %d states, %d of them durable", digest, len(p.states), p.durable)
-	require.GreaterOrEqual(t, i, p.durable, "state %d of %d came back, %d were durable", i, len(p.states), p.durable)
+	require.NotEqual(t, -1, i, "digest %s belongs to none of %d states, %d of them durable", digest, len(p.states), p.durable)
+	require.GreaterOrEqual(t, i, p.durable, "state %d of %d was recovered, %d were durable", i, len(p.states), p.durable)
 	*p = promises{states: []string{digest}, begun: true}
 }
 

@@ -167,7 +167,7 @@ func TestView_RunningStore(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(seen), *livings/2)
-	require.Greater(t, len(slices.Compact(slices.Clone(seen))), 1, "the store stood still")
+	require.Greater(t, len(slices.Compact(slices.Clone(seen))), 1, "the store made no progress")
 	c.await(t, "thinned", 3) // The writer continues.
 	require.NoError(t, os.WriteFile(dir+".stop", nil, 0o600))
 	c.await(t, "stopped", 1)
@@ -183,7 +183,7 @@ func TestView_RunningStore(t *testing.T) {
 
 	before := stamps(t, dir)
 	require.True(t, committed[readOnce(t, dir, true)])
-	require.True(t, maps.Equal(before, stamps(t, dir)), "reading changed something")
+	require.True(t, maps.Equal(before, stamps(t, dir)), "reading changed the directory")
 }
 
 func TestView_UnfinishedWriteIsNotTorn(t *testing.T) {

@@ -261,7 +261,7 @@ func TestClose_Twice(t *testing.T) {
 	s.Leave(nil)
 	require.ErrorIs(t, firstOf(s.Close(ended), context.Canceled), context.Canceled)
 	if s.Closing() {
-		require.Equal(t, uint64(1), s.Metrics().Tick, "what was true before")
+		require.Equal(t, uint64(1), s.Metrics().Tick, "Metrics still returns the last values")
 		require.NoError(t, s.Close(storetest.Background))
 	}
 	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)

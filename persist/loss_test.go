@@ -91,7 +91,7 @@ func TestConversion_LossRefused(t *testing.T) {
 				storetest.CloseStore(t, s)
 			}
 			s, err := persist.Open(storetest.Background, dir, c.refused.world(), persist.Options{})
-			require.NoError(t, err, "what was given up is no longer stored")
+			require.NoError(t, err, "dropped values are still stored")
 			require.Empty(t, s.Report().Converted)
 			storetest.CloseStore(t, s)
 			storetest.Verified(t, dir)
@@ -115,7 +115,7 @@ func TestReport_UnknownAndUnstored(t *testing.T) {
 	require.Equal(t, []string{"unit"}, r.Unknown)
 	require.Equal(t, []string{"lossHealth", "rules"}, r.Unstored)
 	require.Empty(t, r.Converted)
-	require.Contains(t, r.String(), "\nnot registered, kept: unit\nregistered, nothing is stored: lossHealth, rules")
+	require.Contains(t, r.String(), "\nnot registered, kept: unit\nregistered, without stored data: lossHealth, rules")
 	require.Equal(t, before, storetest.Snapshots(t, dir))
 	storetest.CloseStore(t, s)
 }
@@ -165,7 +165,7 @@ func TestReport_ConstantsReordered(t *testing.T) {
 		storetest.Verified(t, dir)
 	}
 	s, err = persist.Open(storetest.Background, dir, component(ecs.Component[lossCard]{Name: "card"}).world(), persist.Options{})
-	require.NoError(t, err, "no values were lost: an older program may have it back")
+	require.NoError(t, err, "no values were lost, so an older program can still open the store")
 	require.Contains(t, told(s.Report().Converted), "Hearts was 0, is 1")
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)

@@ -62,7 +62,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 					// The first snapshot ends before the store exists.
 					if n := ended.Add(1); n > 1 {
 						m := s.Metrics()
-						assert.EqualValues(t, n, m.Snapshots+m.SnapshotsFailed, "it is counted by then")
+						assert.EqualValues(t, n, m.Snapshots+m.SnapshotsFailed, "the snapshot is counted when OnSnapshot is called")
 					}
 				},
 			}, 4000)
@@ -108,7 +108,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 				case 4:
 					mem.FailFrom(mem.Calls()+1, syscall.EIO)
 					for s.Sync(ctx) == nil {
-						t.Log("a sync went by")
+						t.Log("a sync succeeded before the disk failed")
 					}
 					mem.FailFrom(0, nil)
 					require.Error(t, s.Metrics().Err)

@@ -172,7 +172,7 @@ func TestNotes_NoAllocations(t *testing.T) {
 	data := make([]byte, 100)
 	note := func() {
 		if s.Mark("here") != nil || s.Input("in", data) != nil || s.Input("in", data) != nil {
-			t.Error("not noted")
+			t.Error("Mark or Input failed")
 		}
 		s.Notes().Reset()
 	}

@@ -70,7 +70,7 @@ type Report struct {
 
 // String returns the report as text for people, in one or a few lines.
 func (r Report) String() string {
-	const unsynced = "\nthe file system cannot sync directories: a power cut may take new files away"
+	const unsynced = "\nthe file system cannot sync directories: a power cut may remove new files"
 	if r.Fresh {
 		text := fmt.Sprintf("new store, base at tick %d", r.Tick)
 		if r.UnsyncedNames {
@@ -80,7 +80,7 @@ func (r Report) String() string {
 	}
 	var b strings.Builder
 	if r.Snapshot == "" {
-		fmt.Fprintf(&b, "went on from tick %d, which the world followed", r.Tick)
+		fmt.Fprintf(&b, "continued from tick %d, which the world had followed", r.Tick)
 	} else {
 		fmt.Fprintf(&b, "recovered tick %d: %s and %d replayed ticks", r.Tick, r.Snapshot, r.Replayed)
 	}
@@ -104,10 +104,10 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "\nnot registered, kept: %s", listed(r.Unknown))
 	}
 	if len(r.Unstored) > 0 {
-		fmt.Fprintf(&b, "\nregistered, nothing is stored: %s", listed(r.Unstored))
+		fmt.Fprintf(&b, "\nregistered, without stored data: %s", listed(r.Unstored))
 	}
 	if r.Build != "" {
-		fmt.Fprintf(&b, "\nwritten by %s, here %s: floats may come out otherwise", r.Build, build.Here())
+		fmt.Fprintf(&b, "\nwritten by %s, here %s: floating-point results may differ", r.Build, build.Here())
 	}
 	if r.UnsyncedNames {
 		b.WriteString(unsynced)

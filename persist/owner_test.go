@@ -206,9 +206,9 @@ func TestSnapshot_SharedFileMissing(t *testing.T) {
 				if refersToWhatIsGone(t, spoil) {
 					return
 				}
-				t.Logf("try %d: the snapshot was complete, or took no notice", try)
+				t.Logf("try %d: the snapshot did not notice the damage", try)
 			}
-			t.Error("no snapshot took notice")
+			t.Error("no snapshot noticed the damage")
 		})
 	}
 }

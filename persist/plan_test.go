@@ -49,7 +49,7 @@ func TestPlan_Removed(t *testing.T) {
 		{"nothing without a second one", Retention{Last: 1}, chain("", "1", "12"), young, nil, 0},
 		{"files that are referred to stay", Retention{Last: 1}, chain("", "", "", "2", "", "5"), young, []uint32{3, 1}, 31},
 		{"as many as asked for", Retention{Last: 3}, chain("", "", "", "", ""), young, []uint32{2, 1}, 21},
-		{"what leads to the oldest tick held", Retention{Last: 1}, chain("", "", "", "", ""), 15, []uint32{3, 1}, 11},
+		{"the base of the oldest tick of the history", Retention{Last: 1}, chain("", "", "", "", ""), 15, []uint32{3, 1}, 11},
 		{"nothing if nothing leads to it", Retention{Last: 1}, chain("!", "", "", ""), 5, nil, 0},
 		{"files that those refer to stay as well", Retention{Last: 1}, chain("", "", "", "2", "", "4"), young, []uint32{3, 1}, 41},
 		{"names stay", Retention{Last: 1}, chain("", "boss", "", "", ""), young, []uint32{3, 1}, 31},
@@ -87,22 +87,22 @@ func TestPlan_AskedAndBound(t *testing.T) {
 		tick    uint64
 		reason  string
 	}{
-		{"all that a bound holds", Retention{}, plain, young, 267, nil, 0, 0, "all there is"},
-		{"the oldest of what it does not", Retention{}, plain, young, 265, all(2), 11, 10, "as much of the past as the bound lets"},
-		{"half of it", Retention{}, plain, young, 134, all(6), 51, 50, "as much of the past as the bound lets"},
-		{"as many ticks as asked for", Retention{Ticks: 25}, plain, young, 0, all(7), 61, 60, "what Retain asks for"},
-		{"more ticks than there are", Retention{Ticks: 95}, plain, young, 0, nil, 1, 0, "all there is, as Retain asks for more"},
-		{"as long a time as asked for", Retention{Age: 4 * time.Minute}, plain, young, 0, all(6), 51, 50, "what Retain asks for"},
-		{"what each of them asks for", Retention{Age: 4 * time.Minute, Last: 2, Ticks: 10}, plain, young, 0, all(6), 51, 50, "what Retain asks for"},
-		{"less than asked for under a bound", Retention{Ticks: 55, Bytes: 1}, plain, young, 107, all(7), 61, 60, "as much of the past as the bound lets"},
-		{"periods longer than what nobody asked for", Retention{Every: 5 * time.Minute, Bytes: 1}, plain, young, 107, []uint32{7, 5, 4, 3, 2}, 71, 70, "as much of the past as the bound lets"},
-		{"periods shorter than what was asked for", Retention{Every: 5 * time.Minute, Ticks: 25, Bytes: 1}, plain, young, 120, all(6), 61, 60, "as much of the past as the bound lets"},
-		{"what must stay", Retention{Bytes: 1}, plain, young, 1, all(9), 81, 80, "two snapshots that share no file stay, with the journal behind them, whatever the bound"},
-		{"what has a name", Retention{Bytes: 1}, boss, young, 45, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "snapshots with a name stay, whatever the bound"},
-		{"what a name is worth beside the rest", Retention{Bytes: 1}, boss, young, 60, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "as much of the past as the bound lets"},
-		{"what leads to the history", Retention{Bytes: 1}, plain, 35, 60, []uint32{8, 7, 6, 5, 3, 2, 1}, 31, 30, "what leads to the oldest tick of the world's history stays, whatever the bound"},
-		{"all if asked to", Retention{Bytes: 1, Last: 1, KeepAll: true}, plain, young, 1, nil, 0, 0, "all, as Retain.KeepAll says"},
-		{"branches, where nothing is asked for", Retention{}, chain("", "", "", "", "", "", "!", "", "", ""), young, 134, all(6), 51, 50, "as much of the past as the bound lets"},
+		{"all data within the bound", Retention{}, plain, young, 267, nil, 0, 0, "all data that exists"},
+		{"slightly more data than the bound", Retention{}, plain, young, 265, all(2), 11, 10, "as much old data as the bound allows"},
+		{"half of the data within the bound", Retention{}, plain, young, 134, all(6), 51, 50, "as much old data as the bound allows"},
+		{"as many ticks as requested", Retention{Ticks: 25}, plain, young, 0, all(7), 61, 60, "the data that Retain requests"},
+		{"more ticks requested than exist", Retention{Ticks: 95}, plain, young, 0, nil, 1, 0, "all data that exists, because Retain requests more"},
+		{"the requested age", Retention{Age: 4 * time.Minute}, plain, young, 0, all(6), 51, 50, "the data that Retain requests"},
+		{"several requests", Retention{Age: 4 * time.Minute, Last: 2, Ticks: 10}, plain, young, 0, all(6), 51, 50, "the data that Retain requests"},
+		{"less than requested, because of the bound", Retention{Ticks: 55, Bytes: 1}, plain, young, 107, all(7), 61, 60, "as much old data as the bound allows"},
+		{"periods stay longer than data without a request", Retention{Every: 5 * time.Minute, Bytes: 1}, plain, young, 107, []uint32{7, 5, 4, 3, 2}, 71, 70, "as much old data as the bound allows"},
+		{"periods go before requested data", Retention{Every: 5 * time.Minute, Ticks: 25, Bytes: 1}, plain, young, 120, all(6), 61, 60, "as much old data as the bound allows"},
+		{"required data", Retention{Bytes: 1}, plain, young, 1, all(9), 81, 80, "two snapshots that share no file stay, with the journal after them, whatever the bound"},
+		{"a named snapshot above the bound", Retention{Bytes: 1}, boss, young, 45, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "snapshots with a name stay, whatever the bound"},
+		{"a named snapshot within the bound", Retention{Bytes: 1}, boss, young, 60, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "as much old data as the bound allows"},
+		{"the base of the world's history", Retention{Bytes: 1}, plain, 35, 60, []uint32{8, 7, 6, 5, 3, 2, 1}, 31, 30, "the data for the oldest tick of the world's history stays, whatever the bound"},
+		{"KeepAll", Retention{Bytes: 1, Last: 1, KeepAll: true}, plain, young, 1, nil, 0, 0, "all data, because Retain.KeepAll is set"},
+		{"an abandoned branch, without a request", Retention{}, chain("", "", "", "", "", "", "!", "", "", ""), young, 134, all(6), 51, 50, "as much old data as the bound allows"},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			p := past{list: c.list, newest: young, oldest: c.oldest}
@@ -113,7 +113,7 @@ func TestPlan_AskedAndBound(t *testing.T) {
 			require.Equal(t, c.files, got.files)
 			require.Equal(t, c.journal, got.journal)
 			require.Equal(t, c.tick, got.keeping.Tick)
-			require.Equal(t, c.tick, got.keeping.Record, "records are numbered as ticks")
+			require.Equal(t, c.tick, got.keeping.Record, "records and ticks have the same numbers here")
 			require.Equal(t, c.reason, got.keeping.Reason)
 			stays := int64(10*(len(c.list)-len(got.files))) + bytesOf(p.since(got.journal))
 			require.Equal(t, stays, got.keeping.Bytes)

@@ -54,7 +54,7 @@ func python(t *testing.T, input string, args ...string) []byte {
 	t.Helper()
 	name, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("docs/reader.py needs python3, which is not there")
+		t.Skip("docs/reader.py needs python3, which is missing")
 	}
 	cmd := exec.Command(name, append([]string{"-B"}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
@@ -166,7 +166,7 @@ func readFormatText(t *testing.T) (text formatText) {
 			copy(data[at:], b)
 			text.files[name] = string(data)
 		} else {
-			require.False(t, name != "" && strings.HasPrefix(line, "    "), "what is this line? %q", line)
+			require.False(t, name != "" && strings.HasPrefix(line, "    "), "unexpected line %q", line)
 		}
 	}
 	return text

@@ -111,7 +111,7 @@ func requireNoTwice(t *testing.T, r *snap.Reader) (repeats, held, shared int) {
 			}
 			if a.Kind == format.DenseArray && len(content) >= 1024 {
 				id := fmt.Sprint(page, string(content))
-				require.NotContains(t, dense, id, "page %v is that of %v", a.Key(page), dense[id])
+				require.NotContains(t, dense, id, "page %v equals page %v", a.Key(page), dense[id])
 				dense[id] = a.Key(page)
 			}
 		}

@@ -64,7 +64,7 @@ func TestOnRestore_EveryFill(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	o := newOutside(5)
 	s := storetest.Open(t, dir, o.w, persist.Options{})
-	require.Zero(t, o.made, "a new store takes the world as it is")
+	require.Zero(t, o.made, "a new store does not change the world")
 	o.filled(t, s, 12)
 	require.NoError(t, persist.Save(storetest.Background, file, o.w.World))
 	storetest.CloseStore(t, s)
@@ -75,7 +75,7 @@ func TestOnRestore_EveryFill(t *testing.T) {
 	require.True(t, loaded.follows())
 	require.Equal(t, o.rows, loaded.rows)
 	require.Error(t, persist.Load(storetest.Background, filepath.Join(dir, "none"), loaded.w.World))
-	require.Equal(t, 1, loaded.made, "a Load that fails changes nothing")
+	require.Equal(t, 1, loaded.made, "a failed Load must not change the world")
 
 	opened := newOutside(5)
 	s = storetest.Open(t, dir, opened.w, persist.Options{})

@@ -364,7 +364,7 @@ func (r Retention) plan(p past, bound int64) pruning {
 	pruned.keeping = c.keeping(step, bound)
 	pruned.keeping.Reason = c.reason(step, &pruned.keeping)
 	if step == 0 && (asked == len(bases) || pruned.keeping.Record > bases[asked].ID.Seq) {
-		pruned.keeping.Reason = "all there is, as Retain asks for more"
+		pruned.keeping.Reason = "all data that exists, because Retain requests more"
 	}
 	return pruned
 }
@@ -375,16 +375,16 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	k := c.keeping(0, bound)
 	switch {
 	case asked:
-		k.Reason = "all, as Retain.KeepAll says"
+		k.Reason = "all data, because Retain.KeepAll is set"
 	case apart < 0:
-		k.Reason = "all, as there are no two snapshots yet that share no file"
+		k.Reason = "all data, because no two snapshots without a shared file exist yet"
 	// Older ticks were removed before, because of the number of segments.
 	case k.Record > 0 && k.Bytes < bound/2:
 		k.Reason = asMany
 	case k.Record > 0 && bound > 0:
 		k.Reason = asMuch
 	default:
-		k.Reason = "all there is"
+		k.Reason = "all data that exists"
 	}
 	return pruning{keeping: k}
 }
@@ -416,7 +416,7 @@ func (c *choice) keeping(step int, bound int64) Keeping {
 func (c *choice) reason(step int, k *Keeping) string {
 	switch {
 	case k.Bound == 0 || step == 0:
-		return "what Retain asks for"
+		return "the data that Retain requests"
 	case k.Bytes <= k.Bound && c.all && c.bytes(step-1) <= k.Bound-k.Bound/4:
 		return asMany
 	case k.Bytes <= k.Bound:
@@ -432,9 +432,9 @@ func (c *choice) reason(step int, k *Keeping) string {
 	case named.bytes(step) <= k.Bound:
 		return "snapshots with a name stay, whatever the bound"
 	case lead.ID.Seq < apart.ID.Seq && k.Bytes-bytesOf(c.since(lead.from()))+bytesOf(c.since(apart.from())) <= k.Bound:
-		return "what leads to the oldest tick of the world's history stays, whatever the bound"
+		return "the data for the oldest tick of the world's history stays, whatever the bound"
 	}
-	return "two snapshots that share no file stay, with the journal behind them, whatever the bound"
+	return "two snapshots that share no file stay, with the journal after them, whatever the bound"
 }
 
 // ofPeriods returns the first snapshot of each period of r.Every, oldest first.
@@ -603,7 +603,7 @@ func (s *Store) removeTemps() error {
 func (s *snapshotter) free(name string) error {
 	for _, o := range s.list {
 		if o.Label == name {
-			return fmt.Errorf("%w: snapshot %d is called %q already", ErrName, o.Number, name)
+			return fmt.Errorf("%w: snapshot %d already has the name %q", ErrName, o.Number, name)
 		}
 	}
 	return nil

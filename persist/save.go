@@ -37,7 +37,7 @@ type SaveOptions struct {
 // onlyOptions returns the only element of said, or the zero SaveOptions if said is empty.
 func onlyOptions(said []SaveOptions) (o SaveOptions) {
 	if len(said) > 1 {
-		panic("persist: two SaveOptions for one save; say all in one")
+		panic("persist: more than one SaveOptions for a save; combine them")
 	}
 	for _, o = range said {
 	}

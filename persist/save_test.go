@@ -55,7 +55,7 @@ func TestRandomWorldsAreSaved(t *testing.T) {
 		require.NoError(t, persist.Save(storetest.Background, file, loaded.World))
 		third, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Equal(t, first, third, "saving what was loaded gives other bytes")
+		require.Equal(t, first, third, "saving the loaded world gives other bytes")
 
 		twin := w.Independent()
 		require.Equal(t, twin.Digest(), loaded.Digest())
@@ -242,7 +242,7 @@ func TestLoad_WorldOfStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)
 
-	require.NoError(t, persist.Load(storetest.Background, file, w.World), "once the store is closed it is possible")
+	require.NoError(t, persist.Load(storetest.Background, file, w.World), "Load succeeds after the store is closed")
 	require.Equal(t, 4, w.Len())
 	v, err := inspect.OpenReadOnly(storetest.Background, file)
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ func (f simFault) arm(mem *disktest.Mem) {
 // plain returns nil if err says that the call failed, with which error, and on which file.
 func (f simFault) plain(err error, call string) error {
 	if call == "" {
-		return fmt.Errorf("an error where nothing failed: %w", err)
+		return fmt.Errorf("an error although no call failed: %w", err)
 	}
 	words := strings.Fields(call)
 	file := path.Base(words[len(words)-1])
@@ -53,7 +53,7 @@ func (f simFault) plain(err error, call string) error {
 	case !errors.Is(err, simErrors[f.name]):
 		return fmt.Errorf("%q failed with %s, and the error does not say so: %w", call, f.name, err)
 	case errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNewer):
-		return fmt.Errorf("%q failed with %s, and the error says that something is wrong with the files: %w", call, f.name, err)
+		return fmt.Errorf("%q failed with %s, but the error blames the files: %w", call, f.name, err)
 	case !f.all && len(words) > 1 && !strings.Contains(err.Error(), file):
 		return fmt.Errorf("%q failed, and the error does not name the file: %w", call, err)
 	}

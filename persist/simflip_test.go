@@ -125,13 +125,13 @@ func simLeadsTo(mem *disktest.Mem, w *storetest.World) error {
 	got := storetest.New(0)
 	s, err := persist.OpenFiles(storetest.Background, mem, got.World, persist.Options{SnapshotBytes: -1})
 	if err != nil {
-		return fmt.Errorf("after going on and closing: %w", err)
+		return fmt.Errorf("after a commit and a close: %w", err)
 	}
 	if err := s.Close(storetest.Background); err != nil {
 		return err
 	}
 	if storetest.Persistent(got.World) != storetest.Persistent(w.World) {
-		return errors.New("after going on and closing, it leads elsewhere")
+		return errors.New("after a commit and a close, another state is recovered")
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (s *simOwners) tell(state ecs.Digest) {
 // recovered returns an error unless state descends from all durable states in told.
 func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []error) error {
 	if len(skipped) > 0 {
-		return fmt.Errorf("it looks like damage: %w", errors.Join(skipped...))
+		return fmt.Errorf("the recovery reports damage: %w", errors.Join(skipped...))
 	}
 	if len(told) == 0 {
 		return nil
@@ -118,7 +118,7 @@ func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []err
 			return nil
 		}
 	}
-	return fmt.Errorf("durable state %d is not on the way to what was recovered", len(told))
+	return fmt.Errorf("durable state %d is not an ancestor of the recovered state", len(told))
 }
 
 // act lets an owner do a random action, and records the states reported as durable.
@@ -246,6 +246,6 @@ func TestSimulatedOwners(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d processes, %d of which were told that they lost the store; %d crashes, nothing durable lost", owners, lost, crashes)
+	t.Logf("%d processes, %d of which got ErrLost; %d crashes, nothing durable lost", owners, lost, crashes)
 	require.Positive(t, lost)
 }

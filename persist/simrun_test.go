@@ -283,7 +283,7 @@ func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, 
 	case commit != p.acked && commit < p.fresh && commit != p.sealing:
 		return commit, fmt.Errorf("recovered commit %d; acknowledged is %d, or one from %d on, or %d", commit, p.acked, p.fresh, p.sealing)
 	case got.all != r.commits[commit].all && !p.rewound:
-		return commit, fmt.Errorf("recovered commit %d, but not what does not rewind", commit)
+		return commit, fmt.Errorf("recovered commit %d, but with other NoRewind values", commit)
 	case len(report.Skipped) > 0 && !failing:
 		return commit, fmt.Errorf("a crash or failure looks like damage: %w", errors.Join(report.Skipped...))
 	}

@@ -501,12 +501,12 @@ func missing(files disk.FS, refs []format.FileRef, named map[uint32]namedFile) e
 		name := catalog.SnapshotName(r.Number)
 		f, err := files.Open(name)
 		if err != nil {
-			return fmt.Errorf("%s, which it shares pages with, is gone: %w", name, err)
+			return fmt.Errorf("%s, which it shares pages with, is missing: %w", name, err)
 		}
 		size, err := f.Size()
 		f.Close()
 		if err == nil && size != named[r.Number].bytes {
-			err = fmt.Errorf("%s, which it shares pages with, has %d bytes, not %d as it had: %w", name, size, named[r.Number].bytes, ErrCorrupt)
+			err = fmt.Errorf("%s, which it shares pages with, has %d bytes instead of %d: %w", name, size, named[r.Number].bytes, ErrCorrupt)
 		}
 		if err != nil {
 			return err

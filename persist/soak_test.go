@@ -117,7 +117,7 @@ func TestSoak_DefaultBound(t *testing.T) {
 	require.NoError(t, store.Close(ctx))
 	require.Zero(t, m.SnapshotsFailed)
 	require.NoError(t, m.LastSnapshot.RemoveErr)
-	require.Greater(t, m.Kept.Tick, uint64(0), "all of it fitted: the soak shows nothing")
+	require.Greater(t, m.Kept.Tick, uint64(0), "all data fitted within the bound, so the soak tests nothing")
 	v, err := inspect.OpenReadOnly(ctx, dir)
 	require.NoError(t, err)
 	defer v.Close()

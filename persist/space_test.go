@@ -113,7 +113,7 @@ func TestSpace_Snapshot(t *testing.T) {
 	tag := slices.IndexFunc(full.Components, func(c inspect.ComponentSpace) bool { return c.Name == "Tag" })
 	assert.Zero(t, full.Components[tag].Data, "a tag has no data")
 	assert.Positive(t, full.Components[tag].Dense)
-	assert.InDelta(t, 25, full.References+full.Shared, 10, "the resource is that of the first snapshot")
+	assert.InDelta(t, 25, full.References+full.Shared, 10, "the page of the resource is shared with the first snapshot")
 
 	// Two pages of the data of Position changed: the first, and the last, whose rows took the
 	// places of destroyed ones.

@@ -150,10 +150,10 @@ type placedReader struct {
 	fail  error
 }
 
-func (r *placedReader) Read([]byte) (int, error) { return 0, errors.New("it was read byte after byte") }
+func (r *placedReader) Read([]byte) (int, error) { return 0, errors.New("LoadFrom read sequentially") }
 
 func (r *placedReader) WriteTo(io.Writer) (int64, error) {
-	return 0, errors.New("it was copied")
+	return 0, errors.New("LoadFrom copied the reader")
 }
 
 func (r *placedReader) ReadAt(b []byte, offset int64) (int, error) {
@@ -176,7 +176,7 @@ func TestLoadFrom_ReaderAtAnyPlace(t *testing.T) {
 		loaded := storetest.New(0)
 		require.NoError(t, persist.LoadFrom(storetest.Background, r, loaded.World))
 		require.Equal(t, w.Digest(), loaded.Digest())
-		require.Zero(t, r.Len(), "it stands at its end, as if it were read")
+		require.Zero(t, r.Len(), "the file is at its end after LoadFrom")
 		require.Greater(t, r.asked.Load(), int64(4))
 		require.LessOrEqual(t, r.most.Load(), int64(512<<10))
 	}

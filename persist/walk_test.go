@@ -125,7 +125,7 @@ func TestCursor_Clone(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, c.Seek(storetest.Background, 1e6), persist.ErrNotFound)
-		require.Nil(t, c.Clone().Image(), "a clone of what is nowhere is nowhere")
+		require.Nil(t, c.Clone().Image(), "the clone of a cursor without a position has no image")
 	}
 }
 

@@ -97,7 +97,7 @@ func TestDo_ManyGoroutines(t *testing.T) {
 	assert.Equal(t, calls.Load(), s.n.Get().N)
 	storetest.CloseStore(t, s.Store)
 	again := newCounted(t, dir)
-	assert.Equal(t, calls.Load(), again.n.Get().N, "what they changed belongs to the ticks")
+	assert.Equal(t, calls.Load(), again.n.Get().N, "the functions' changes are in the ticks")
 	storetest.CloseStore(t, again.Store)
 }
 
@@ -122,7 +122,7 @@ func TestDo_Order(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 2, 3}, order)
 	require.NoError(t, s.Commit())
 	require.NoError(t, <-late)
-	assert.Equal(t, []int{0, 1, 2, 3, 9}, order, "one that came meanwhile waits for the tick after")
+	assert.Equal(t, []int{0, 1, 2, 3, 9}, order, "a function queued meanwhile waits for the next tick")
 }
 
 func TestDo_Cancelled(t *testing.T) {
@@ -180,7 +180,7 @@ func TestDo_RefusedCommit(t *testing.T) {
 	s := openBudgeted(t, fs, persist.Options{QueueBytes: 1, RefuseWhenFull: true})
 	require.NoError(t, s.Sync(t.Context()))
 	stop()
-	require.NoError(t, s.tick(), "it fills the queue")
+	require.NoError(t, s.tick(), "the first tick fills the queue")
 	called, waits := 0, make(chan error, 1)
 	go func() { waits <- s.Do(context.Background(), func(*ecs.World) { called++ }) }()
 	require.Eventually(t, func() bool { return persist.Waiting(s.Store) == 1 }, time.Minute, time.Millisecond)

@@ -57,9 +57,9 @@ func TestWatchWriter_KilledProcess(t *testing.T) {
 	watch.await(t)
 	require.False(t, watch.running)
 	require.False(t, watch.closed)
-	require.Contains(t, watch.program, holder, "the name is that of the one that ended")
+	require.Contains(t, watch.program, holder, "the name of the program that ended stays")
 	require.False(t, v.InUseNow())
-	require.True(t, v.InUse(), "that is what was when it was opened")
+	require.True(t, v.InUse(), "the view was opened in this state")
 	require.Equal(t, before, stamps(t, dir), "a look changes nothing")
 	late := watchWriter(v)
 
@@ -77,7 +77,7 @@ func TestWatchWriter_KilledProcess(t *testing.T) {
 	require.Equal(t, 3, watch.changes)
 	require.Zero(t, late.changes)
 	late.look()
-	require.True(t, late.closed, "it was not looking when the program ran")
+	require.True(t, late.closed, "the watch did not look while the program ran")
 }
 
 // Watches that look again and again do not prevent a program from opening the store. They look at

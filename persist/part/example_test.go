@@ -167,7 +167,7 @@ func Example_worlds() {
 	h, _ := mainland.Hunts.Get(landed.Entities[0])
 	fmt.Println("on the mainland it hunts", mainland.name(h.Prey), h.Prey)
 	// Output:
-	// part: component Hunts of 0v1: Prey refers to 1v1, "deer": it is outside of the part; MergeOptions.Outside says what becomes of it
+	// part: component Hunts of 0v1: Prey refers to 1v1, "deer": the entity is outside the part; MergeOptions.Outside can replace it
 	// on the mainland it hunts deer 0v1
 }
 

@@ -56,7 +56,7 @@ func TestMerge_HostileSave(t *testing.T) {
 		p, err := part.LoadFrom(ctx, &save, to.World.World)
 		if err != nil {
 			require.ErrorIs(t, err, persist.ErrCorrupt, "seed %d", seed)
-			require.ErrorContains(t, err, "stands for an entity outside of the part, and has a component")
+			require.ErrorContains(t, err, "stands for an entity outside the part, but has a component")
 			refused++
 			continue
 		}

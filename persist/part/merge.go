@@ -9,7 +9,7 @@ import (
 )
 
 // ErrOutside reports a reference to an entity outside the part, if MergeOptions do not handle it.
-var ErrOutside = errors.New("it is outside of the part; MergeOptions.Outside says what becomes of it")
+var ErrOutside = errors.New("the entity is outside the part; MergeOptions.Outside can replace it")
 
 // An Outside is a reference out of a part. Its entities are named by their IDs in the original
 // world.

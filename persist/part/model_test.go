@@ -256,21 +256,21 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 			} else if e == 0 {
 				return 0
 			}
-			require.True(t, outside[e], "nobody was asked about %v", e)
+			require.True(t, outside[e], "Outside was not called for %v", e)
 			return became(e)
 		}
 	}
 	for k, e := range merged.Entities {
 		original, round := once[k%len(once)], k/len(once)
 		require.Equal(t, mappedTo(source[original], follow(round)), now[e], "%v became %v", original, e)
-		require.False(t, to.Sprite.Has(e), "what is not saved is no part, also where there is no file")
+		require.False(t, to.Sprite.Has(e), "a part has no NoPersist components, even without a file")
 		if round == 0 {
 			first, ok := merged.Of(original)
 			require.True(t, ok && first == e, "Of(%v) = %v", original, first)
 		}
 		delete(now, e)
 	}
-	require.Equal(t, there, now, "what was there")
+	require.Equal(t, there, now, "existing entities are unchanged")
 	for name, v := range to.resources() {
 		want := values[name]
 		if slices.Contains(resources, name) {

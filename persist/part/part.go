@@ -146,7 +146,7 @@ func (o *outsiders) standIn(r ecs.Reference) (ecs.Entity, error) {
 func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 	for _, name := range [2]string{originName, outsideName} {
 		if s, ok := w.Storage(name); ok && !s.Raw().Unknown() {
-			return nil, fmt.Errorf("part: the world has a component %s, which is what parts call their own; give it another Component.Name", name)
+			return nil, fmt.Errorf("part: the world has a component %s, a name that package part reserves; give the component another Component.Name", name)
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
@@ -249,7 +249,7 @@ func (p *Part) fault() string {
 		}
 		for _, e := range s.Entities() {
 			if e != ecs.Vacant && p.outside.Has(e) {
-				return fmt.Sprintf("%v stands for an entity outside of the part, and has a component %s", e, naming.Shown(s.Name()))
+				return fmt.Sprintf("%v stands for an entity outside the part, but has a component %s", e, naming.Shown(s.Name()))
 			}
 		}
 	}

@@ -107,7 +107,7 @@ func TestPart_ReferenceOutside(t *testing.T) {
 	before := to.Digest()
 	_, err := p.Merge(to.World.World, part.MergeOptions{})
 	require.ErrorIs(t, err, part.ErrOutside)
-	require.EqualError(t, err, `part: component bond of 6v1: Parent refers to 5v1, "the cave": it is outside of the part; MergeOptions.Outside says what becomes of it`)
+	require.EqualError(t, err, `part: component bond of 6v1: Parent refers to 5v1, "the cave": the entity is outside the part; MergeOptions.Outside can replace it`)
 	refusal := errors.New("who is that?")
 	_, err = p.Merge(to.World.World, part.MergeOptions{Outside: func(o part.Outside) (ecs.Entity, error) {
 		if o.Field == "Parent" {
@@ -185,7 +185,7 @@ func TestPart_Resources(t *testing.T) {
 		}
 		return o.Clear()
 	}})
-	require.ErrorContains(t, err, "part: resource chief: Friends[] refers to 0v1: it is outside")
+	require.ErrorContains(t, err, "part: resource chief: Friends[] refers to 0v1: the entity is outside")
 	require.Equal(t, before, to.Digest())
 	m, err := p.Merge(to.World.World, part.MergeOptions{Outside: part.Outside.Clear, Resources: []string{"chief"}})
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestPart_Resources(t *testing.T) {
 	require.Equal(t, "own", to.Rules.Get().Name)
 	_, err = p.Merge(to.World.World, part.MergeOptions{Outside: part.Outside.Clear})
 	require.NoError(t, err)
-	require.Equal(t, m.Entities[0], to.chief.Get().Parent, "it was not named")
+	require.Equal(t, m.Entities[0], to.chief.Get().Parent, "the resource was not requested")
 }
 
 // If the world lacks a component, Merge returns an error or leaves the component out.
@@ -218,7 +218,7 @@ func TestMerge_MissingComponents(t *testing.T) {
 
 	kept := of(t, from.World.World, part.Options{Keep: func(s ecs.AnyStorage) bool { return s.Name() == "position" }}, e)
 	_, err = kept.Merge(w, part.MergeOptions{})
-	require.NoError(t, err, "what was not kept cannot be missing")
+	require.NoError(t, err, "a component outside the part cannot be missing")
 }
 
 // Older types are converted or refused, as by Load.
@@ -287,7 +287,7 @@ func TestPart_IsASave(t *testing.T) {
 
 	again := of(t, whole.World.World, part.Options{}, whole.Entities()[0])
 	m, err = again.Merge(whole.World.World, part.MergeOptions{Outside: part.Outside.Keep})
-	require.NoError(t, err, "a world that was loaded from a part gives and takes parts")
+	require.NoError(t, err, "parts can be taken from and merged into a world loaded from a part")
 	require.Equal(t, 5, whole.Len())
 	require.Len(t, m.Entities, 1)
 }
