@@ -142,7 +142,7 @@ func TestBackup_FilesRemoved(t *testing.T) {
 	require.Equal(t, storetest.Snapshots(t, dir), storetest.Snapshots(t, to))
 }
 
-func TestBackup_ClosedStoreHead(t *testing.T) {
+func TestBackup_HeadOfClosedStore(t *testing.T) {
 	dir, digests := Branching(t)
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: "record:4"})
 	storetest.CloseStore(t, s)
@@ -330,7 +330,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 }
 
 // Wherever a backup stops, Open refuses the copied files or they are a complete store.
-func TestBackup_Unfinished(t *testing.T) {
+func TestBackup_Interrupted(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	from, err := disk.Open(dir)

@@ -441,7 +441,7 @@ func TestRetention_AboveDefaultBound(t *testing.T) {
 
 // If retention limits the data, a copy takes few ticks, because the limit includes the ticks during
 // the copy.
-func TestSnapshot_PaceWithLimitedPast(t *testing.T) {
+func TestSnapshot_PaceUnderRetention(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		retain persist.Retention

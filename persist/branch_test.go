@@ -172,7 +172,7 @@ func TestRetention_AbandonedBranch(t *testing.T) {
 
 // A component that was registered after the branching point is not on the branch. Another component
 // of the branch may reuse its number.
-func TestBranch_ComponentsOfItsPoint(t *testing.T) {
+func TestBranch_ComponentRegisteredAfterPoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	p, _ := known(w)
@@ -246,7 +246,7 @@ func TestBranch_RandomPrograms(t *testing.T) {
 }
 
 // If durable ticks cannot be read, the program can continue from an older state.
-func TestOpen_AtOlderTickPastDamage(t *testing.T) {
+func TestOpen_AtTickBeforeDamage(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -286,7 +286,7 @@ func TestOpen_AtOlderTickPastDamage(t *testing.T) {
 }
 
 // Damage to ticks that were abandoned long ago does not affect the head.
-func TestOpen_RewoundTicksDamaged(t *testing.T) {
+func TestOpen_AbandonedTicksDamaged(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "4"})

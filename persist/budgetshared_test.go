@@ -127,7 +127,7 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 
 // Stores that share a budget wait for it, fail, resume, change branches and close. In the end they
 // return all of the budget.
-func TestBudget_GivenBack(t *testing.T) {
+func TestBudget_ReturnedByClosedStores(t *testing.T) {
 	for seed := range 3 {
 		b := budget.New(20_000)
 		var all sync.WaitGroup

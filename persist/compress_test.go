@@ -117,7 +117,7 @@ func TestCompressedSave_BytesOnEveryMachine(t *testing.T) {
 	require.Equal(t, "86acb8f52f84d5af0b7effc875be0c6141de3fb3a3889a80ef7d1d8596fdddd1", hex.EncodeToString(sum[:]))
 }
 
-func TestSaveOptions_PagesThatDoNotShrink(t *testing.T) {
+func TestSaveOptions_IncompressiblePages(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	noise := ecs.MustRegister(w, ecs.Component[[32]uint64]{Name: "noise"})
 	zeros := ecs.MustRegister(w, ecs.Component[[512]byte]{Name: "zeros"})
@@ -255,7 +255,7 @@ func TestCompressedPage_Hostile(t *testing.T) {
 	}
 }
 
-func TestCompressedPage_NeedsFeature(t *testing.T) {
+func TestCompressedPage_WithoutFeature(t *testing.T) {
 	p, m, _, _, _ := smallSave(t)
 	m.Compressed = false
 	p[format.Key(format.ManifestColumn, 0)] = direct(m.Encode())
@@ -348,7 +348,7 @@ const (
 )
 
 // The save was written by the first version with compression. It is never rewritten.
-func TestKept_FirstCompressedSave(t *testing.T) {
+func TestOldFile_FirstCompressedSave(t *testing.T) {
 	if _, err := os.Stat(keptCompressed); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(700)
 		w.b.SortFunc(func(x, y second) int { return int(x) - int(y) })
@@ -376,7 +376,7 @@ func describeCompressed(t *testing.T) string {
 
 // The Python reader needs a module for decompression. If the module is missing, the reader reports
 // it, and this test skips the comparison.
-func TestReader_CompressedSaves(t *testing.T) {
+func TestPythonReader_CompressedSaves(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})
 	zeros := ecs.MustRegister(w, ecs.Component[[64]byte]{Name: "zeros"})

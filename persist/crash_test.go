@@ -132,7 +132,7 @@ func TestRecovery_CopyOfRunningStore(t *testing.T) {
 	}
 }
 
-func TestCrashAfterCrash(t *testing.T) {
+func TestRecovery_RepeatedCrashes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		r := newRun(t, seed)

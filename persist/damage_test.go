@@ -134,7 +134,7 @@ func TestLoad_EveryFlippedBit(t *testing.T) {
 	require.Equal(t, w.Digest(), into.Digest())
 }
 
-func TestMissingFilesAreNamed(t *testing.T) {
+func TestOpen_MissingFileNamed(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)
@@ -261,7 +261,7 @@ func TestOpen_MisnamedSnapshot(t *testing.T) {
 	}
 }
 
-func TestOpen_Foreign(t *testing.T) {
+func TestOpen_ForeignDirectory(t *testing.T) {
 	for name, tree := range map[string]map[string]string{
 		"other files":             {"CURRENT": "x", "LOCK": "", "000003.log": "y"},
 		"a diary":                 {"journal/monday.txt": "dear diary"},
@@ -292,7 +292,7 @@ func TestOpen_Foreign(t *testing.T) {
 
 // A damaged record affects only the states that need it. All other states are read unchanged. The
 // newest of them on the path to the old head is the new head.
-func TestRecord_DamageIsLocal(t *testing.T) {
+func TestDamagedRecord_OtherStatesReadable(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	whole := storetest.Verified(t, s.Dir)
@@ -355,7 +355,7 @@ func TestRecord_DamageIsLocal(t *testing.T) {
 // A preamble in the middle of a segment describes a component that was registered late. Without it,
 // reading the ticks that name the component fails with an error. All other ticks are read
 // unchanged, with the schema of the previous preamble.
-func TestPreamble_Lost(t *testing.T) {
+func TestPreamble_Damaged(t *testing.T) {
 	ctx := storetest.Background
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(2)

@@ -114,7 +114,7 @@ func requireSound(t testing.TB, mem *disktest.Mem) *inspect.View {
 	return v
 }
 
-func TestEdits_OneByte(t *testing.T) {
+func TestEdits_OneByteChanged(t *testing.T) {
 	for _, history := range []int{0, 5} {
 		w := openMapWorld(t, disktest.New(), persist.Options{History: history})
 		var entities []ecs.Entity
@@ -150,7 +150,7 @@ func TestEdits_OneByte(t *testing.T) {
 	}
 }
 
-func TestEdits_WholeRow(t *testing.T) {
+func TestEdits_WholeRowWritten(t *testing.T) {
 	w := openMapWorld(t, disktest.New(), persist.Options{})
 	for i := range w.tiles.Get().Cells {
 		for j := range w.tiles.Get().Cells[i] {
@@ -168,7 +168,7 @@ func TestEdits_WholeRow(t *testing.T) {
 }
 
 // A journal without edits can be read by the release before, which knows only the older format.
-func TestEdits_NoneUseOlderFormat(t *testing.T) {
+func TestEdits_OlderFormatWithoutEdits(t *testing.T) {
 	forms := func(mem *disktest.Mem) (forms []byte) {
 		v := requireSound(t, mem)
 		for _, e := range v.Log().Entries {
@@ -307,7 +307,7 @@ func (w *mapWorld) change(rng *rand.Rand) {
 
 // The ticks of wild views have edits of all kinds. Tests of entities, columns and references use
 // these views.
-func TestWildViewsHaveEdits(t *testing.T) {
+func TestEdits_InWildViews(t *testing.T) {
 	t.Parallel()
 	edited := map[string]int{}
 	for seed := range uint64(4) {
@@ -360,7 +360,7 @@ func TestEdits_ViewFollowsRow(t *testing.T) {
 }
 
 // If the page of a large row is lost, its edits are unusable until a tick writes the row in full.
-func TestEdits_LostRow(t *testing.T) {
+func TestEdits_BaseRowDamaged(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newMapWorld(0)
@@ -411,7 +411,7 @@ const (
 	keptEditsText = "testdata/edits-1.txt"
 )
 
-func TestKept_FirstStoreWithEdits(t *testing.T) {
+func TestOldFile_FirstStoreWithEdits(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptEdits); *golden.Update && os.IsNotExist(err) {
 		writeKeptEdits(t)

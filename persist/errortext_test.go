@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestLoad_Texts(t *testing.T) {
+func TestLoad_ErrorTexts(t *testing.T) {
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})
 	err := persist.Load(storetest.Background, filepath.Join(dir, "nope.save"), w)
@@ -29,7 +29,7 @@ func TestLoad_Texts(t *testing.T) {
 }
 
 // Errors name the action of the program, not the system call.
-func TestErrors_NoSystemCalls(t *testing.T) {
+func TestErrors_WithoutSystemCallNames(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

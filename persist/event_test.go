@@ -38,7 +38,7 @@ func newRing(t *testing.T) *ring {
 
 // Events of a committed tick exist in the next one, also across a store or a save. Events that do
 // not persist end with their tick everywhere.
-func TestEventsOutliveTheProgram(t *testing.T) {
+func TestEvents_AcrossStoreAndSave(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "store")
 	r := newRing(t)

@@ -255,7 +255,7 @@ func openNewer(t *testing.T, dir string) (*newerWorld, *persist.Store) {
 	return w, s
 }
 
-func TestKept_OlderTypes(t *testing.T) {
+func TestOldFile_StoreOfOlderTypes(t *testing.T) {
 	if _, err := os.Stat(olderStore); *golden.Update && os.IsNotExist(err) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(olderStore), 0o700))
 		writeOlder(t)
@@ -264,7 +264,7 @@ func TestKept_OlderTypes(t *testing.T) {
 	require.Len(t, storetest.ReadTree(t, olderStore), 5)
 }
 
-func TestConversion_Save(t *testing.T) {
+func TestConversion_LoadOlderSave(t *testing.T) {
 	w := newNewerWorld()
 	require.NoError(t, persist.Load(storetest.Background, olderSave, w.World))
 	w.check(t)
@@ -293,7 +293,7 @@ func TestConversion_Save(t *testing.T) {
 	again.check(t)
 }
 
-func TestConversion_StoreOnce(t *testing.T) {
+func TestConversion_StoreConvertedOnce(t *testing.T) {
 	dir := olderCopy(t)
 	before := storetest.ReadTree(t, dir)
 	w, s := openNewer(t, dir)
@@ -383,7 +383,7 @@ func TestConversion_OlderProgramRefused(t *testing.T) {
 }
 
 // The journal's segment begins before the converted snapshot gets its name.
-func TestConversion_Interrupted(t *testing.T) {
+func TestConversion_InterruptedByCrash(t *testing.T) {
 	const snapshot = "snapshots/00000003.snap"
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)

@@ -178,7 +178,7 @@ func TestConversion_Twice(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestConversion_OpenAtPointBefore(t *testing.T) {
+func TestConversion_OpenAtOlderTick(t *testing.T) {
 	t.Parallel()
 	dir, eras, second, mark := twiceConverted(t)
 	for name, point := range map[string]string{"the state that was converted": fmt.Sprint("record:", mark), "one before": fmt.Sprint("record:", mark-1)} {
@@ -229,7 +229,7 @@ func TestConversion_OpenAtPointBefore(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-func TestConversion_Pruned(t *testing.T) {
+func TestConversion_OlderSnapshotsPruned(t *testing.T) {
 	t.Parallel()
 	dir, eras, _, mark := twiceConverted(t)
 	w, s := openNewest(t, dir, persist.Options{Retain: persist.Retention{Last: 1}})

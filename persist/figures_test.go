@@ -90,7 +90,7 @@ func TestMetrics_AllFieldsInJSON(t *testing.T) {
 }
 
 // A log has the same members as JSON.
-func TestMetricsInALog(t *testing.T) {
+func TestMetrics_LogValue(t *testing.T) {
 	var out bytes.Buffer
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("store", "metrics", figures())
 	var line struct{ Metrics json.RawMessage }

@@ -18,9 +18,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// TestFullFileSystem_DurableStays fills a file system of 400 KiB in a process with
+// TestFullFileSystem_DurableTicksStay fills a file system of 400 KiB in a process with
 // its own mounts.
-func TestFullFileSystem_DurableStays(t *testing.T) {
+func TestFullFileSystem_DurableTicksStay(t *testing.T) {
 	t.Parallel()
 	withMounts(t, fillFileSystem)
 }

@@ -49,12 +49,12 @@ func FuzzSavedBytes(f *testing.F) {
 	})
 }
 
-// FuzzMovedTicks writes ticks into a journal with correct checksums. Some are repeated, omitted,
-// given other parents, truncated or changed by a byte. Recovery refuses, or recovers a consistent
-// state.
+// FuzzReorderedTicks writes ticks into a journal with correct checksums. Some are repeated,
+// omitted, given other parents, truncated or changed by a byte. Recovery refuses, or recovers a
+// consistent state.
 //
 // A step is 5 bytes: the tick, its parent, and the change of its payload.
-func FuzzMovedTicks(f *testing.F) {
+func FuzzReorderedTicks(f *testing.F) {
 	s := storetest.NewSample(f)
 	v := storetest.Verified(f, s.Dir)
 	ticks, world, schema := storetest.Payloads(f), v.Log().World, v.Log().Preambles[0]
@@ -93,7 +93,7 @@ func FuzzMovedTicks(f *testing.F) {
 	})
 }
 
-// writeTicks carries out a program of [FuzzMovedTicks]. It returns the number of bytes written.
+// writeTicks carries out a program of [FuzzReorderedTicks]. It returns the number of bytes written.
 func writeTicks(t testing.TB, files *disktest.Mem, program []byte, ticks [][]byte, options journal.Options) (size int) {
 	dir := disk.Sub(files, catalog.JournalDir)
 	log, err := journal.Scan(storetest.Background, dir, 0, nil)

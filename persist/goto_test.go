@@ -162,7 +162,7 @@ func (r *traveller) step() {
 
 // A program goes to any state of its store, loads saves, continues from there, rewinds, closes and
 // crashes. Each state is the one that was committed.
-func TestGoto_Anywhere(t *testing.T) {
+func TestGoto_AnyState(t *testing.T) {
 	t.Parallel()
 	back := 0
 	for seed := range uint64(deep.Or(8, 40)) {
@@ -468,7 +468,7 @@ func TestGoto_BranchWithOtherComponents(t *testing.T) {
 
 // Until a tick continues the state that a store went to, a recovery after a crash returns the
 // newest state of the journal. Pruning in the meantime does not change that.
-func TestGoto_CrashStateStays(t *testing.T) {
+func TestGoto_NewestStateUntilNextTick(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		mem := disktest.New()
 		w := storetest.New(0)
@@ -571,7 +571,7 @@ func TestGoto_NamedSnapshotAfterPruning(t *testing.T) {
 
 // A loaded history ends at a conversion, at a loaded save or at unreadable ticks, but not at a new
 // component.
-func TestHistory_WhereItEnds(t *testing.T) {
+func TestHistory_LoadedUntilConversionOrSave(t *testing.T) {
 	t.Parallel()
 	oldest := func(w *ecs.World) uint64 { return w.Tick() - w.History().Oldest() }
 	t.Run("conversion", func(t *testing.T) {
@@ -672,7 +672,7 @@ func TestHistory_WhereItEnds(t *testing.T) {
 // NoRewind values stay when the world goes to another state. The next tick writes them, so they
 // exist when the store is opened again. This also holds for a tick before the oldest one of a
 // loaded history.
-func TestGoto_NoRewindIsWritten(t *testing.T) {
+func TestGoto_NoRewindValuesJournaled(t *testing.T) {
 	mem := disktest.New()
 	var w *storetest.World
 	var s *persist.Store

@@ -15,7 +15,7 @@ import (
 )
 
 // The journal records the positions of rows, so recovery needs no groups.
-func TestGroupedWorlds_EveryRecord(t *testing.T) {
+func TestGroupedWorlds_RecoverEveryRecord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		history := rapid.SampledFrom(storetest.Histories).Draw(rt, "history")
@@ -61,7 +61,7 @@ func TestGroup_AfterOpen(t *testing.T) {
 
 // Rows that move before the world is attached to the journal would be missing in the journal. The
 // next record would then patch a state that does not exist.
-func TestGroup_PackedByFirstCommit(t *testing.T) {
+func TestGroup_RowsMovedAtFirstCommit(t *testing.T) {
 	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
 	w.Fill(100)

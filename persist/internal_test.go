@@ -19,7 +19,7 @@ func TestMetrics_StallPerSnapshot(t *testing.T) {
 	require.Equal(t, time.Duration(2), m.stall)
 }
 
-func TestOnDurable_NoLaterTicks(t *testing.T) {
+func TestOnDurable_TicksUpToRecord(t *testing.T) {
 	var told []uint64
 	s := &Store{options: Options{OnDurable: func(tick uint64) { told = append(told, tick) }}}
 	for seq := range uint64(4) {

@@ -27,8 +27,8 @@ import (
 )
 
 var (
-	kills    = flag.Int("kills", 4, "how many processes TestKilledProcesses kills for each policy")
-	killSeed = flag.Uint64("killseed", 0, "the seed of TestKilledProcesses; 0: a new one")
+	kills    = flag.Int("kills", 4, "how many processes TestKilledProcess_DurableTicksStay kills for each policy")
+	killSeed = flag.Uint64("killseed", 0, "the seed of TestKilledProcess_DurableTicksStay; 0: a new one")
 )
 
 // The test binary runs one of these children if an environment variable names it.
@@ -275,7 +275,7 @@ const killsPerStore = 20
 
 // Every third process is killed some time after its start, possibly during creation or recovery.
 // The others are killed after some ticks.
-func TestKilledProcesses(t *testing.T) {
+func TestKilledProcess_DurableTicksStay(t *testing.T) {
 	for _, policy := range []string{"always", "every"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func openWithin(t *testing.T, dir string, w *storetest.World) (s *persist.Store,
 
 // The test puts a link or irregular file in place of each file that Stet writes. verify and Open
 // report the file, with advice. The target of a link is unchanged.
-func TestLink_EveryFileIsTold(t *testing.T) {
+func TestLink_EveryFileReported(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	for how, put := range irregulars {
@@ -110,7 +110,7 @@ func bytesAt(t *testing.T, path string) any {
 }
 
 // A BALLAST that is a link is reported, although nothing is read from it.
-func TestLink_Ballast(t *testing.T) {
+func TestLink_BallastReported(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	require.NoError(t, os.Symlink("LOCK", filepath.Join(s.Dir, "BALLAST")))
@@ -123,7 +123,7 @@ func TestLink_Ballast(t *testing.T) {
 }
 
 // The directory of the store itself may be a link.
-func TestLink_StoreDirectory(t *testing.T) {
+func TestLink_ToStoreDirectory(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	dir := filepath.Join(t.TempDir(), "link")
@@ -137,7 +137,7 @@ func TestLink_StoreDirectory(t *testing.T) {
 }
 
 // If the file of an older snapshot than the one Open reads was exchanged, Open reports the file.
-func TestOpen_OlderSnapshotExchanged(t *testing.T) {
+func TestOpen_OlderSnapshotReplaced(t *testing.T) {
 	t.Parallel()
 	whole, save := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 	w := storetest.New(0)

@@ -220,7 +220,7 @@ func TestView_UnfinishedWriteIsNotTorn(t *testing.T) {
 
 // A view can read a state after its nearest snapshot was removed. A state that no longer can be
 // read is reported as not found, not as damaged.
-func TestView_OtherPathsToState(t *testing.T) {
+func TestView_NearestSnapshotRemoved(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000002.snap")))
@@ -336,7 +336,7 @@ func TestView_NewerSnapshot(t *testing.T) {
 
 // Opening a long journal trusts the ledger instead of reading all segments. A view shows the same
 // as after reading the whole journal. Damage in unread segments is found when they are read.
-func TestView_LedgerTrusted(t *testing.T) {
+func TestView_TrustsLedger(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 2000)
 	for range 2 {

@@ -151,7 +151,7 @@ func TestSnapshotsLost_NotReplaced(t *testing.T) {
 }
 
 // A missing older segment fails the journal within a second, and Resume keeps the world.
-func TestSegmentLost_Resume(t *testing.T) {
+func TestResume_SegmentLost(t *testing.T) {
 	for _, end := range []string{"second", "roll", "close"} {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

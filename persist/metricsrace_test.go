@@ -137,7 +137,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 }
 
 // If the world never goes back, durable and pending ticks always add up to all ticks.
-func TestMetrics_EachTickOnce(t *testing.T) {
+func TestMetrics_DurablePlusPendingTicks(t *testing.T) {
 	w := storetest.New(0)
 	var s *persist.Store
 	ready := make(chan struct{})

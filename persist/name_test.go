@@ -44,7 +44,7 @@ func writeOdd(t *testing.T) (save, dir string) {
 	return save, dir
 }
 
-func TestNames_InvalidNamesAreRead(t *testing.T) {
+func TestComponentNames_InvalidNamesRead(t *testing.T) {
 	t.Parallel()
 	save, dir := writeOdd(t)
 	w := ecs.NewWorld(ecs.Options{})

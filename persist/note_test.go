@@ -27,7 +27,7 @@ func notesOf(t testing.TB, dir string) (notes []simNotes) {
 	return notes
 }
 
-func TestNotes_Recovered(t *testing.T) {
+func TestMarksAndInputs_Recovered(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -60,7 +60,7 @@ func TestNotes_Recovered(t *testing.T) {
 	require.ErrorIs(t, s.Input("late", nil), persist.ErrClosed)
 }
 
-func TestNotes_Format(t *testing.T) {
+func TestMarksAndInputs_RecordFormat(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -87,7 +87,7 @@ func TestNotes_Format(t *testing.T) {
 	require.Equal(t, []uint32{0, format.FlagMarks, 0, 0}, flags)
 }
 
-func TestNotes_DroppedByRewind(t *testing.T) {
+func TestMarksAndInputs_DroppedByRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -116,7 +116,7 @@ func TestNotes_DroppedByRewind(t *testing.T) {
 	require.Equal(t, simNotes{}, notes[5])
 }
 
-func TestNotes_RefusedCommit(t *testing.T) {
+func TestMarksAndInputs_RefusedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 500, RefuseWhenFull: true, SnapshotBytes: -1})
 		for h.Commit() == nil {
@@ -136,7 +136,7 @@ func TestNotes_RefusedCommit(t *testing.T) {
 	})
 }
 
-func TestNotesAreBounded(t *testing.T) {
+func TestMarksAndInputs_Limits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -165,7 +165,7 @@ func TestNotesAreBounded(t *testing.T) {
 	require.Len(t, marks, 256)
 }
 
-func TestNotes_NoAllocations(t *testing.T) {
+func TestMarksAndInputs_NoAllocations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -181,7 +181,7 @@ func TestNotes_NoAllocations(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestNotes_FailedStore(t *testing.T) {
+func TestMarksAndInputs_FailedStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
@@ -303,7 +303,7 @@ func TestMark_FoundDespiteDamage(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrCorrupt, "%v might have it", marked)
 }
 
-func TestMark_MissingInHeader(t *testing.T) {
+func TestMark_HeaderDiffersFromPayload(t *testing.T) {
 	for flags, marks := range map[uint32][]string{0: {"a"}, format.FlagMarks: nil} {
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(0)

@@ -158,8 +158,8 @@ func TestSave_LargeResource(t *testing.T) {
 	require.ErrorContains(t, err, "component chunk: ")
 }
 
-// TestSnapshot_LimitOfPages takes some GiB of memory.
-func TestSnapshot_LimitOfPages(t *testing.T) {
+// TestSnapshot_VeryLargePages takes some GiB of memory.
+func TestSnapshot_VeryLargePages(t *testing.T) {
 	if !deep.Or(false, true) {
 		t.Skip("takes 6 GiB of memory; set STET_DEEP=1")
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// naiveParting compares the digests of all common ticks.
-func naiveParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) (equal, first *inspect.CommonTick) {
+// naiveDivergence compares the digests of all common ticks.
+func naiveDivergence(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) (equal, first *inspect.CommonTick) {
 	older, newer := naiveWay(t, v, a), naiveWay(t, u, b)
 	for _, tick := range slices.Sorted(maps.Keys(older)) {
 		o, n := older[tick], newer[tick]
@@ -50,16 +50,16 @@ func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*inspe
 	}
 }
 
-func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Divergence {
+func requireDivergence(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Divergence {
 	d, err := v.FindDivergence(storetest.Background, a, u, b)
 	require.NoError(t, err)
-	equal, first := naiveParting(t, v, a, u, b)
+	equal, first := naiveDivergence(t, v, a, u, b)
 	require.Equal(t, first, d.First)
 	require.Equal(t, equal, d.Equal)
 	return d
 }
 
-func TestParting_Branches(t *testing.T) {
+func TestDivergence_Branches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSession(rt, 8)
@@ -69,7 +69,7 @@ func TestParting_Branches(t *testing.T) {
 		v := s.View()
 		defer v.Close()
 		seqs := slices.Sorted(maps.Keys(s.States))
-		requireParting(rt, v, rapid.SampledFrom(seqs).Draw(rt, "a"), v, rapid.SampledFrom(seqs).Draw(rt, "b"))
+		requireDivergence(rt, v, rapid.SampledFrom(seqs).Draw(rt, "a"), v, rapid.SampledFrom(seqs).Draw(rt, "b"))
 	})
 }
 
@@ -87,7 +87,7 @@ func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simula
 	return storetest.Verified(t, dir)
 }
 
-func TestParting_TwoStores(t *testing.T) {
+func TestDivergence_TwoStores(t *testing.T) {
 	t.Parallel()
 	record := func(wrong int, o persist.Options) *inspect.View {
 		w := storetest.New(0)
@@ -110,16 +110,16 @@ func TestParting_TwoStores(t *testing.T) {
 	}
 	right := record(0, persist.Options{})
 	for _, wrong := range []int{1, 5, 12} {
-		d := requireParting(t, right, right.Head(), record(wrong, persist.Options{SnapshotBytes: 500}), 12)
+		d := requireDivergence(t, right, right.Head(), record(wrong, persist.Options{SnapshotBytes: 500}), 12)
 		require.Equal(t, uint64(wrong), d.First.Tick)
 		require.Equal(t, 13, d.Compared)
 	}
-	d := requireParting(t, right, 12, record(0, persist.Options{SnapshotBytes: 500}), 7)
+	d := requireDivergence(t, right, 12, record(0, persist.Options{SnapshotBytes: 500}), 7)
 	require.Nil(t, d.First)
 	require.Equal(t, uint64(7), d.Equal.Tick)
 }
 
-func TestParting_OtherTypes(t *testing.T) {
+func TestDivergence_OtherTypes(t *testing.T) {
 	t.Parallel()
 	record := func(order []string) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})
@@ -133,12 +133,12 @@ func TestParting_OtherTypes(t *testing.T) {
 			storages["B"].Set(e, int64(tick/4))
 		})
 	}
-	d := requireParting(t, record([]string{"A", "B"}), 5, record([]string{"B", "A"}), 5)
+	d := requireDivergence(t, record([]string{"A", "B"}), 5, record([]string{"B", "A"}), 5)
 	require.Nil(t, d.First)
 	other := ecs.NewWorld(ecs.Options{})
 	a := ecs.MustRegister(other, ecs.Component[int64]{Name: "A"})
 	c := ecs.MustRegister(other, ecs.Component[int64]{Name: "C"})
-	d = requireParting(t, record([]string{"A", "B"}), 5, recorded(t, 5, &storetest.World{World: other}, persist.Options{}, func(tick int) {
+	d = requireDivergence(t, record([]string{"A", "B"}), 5, recorded(t, 5, &storetest.World{World: other}, persist.Options{}, func(tick int) {
 		e := other.Create()
 		a.Set(e, int64(tick))
 		c.Set(e, int64(tick/4))
@@ -146,7 +146,7 @@ func TestParting_OtherTypes(t *testing.T) {
 	require.Equal(t, uint64(1), d.First.Tick)
 }
 
-func TestParting_NoCommonTick(t *testing.T) {
+func TestDivergence_NoCommonTick(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(0)
 	v := recorded(t, 3, w, persist.Options{}, func(int) { w.Fill(1) })

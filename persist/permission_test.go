@@ -30,7 +30,7 @@ func (f refusingFS) Open(name string) (disk.File, error) {
 
 // If the system refuses to open a file, Open reports that. The file is not damaged, and Open does
 // not use an older file instead.
-func TestOpen_SnapshotRefused(t *testing.T) {
+func TestOpen_SnapshotPermissionDenied(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})

@@ -33,7 +33,7 @@ func chain(texts ...string) (list []storedSnapshot) {
 	return list
 }
 
-func TestPlan_Removed(t *testing.T) {
+func TestRetentionPlan_RemovedFiles(t *testing.T) {
 	const young = 1000 // The history is newer than all snapshots.
 	for _, c := range []struct {
 		about   string
@@ -66,7 +66,7 @@ func TestPlan_Removed(t *testing.T) {
 
 // The past of this test has ten segments of ten records and ten bytes. Before each is a snapshot of
 // ten bytes.
-func TestPlan_AskedAndBound(t *testing.T) {
+func TestRetentionPlan_RequestAndBound(t *testing.T) {
 	const young = 1000
 	plain := chain("", "", "", "", "", "", "", "", "", "")
 	boss := chain("", "", "boss", "", "", "", "", "", "", "")
@@ -122,7 +122,7 @@ func TestPlan_AskedAndBound(t *testing.T) {
 }
 
 // The world went back to record 15, and a snapshot was taken before a tick continued record 15.
-func TestPlan_CrashStateStays(t *testing.T) {
+func TestRetentionPlan_NewestStateStays(t *testing.T) {
 	p := past{list: chain("", "", "", "", ""), newest: 15, oldest: 1000}
 	// The fourth snapshot is on the abandoned path.
 	for i, seq := range []uint64{0, 5, 10, 30, 15} {
@@ -133,7 +133,7 @@ func TestPlan_CrashStateStays(t *testing.T) {
 	require.EqualValues(t, 11, got.journal)
 }
 
-func TestPlan_SnapshotsBeforeConversion(t *testing.T) {
+func TestRetentionPlan_BeforeConversion(t *testing.T) {
 	before, after := ecs.NewWorld(ecs.Options{}), ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(before, ecs.Component[int32]{Name: "number"})
 	ecs.MustRegister(after, ecs.Component[int64]{Name: "number"})

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestPointsInTime(t *testing.T) {
+func TestPoints_Syntax(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(10)
@@ -66,7 +66,7 @@ func TestPointsInTime(t *testing.T) {
 	require.Equal(t, time.Unix(1_000_003, 0).UTC(), commits[0].Time)
 }
 
-func TestOps_AsCalled(t *testing.T) {
+func TestOps_RecordedInCallOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -110,7 +110,7 @@ func TestOps_AsCalled(t *testing.T) {
 	}, got)
 }
 
-func TestIDs_KeptForHistory(t *testing.T) {
+func TestRecordIDs_KeptForHistory(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{2, 1500} {
 		dir := filepath.Join(t.TempDir(), "store")

@@ -91,7 +91,7 @@ func sumsOf(b []byte) string {
 	return fmt.Sprintf("%08x %016x %016x", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)), f.Sum64(), xxh3.Hash(b))
 }
 
-func TestReader_Sums(t *testing.T) {
+func TestPythonReader_Checksums(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var input, want strings.Builder
@@ -106,7 +106,7 @@ func TestReader_Sums(t *testing.T) {
 	require.Equal(t, want.String(), eachByReader(t, "f'{crc32c(b):08x} {fnv1a(b):016x} {xxh3(b):016x}'", input.String()))
 }
 
-func TestReader_ZeroValues(t *testing.T) {
+func TestPythonReader_ZeroValues(t *testing.T) {
 	t.Parallel()
 	var input, want strings.Builder
 	for _, v := range []any{
@@ -173,7 +173,7 @@ func readFormatText(t *testing.T) (text formatText) {
 }
 
 // Decoding the example bytes gives the contents that the document describes.
-func TestFormatExamples(t *testing.T) {
+func TestFormatDoc_Examples(t *testing.T) {
 	t.Parallel()
 	text := readFormatText(t)
 	var sums strings.Builder
@@ -226,12 +226,12 @@ func TestFormatExamples(t *testing.T) {
 	require.Equal(t, text.digests["world"], readByReader(t, dir)[0].Digest)
 }
 
-func TestReader_KeptStores(t *testing.T) {
+func TestPythonReader_OldStores(t *testing.T) {
 	t.Parallel()
 	agree(t, keptStore, keptSave, "testdata/evolution-1/store", "testdata/evolution-1/save", "../internal/dump/testdata/store-1")
 }
 
-func TestReader_RandomStores(t *testing.T) {
+func TestPythonReader_RandomStores(t *testing.T) {
 	t.Parallel()
 	var paths []string
 	for seed := range uint64(6) {
@@ -245,7 +245,7 @@ func TestReader_RandomStores(t *testing.T) {
 }
 
 // The store has branches and several pages of each sort, some of them in other files.
-func TestReader_ManyPages(t *testing.T) {
+func TestPythonReader_ManyPages(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newVariedWorld(0)
@@ -264,7 +264,7 @@ func TestReader_ManyPages(t *testing.T) {
 }
 
 // After a crash, both readers find the torn end at the same place.
-func TestReader_TornEnd(t *testing.T) {
+func TestPythonReader_TornEnd(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(8)
@@ -324,7 +324,7 @@ func TestReader_TornEnd(t *testing.T) {
 
 // A snapshot can have NoRewind values of an entity that is dead at the head. That happens if the
 // entity was alive again when the snapshot was taken.
-func TestReader_DeadEntities(t *testing.T) {
+func TestPythonReader_DeadEntities(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(4)
@@ -347,7 +347,7 @@ func TestReader_DeadEntities(t *testing.T) {
 	agree(t, dir)
 }
 
-func TestReader_Damage(t *testing.T) {
+func TestPythonReader_Damage(t *testing.T) {
 	t.Parallel()
 	d := storetest.NewSample(t).Damaged(t)
 	rng := rand.New(rand.NewPCG(5, 5))

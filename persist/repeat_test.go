@@ -141,7 +141,7 @@ func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 
 // However the orders change between snapshots, the snapshots and saves have the state of the world.
 // The test reads them in memory and page by page.
-func TestRepeats_Orders(t *testing.T) {
+func TestRepeatedPages_ChangingOrders(t *testing.T) {
 	t.Parallel()
 	repeats := 0
 	for seed := range deep.Or[uint64](3, 6) {
@@ -246,7 +246,7 @@ func sumOf(t testing.TB, value []byte) uint32 {
 	return ref.CRC
 }
 
-func TestRepeats_Hostile(t *testing.T) {
+func TestRepeatedPages_Hostile(t *testing.T) {
 	t.Parallel()
 	dense := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.DenseArray), page) }
 	sparse := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.SparseArray), page) }
@@ -323,9 +323,9 @@ func TestRepeats_Hostile(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, p)), persist.ErrCorrupt)
 }
 
-// FuzzRepeats loads saves with correct checksums in which one page repeats another one, even an
-// invalid one.
-func FuzzRepeats(f *testing.F) {
+// FuzzRepeatedPages loads saves with correct checksums in which one page repeats another one, which
+// may be invalid.
+func FuzzRepeatedPages(f *testing.F) {
 	pages, m := orderedSave(f)
 	for column := range uint32(20) {
 		f.Add(column+1, uint32(1), uint32(0), column, true)
@@ -343,7 +343,7 @@ func FuzzRepeats(f *testing.F) {
 }
 
 // Recovery of a damaged snapshot also handles pages that repeat others.
-func TestRepeats_RecoverDamaged(t *testing.T) {
+func TestRepeatedPages_RecoverDamaged(t *testing.T) {
 	w := newOrdered(format.PageRows + 300)
 	w.a.SortFunc(func(x, y first) int { return cmp.Compare(y, x) })
 	w.b.SortLike(w.a)
@@ -391,7 +391,7 @@ const (
 )
 
 // The save was written by the first version with repeats. It is never rewritten.
-func TestKept_FirstSaveWithRepeats(t *testing.T) {
+func TestOldFile_FirstSaveWithRepeatedPages(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptRepeats); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(300)

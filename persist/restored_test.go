@@ -59,7 +59,7 @@ func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 	}
 }
 
-func TestOnRestore_EveryFill(t *testing.T) {
+func TestOnRestore_OpenLoadAndGoto(t *testing.T) {
 	t.Parallel()
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	o := newOutside(5)

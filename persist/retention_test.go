@@ -25,7 +25,7 @@ import (
 )
 
 // Whatever retention removes, the remaining data can be read and recovered.
-func TestRetention_LongRun(t *testing.T) {
+func TestRetention_RemainingDataReadable(t *testing.T) {
 	var removed atomic.Int64
 	for seed := range uint64(3) {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -96,7 +96,7 @@ func TestRetention_LongRun(t *testing.T) {
 	require.Greater(t, removed.Load(), int64(20))
 }
 
-func TestNamesOfSnapshots(t *testing.T) {
+func TestSnapshotAs_Names(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -160,7 +160,7 @@ func TestRetention_DamagedStore(t *testing.T) {
 	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), slices.Sorted(maps.Keys(tree)))
 }
 
-func TestOpen_RemovesUnfinished(t *testing.T) {
+func TestOpen_RemovesUnfinishedSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
@@ -216,7 +216,7 @@ func TestRetention_RewoundSnapshots(t *testing.T) {
 
 // If the journal's note cannot list a snapshot, the snapshot does not count, and its file is
 // removed.
-func TestSnapshot_NoteFails(t *testing.T) {
+func TestSnapshot_JournalNoteFails(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -278,7 +278,7 @@ func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
 }
 
 // If a store removes an unlisted snapshot itself, no report calls that snapshot missing.
-func TestSnapshotUnpromised_NotMissed(t *testing.T) {
+func TestSnapshot_RemovedAfterFailedNote(t *testing.T) {
 	mem, fail := disktest.New(), false
 	w := storetest.New(0)
 	s, err := persist.OpenFS(storetest.Background, arrivingFS{mem, &fail}, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -301,7 +301,7 @@ func TestSnapshotUnpromised_NotMissed(t *testing.T) {
 }
 
 // A temporary lack of file descriptors does not fail the journal.
-func TestLockLook_NoDescriptor(t *testing.T) {
+func TestLock_NoFileDescriptor(t *testing.T) {
 	for _, failing := range []string{"open LOCK", "open journal/00000002.seg"} {
 		synctest.Test(t, func(t *testing.T) {
 			mem := disktest.New()

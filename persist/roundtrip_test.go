@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestRandomPrograms_EveryRecord(t *testing.T) {
+func TestRandomPrograms_RecoverEveryRecord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSession(rt, rapid.SampledFrom(storetest.Histories).Draw(rt, "history"))

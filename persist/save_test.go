@@ -226,7 +226,7 @@ func TestLoad_NonEmptyWorld(t *testing.T) {
 }
 
 // Loading into a world of a store would give the next tick a wrong parent.
-func TestLoad_WorldOfStore(t *testing.T) {
+func TestLoad_IntoWorldOfStore(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{})

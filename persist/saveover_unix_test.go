@@ -78,7 +78,7 @@ func TestSave_SymbolicLink(t *testing.T) {
 	require.ErrorIs(t, persist.SaveFS(storetest.Background, files, "slot", storetest.New(0).World), persist.ErrIrregular)
 }
 
-func TestSave_KeepsMode(t *testing.T) {
+func TestSave_KeepsFilePermissions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), slot)
 	mode := func() os.FileMode {
 		info, err := os.Stat(file)

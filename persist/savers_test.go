@@ -58,7 +58,7 @@ func temps(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-func TestSave_ParallelSavers(t *testing.T) {
+func TestSave_Concurrent(t *testing.T) {
 	dir := t.TempDir()
 	file, own := filepath.Join(dir, slot), filepath.Join(dir, slot+".tmp")
 	require.NoError(t, os.WriteFile(own, []byte("a user's own"), 0o600))
@@ -118,7 +118,7 @@ func (b beforeRename) Rename(from, to string) error {
 }
 
 // One saver is about to rename its file when another one is killed in the middle of a save.
-func TestSave_KilledSavers(t *testing.T) {
+func TestSave_OtherSaverKilled(t *testing.T) {
 	dir := t.TempDir()
 	files, err := disk.Open(dir)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestSave_KilledSavers(t *testing.T) {
 
 // After a store was lost to another process, both processes write a snapshot with the same number
 // at the same time.
-func TestSnapshot_FormerOwner(t *testing.T) {
+func TestSnapshot_WrittenByFormerOwner(t *testing.T) {
 	mem := disktest.New()
 	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}
 	formerWorld, world := storetest.New(0), storetest.New(0)
@@ -197,7 +197,7 @@ func TestSnapshot_FormerOwner(t *testing.T) {
 
 // Opening a store keeps the snapshot that a former owner is still writing. It removes unfinished
 // files of processes that have ended.
-func TestOpen_UnfinishedSnapshots(t *testing.T) {
+func TestOpen_KeepsSnapshotBeingWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
 	files, err := disk.Open(dir)

@@ -117,7 +117,7 @@ func TestLoad_ContextEnds(t *testing.T) {
 	require.Equal(t, before, into.Digest())
 }
 
-func TestLoad_ValidFile(t *testing.T) {
+func TestLoad_EveryPage(t *testing.T) {
 	for name, w := range map[string]*storetest.World{"empty": storetest.New(0), "small": storetest.HostileBase(t), "big": bigWorld(t)} {
 		file := filepath.Join(t.TempDir(), "save")
 		require.NoError(t, persist.Save(storetest.Background, file, w.World))
@@ -143,7 +143,7 @@ func openedSnapshot(t testing.TB, file string) *snap.Reader {
 }
 
 // Load also reads a snapshot that shares pages with older ones.
-func TestSharedPagesAreLoaded(t *testing.T) {
+func TestLoad_SharedPages(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := bigWorld(t)

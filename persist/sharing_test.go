@@ -34,7 +34,7 @@ func bigStore(t testing.TB, pages int) (dir string, w *storetest.World, s *persi
 	return dir, w, storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 }
 
-func TestSharing_UnchangedPages(t *testing.T) {
+func TestPageSharing_UnchangedPages(t *testing.T) {
 	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	base, err := os.Stat(filepath.Join(dir, "snapshots/00000001.snap"))
@@ -70,7 +70,7 @@ func TestSharing_UnchangedPages(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestSharing_ReferencesAreDirect(t *testing.T) {
+func TestPageSharing_ReferencesAreDirect(t *testing.T) {
 	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for i := range 5 {
@@ -113,7 +113,7 @@ func TestSharing_ReferencesAreDirect(t *testing.T) {
 	require.Equal(t, 5, repeats, "the first file has the order of Position once")
 }
 
-func TestSharing_TooManyFiles(t *testing.T) {
+func TestPageSharing_TooManyFiles(t *testing.T) {
 	t.Parallel()
 	const pages = snap.MaxFiles + 4
 	dir, w, s := bigStore(t, pages)
@@ -134,7 +134,7 @@ func TestSharing_TooManyFiles(t *testing.T) {
 	require.Equal(t, snap.MaxFiles, most)
 }
 
-func TestSharing_DamagedFile(t *testing.T) {
+func TestPageSharing_DamagedFile(t *testing.T) {
 	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for range 2 {
@@ -362,7 +362,7 @@ func TestStore_JournalRefusesTick(t *testing.T) {
 // twoPages are more entities than one page of a sparse array has.
 const twoPages = format.PageRows + 100
 
-func TestSharing_SparseArrayAfterClear(t *testing.T) {
+func TestPageSharing_SparseArrayAfterClear(t *testing.T) {
 	t.Parallel()
 	for name, empty := range map[string]func(w *storetest.World){
 		"component": func(w *storetest.World) { w.Position.Clear() },

@@ -218,7 +218,7 @@ func flipped(mem *disktest.Mem, name string, bit int) *disktest.Mem {
 	return damaged
 }
 
-func TestRecovery_EveryBaseAfterRewinds(t *testing.T) {
+func TestRecovery_DamagedBasesAfterRewinds(t *testing.T) {
 	mem, w := bushy(t)
 	require.NoError(t, simVerify(mem, w))
 	for _, hidden := range [][]uint32{{}, {4}, {5}, {4, 5}, {3, 4, 5}, {2, 3}, {2, 3, 4}} {
@@ -235,7 +235,7 @@ func TestRecovery_EveryBaseAfterRewinds(t *testing.T) {
 	}
 }
 
-func TestSharing_DamagedPage(t *testing.T) {
+func TestPageSharing_DamagedPage(t *testing.T) {
 	mem, _ := bushy(t)
 	base := catalog.SnapshotName(2)
 	for number := uint32(3); number <= 5; number++ {

@@ -109,7 +109,7 @@ func TestSave_BboltCommand(t *testing.T) {
 	}
 }
 
-func TestStream_NotASave(t *testing.T) {
+func TestStream_InvalidSave(t *testing.T) {
 	data := streamed(t, worldOf(50).World)
 	w := worldOf(3)
 	before := w.Digest()

@@ -179,7 +179,7 @@ func rewinding(events []inspect.TraceEvent) (rest []inspect.TraceEvent) {
 	return rest
 }
 
-func TestTrace_PartOfLife(t *testing.T) {
+func TestTrace_FromOlderRecord(t *testing.T) {
 	t.Parallel()
 	v := storetest.WildView(t, 7)
 	head := v.Head()

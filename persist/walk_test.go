@@ -169,7 +169,7 @@ func TestWalk_AcrossConversion(t *testing.T) {
 	require.Equal(t, digest, c.Image().Digest())
 }
 
-func TestImage_IndependentWorld(t *testing.T) {
+func TestImage_WorldIsIndependent(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	im, err := v.At(storetest.Background, 5)

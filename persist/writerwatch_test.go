@@ -82,7 +82,7 @@ func TestWatchWriter_KilledProcess(t *testing.T) {
 
 // Watches that look again and again do not prevent a program from opening the store. They look at
 // most twice a second.
-func TestWatchWriter_DisturbsNoOwner(t *testing.T) {
+func TestWatchWriter_OwnerNotDelayed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
 	stop, changes := make(chan bool), make(chan int)

@@ -79,7 +79,7 @@ func TestOpen_WrittenOnAnotherMachine(t *testing.T) {
 	}
 }
 
-func TestPlayer_Build(t *testing.T) {
+func TestPlayer_BuildOfRecordedTick(t *testing.T) {
 	dir := t.TempDir()
 	goOn(t, dir)
 	p, err := inspect.OpenPlayer(context.Background(), dir, ecs.NewWorld(ecs.Options{}), inspect.PlayerOptions{})

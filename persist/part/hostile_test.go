@@ -118,7 +118,7 @@ func TestPart_EveryFlippedByte(t *testing.T) {
 }
 
 // If two entities have the same origin, the first one counts.
-func TestPart_DuplicateName(t *testing.T) {
+func TestPart_DuplicateOrigin(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	origins := ecs.MustRegister(from.World.World, ecs.Component[origin]{Name: "part.origin"})
 	origins.SetAll(from.CreateN(nil, 2), origin{7, 1})

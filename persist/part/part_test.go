@@ -59,7 +59,7 @@ func chain(w *world, n int) (outside ecs.Entity, list []ecs.Entity) {
 
 // A level that was removed and merged again has the same content under other IDs. It refers to the
 // same entities outside.
-func TestMerge_Level(t *testing.T) {
+func TestMerge_RemovedEntities(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		w := newWorld(0)
@@ -161,7 +161,7 @@ func TestMerge_ReferenceToDead(t *testing.T) {
 }
 
 // Resources are merged if both sides name them, and references in them are handled.
-func TestPart_Resources(t *testing.T) {
+func TestPart_ResourcesMergedByName(t *testing.T) {
 	from := newWorld(0)
 	outside, list := chain(from, 1)
 	from.chief.Set(bond{Parent: list[0], Friends: []ecs.Entity{outside}})
@@ -250,7 +250,7 @@ func TestMerge_OlderTypes(t *testing.T) {
 
 // A save of a whole world is a part that has all entities. A part is a save that can be loaded,
 // inspected and split into parts.
-func TestPart_IsASave(t *testing.T) {
+func TestPart_ReadAsSave(t *testing.T) {
 	w := newWorld(0)
 	w.Fill(8)
 	outside, list := chain(w, 3)
@@ -293,7 +293,7 @@ func TestPart_IsASave(t *testing.T) {
 }
 
 // If a component in a save has the fields of an origin, it is not mistaken for an origin.
-func TestPart_FalseOrigin(t *testing.T) {
+func TestPart_ComponentLikeOrigin(t *testing.T) {
 	type version struct{ Index, Generation uint32 }
 	w := ecs.NewWorld(ecs.Options{})
 	e := w.Create()
@@ -308,7 +308,7 @@ func TestPart_FalseOrigin(t *testing.T) {
 }
 
 // Saving a part twice gives the same bytes, in any order of map iteration.
-func TestPart_SavedTwice(t *testing.T) {
+func TestPart_SameBytesEachTime(t *testing.T) {
 	w := newWorld(0)
 	w.grow(rand.New(rand.NewPCG(3, 3)), 80)
 	list := slices.Clone(w.Entities()[:w.Len()/2])
@@ -326,7 +326,7 @@ func TestPart_SavedTwice(t *testing.T) {
 }
 
 // Hooks, relations, indexes, groups and required components see a merge as creations.
-func TestMerge_SeenAsCreations(t *testing.T) {
+func TestMerge_RunsHooksOfCreation(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	outside, list := chain(from, 4)
 	children := ecs.NewRelation(to.bonds, func(b bond) ecs.Entity { return b.Parent }, ecs.RelationOptions{})
@@ -376,7 +376,7 @@ func TestLoad_NotAPart(t *testing.T) {
 }
 
 // A tick of a store can be read with types, and some of its entities can be restored.
-func TestPart_OfPast(t *testing.T) {
+func TestPart_OfOlderTick(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(0)
 	s, err := persist.Open(ctx, dir, w.World.World, persist.Options{})
