@@ -233,7 +233,7 @@ func TestCompressedPage_Hostile(t *testing.T) {
 		"only its beginning":   {compressedValue(crc, size, frame[:6]), "bytes in"},
 		"a dictionary":         {compressedValue(crc, size, dictionary), "not one frame of that size"},
 		"a frame's checksum":   {compressedValue(crc, size, frameOf(t, content, zstd.WithEncoderCRC(true))), "not one frame of that size"},
-		"no length in it":      {compressedValue(crc, size, unsized), "not one frame of that size"},
+		"no content size":      {compressedValue(crc, size, unsized), "not one frame of that size"},
 		"no frame":             {compressedValue(crc, size, bytes.Repeat([]byte("rubbish "), 40)), "not one frame of that size"},
 		"zeros":                {compressedValue(crc, size, make([]byte, 200)), "not one frame of that size"},
 		"another content":      {compressedValue(crc, size, frameOf(t, bytes.Repeat([]byte("another "), len(content)/8))), "page checksum does not match"},

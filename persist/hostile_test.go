@@ -223,17 +223,17 @@ func TestLoad_HostileSaves(t *testing.T) {
 	rows[0], rows[1] = rows[1], rows[0]
 	swapped, _ := format.AppendSparsePage(nil, rows)
 	for name, lie := range map[string]func(map[pagefile.Key][]byte, *format.Manifest){
-		"more alive than there are": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Alive = m.Total + 1 },
-		"more entities than rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total = math.MaxInt32 },
-		"fewer entities than rows":  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total, m.Free, m.Alive = 2, 2, 2 },
-		"more rows than there are":  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows = math.MaxInt32 },
-		"fewer rows than there are": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows-- },
-		"another digest":            func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Digest++ },
-		"another tick":              func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Tick++ },
-		"a resource of many rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[rulesNumber].Rows = 5 },
-		"a component less":          func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components = m.Components[1:] },
-		"pages of no rows":          func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[bags].PageRows = 0 },
-		"pages of a million rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[bags].PageRows = 1 << 20 },
+		"more living entities than exist": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Alive = m.Total + 1 },
+		"more entities than rows":         func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total = math.MaxInt32 },
+		"fewer entities than rows":        func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total, m.Free, m.Alive = 2, 2, 2 },
+		"more rows than stored":           func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows = math.MaxInt32 },
+		"fewer rows than stored":          func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows-- },
+		"another digest":                  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Digest++ },
+		"another tick":                    func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Tick++ },
+		"a resource of many rows":         func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[rulesNumber].Rows = 5 },
+		"a component less":                func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components = m.Components[1:] },
+		"pages of no rows":                func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[bags].PageRows = 0 },
+		"pages of a million rows":         func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[bags].PageRows = 1 << 20 },
 		"an unknown row of 1 GiB": func(_ map[pagefile.Key][]byte, m *format.Manifest) {
 			m.Schema.Components[positions] = format.Entry{Name: "wide", Layout: wide, Rewinds: true}
 		},
@@ -278,10 +278,10 @@ func TestLoad_HostileSaves(t *testing.T) {
 		"data that is too long": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
 			p[format.Key(format.Column(positions, format.DataArray), 0)] = direct(make([]byte, 8*8))
 		},
-		"data that is no data": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+		"invalid data": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
 			p[format.Key(format.Column(bags, format.DataArray), 0)] = direct([]byte{0xc1, 0xc1})
 		},
-		"a page that is no page": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+		"an invalid page": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
 			p[format.Key(format.RegistryColumn, 0)] = []byte{0x93}
 		},
 		"a page of another kind": func(p map[pagefile.Key][]byte, _ *format.Manifest) {

@@ -22,8 +22,8 @@ var irregulars = map[string]func(at, moved string) error{
 		to, err := filepath.Rel(filepath.Dir(at), moved)
 		return errors.Join(err, os.Symlink(to, at))
 	},
-	"absolute link":   func(at, moved string) error { return os.Symlink(moved, at) },
-	"link to nothing": func(at, moved string) error { return os.Symlink("nowhere", at) },
+	"absolute link": func(at, moved string) error { return os.Symlink(moved, at) },
+	"dangling link": func(at, moved string) error { return os.Symlink("nowhere", at) },
 }
 
 // verifyProblems returns the findings of verify, or the error if the store cannot be opened.

@@ -32,7 +32,7 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 			commits(t, a, w, 1)
 			return a.Sync(storetest.Background)
 		},
-		"sync of nothing": func(t *testing.T, a *persist.Store, _ *storetest.World) error {
+		"sync without new ticks": func(t *testing.T, a *persist.Store, _ *storetest.World) error {
 			return a.Sync(storetest.Background)
 		},
 		"roll": func(t *testing.T, a *persist.Store, w *storetest.World) error {

@@ -260,7 +260,7 @@ func TestRepeatedPages_Hostile(t *testing.T) {
 		lie  func(p pages, m *format.Manifest)
 		want string
 	}{
-		"of a page that is not there": {func(p pages, _ *format.Manifest) { delete(p, dense(1, 0)) }, "page 13/0 is missing"},
+		"of a missing page": {func(p pages, _ *format.Manifest) { delete(p, dense(1, 0)) }, "page 13/0 is missing"},
 		"of a column that no component has": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(0, format.Column(7, format.DenseArray), sumOf(t, p[dense(2, 0)]))
 		}, "cannot repeat one of column 37"},
@@ -286,7 +286,7 @@ func TestRepeatedPages_Hostile(t *testing.T) {
 		"with another checksum": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(0, dense(1, 0).Column, 1+sumOf(t, p[dense(1, 0)]))
 		}, "repeats"},
-		"in a file that is not named": {func(p pages, _ *format.Manifest) {
+		"in a file that the manifest does not list": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(3, dense(1, 0).Column, sumOf(t, p[dense(1, 0)]))
 		}, "does not list"},
 		// The sparse array does not match the order of the registry.
@@ -296,10 +296,10 @@ func TestRepeatedPages_Hostile(t *testing.T) {
 		"of another sparse array": {func(p pages, _ *format.Manifest) {
 			p[sparse(2, 0)] = repeat(0, sparse(0, 0).Column, sumOf(t, p[sparse(0, 0)]))
 		}, "of another entity"},
-		"of a page that is longer":   {func(_ pages, m *format.Manifest) { m.Components[2].Rows -= 17 }, "differ in length"},
-		"without the feature":        {func(_ pages, m *format.Manifest) { m.Repeats = false }, "cannot repeat"},
-		"of more rows than there be": {func(_ pages, m *format.Manifest) { m.Components[2].Rows = 1<<31 - 1 }, "component third"},
-		"by the manifest":            {nil, "page 0/0 cannot repeat"},
+		"of a page that is longer": {func(_ pages, m *format.Manifest) { m.Components[2].Rows -= 17 }, "differ in length"},
+		"without the feature":      {func(_ pages, m *format.Manifest) { m.Repeats = false }, "cannot repeat"},
+		"of more rows than exist":  {func(_ pages, m *format.Manifest) { m.Components[2].Rows = 1<<31 - 1 }, "component third"},
+		"by the manifest":          {nil, "page 0/0 cannot repeat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, m := orderedSave(t)

@@ -88,8 +88,8 @@ func TestSave_BboltCommand(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"one of every machine":   everyMachine(t),
 		"one of many pages":      streamed(t, worldOf(30_000).World),
-		"one that is compressed": compressedSave(t, worldOf(30_000).World),
-		"one of nothing":         streamed(t, ecs.NewWorld(ecs.Options{})),
+		"compressed save":        compressedSave(t, worldOf(30_000).World),
+		"save of an empty world": streamed(t, ecs.NewWorld(ecs.Options{})),
 	} {
 		file := filepath.Join(dir, "save")
 		require.NoError(t, os.WriteFile(file, data, 0o600))
