@@ -86,8 +86,8 @@ func TestSave_BboltCommand(t *testing.T) {
 	out, err := exec.Command("go", "build", "-o", bbolt, "go.etcd.io/bbolt/cmd/bbolt").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for name, data := range map[string][]byte{
-		"one of every machine":   everyMachine(t),
-		"one of many pages":      streamed(t, worldOf(30_000).World),
+		"save of every machine":  everyMachine(t),
+		"save of many pages":     streamed(t, worldOf(30_000).World),
 		"compressed save":        compressedSave(t, worldOf(30_000).World),
 		"save of an empty world": streamed(t, ecs.NewWorld(ecs.Options{})),
 	} {
