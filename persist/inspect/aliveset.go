@@ -98,7 +98,7 @@ func (s *State) Count(ctx context.Context) error {
 		lo, hi := registry.Span(page)
 		for i := range hi - lo {
 			if e := format.EntityAt(content, i); !counted.add(e) {
-				return fmt.Errorf("row %d has %v, and its index is taken or not below %d", lo+i, e, s.indices)
+				return fmt.Errorf("row %d has entity %v, whose index has another row or is not below %d", lo+i, e, s.indices)
 			}
 		}
 		return nil

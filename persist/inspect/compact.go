@@ -77,7 +77,7 @@ func (c *compaction) save(ctx context.Context, out string, compress bool) error 
 // store writes the copy of a store. If names is set, the copy includes the named snapshots.
 func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	if _, err := c.Log.Path(c.from, c.to); errors.Is(err, journal.ErrNotAncestor) {
-		return fmt.Errorf("%w: record %d is not on the way to record %d", format.ErrNotFound, c.from, c.to)
+		return fmt.Errorf("%w: record %d is not an ancestor of record %d", format.ErrNotFound, c.from, c.to)
 	} else if err != nil {
 		return c.JournalError(err)
 	}

@@ -394,7 +394,7 @@ func TestDiff_SkipsSharedPages(t *testing.T) {
 			rows[c.Name] = len(c.Rows)
 		}
 		require.Equal(t, map[string]int{"Cell": 1, "Name": 3}, rows)
-		require.Less(t, counted.read.Load(), v.Snapshots()[0].Size, "half of two states")
+		require.Less(t, counted.read.Load(), v.Snapshots()[0].Size, "the diff must read less than half of the two states")
 		requireDiff(t, v, seqs[0], v, seqs[1])
 	}
 }
@@ -471,5 +471,5 @@ func TestDiff_OtherLayout(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, d.Components, 1)
 	_, _, changed, _ := d.Components[0].Count()
-	require.Equal(t, 5, changed, "0 is 0, and -1 is not 4294967295")
+	require.Equal(t, 5, changed, "0 equals 0, but -1 differs from 4294967295")
 }

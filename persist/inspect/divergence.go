@@ -61,7 +61,7 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 		common = append(common, commonRecord{CommonTick{o.Tick, o.ID.Seq, n.ID.Seq}, [2]journal.Entry{*o, *n}})
 	}
 	if len(common) == 0 {
-		return nil, fmt.Errorf("%w: a tick in both histories", format.ErrNotFound)
+		return nil, fmt.Errorf("%w: the histories have no tick in common", format.ErrNotFound)
 	}
 	return common, nil
 }

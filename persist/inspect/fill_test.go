@@ -25,7 +25,7 @@ func TestFill_AnyState(t *testing.T) {
 		if c := im.Find("chase"); c.Len() > 0 {
 			e := c.Entities[0]
 			got, ok := w.Chase.Get(e)
-			require.True(t, ok, "%v has its component, by its type", e)
+			require.True(t, ok, "%v must have its component", e)
 			require.Contains(t, string(storetest.ValueOf(t, c, 0).AppendExact(nil)), got.Target.String())
 		}
 	}
@@ -62,6 +62,6 @@ func TestFill_Errors(t *testing.T) {
 	require.ErrorIs(t, v.Fill(storetest.Background, seq, w.World), raw.ErrAttached)
 	require.ErrorIs(t, v.Fill(storetest.Background, seq+100, storetest.New(0).World), persist.ErrNotFound)
 	bare := ecs.NewWorld(ecs.Options{})
-	require.NoError(t, v.Fill(storetest.Background, seq, bare), "components that noMember registered are kept")
+	require.NoError(t, v.Fill(storetest.Background, seq, bare), "Fill must keep unregistered components")
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(bare))
 }

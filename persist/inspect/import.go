@@ -134,7 +134,7 @@ func (x *importer) read(ctx context.Context) error {
 		}
 	}
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more text follows the end")
+		return errors.New("the export is followed by more text")
 	}
 	// If the world is empty, no row has begun the list of rows.
 	return x.enter(exportRows)
@@ -167,7 +167,7 @@ func (x *importer) delim(want json.Delim, what string) error {
 		return syntax(err)
 	}
 	if token != want {
-		return fmt.Errorf("want %s", what)
+		return fmt.Errorf("expected %s", what)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (x *importer) checkHead() error {
 	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]):
 		return fmt.Errorf("%w: export of format %.60q", format.ErrNewer, x.head.Format)
 	}
-	return fmt.Errorf("it does not begin with the format %q", exportFormat)
+	return fmt.Errorf("the export does not begin with the format %q", exportFormat)
 }
 
 // items reads the items of the named list. If name is "", it reads the items of all lists up to
@@ -229,7 +229,7 @@ func (x *importer) items(ctx context.Context, name string) error {
 		}
 		list := item.list()
 		if name != "" && list != name {
-			return fmt.Errorf("an element of %s is among %s", list, name)
+			return fmt.Errorf("an element of %s is in the list of %s", list, name)
 		}
 		if err := x.item(ctx, list, &item); err != nil {
 			return err
@@ -290,7 +290,7 @@ func (x *importer) component(item *importItem) error {
 	case twice || name == "" || len(name) > format.MaxName:
 		return errors.New("the name is empty, too long or used twice")
 	case len(x.schema.Components) == format.MaxComponents:
-		return fmt.Errorf("more than %d", format.MaxComponents)
+		return fmt.Errorf("there are more than %d components", format.MaxComponents)
 	case item.Kind != "component" && item.Kind != "resource":
 		return fmt.Errorf("kind %.60q is neither component nor resource", item.Kind)
 	case item.Rewinds == nil || item.Layout == nil:
@@ -329,9 +329,9 @@ func (x *importer) entity(item *importItem) error {
 		im.Free = n + 1
 	case item.Status == "retired":
 	case item.Status == "alive" || item.Status == "free":
-		return fmt.Errorf("%v: those alive come first, then those free, then those retired", e)
+		return fmt.Errorf("%v: alive entities must come first, then free ones, then retired ones", e)
 	default:
-		return fmt.Errorf("%v: status %.60q is none of alive, free, retired", e, item.Status)
+		return fmt.Errorf("%v: status %.60q is not alive, free or retired", e, item.Status)
 	}
 	im.Registry = append(im.Registry, e)
 	return nil
@@ -345,7 +345,7 @@ func indexRegistry(im *Image) error {
 	for row, e := range im.Registry {
 		i := int64(e.Index())
 		if i >= int64(len(seen)) || seen[i] {
-			return fmt.Errorf("%v: of %d entities, each has an index below %d that no other one has", e, len(seen), len(seen))
+			return fmt.Errorf("%v: the %d entities must have different indices below %d", e, len(seen), len(seen))
 		}
 		seen[i] = true
 		im.Index[i] = uint32(row)

@@ -104,7 +104,7 @@ func playables(path []journal.Entry) []playable {
 // types must not need a conversion: the ticks were recorded with other types.
 func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOptions) (*Player, error) {
 	if n := w.Len(); n > 0 {
-		return nil, fmt.Errorf("%w: it has %d; play in an empty world", format.ErrNotEmpty, n)
+		return nil, fmt.Errorf("%w: the world has %d entities; play in an empty world", format.ErrNotEmpty, n)
 	}
 	v, err := catalog.Open(ctx, path)
 	if err != nil {
@@ -482,7 +482,7 @@ func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err 
 		return "", p.err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("persist: save what was played: %w", err)
+		return "", fmt.Errorf("persist: save the played state: %w", err)
 	}
 	name := func(which string) string { return filepath.Join(dir, fmt.Sprintf("tick%d-%s.save", p.Tick(), which)) }
 	if err := errors.Join(p.saveRecorded(ctx, name("recorded")), persist.Save(ctx, name("played"), p.world, persist.SaveOptions{Build: true})); err != nil {

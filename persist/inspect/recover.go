@@ -306,13 +306,13 @@ func (s *salvage) unreachable() error {
 	readable, loadable := len(s.ours), len(s.loadable())
 	switch {
 	case readable == 0:
-		return fmt.Errorf("%w: no state can be reached as it was: no snapshot can be read", format.ErrCorrupt)
+		return fmt.Errorf("%w: no complete state can be reached: no snapshot can be read", format.ErrCorrupt)
 	case loadable == 0 && s.IsSave():
-		return fmt.Errorf("%w: no state can be reached as it was: the save cannot be loaded", format.ErrCorrupt)
+		return fmt.Errorf("%w: no complete state can be reached: the save cannot be loaded", format.ErrCorrupt)
 	case loadable == 0:
-		return fmt.Errorf("%w: no state can be reached as it was: 0 of %d snapshots can be loaded", format.ErrCorrupt, readable)
+		return fmt.Errorf("%w: no complete state can be reached: 0 of %d snapshots can be loaded", format.ErrCorrupt, readable)
 	}
-	return fmt.Errorf("%w: no state can be reached as it was: no snapshot leads to record %d or to an earlier one", format.ErrCorrupt, s.wanted)
+	return fmt.Errorf("%w: no complete state can be reached: no snapshot leads to record %d or to an earlier one", format.ErrCorrupt, s.wanted)
 }
 
 // attempt returns the state after record target. If it cannot reach the state, im is nil. In that
@@ -426,7 +426,7 @@ func (s *salvage) write(ctx context.Context, out string) error {
 		}
 		s.note(err)
 	}
-	return fmt.Errorf("%w: data that was read before cannot be read again", format.ErrCorrupt)
+	return fmt.Errorf("%w: data that could be read before cannot be read again", format.ErrCorrupt)
 }
 
 // writeFrom writes a store with the state of a snapshot as its base. It leaves out named

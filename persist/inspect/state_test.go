@@ -224,7 +224,7 @@ func TestRead_PagesEqualWhole(t *testing.T) {
 			require.False(t, whole)
 		}
 	}
-	require.Greater(t, paged, 10, "snapshots of stores are read by pages as well")
+	require.Greater(t, paged, 10, "snapshots of stores must be read by pages too")
 }
 
 // The columns have several pages, and their rows are not in the order of entities.
@@ -317,7 +317,7 @@ func TestRead_DamagedSave(t *testing.T) {
 			missed++
 		} else {
 			require.ErrorIs(t, err, persist.ErrCorrupt)
-			require.Equal(t, 1, calls, "the whole state cannot be read either")
+			require.Equal(t, 1, calls, "Read must not call f again if the whole state cannot be read")
 			told++
 		}
 		require.NoError(t, v.Close())
@@ -340,7 +340,7 @@ func TestRead_NeedWhole(t *testing.T) {
 	calls, own := 0, errors.New("its own")
 	err := v.Read(t.Context(), 0, func(*inspect.State) error { calls++; return own })
 	require.ErrorIs(t, err, own)
-	require.Equal(t, 1, calls, "an error of its own is no reason to load")
+	require.Equal(t, 1, calls, "Read must not load the state after another error")
 }
 
 func TestSweep_RowsInOrder(t *testing.T) {
@@ -409,7 +409,7 @@ func TestSweep_MovedRows(t *testing.T) {
 				return nil, nil
 			}
 		}, func(any) error { return nil })
-		require.Equal(t, format.PageRows, met, "one span, with all of its entities")
+		require.Equal(t, format.PageRows, met, "the sweep must visit all entities of one span")
 		a := format.PageRows / format.DataPageRows(512)
 		require.Less(t, held, spans*a/2)
 		require.LessOrEqual(t, held, (4+2*parallel.Workers())*a)

@@ -73,7 +73,7 @@ func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *Verif
 			return nil
 		}
 	}
-	r.note("the way to the head was not replayed: files are removed faster than they can be read")
+	r.note("the path to the head was not replayed: files are removed faster than they can be read")
 	return nil
 }
 

@@ -59,7 +59,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 		require.ErrorIs(t, problems[0], persist.ErrCorrupt)
 		require.ErrorContains(t, problems[0], "replay gives digest "+good.String())
 		require.ErrorContains(t, problems[0], v.Snapshots()[i].Name)
-		require.Equal(t, len(v.Log().Entries), records, "what is behind it was not replayed")
+		require.Equal(t, len(v.Log().Entries), records, "records after the wrong digest must be replayed")
 		v.Snapshots()[i].Digest = good
 	}
 }

@@ -23,7 +23,7 @@ func init() {
 // a store of 200,000 entities and 5,000 ticks, and a save of 1 GB.
 func BenchmarkInspectorPage(b *testing.B) {
 	if *dataDir == "" {
-		b.Skip("no -data: make inspect-budgets DIR=… has it")
+		b.Skip("-data is not set; run make inspect-budgets DIR=…")
 	}
 	const (
 		near, anywhere, entity = 30 * time.Millisecond, 400 * time.Millisecond, 50 * time.Millisecond
@@ -67,7 +67,7 @@ func BenchmarkInspectorPage(b *testing.B) {
 // BenchmarkInspectorPageMemory measures the memory of each screen on the save of 1 GB.
 func BenchmarkInspectorPageMemory(b *testing.B) {
 	if *dataDir == "" {
-		b.Skip("no -data: make inspect-budgets DIR=… has it")
+		b.Skip("-data is not set; run make inspect-budgets DIR=…")
 	}
 	measureMemory(b, filepath.Join(*dataDir, "large.save"), largePeakOf, largeKept)
 }

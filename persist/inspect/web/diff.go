@@ -69,7 +69,7 @@ func (h *server) tick(a *params) (any, error) {
 			return nil, err
 		}
 		if len(commits) == 0 {
-			return nil, fail(codeNotFound, "the journal has no record %d: it is the state of a snapshot", seq)
+			return nil, fail(codeNotFound, "the journal has no record %d: only a snapshot has its state", seq)
 		}
 		c := &commits[0]
 		ops, err := c.Ops()

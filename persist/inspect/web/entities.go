@@ -84,7 +84,7 @@ func (h *server) entities(a *params) (any, error) {
 	s := listQuery{seq, strings.TrimSpace(a.text("where")), a.text("with"), strings.TrimSpace(a.text("sort")), a.flag("desc"), nil, time.Time{}}
 	if text := strings.TrimSpace(a.text("columns")); text != "" {
 		if s.columns = query.Split(text); len(s.columns) > maxColumns {
-			a.invalid("at most %d columns", maxColumns)
+			a.invalid("at most %d columns are allowed", maxColumns)
 		}
 	}
 	named := a.entities(maxRows)

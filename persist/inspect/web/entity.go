@@ -55,7 +55,7 @@ func (h *server) entity(a *params) (any, error) {
 		s, err := h.fast.peek(a.ctx, e, seq)
 		if err == nil && alone {
 			if s.Row < 0 {
-				return nil, fail(codeNotFound, "index %d was never in use: at tick %d, there are %d", index, s.Tick, s.Indices)
+				return nil, fail(codeNotFound, "index %d was never in use: at tick %d, the world has %d indices", index, s.Tick, s.Indices)
 			}
 			e = s.Holder
 			s, err = h.fast.peek(a.ctx, e, seq)
@@ -391,7 +391,7 @@ func (h *server) change(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	dir := a.text("to")
 	if dir != "next" && dir != "previous" {
-		a.invalid("to takes next or previous")
+		a.invalid("to must be next or previous")
 	}
 	return answer(a, h.fast, func() (changedDoc, error) {
 		if dir == "next" {

@@ -38,14 +38,14 @@ func FuzzRequests(f *testing.F) {
 		begun := time.Now()
 		c.h.ServeHTTP(w, r)
 		if took := time.Since(begun); took > 20*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("the request took %v", took)
 		}
 		var doc map[string]any
 		if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
 			t.Fatalf("%d: %v: %.200s", w.Code, err, w.Body)
 		}
 		if w.Body.Len() > 4<<20 {
-			t.Errorf("%d bytes", w.Body.Len())
+			t.Errorf("the answer has %d bytes", w.Body.Len())
 		}
 		if w.Code == http.StatusOK {
 			return

@@ -208,7 +208,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 	defer cancel()
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		h.fail(w, fail(codeUsage, "the question cannot be read: %v", err))
+		h.fail(w, fail(codeUsage, "the query cannot be read: %v", err))
 		return
 	}
 	doc, err := q.answer(h.server, &params{ctx: ctx, values: values})

@@ -92,7 +92,7 @@ type verifyDoc struct {
 // do not wait for it. Only one verification runs at a time.
 func (h *server) verify(a *params) (any, error) {
 	if !h.verifying.TryLock() {
-		return nil, fail(codeProblem, "it is being verified already")
+		return nil, fail(codeProblem, "the store is already being verified")
 	}
 	defer h.verifying.Unlock()
 	v, err := h.open(a.ctx)

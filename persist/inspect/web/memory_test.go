@@ -197,7 +197,7 @@ func BenchmarkBudgetPageMemory(b *testing.B) {
 // No screen may load the whole save into memory, or keep much memory in use afterwards.
 func TestSave_NoScreenLoadsIt(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it makes a save of 80 MB")
+		t.Skip("the test makes a save of 80 MB")
 	}
 	path := largeSave(t)
 	impatient(t)
@@ -209,10 +209,10 @@ func TestSave_NoScreenLoadsIt(t *testing.T) {
 		before := settled()
 		most := watchHeap(func() { askAll(t, h, q.question) })
 		if grew, limit := float64(most-before)/1e6, smallPeakOf(q.screen); grew > limit {
-			t.Errorf("%s takes %.0f MB, want at most %.0f", q.screen, grew, limit)
+			t.Errorf("%s needs %.0f MB, want at most %.0f", q.screen, grew, limit)
 		}
 		if left := int64(settled()-before) / 1e6; left > smallKept {
-			t.Errorf("%s keeps %d MB, want at most %d", q.screen, left, smallKept)
+			t.Errorf("%s leaves %d MB in use, want at most %d", q.screen, left, smallKept)
 		}
 		if err := h.Close(); err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func requireNewest(t *testing.T, c *client, seq, tick uint64) {
 	}
 	doc := c.ask("resolve?at=@latest")
 	require.Equal(t, true, doc["head"])
-	require.Equal(t, false, doc["rewound"], "the newest state is called rewound")
+	require.Equal(t, false, doc["rewound"], "the newest state must not count as rewound")
 	require.Nil(t, doc["next"])
 	require.NotZero(t, c.ask("entities?record=" + number(seq) + "&limit=1")["found"])
 }
@@ -58,7 +58,7 @@ func TestNewest_JournalCutShort(t *testing.T) {
 		c := serve(t, dir)
 		require.Contains(t, c.ask("info")["damaged"], "corrupt")
 		requireNewest(t, c, 7, 7)
-		require.EqualValues(t, 7, c.ask("resolve?at=7")["record"], "by its tick")
+		require.EqualValues(t, 7, c.ask("resolve?at=7")["record"], "tick 7 must be found")
 		for seq := uint64(1); seq < first; seq++ {
 			doc := c.ask("resolve?at=record:" + number(seq))
 			require.Equal(t, false, doc["head"], "record %d of %d", seq, first-1)
@@ -79,7 +79,7 @@ func TestNewest_JournalDamaged(t *testing.T) {
 	c := serve(t, dir)
 	requireNewest(t, c, 3, 3)
 	require.EqualValues(t, 2, c.ask("resolve?at=@latest~1")["record"])
-	require.EqualValues(t, 3, c.ask("resolve?at=2&step=5")["record"], "steps end at the newest state")
+	require.EqualValues(t, 3, c.ask("resolve?at=2&step=5")["record"], "steps must end at the newest state")
 	for seq, rewound := range map[uint64]bool{2: false, 5: false, 9: true, 20: false} {
 		require.Equal(t, rewound, c.ask("resolve?at=record:" + number(seq))["rewound"], "record %d", seq)
 	}

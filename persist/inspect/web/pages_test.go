@@ -87,11 +87,11 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 		}
 		require.Equal(t, want, got, name)
 	}
-	require.Nil(t, paged.cursor, "the state was loaded")
+	require.Nil(t, paged.cursor, "the state must not be loaded")
 	_, err = list(paged, listQuery{where: "Health <"}, 0, 5)
 	require.Error(t, err)
 	require.NoError(t, whole.read(t.Context(), 0, func(st *inspect.State) error {
-		require.True(t, st.Whole(), "the loaded state was not used")
+		require.True(t, st.Whole(), "the loaded state must be used")
 		return nil
 	}))
 }

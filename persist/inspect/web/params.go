@@ -77,7 +77,7 @@ func (a *params) index() (index uint32, alone bool) {
 func (a *params) entities(most int) (all []ecs.Entity) {
 	texts := a.values["entity"]
 	if len(texts) > most {
-		a.invalid("at most %d of entity", most)
+		a.invalid("at most %d entities are allowed", most)
 		return nil
 	}
 	for _, text := range texts {
@@ -112,7 +112,7 @@ func (a *params) flag(name string) bool { return a.text(name) == "1" }
 func (a *params) expressions(name string, most int) []string {
 	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) > most {
-		a.invalid("at most %d of %s", most, name)
+		a.invalid("at most %d values of %s are allowed", most, name)
 	}
 	return texts
 }

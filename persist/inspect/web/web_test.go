@@ -269,7 +269,7 @@ func TestBar_Contents(t *testing.T) {
 	assert.EqualValues(t, 0, bar["first"])
 	assert.EqualValues(t, 17, bar["last"])
 	peaks := at(bar, "peaks").([]any)
-	require.Len(t, peaks, 18, "a bucket for each tick")
+	require.Len(t, peaks, 18, "the bar must have a bucket per tick")
 	assert.EqualValues(t, 2, peaks[2], "a health and the score")
 	assert.EqualValues(t, 1, peaks[8], "the score")
 	require.Len(t, bar["branches"], 1)
@@ -298,7 +298,7 @@ func TestComparedState_FarDesk(t *testing.T) {
 	then := c.ask("entities?record=2&beside=1&columns=Health,entity&entity=9v1&entity=0v1&entity=0v7&entity=77v1")
 	assert.Equal(t, []any{
 		map[string]any{"entity": "9v1", "cells": []any{"91", "9v1"}}, map[string]any{"entity": "0v1", "cells": []any{"80", "0v1"}},
-	}, then["rows"], "in the order asked for, without those that are not alive")
+	}, then["rows"], "entities must come in the requested order, without dead ones")
 	assert.EqualValues(t, 2, then["tick"])
 	assert.Equal(t, 1., at(c.ask("map?record=2&beside=1&x=Position.X&y=Position.Y"), "x", 1))
 	assert.Equal(t, "{X:1 Y:9}", at(c.ask("arrays?record=2&beside=1&component=Position&row=1"), "dense", 0, "value"))
@@ -308,7 +308,7 @@ func TestComparedState_FarDesk(t *testing.T) {
 	_, e := c.refused("entities?record=2&entity=0v1&entity=x")
 	assert.Contains(t, e.Message, "12v3")
 	_, e = c.refused("entities?record=2" + strings.Repeat("&entity=0v1", 501))
-	assert.Equal(t, "at most 500 of entity", e.Message)
+	assert.Equal(t, "at most 500 entities are allowed", e.Message)
 }
 
 func TestEntities_FilterSortCount(t *testing.T) {
@@ -429,7 +429,7 @@ func TestSeries_WorldAndEntity(t *testing.T) {
 	assert.Equal(t, []any{4., 6., 8.}, part["ticks"])
 	assert.Equal(t, []any{4., 6., 8.}, at(part, "series", 0, "values"))
 	branch := c.ask("series?record=10&from=7&expr=score")
-	assert.Equal(t, []any{7., 8., 9., 10.}, branch["records"], "the way to a branch includes it")
+	assert.Equal(t, []any{7., 8., 9., 10.}, branch["records"], "the path to a branch must include the branch")
 	one := c.ask("series?record=20&entity=9v1&expr=Health")
 	assert.Equal(t, 91., at(one, "series", 0, "values", 1))
 	assert.Nil(t, at(one, "series", 0, "values", 17), "the entity is dead by then")
@@ -437,7 +437,7 @@ func TestSeries_WorldAndEntity(t *testing.T) {
 	assert.Equal(t, []any{0.}, oldest["records"])
 	assert.Equal(t, []any{0.}, c.ask("series?record=0&expr=alive")["ticks"])
 	onward := c.ask("series?record=10&from=0&to=2&expr=score")
-	assert.Equal(t, []any{0., 1., 2.}, onward["ticks"], "the way to a branch starts at the oldest state too")
+	assert.Equal(t, []any{0., 1., 2.}, onward["ticks"], "the path to a branch must start at the oldest state")
 
 	first := c.ask("first?record=20&expr=" + q("any(Position.X > 12)"))
 	assert.Nil(t, first["found"])
@@ -447,7 +447,7 @@ func TestSeries_WorldAndEntity(t *testing.T) {
 	first = c.ask("first?record=20&expr=" + q("alive == 0"))
 	assert.EqualValues(t, 0, at(first, "found", "record"), "the condition holds in the oldest state")
 	_, e := c.refused("series?record=20" + strings.Repeat("&expr=alive", 9))
-	assert.Equal(t, "at most 8 of expr", e.Message)
+	assert.Equal(t, "at most 8 values of expr are allowed", e.Message)
 }
 
 func TestMap_NumbersAndClasses(t *testing.T) {

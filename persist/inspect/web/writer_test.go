@@ -25,7 +25,7 @@ func newsOf(t *testing.T, body io.Reader) func() newsDoc {
 				return news
 			}
 		}
-		t.Fatal("the events ended")
+		t.Fatal("the stream of events ended")
 		return news
 	}
 }

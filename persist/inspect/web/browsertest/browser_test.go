@@ -134,7 +134,7 @@ func (p *page) clean() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.errors {
-		p.Errorf("the console says: %s", e)
+		p.Errorf("the console has an error: %s", e)
 	}
 	p.errors = nil
 }

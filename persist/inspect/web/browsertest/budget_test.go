@@ -56,7 +56,7 @@ func BenchmarkBudgetBrowser(b *testing.B) {
 // following.
 func BenchmarkInspectorBrowser(b *testing.B) {
 	if *dataDir == "" {
-		b.Skip("no -data: make inspect-budgets DIR=… has it")
+		b.Skip("-data is not set; run make inspect-budgets DIR=…")
 	}
 	ctx := browserFor(b, 20*time.Minute)
 	long, wide, cache := filepath.Join(*dataDir, "long"), filepath.Join(*dataDir, "wide"), b.TempDir()

@@ -81,7 +81,7 @@ func TestPointField_ShownPoints(t *testing.T) {
 	p.key("g", kb.Enter)
 	p.until(`document.activeElement.id === "screen"`)
 	if got := eval[int](p, "stet.point.record"); got != tip || !eval[bool](p, `document.querySelector("#trouble").hidden`) {
-		t.Errorf("it went to record %d from %d", got, tip)
+		t.Errorf("the page moved to record %d from record %d", got, tip)
 	}
 	// Simulate a key press before any state is loaded.
 	eval[bool](p, `(() => { stet.point = null; document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "p", bubbles: true })); return true; })()`)
@@ -180,7 +180,7 @@ func TestLegend_Colors(t *testing.T) {
 	p.until(`document.querySelector("#map-color").getAttribute("aria-invalid") === "true"`)
 	eval[bool](p, `(dispatchEvent(new Event("resize")), document.querySelector("[aria-label='Zoom in']").click(), true)`)
 	if got := p.text(".map .key"); got[:len("Health.Now\n")] != "Health.Now\n" {
-		t.Errorf("the legend says %q", got)
+		t.Errorf("the legend shows %q", got)
 	}
 	p.excuse("400")
 }
@@ -210,7 +210,7 @@ func TestEntity_WhileTimeGoesOn(t *testing.T) {
 	}
 	known := eval[uint64](p, `Math.max(...stet.changes)`)
 	if last := g.world.Tick(); known < first+(last-first)/2 {
-		t.Errorf("at tick %d, changes up to tick %d are known; the page was opened at tick %d", last, known, first)
+		t.Errorf("at tick %d the page has changes up to tick %d; it was opened at tick %d", last, known, first)
 	}
 	p.until(fmt.Sprintf(`stet.point.tick === %d && document.querySelector("[aria-label=Life] .row") && [...document.querySelectorAll(".age")].every((e) => !e.textContent)`, g.world.Tick()))
 	p.shot("followed-entity")

@@ -40,5 +40,5 @@ func TestHelp_Examples(t *testing.T) {
 	p.click("#first")
 	p.write(first)
 	p.key(kb.Enter)
-	p.until(`/first at tick|at none of/.test(document.querySelector("#screen").innerText)`)
+	p.until(`/first at tick|false at all/.test(document.querySelector("#screen").innerText)`)
 }

@@ -59,13 +59,13 @@ func TestMap_OneFarPoint(t *testing.T) {
 		p.key("2")
 		p.shows("#screen .status", "401 points, 1 far away")
 		if got := eval[[2]float64](p, extent); got[0] < 300 || got[1] < 300 {
-			t.Errorf("with a point at %g, the others take %v pixels", far, got)
+			t.Errorf("with a point at %g, the other points cover %v pixels", far, got)
 		}
 		p.shot("map-far")
 		p.click("#screen .status button")
 		p.until(`!document.querySelector("#screen .status button")`)
 		if got := eval[[2]float64](p, extent); got[0] < 1000 || got[1] > 30 {
-			t.Errorf("all points, one at %g, take %v pixels", far, got)
+			t.Errorf("all points, one of them at %g, cover %v pixels", far, got)
 		}
 		eval[bool](p, `(document.querySelector("[aria-label^='Fit']").click(), true)`)
 		p.shows("#screen .status button", "1 far away")
@@ -83,7 +83,7 @@ func TestMap_EndsOfFloat64(t *testing.T) {
 	p.key("2")
 	p.shows("#screen .status", "200 points")
 	if got := eval[[2]float64](p, extent); got[0] < 1100 {
-		t.Errorf("places from -1e308 to 1e308 take %v pixels", got)
+		t.Errorf("places from -1e308 to 1e308 cover %v pixels", got)
 	}
 	if x := eval[float64](p, `fetch("api/v1/map?record=0&x=Spot.X&y=Spot.Y").then((r) => r.json()).then((d) => d.x[0])`); x != 1e308 {
 		t.Errorf("1e308 is shown as %g", x)
@@ -92,7 +92,7 @@ func TestMap_EndsOfFloat64(t *testing.T) {
 	small.key("2")
 	small.shows("#screen .status", "3 points")
 	if got := eval[[2]float64](small, extent); got[0] < 1000 {
-		t.Errorf("places from 1e-9 to 3e-9 take %v pixels", got)
+		t.Errorf("places from 1e-9 to 3e-9 cover %v pixels", got)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestMap_CountsOmitted(t *testing.T) {
 	places := append(square(60), Spot{math.NaN(), 1}, Spot{1, math.Inf(1)}, Spot{math.Inf(-1), math.NaN()})
 	p := open(t, b, serve(t, spots(t, places, 5)), 1280, 800, false)
 	p.key("2")
-	p.shows("#screen .status", "60 points, 3 at NaN or ±Inf, 5 without a place")
+	p.shows("#screen .status", "60 points, 3 at NaN or ±Inf, 5 without a position")
 	p.key("5")
 	p.click("#expr")
 	p.write("max(Spot.Y)")

@@ -29,7 +29,7 @@ func TestHostileNames_ShownAsText(t *testing.T) {
 	eval[bool](p, `(stet.show("arrays", {component: "Kind"}), true)`)
 	p.shows("#screen", "<script>")
 	if eval[bool](p, `window.pwned === 1 || document.querySelectorAll("script").length !== 1 || document.querySelectorAll("img").length > 0`) {
-		t.Error("a name became a part of the page")
+		t.Error("a name was interpreted as HTML")
 	}
 }
 

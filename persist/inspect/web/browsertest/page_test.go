@@ -41,7 +41,7 @@ var screens = []struct{ name, where, text string }{
 	{"Tick", "#screen", "written"},
 	{"Plots", "#screen .plot", "alive"},
 	{"Arrays", "#screen", "Dense and data"},
-	{"Health", "#screen", "It opens."},
+	{"Health", "#screen", " opens."},
 }
 
 // The test opens every screen by clicks and by keys, at two widths, in light and dark mode. No
@@ -158,7 +158,7 @@ func TestKeyboard_Time(t *testing.T) {
 	still := p.tick()
 	time.Sleep(200 * time.Millisecond)
 	if now := p.tick(); now > still+1 {
-		t.Errorf("it keeps playing, from %d to %d", still, now)
+		t.Errorf("the page did not stop playing: it moved from tick %d to %d", still, now)
 	}
 	p.key("+", "+")
 	p.until("stet.bar.span() < 400")
@@ -245,7 +245,7 @@ func TestFilter_OffersAndErrors(t *testing.T) {
 	// An invalid text must stay in its field after a reload, and must not empty the list.
 	p.do(chromedp.Reload())
 	p.until(`document.documentElement.dataset.ready === "1" && document.querySelector("#filter").value === "Health.Now << 3"`)
-	p.shows(".error", "Listed without it.")
+	p.shows(".error", "The list ignores this text.")
 	p.shows("#entities", "orc-")
 	p.click("#filter")
 	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
@@ -262,9 +262,9 @@ func TestFilter_OffersAndErrors(t *testing.T) {
 	// time.
 	p.click("#filter")
 	p.write(" and")
-	p.shows(".error", "Listed by the last valid text: Health.Now < 1000")
+	p.shows(".error", "The list uses the last valid text: Health.Now < 1000")
 	eval[bool](p, `(async () => { await stet.goTo("300"); return true; })()`)
-	p.shows(".error", "Listed by the last valid text: Health.Now < 1000")
+	p.shows(".error", "The list uses the last valid text: Health.Now < 1000")
 	p.until(`document.querySelector(".list .head").innerText.includes("hp ↑")`)
 	p.excuse("400")
 }
@@ -315,7 +315,7 @@ func TestHistory_BackAndForward(t *testing.T) {
 	p.until(`document.querySelector("#filter").value === 'Kind.Clan == "orc"'`)
 	p.until(fmt.Sprintf(`document.querySelector("#screen .status").innerText !== %q`, all))
 	if now := p.text("#screen .status"); !strings.Contains(now, " of ") {
-		t.Errorf("%s are listed, want %s", now, orcs)
+		t.Errorf("the page lists %s, want %s", now, orcs)
 	}
 
 	// The same is required for the fields of the map and for plots.
@@ -493,10 +493,10 @@ func TestStep_Prefetch(t *testing.T) {
 	then := eval[uint64](p, "stet.point.next.record")
 	p.until(asked(then) + " === 1")
 	if n := eval[int](p, asked(next)); n != 1 {
-		t.Errorf("the entities after record %d were asked for %d times", next, n)
+		t.Errorf("the page requested the entities after record %d %d times", next, n)
 	}
 	if n := eval[int](p, asked(then+1)); n != 0 {
-		t.Errorf("the entities after record %d were asked for, two steps ahead", then+1)
+		t.Errorf("the page requested the entities after record %d, two steps in advance", then+1)
 	}
 }
 
@@ -519,7 +519,7 @@ func TestFollow_OpenStore(t *testing.T) {
 	commit(t, g, s)
 	p.until(fmt.Sprintf("stet.news.tick === %d", g.world.Tick()))
 	if now := p.tick(); now > at {
-		t.Errorf("the page moved to %d from %d without following", now, at)
+		t.Errorf("the page moved to tick %d from tick %d without following", now, at)
 	}
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -594,7 +594,7 @@ func TestHealth_SaveAndDamagedStore(t *testing.T) {
 	}
 	p.until(`document.querySelector("#play").disabled`)
 	p.key("7")
-	p.shows("#screen", "It opens.")
+	p.shows("#screen", "The save opens.")
 	p.shows("#screen pre", "ecsdump diff slot.save OTHER")
 
 	v, err := inspect.OpenReadOnly(context.Background(), dir)
@@ -618,7 +618,7 @@ func TestHealth_SaveAndDamagedStore(t *testing.T) {
 	d.shows("#trouble", "damaged")
 	d.shows("#trouble", "Health, screen 7, shows the damage")
 	d.click("#legend .danger button")
-	d.shows("#screen", "It does not open.")
+	d.shows("#screen", "The store does not open.")
 	// The first suggested command must be a recovery.
 	d.shows("#screen pre", "ecsdump recover raid -o raid.recovered")
 	if eval[bool](d, `/damaged: corrupt|corrupt\s*corrupt|closed cleanly/.test(document.body.innerText)`) {
@@ -669,6 +669,6 @@ func TestScrubbing_Memory(t *testing.T) {
 	after := used()
 	t.Logf("%d moves in all; before %.1f, after %v of them %.1f MB of the page, server, and elements", moves, before, *scrubbing, after)
 	if after.page > before.page+16 || after.server > before.server+16 || after.nodes > before.nodes+200 {
-		t.Errorf("memory grows: %.1f, then %.1f", before, after)
+		t.Errorf("memory grew from %.1f to %.1f", before, after)
 	}
 }

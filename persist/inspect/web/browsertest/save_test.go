@@ -96,7 +96,7 @@ func (p *page) showsSchema() {
 	p.until(`document.querySelectorAll(".sparse > div").length === stet.schema.alive`)
 
 	p.key("7")
-	p.shows("#screen", "It opens.")
+	p.shows("#screen", " opens.")
 	p.key("?")
 	p.shows("#guide", "count(Position.X < 10)")
 	p.key(kb.Escape)
@@ -111,7 +111,7 @@ func TestSave_EveryScreen(t *testing.T) {
 		p := open(t, b, url, width, 800, width == 400)
 		p.showsSchema()
 		p.click("#verify")
-		p.shows("#screen", "All is well.")
+		p.shows("#screen", "No problems were found.")
 		p.key("4")
 		p.shows("#screen", "This is the oldest state")
 		for i, s := range screens {

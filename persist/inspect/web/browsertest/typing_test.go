@@ -63,7 +63,7 @@ func TestTyping_DuringRequest(t *testing.T) {
 	p.until("stet.point.tick === 50")
 	holds("#point", "5010")
 	if id := eval[string](p, "document.activeElement.id"); id != "point" {
-		t.Errorf("the focus is at %q", id)
+		t.Errorf("the focus is on %q", id)
 	}
 	p.key(kb.Escape)
 

@@ -64,7 +64,7 @@ func TestWriter_Killed(t *testing.T) {
 	p.key("7")
 	p.shows("#screen", "A program has the store open.")
 	if p.text("#writer") != "" {
-		t.Errorf("the program runs, and the page says %q", p.text("#writer"))
+		t.Errorf("the program runs, but the page shows %q", p.text("#writer"))
 	}
 	if err := program.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestWriter_Killed(t *testing.T) {
 	_ = program.Wait()
 	p.shows("#writer", "The program that wrote this store has ended without closing it, seen at 20")
 	p.shows("#writer", fmt.Sprintf("process %d on ", program.Process.Pid))
-	p.shows("#screen", "It opens.")
+	p.shows("#screen", "The store opens.")
 	p.shot("writer-ended")
 	p.click("#writer button")
 	p.until(`document.querySelector("#writer").hidden`)

@@ -307,17 +307,17 @@ export class Bar {
     const d = this.doc, parts = [];
     parts.push(`ticks ${d.from.toLocaleString("en")} to ${d.to.toLocaleString("en")}`);
     const what = d.measure === "rows" ? "rows written" : "bytes written";
-    if (d.first < d.last) parts.push(d.per > 1 ? `${what}: most and mean of ${d.per.toLocaleString("en")} ticks` : what + " by each tick");
+    if (d.first < d.last) parts.push(d.per > 1 ? `${what}: maximum and mean of ${d.per.toLocaleString("en")} ticks` : what + " by each tick");
     if (d.measure === "bytes" && d.counted < 1) parts.push(`counting rows: ${Math.floor(d.counted * 100)} %`);
     const told = d.inputs.reduce((n, v) => n + v, 0);
     if (told) parts.push(count(told, "input", "inputs"));
     const spans = parts.map((p) => h("span", {}, p));
     const seen = d.marks.slice(-4), point = /** @type {HTMLInputElement} */ (document.getElementById("point"));
-    const others = d.marks.length > seen.length && [" and ", plain(`${(d.marks.length - seen.length).toLocaleString("en")} more`, () => { point.focus(); point.value = "mark:"; }, "Type the name of one")];
+    const others = d.marks.length > seen.length && [" and ", plain(`${(d.marks.length - seen.length).toLocaleString("en")} more`, () => { point.focus(); point.value = "mark:"; }, "Type the name of a mark")];
     if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => this.app.jump(m.record), m.name + ", tick " + m.tick)]), others));
     const tips = d.branches.slice(0, 3);
     if (tips.length) spans.push(h("span", {}, "rewound: ", tips.map((b, i) => [i ? ", " : "", plain(`${b.from}–${b.to}`, () => this.app.jump(b.tip), "the end of this branch")]), d.branches.length > 3 ? ` and ${d.branches.length - 3} more` : ""));
-    if (d.damage.length) spans.push(h("span", { class: "danger" }, plain(d.damage.length + " damaged", () => this.app.show("health"))));
+    if (d.damage.length) spans.push(h("span", { class: "danger" }, plain(count(d.damage.length, "damaged place", "damaged places"), () => this.app.show("health"))));
     fill(this.legend, spans);
     fill(document.getElementById("points"), ["@first", "@latest", ...d.marks.slice(-50).map((m) => "mark:" + m.name), ...d.snapshots.slice(-20).map((s) => "snap:" + s.number)].map((value) => h("option", { value })));
   }

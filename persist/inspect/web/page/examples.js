@@ -30,16 +30,16 @@ export function examples() {
     where: [
       [low, "a number is compared: == != < <= > >="],
       text && [`${text} contains "a"`, "a text is compared: contains, startsWith, endsWith, matches, =="],
-      entity && [`exists(${entity})`, "the entity that it refers to is alive"],
-      entity && number && !number.startsWith("component(") && [`${entity}.${number} < 10`, "a field of the entity that it refers to"],
+      entity && [`exists(${entity})`, "the entity in this field is alive"],
+      entity && number && !number.startsWith("component(") && [`${entity}.${number} < 10`, "a field of the entity in this field"],
       named.length > 1 && [`has(${named[0]}) and not has(${named[1]})`, "the components of the entity; and, or, not"],
     ].filter(Boolean),
     columns: [[number ? `${number} as n` + (other ? ", " + other : "") : "index, generation", "one column per expression; “as” names it"]],
     plot: [
       ["alive", "the number of living entities"],
-      [`count(${low})`, "the number of entities for which it is true"],
-      number && [`avg(${number})`, "also sum, min, max, and p95, which 95 % do not exceed"],
+      [`count(${low})`, "the number of entities for which the condition is true"],
+      number && [`avg(${number})`, "also sum, min, max, and p95: 95 % of the values are at most p95"],
     ].filter(Boolean),
-    first: [[`any(${low})`, "it is true for at least one entity; also all(…), none(…)"]],
+    first: [[`any(${low})`, "the condition is true for at least one entity; also all(…), none(…)"]],
   };
 }

@@ -35,7 +35,7 @@ const keys = [
 function points() {
   const { tick, record, time } = app.point ?? { tick: 0, record: 0 }, mark = app.bar.doc?.marks.findLast((m) => m.name.length < 40);
   return [
-    [String(tick), "a tick on the way to the newest state"],
+    [String(tick), "a tick on the path to the newest state"],
     ["@latest~1", "a number of ticks before another point"],
     mark && ["mark:" + mark.name, "a mark"],
     ["record:" + record, "a record of the journal, on any branch"],
@@ -54,8 +54,8 @@ export function guide(dialog) {
       part("The bar is time, from left to right", h("dl", {}, signs.map(([name, text]) => [h("dt", {}, h("span", { class: "sign " + name })), h("dd", {}, text)]))),
       part("Points in time to type", list(points(), (text) => app.goTo(text))),
       part("Expressions about an entity: Where", list(where, (where) => app.show("entities", { where })),
-        h("p", {}, "Names are those of components and fields. Some are offered while you type, and Tab takes the first. An expression has no value if the entity lacks its component, and a condition without a value is false.")),
-      part("Columns", list(columns, (columns) => app.show("entities", { columns })), h("p", {}, "+ − * / ( ) compute; a ?? b is b if a has no value; c ? a : b chooses.")),
+        h("p", {}, "Names are the names of components and fields. The page offers names while you type; Tab inserts the first one. An expression has no value if the entity lacks its component, and a condition without a value is false.")),
+      part("Columns", list(columns, (columns) => app.show("entities", { columns })), h("p", {}, "+ − * / ( ) compute; a ?? b is b if a has no value; c ? a : b is a if c is true, otherwise b.")),
       part("Expressions about the world: Plots", list(plot, (expr) => app.show("plots", { expr: [...new Set([...app.all("expr"), expr])].slice(-8) }))),
       part("First tick at which", list(first)),
       part("Keys", h("dl", {}, keys.map(([key, text]) => [h("dt", {}, key.split(" ").map((k) => [h("kbd", {}, k), " "])), h("dd", {}, text)]))),

@@ -105,7 +105,7 @@ function failed(err) {
 // tell shows which fields are invalid, and which text is used instead.
 function tell() {
   for (const [name, input] of [["where", where], ["columns", columns]]) input.setAttribute("aria-invalid", name in wrong);
-  fill(trouble, fields.filter((f) => wrong[f]).map((f) => errorBox(wrong[f], app.get(f), asked[f] ? "Listed by the last valid text: " + asked[f] : "Listed without it.")));
+  fill(trouble, fields.filter((f) => wrong[f]).map((f) => errorBox(wrong[f], app.get(f), asked[f] ? "The list uses the last valid text: " + asked[f] : "The list ignores this text.")));
 }
 
 // take stores the number of entities in a response. If the count is incomplete, it requests the
@@ -117,7 +117,7 @@ function take(doc) {
   sorts = doc.sorts;
   const filtered = asked.where !== "";
   status.textContent = filtered ? `${doc.found.toLocaleString("en")}${doc.done ? "" : "+"} of ${count(doc.alive, "entity", "entities")}` : count(doc.alive, "entity", "entities");
-  if (!doc.done) status.textContent += `, ${Math.floor(100 * doc.asked / Math.max(1, doc.alive))} % asked`;
+  if (!doc.done) status.textContent += `, ${Math.floor(100 * doc.asked / Math.max(1, doc.alive))} % searched`;
   clearTimeout(counting);
   if (!doc.done) {
     const of = query;

@@ -99,12 +99,12 @@ function draw() {
   for (const o of then?.components ?? []) {
     if (!now.components.some((c) => c.name === o.name)) parts.push(h("section", {}, h("h2", {}, o.name, h("span", { class: "removed" }, "only in A")), h("div", { class: "fields" }, rows(o.name, o.value, null, 0))));
   }
-  if (!parts.length) parts.push(h("p", { class: "soft" }, now.alive ? "It has no components." : ""));
+  if (!parts.length) parts.push(h("p", { class: "soft" }, now.alive ? "The entity has no components." : ""));
   fill(fields, parts);
   tellAges();
 }
 
-const gone = (now) => now.row < 0 ? "its index was never in use" : now.holder !== now.entity ? `its index has ${now.holder}` : "its index is free";
+const gone = (now) => now.row < 0 ? "its index was never in use" : now.holder !== now.entity ? `the last entity with this index is ${now.holder}` : "its index is free";
 
 function death() {
   const end = known?.events.find((v) => v.event === "destroyed" && past(v));
@@ -152,7 +152,7 @@ function showLife() {
   fill(life, h("h2", {}, "Life", h("span", { class: "soft" }, known.all ? "" : `since tick ${known.since.tick}`), age("", known.point)),
     h("div", { class: "life" }, known.events.slice(0, 200).map((v) => h("div", { class: "row" }, go(v), h("span", { class: kinds[v.event] ?? "soft" }, v.event), h("span", {}, value(v))))),
     (known.more || known.events.length > 200) && h("p", { class: "soft" }, "earlier events are omitted"),
-    !known.events.length && h("p", { class: "soft" }, `No events are known up to tick ${known.point.tick.toLocaleString("en")}.`));
+    !known.events.length && h("p", { class: "soft" }, `No events were found up to tick ${known.point.tick.toLocaleString("en")}.`));
 }
 
 function showReferrers(doc, point) {

@@ -93,7 +93,7 @@ function summarize() {
   const parts = [
     doc.more ? `${count(doc.x.length, "point", "points")}, a sample of ${doc.placed.toLocaleString("en")}` : count(doc.x.length, "point", "points"),
     doc.wild > 0 && `${doc.wild.toLocaleString("en")} at NaN or ±Inf`,
-    doc.absent > 0 && `${doc.absent.toLocaleString("en")} without a place`,
+    doc.absent > 0 && `${doc.absent.toLocaleString("en")} without a position`,
     far > 0 && (whole ? `${far.toLocaleString("en")} far away` : plain(`${far.toLocaleString("en")} far away`, () => { whole = true; fit(); }, "Show these too")),
   ].filter(Boolean);
   fill(status, parts.map((p, i) => [i ? ", " : "", p]), then ? since() : "");
@@ -121,7 +121,7 @@ function since() {
     if (!old) added++;
     else if (old[0] !== doc.x[i] || old[1] !== doc.y[i]) moved++;
   });
-  return `; since A${doc.more ? ", of the sample," : ""} ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} added, ${(then.size - (doc.x.length - added)).toLocaleString("en")} gone`;
+  return `; since A${doc.more ? ", in the sample," : ""} ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} added, ${(then.size - (doc.x.length - added)).toLocaleString("en")} gone`;
 }
 
 // trails draws a line from the position at A to each point that moved. It also draws the points

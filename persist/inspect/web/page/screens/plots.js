@@ -143,11 +143,11 @@ async function add(e) {
 async function find(e) {
   e.preventDefault();
   const text = first.value.trim();
-  fill(answer, h("span", { class: "soft" }, "looking …"));
+  fill(answer, h("span", { class: "soft" }, "Searching …"));
   try {
     const got = await ask("first", { record: end().record, from: app.bar.doc.from, expr: text });
     tell(first, text);
-    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => app.jump(got.found.record) }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`), got.builds && h("span", { class: "soft" }, " " + got.builds));
+    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => app.jump(got.found.record) }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `false at all ${got.asked} ticks`), got.builds && h("span", { class: "soft" }, " " + got.builds));
     if (got.found) app.jump(got.found.record);
   } catch (err) {
     fill(answer);

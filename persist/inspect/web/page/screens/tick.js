@@ -31,7 +31,7 @@ async function single(point) {
     h("section", {}, h("h2", {}, "Changed", h("span", { class: "soft" }, "open a component to see its rows")),
       doc.created + doc.destroyed > 0 && part("(entities)", [h("span", { class: "added" }, doc.created ? "+" + doc.created : ""), " ", h("span", { class: "removed" }, doc.destroyed ? "−" + doc.destroyed : "")], doc.parent, doc.record),
       doc.components.map((c) => part(c.name, [signs(c), c.cleared ? "cleared " : "", h("span", { class: "changed" }, c.written.toLocaleString("en") + " written"), h("span", { class: "soft" }, ` · ${c.before.toLocaleString("en")} → ${c.after.toLocaleString("en")} rows · ${size(c.bytes)}`)], doc.parent, doc.record)),
-      !doc.components.length && !doc.created && !doc.destroyed && h("p", { class: "soft" }, "Nothing.")));
+      !doc.components.length && !doc.created && !doc.destroyed && h("p", { class: "soft" }, "No changes.")));
 }
 
 async function compare(a, b) {
@@ -42,7 +42,7 @@ async function compare(a, b) {
       h("span", { class: "soft" }, doc.same ? "the states are equal" : `${count(doc.created, "entity", "entities")} only in B, ${doc.destroyed.toLocaleString("en")} only in A`)),
     doc.builds && h("p", { class: "soft", id: "builds" }, doc.builds),
     doc.schema.length > 0 && h("section", {}, h("h2", {}, "Types"), doc.schema.map((s) => h("p", { class: "mono" }, `${s.component} ${s.field}: ${s.old || "—"} → ${s.new || "—"}`))),
-    h("section", {}, h("h2", {}, "Differs"),
+    h("section", {}, h("h2", {}, "Differences"),
       doc.created + doc.destroyed > 0 && part("(entities)", signs({ added: doc.created, removed: doc.destroyed }), a.record, b.record),
       doc.components.map((c) => part(c.name, [signs(c), c.changed ? h("span", { class: "changed" }, c.changed.toLocaleString("en") + " changed") : "", c.moved ? h("span", { class: "soft" }, ` ${c.moved} moved`) : ""], a.record, b.record))));
 }
