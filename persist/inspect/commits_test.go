@@ -35,7 +35,7 @@ func TestCommits_Damaged(t *testing.T) {
 		content[e.Offset+int64(e.Length)] ^= 1
 		require.NoError(t, os.WriteFile(name, content, 0o600))
 	}
-	// The test damages ever earlier records. Commits must stop at the first damaged one.
+	// Each round damages an earlier record. Commits must stop at the first damaged record.
 	for _, damaged := range []int{370, 200, 130, 129, 3} {
 		spoil(damaged)
 		commits, err = v.Commits(3, 390)

@@ -21,8 +21,8 @@ type CompactOptions struct {
 	// At. Default: At, so the copy has no ticks.
 	Keep string
 
-	// NoNames leaves the named snapshots out. Default: the copy has those that are ancestors of
-	// At.
+	// NoNames leaves the named snapshots out. Default: the copy has all named
+	// ancestors of At.
 	NoNames bool
 
 	// Compress compresses the copy of a save, see [persist.SaveOptions]. The copy of a compressed

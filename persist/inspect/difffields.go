@@ -11,10 +11,10 @@ import (
 //
 //	structs             the fields that both have, by name
 //	maps                the entries, by key
-//	arrays, slices      the elements if the lengths are equal; else as a whole
+//	arrays, slices      the elements if the lengths are equal; otherwise as a whole
 //	pointers            the values that they point to
 //	numbers             by value; integers of any size with each other, floats with floats
-//	all else, and nil   as a whole
+//	other kinds, nil    as a whole
 
 // A FieldDiff is a field or element of a row that differs. Path is its path in Go syntax: "X",
 // "Info.Range", "Slots[1]", "Counts[\"gold\"]", or "" for the whole row. If a map lacks the

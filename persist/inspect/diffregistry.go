@@ -24,8 +24,9 @@ func (d *RegistryDiff) same() bool {
 }
 
 // diffRegistries compares two registries in ranges of their rows. Rows outside of ranges are
-// equal. So an index with a row in ranges in one state also has one in the other state. The
-// function collects the states of these indices, sorts them by index and joins them.
+// equal. So if an index has a row in ranges in one state, it has no row outside of ranges in the
+// other state. The function collects the states of these indices, sorts them by index and joins
+// them.
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {

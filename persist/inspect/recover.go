@@ -171,7 +171,7 @@ func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Cata
 }
 
 // mend searches for the manifest of a snapshot that cannot be opened. It ignores a snapshot in a
-// newer format, because that format is not damage and its manifest may mean something else.
+// newer format: such a snapshot is not damaged, and the meaning of its manifest is unknown.
 func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	if s.Err == nil || errors.Is(s.Err, format.ErrNewer) {
 		return

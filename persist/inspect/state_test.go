@@ -230,7 +230,7 @@ func TestRead_PagesEqualWhole(t *testing.T) {
 // The columns have several pages, and their rows are not in the order of entities.
 func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
-		// One of every so many entities is destroyed after its creation.
+		// One of this many created entities is destroyed.
 		every int
 		persist.SaveOptions
 	}{{every: 3}, {every: 400}, {every: 3, SaveOptions: persist.SaveOptions{Compress: true}}} {

@@ -144,19 +144,19 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 // Resolve returns the record of a point in time. The syntax is:
 //
 //	""  @latest      the newest state, see [View.Newest]
-//	@first           the oldest state that the newest one comes from and that can be shown
+//	@first           the oldest state on the path to the newest one that can be shown
 //	@-5s             the newest tick at least 5 seconds older than the newest state
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	@2026-11-24T02:47:10Z
-//	                 the newest tick on the way to the newest state that was committed by then
-//	@02:47:10        the same for a time of day, UTC: the last one by the time of the newest state
-//	1200             tick 1200 on the way to the newest state
-//	record:88        record 88, on whatever branch
+//	                 the last tick committed by this time, on the path to the newest state
+//	@02:47:10        the same for the last such time of day, UTC, before the newest state
+//	1200             tick 1200 on the path to the newest state
+//	record:88        record 88, on any branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
-//	mark:NAME        the newest tick that the program gave this name: of those on the way
-//	                 to the newest state, if there are any, else on whatever branch
-//	tip:1            the end of the first of the branches, see [View.Tips]
+//	mark:NAME        the newest tick that the program gave this name; if ticks on the path to
+//	                 the newest state have the name, ticks on other branches do not count
+//	tip:1            the end of the first branch, see [View.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
 // If the store does not have the point, the error wraps [persist.ErrNotFound]. If the point was

@@ -85,7 +85,7 @@ func (a *anchors) keepOnLine(l *line) {
 	})
 }
 
-// seek moves the cursor to record seq and stores anchors on the way. It measures the size of the
+// seek moves the cursor to record seq and stores anchors in between. It measures the size of the
 // state at each anchor, because states grow and shrink.
 func (d *session) seek(ctx context.Context, seq uint64) error {
 	if to, ok := d.line.find(seq); ok {

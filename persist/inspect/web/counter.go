@@ -185,7 +185,7 @@ func (c *counter) save(last bool) {
 	c.saved = len(all.ticks)
 }
 
-// countSome counts a few ticks and reports whether any of them were left to count.
+// countSome counts a few ticks. It returns false if no ticks are left to count.
 func (c *counter) countSome(d *session) (more bool) {
 	const some, bytes = 1024, 4 << 20
 	entries := d.view.Log().Entries

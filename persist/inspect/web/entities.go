@@ -76,7 +76,7 @@ type listQuery struct {
 // entities found so far, and the next request continues. Tests change this value.
 var patience = 150 * time.Millisecond
 
-// entities lists entities at a record.
+// entities lists entities in the state after a record.
 func (h *server) entities(a *params) (any, error) {
 	seq := a.record("record")
 	offset := a.count("offset", 0, 1<<31-1)

@@ -237,8 +237,8 @@ type historyBuilder struct {
 	begun []inspect.TraceEvent
 }
 
-// addStretch adds the events of s and reports whether more events fit. It adds initial events of
-// s later, because an older stretch may show how they came about.
+// addStretch adds the events of s and reports whether more events fit. It only
+// stores the initial events of s in begun: if an older stretch follows, they are discarded.
 func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {

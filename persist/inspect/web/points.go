@@ -394,7 +394,7 @@ type fieldDoc struct {
 	Kind string `json:"kind"` // number, bool, text, entity or other.
 }
 
-// schemaDoc describes the components at a record.
+// schemaDoc describes the components in the state after a record.
 type schemaDoc struct {
 	stateDoc
 	Alive      int            `json:"alive"`

@@ -48,7 +48,7 @@ type lineDoc struct {
 	Wild int `json:"wild"`
 }
 
-// series evaluates expressions over a range of ticks on the way to a record, for the whole world
+// series evaluates expressions over a range of ticks on the path to a record, for the whole world
 // or for one entity. If the range has more ticks than the parameter samples, it samples them.
 func (h *server) series(a *params) (any, error) {
 	seq := a.record("record")
@@ -75,7 +75,7 @@ func (h *server) series(a *params) (any, error) {
 	})
 }
 
-// A way is the sequence of ticks that leads to a state, within a range of ticks.
+// A way is a sequence of ticks that lead to a state: those in a given range.
 type way struct {
 	view *inspect.View
 	// start is the parent record of the first tick.
@@ -281,7 +281,7 @@ type firstDoc struct {
 	Builds string `json:"builds,omitempty"`
 }
 
-// first finds the first tick on the way to a record at which a condition on the world holds. It
+// first finds the first tick on the path to a record at which a condition on the world holds. It
 // evaluates every state in order, because the condition may hold only for some time. Unlike
 // series, it stops at the first error, for instance if a component does not exist yet.
 func (h *server) first(a *params) (any, error) {

@@ -230,7 +230,7 @@ func TestEntity_WhileTimeGoesOn(t *testing.T) {
 	p.shot("played-entity")
 }
 
-// The bar shows the changes of an entity on the way to the shown point. When the user leaves a
+// The bar shows the changes of an entity on the path to the shown point. When the user leaves a
 // rewound branch, its changes must disappear.
 func TestChanges_OfOtherBranch(t *testing.T) {
 	b := browser(t)

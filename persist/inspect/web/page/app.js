@@ -34,7 +34,7 @@ export const app = {
   schema: null,
   bar: null,
   news: null, // The newest state of the store.
-  changes: [], // Known ticks at which the chosen entity changed, on the way to the shown point.
+  changes: [], // Known ticks at which the chosen entity changed, on the path to the shown point.
 
   get: (name) => app.params.get(name) ?? "",
   all: (name) => app.params.getAll(name),
@@ -190,8 +190,8 @@ const loadSchema = latest(async () => {
 // store.
 let knownAt = null;
 
-// wayOf returns an id of the sequence of records that leads to a point. 0 is the way to the
-// newest state. Points on another way get the same id only if they are one step apart.
+// wayOf returns an id of the sequence of records that leads to a point. 0 is the path to the
+// newest state. Points on another path get the same id only if they are one step apart.
 function wayOf(point, from) {
   if (!point.rewound) return 0;
   const adjacent = from?.record === point.record || from?.parent?.record === point.record || point.parent?.record === from?.record;
@@ -256,9 +256,11 @@ function render() {
   app.bar.draw();
 }
 
+// The timer of automatic steps, or 0.
+let timer = 0;
+
 // playing starts or stops automatic steps. They end at the last tick. If a step takes longer than
 // the interval, travel skips the steps in between.
-let timer = 0;
 function playing(on) {
   clearInterval(timer);
   timer = 0;

@@ -102,7 +102,7 @@ export class Bar {
   }
 
   // under returns the tick under the pointer, and the point as text. If a branch is under the
-  // pointer, the point is on the branch, otherwise on the way to the newest state.
+  // pointer, the point is on the branch, otherwise on the path to the newest state.
   under(e) {
     const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX)))), b = this.branchAt(e.offsetY, tick);
     if (b) return { tick, branch: b, at: `record:${b.tip}~${b.to - tick}` };
@@ -144,7 +144,7 @@ export class Bar {
     this.tip.hidden = true;
   }
 
-  // told describes a tick on the way to the newest state: rows written, marks, snapshots and
+  // told describes a tick on the path to the newest state: rows written, marks, snapshots and
   // damage. If x is given, marks, snapshots and damage near x count too.
   told(tick, x) {
     if (!this.doc) return [];
