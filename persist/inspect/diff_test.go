@@ -447,7 +447,7 @@ func TestChanges_EqualDiffs(t *testing.T) {
 }
 
 // With another layout, equal bytes are different values, even if a whole page is equal.
-func TestDiff_OtherLayout(t *testing.T) {
+func TestDiff_DifferentLayouts(t *testing.T) {
 	dir := t.TempDir()
 	save := func(name string, register func(w *ecs.World) (set func(e ecs.Entity, i int))) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})

@@ -37,7 +37,7 @@ func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
 }
 
 // A compacted store lists its snapshots and segments, so a missing file is reported as damage.
-func TestCompact_MissingFiles(t *testing.T) {
+func TestCompact_ReportsMissingFiles(t *testing.T) {
 	s := storetest.NewSample(t)
 	v, err := inspect.OpenReadOnly(storetest.Background, s.Dir)
 	require.NoError(t, err)

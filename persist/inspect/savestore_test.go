@@ -55,7 +55,7 @@ func requireStore(t testing.TB, dir string, n int) {
 }
 
 // While one writer is creating the store, another writer creates the same store.
-func TestSaveStore_ParallelWriters(t *testing.T) {
+func TestSaveStore_Concurrent(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "store")
 	// This directory belongs to the user and must not be removed.
@@ -69,7 +69,7 @@ func TestSaveStore_ParallelWriters(t *testing.T) {
 }
 
 // A killed process leaves a temporary directory behind. The next writer must remove it.
-func TestSaveStore_Leftovers(t *testing.T) {
+func TestSaveStore_AfterKilledWriter(t *testing.T) {
 	const variable = "SAVE_STORE_TEST_DIR"
 	if dir := os.Getenv(variable); dir != "" {
 		_ = inspect.SaveStore(inTheMiddle(func() { os.Exit(3) }), filled(t, 9), dir)
@@ -78,7 +78,7 @@ func TestSaveStore_Leftovers(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "store")
 	for range 2 {
-		c := exec.Command(os.Args[0], "-test.run=^TestSaveStore_Leftovers$")
+		c := exec.Command(os.Args[0], "-test.run=^TestSaveStore_AfterKilledWriter$")
 		c.Env = append(os.Environ(), variable+"="+dir)
 		var exit *exec.ExitError
 		require.ErrorAs(t, c.Run(), &exit)

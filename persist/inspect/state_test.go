@@ -343,7 +343,7 @@ func TestRead_NeedWhole(t *testing.T) {
 	require.Equal(t, 1, calls, "Read must not load the state after another error")
 }
 
-func TestSweep_RowsInOrder(t *testing.T) {
+func TestSweep_MemoryOfRowsInIndexOrder(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
 	storage := ecs.MustRegister[wide](w)
@@ -419,7 +419,7 @@ func TestSweep_MovedRows(t *testing.T) {
 	require.False(t, whole)
 }
 
-func TestState_Memory(t *testing.T) {
+func TestState_MemoryLimit(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
 	storage := ecs.MustRegister[wide](w)

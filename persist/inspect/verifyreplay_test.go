@@ -64,7 +64,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 	}
 }
 
-func TestReplay_CopiesBranches(t *testing.T) {
+func TestReplay_LeavesCopiesUnchanged(t *testing.T) {
 	v := forked(t)
 	im, err := v.Base(storetest.Background)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestVerifyChecksums_FlippedBits(t *testing.T) {
 	require.Equal(t, 6, r.Records)
 }
 
-func TestUnsound(t *testing.T) {
+func TestImageUnsound_EachFault(t *testing.T) {
 	v := forked(t)
 	good, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)

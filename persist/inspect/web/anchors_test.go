@@ -45,7 +45,7 @@ func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
 }
 
 // The memory limit for anchors must not change any state, or any entity in it.
-func TestAnchors_AnyRoom(t *testing.T) {
+func TestAnchors_AnyMemoryLimit(t *testing.T) {
 	dir, want := wander(t)
 	ctx := context.Background()
 	for seed, room := range []int{0, 1 << 10, 6 << 10, 40 << 10, 64 << 20} {
@@ -88,7 +88,7 @@ func TestAnchors_AnyRoom(t *testing.T) {
 }
 
 // A request for one entity in a distant, large state must not load that state.
-func TestPeek_FarFromLargeState(t *testing.T) {
+func TestPeek_DoesNotLoadLargeState(t *testing.T) {
 	dir, _ := wander(t)
 	ctx := context.Background()
 	view, err := inspect.OpenReadOnly(ctx, dir)

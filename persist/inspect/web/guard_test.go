@@ -50,7 +50,7 @@ func TestGuard_RandomToken(t *testing.T) {
 	}
 }
 
-func TestGuard_OtherSite(t *testing.T) {
+func TestGuard_RequestFromOtherSite(t *testing.T) {
 	c := serve(t, build(t))
 	own := strings.TrimPrefix(c.URL, "http://")
 	for _, x := range []struct {
@@ -104,7 +104,7 @@ func TestGuard_Methods(t *testing.T) {
 	}
 }
 
-func TestHeaders_Policy(t *testing.T) {
+func TestHeaders_ContentSecurityPolicy(t *testing.T) {
 	c := serve(t, build(t))
 	for _, path := range []string{"/", "/app.js", "/nothing", apiPath + "info", apiPath + "nothing", apiPath + "tick?record=x", "/?token=wrong"} {
 		_, _, head := c.send(c.request(path))

@@ -39,7 +39,7 @@ func countedBar(t *testing.T, path, cache string) (first, bar map[string]any, re
 	return first, bar, recalled
 }
 
-func TestCounts_KeptForNextStart(t *testing.T) {
+func TestCounts_LoadedAfterRestart(t *testing.T) {
 	dir, cache := filepath.Join(t.TempDir(), "D"), filepath.Join(t.TempDir(), "not", "there")
 	s := begin(t, dir)
 	const ticks = 1200
@@ -127,7 +127,7 @@ func TestCounts_JournalChanged(t *testing.T) {
 	}
 }
 
-func TestCounts_NotOverwritten(t *testing.T) {
+func TestCounts_AppendWhileBarReads(t *testing.T) {
 	c := sampleCounts(100)
 	c.ticks = append(make([]counted, 0, 200), c.ticks...)
 	of := (&counter{counts: c}).measure(&journal.Log{}, new(barDoc))
@@ -138,7 +138,7 @@ func TestCounts_NotOverwritten(t *testing.T) {
 	assert.EqualValues(t, 1, written)
 }
 
-func TestCounts_SeqsFarApart(t *testing.T) {
+func TestCounts_LargeGapBetweenSeqs(t *testing.T) {
 	log := &journal.Log{Entries: []journal.Entry{{ID: journal.ID{Seq: 5}}, {ID: journal.ID{Seq: 1 << 62}}}}
 	assert.False(t, countable(log.Entries))
 	assert.True(t, countable(log.Entries[:1]))
@@ -174,7 +174,7 @@ func TestKeptCounts_Damaged(t *testing.T) {
 	assert.Empty(t, k.read([16]byte{7}), "the file of another world")
 }
 
-func TestKeptCounts_Bounded(t *testing.T) {
+func TestKeptCounts_SizeLimit(t *testing.T) {
 	k := keptCounts(t.TempDir())
 	size := int64(0)
 	for i := range byte(5) {

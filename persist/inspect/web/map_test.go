@@ -21,7 +21,7 @@ import (
 // naiveMap evaluates the entities of the whole state one by one, and the map must equal its
 // result. The state is in a save of several spans, or in the middle of a store, where it must be
 // loaded.
-func TestMap_Model(t *testing.T) {
+func TestMap_EqualsNaive(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, healths, labels := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w), ecs.MustRegister[Label](w)
 	for i := range 13_000 {
@@ -131,7 +131,7 @@ func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limi
 
 // A sample must contain entities of all regions of the world, and the same entities at the next
 // tick.
-func TestMap_SampleIsSteady(t *testing.T) {
+func TestMap_SampleSameAtNextTick(t *testing.T) {
 	sampled := func(first, step int) (names []string) {
 		s := pointSample{limit: 500, bound: math.MaxUint64}
 		for i := first; i < 20_000; i += step {

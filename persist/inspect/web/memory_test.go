@@ -195,7 +195,7 @@ func BenchmarkBudgetPageMemory(b *testing.B) {
 }
 
 // No screen may load the whole save into memory, or keep much memory in use afterwards.
-func TestSave_NoScreenLoadsIt(t *testing.T) {
+func TestScreens_DoNotLoadWholeSave(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the test makes a save of 80 MB")
 	}

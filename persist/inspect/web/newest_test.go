@@ -88,7 +88,7 @@ func TestNewest_JournalDamaged(t *testing.T) {
 
 // Health must suggest only commands that can recover something. It may suggest a partial recovery
 // only if a damaged snapshot has readable pages.
-func TestHealth_RecoverHelps(t *testing.T) {
+func TestHealth_SuggestsRecover(t *testing.T) {
 	helps := func(name string, damage func(dir string)) []any {
 		dir := build(t)
 		damage(dir)

@@ -98,7 +98,7 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 
 // A selection stores few of the found entities. It evaluates the others again when the page
 // scrolls to them.
-func TestSelection_KeepsFew(t *testing.T) {
+func TestSelection_StoresFewEntities(t *testing.T) {
 	defer func(first, window int) { firstRows, windowRows = first, window }(firstRows, windowRows)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

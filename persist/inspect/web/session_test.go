@@ -16,7 +16,7 @@ import (
 // A crash loses records that were already shown, and the next program reuses their seqs. As soon
 // as one session has noticed the crash, the other one must not answer with the old records. A
 // browser would cache that answer for the new records.
-func TestDesk_RecordsLostInCrash(t *testing.T) {
+func TestSession_RecordsLostInCrash(t *testing.T) {
 	ctx := context.Background()
 	play := func(files *disktest.Mem, health Health, ticks int) *sample {
 		s := beginIn(t, func(w *ecs.World, o persist.Options) (*persist.Store, error) { return persist.OpenFS(ctx, files, w, o) })

@@ -240,7 +240,7 @@ func TestResolve_PointsAndSteps(t *testing.T) {
 
 // A rewound tick may continue the newest state. A step forward must still end at the newest
 // state.
-func TestNext_EndsAtNewest(t *testing.T) {
+func TestResolve_StepsEndAtNewestState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	for range 5 {
@@ -292,7 +292,7 @@ func TestBar_Contents(t *testing.T) {
 }
 
 // A request for a compared state must use the slow session, and must not change the fast session.
-func TestComparedState_FarDesk(t *testing.T) {
+func TestComparedState_UsesSlowSession(t *testing.T) {
 	c := serve(t, build(t))
 	assert.Len(t, c.ask("entities?record=20&with=Health")["rows"], 9)
 	then := c.ask("entities?record=2&beside=1&columns=Health,entity&entity=9v1&entity=0v1&entity=0v7&entity=77v1")
@@ -469,7 +469,7 @@ func TestMap_NumbersAndClasses(t *testing.T) {
 	assert.Equal(t, "y", e.Which)
 }
 
-func TestArrays(t *testing.T) {
+func TestArrays_RowsAndSparse(t *testing.T) {
 	c := serve(t, build(t))
 	a := c.ask("arrays?record=20&component=Position&row=1&index=8&limit=2")
 	assert.EqualValues(t, 9, a["rows"])
@@ -556,7 +556,7 @@ func TestFollow_GrowingStore(t *testing.T) {
 	}
 }
 
-func TestQueue_ClientGone(t *testing.T) {
+func TestQueue_ClientDisconnects(t *testing.T) {
 	c := serve(t, build(t))
 	// Another request occupies the slow session.
 	c.h.slow.turn <- struct{}{}
@@ -614,7 +614,7 @@ func TestDiff_MovedRows(t *testing.T) {
 }
 
 // A state must be the same, whatever sequence of steps leads to it.
-func TestStepsBack_SameStates(t *testing.T) {
+func TestSeek_AnyStepsSameState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	var want []ecs.Digest

@@ -59,7 +59,7 @@ func TestList_KeysWithoutFocus(t *testing.T) {
 
 // The point field must accept each point that it shows, also a rewound state. It must accept a
 // tick with separators, as the page shows it. Steps must end at the newest state.
-func TestPointField_ShownPoints(t *testing.T) {
+func TestPointField_AcceptsShownPoints(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 1600))+"&at=mark:first-blood~10", 1280, 800, false)
 	p.until(`stet.point.tick === stet.bar.doc.marks.find((m) => m.name === "first-blood").tick - 10`)
@@ -88,7 +88,7 @@ func TestPointField_ShownPoints(t *testing.T) {
 }
 
 // In a narrow window, the end of the status line must stay visible.
-func TestNarrowWindow_PointKind(t *testing.T) {
+func TestStatusLine_NarrowWindow(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 400, 800, true)
 	ends := func(text string) {
@@ -188,7 +188,7 @@ func TestLegend_Colors(t *testing.T) {
 // While a program commits 25 ticks per second, data about an entity must belong to the shown tick
 // or be labelled with its tick. The same is required for an entity that the user chooses
 // meanwhile.
-func TestEntity_WhileTimeGoesOn(t *testing.T) {
+func TestEntityScreen_WhileTicksAdvance(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")
 	g, s := play(t, dir, 50)
@@ -232,7 +232,7 @@ func TestEntity_WhileTimeGoesOn(t *testing.T) {
 
 // The bar shows the changes of an entity on the path to the shown point. When the user leaves a
 // rewound branch, its changes must disappear.
-func TestChanges_OfOtherBranch(t *testing.T) {
+func TestBar_RemovesChangesOfOtherBranch(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	eval[bool](p, `(async () => { await stet.goTo("record:" + stet.bar.doc.branches[0].tip); stet.openEntity("0v1"); return true; })()`)

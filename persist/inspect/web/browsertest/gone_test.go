@@ -46,7 +46,7 @@ func (s *server) kill() {
 
 // Without any input, the page must show that its server has stopped. It must remove the message
 // when a server answers again.
-func TestServerGone_ShownAtOnce(t *testing.T) {
+func TestPage_ShowsStoppedServer(t *testing.T) {
 	b := browser(t)
 	for _, path := range []string{store(t, 200), save(t, settle(20), 3)} {
 		s := start(t, path, "127.0.0.1:0")

@@ -52,7 +52,7 @@ const extent = `(() => {
 	return [right - left, high - low];
 })()`
 
-func TestMap_OneFarPoint(t *testing.T) {
+func TestMap_OneDistantPoint(t *testing.T) {
 	b := browser(t)
 	for _, far := range []float64{1e9, -1e308, math.MaxFloat64} {
 		p := open(t, b, serve(t, spots(t, append(square(400), Spot{far, 3}), 0)), 1280, 800, false)
@@ -72,7 +72,7 @@ func TestMap_OneFarPoint(t *testing.T) {
 	}
 }
 
-func TestMap_EndsOfFloat64(t *testing.T) {
+func TestMap_LargestFloat64(t *testing.T) {
 	b := browser(t)
 	var places []Spot
 	for i := range 200 {

@@ -108,7 +108,7 @@ func (p *page) fits() {
 	}
 }
 
-func TestKeyboard_Time(t *testing.T) {
+func TestKeyboard_MovesInTime(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	last := p.tick()
@@ -223,7 +223,7 @@ func TestEntity_Changes(t *testing.T) {
 	}
 }
 
-func TestFilter_OffersAndErrors(t *testing.T) {
+func TestFilter_CompletionAndErrors(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
 	p.shows("#entities", "orc-")
@@ -272,7 +272,7 @@ func TestFilter_OffersAndErrors(t *testing.T) {
 // The browser's back button must revert a text that was typed into a field, as one change. It
 // must also revert a sort order, and a jump by a link. The history must not contain steps in
 // time.
-func TestHistory_BackAndForward(t *testing.T) {
+func TestBackButton_RevertsChanges(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
 	p.shows("#entities", "orc-")
@@ -472,7 +472,7 @@ func TestWalkthrough_WrongValue(t *testing.T) {
 }
 
 // When the user steps repeatedly, the page must request the next state in advance.
-func TestStep_Prefetch(t *testing.T) {
+func TestStep_RequestsNextStateEarly(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.until(`document.querySelector(".list .row .name")?.innerText.includes("v")`)
@@ -559,7 +559,7 @@ func TestFollow_OpenStore(t *testing.T) {
 }
 
 // Browsers allow six connections to a server. Closed and hidden pages must use none.
-func TestServer_ManyTabs(t *testing.T) {
+func TestServer_ManyOpenTabs(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 50))
 	first := open(t, b, url, 1280, 800, false)

@@ -124,7 +124,7 @@ func TestSave_EveryScreen(t *testing.T) {
 }
 
 // A store without a commit has only the state of record 0.
-func TestRecordZero_EveryScreen(t *testing.T) {
+func TestStoreWithoutCommit_EveryScreen(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")
 	g := settle(60)

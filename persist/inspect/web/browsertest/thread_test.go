@@ -6,7 +6,7 @@ import (
 )
 
 // Goroutines of a store may end their threads. This must not end the browser.
-func TestBrowser_OutlivesThreads(t *testing.T) {
+func TestBrowser_SurvivesEndOfThreads(t *testing.T) {
 	p := open(t, browser(t), serve(t, store(t, 200)), 600, 400, false)
 	for range 500 {
 		done := make(chan bool)

@@ -84,7 +84,7 @@ func TestTyping_DuringRequest(t *testing.T) {
 }
 
 // A number that the user types into a pager must stay in its field while time moves.
-func TestTyping_WhileTimeGoesOn(t *testing.T) {
+func TestTyping_WhileTicksAdvance(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	eval[bool](p, `(stet.show("arrays", {component: "Position"}), true)`)
