@@ -43,7 +43,7 @@ type CompactReport struct {
 	DroppedTicks, DroppedRewound int
 	DroppedNames                 []string
 
-	Before, After int64 // Bytes of the files before and after.
+	Before, After int64 // Total size of the files, in bytes.
 }
 
 // A compaction is one call of Compact. It copies the path from a base state to a newest state,

@@ -189,7 +189,7 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 type pagedArray struct {
 	files  [2]*snap.Reader
 	arrays [2]format.Array
-	same   []bool // By page.
+	same   []bool // For each page, whether it is equal in both states.
 	// held caches pages by number, for each state: the pages that differ, and the pages of
 	// entities or values of the same rows.
 	held [2]map[int][]byte
@@ -335,7 +335,7 @@ type pagedRows struct {
 // or its page of entities differs.
 func (r *pagedRows) load() ([]raw.Range, error) {
 	r.cut = [2]map[int][][]byte{{}, {}}
-	var differ []bool // By page of data.
+	var differ []bool // For each page of data, whether it differs.
 	if r.data != nil {
 		var err error
 		if differ, err = r.data.differing(); err != nil {

@@ -10,9 +10,9 @@ import (
 
 // A RegistryDiff says which entities differ between two states.
 type RegistryDiff struct {
-	Created   []ecs.Entity // Alive only in the new state, by index.
-	Destroyed []ecs.Entity // Alive only in the old state, by index.
-	Moved     []RowDiff    // Alive in both, at another row of the registry, by index.
+	Created   []ecs.Entity // Alive only in the new state; ordered by index.
+	Destroyed []ecs.Entity // Alive only in the old state; ordered by index.
+	Moved     []RowDiff    // Alive in both states, in another registry row; ordered by index.
 
 	// Free counts indices that are not alive in either state and still differ. They differ in
 	// their place in the order of reuse, their generation, or whether they are retired.

@@ -47,7 +47,7 @@ type follower struct {
 	row                int
 	holder             ecs.Entity
 	alive, free, total int
-	rows               []followedRow // By component number.
+	rows               []followedRow // Rows of the entity, by component number.
 }
 
 // A followedRow holds the row and the value that the entity has in one component. n is set for

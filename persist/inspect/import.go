@@ -128,7 +128,7 @@ func (x *importer) read(ctx context.Context) error {
 	if err := x.checkHead(); err != nil {
 		return err
 	}
-	if !x.listed { // One item per line.
+	if !x.listed { // The export has one item per line.
 		if err := x.items(ctx, ""); err != nil {
 			return err
 		}

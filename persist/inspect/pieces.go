@@ -34,7 +34,7 @@ type pieces struct {
 	manifest *format.Manifest
 	im       *Image // The image to fill.
 	registry knownRows
-	entities []knownRows // By component.
+	entities []knownRows // Rows whose entity is known, by component.
 	values   []knownRows
 	sparse   map[pagefile.Key][]byte // Pages of sparse arrays, as stored.
 

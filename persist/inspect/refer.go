@@ -87,7 +87,7 @@ type search struct {
 	*format.Entry
 	number int
 	width  int
-	rows   int // Number of rows after the ticks.
+	rows   int // Number of rows after the last tick.
 
 	dense, data format.Array // The arrays in the snapshot.
 

@@ -30,7 +30,7 @@ type SnapshotSpace struct {
 	Manifest int64
 	// Entities is the registry: the live entities and their order.
 	Entities   int64
-	Components []ComponentSpace // By number.
+	Components []ComponentSpace // Ordered by component number.
 	// References is the size of references to pages under other keys or in other files.
 	References int64
 	// Tree is the size of the keys and the unused space between them.

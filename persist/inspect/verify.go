@@ -29,7 +29,7 @@ import (
 
 // A VerifyReport is the result of [View.Verify].
 type VerifyReport struct {
-	Snapshots int // Files checked.
+	Snapshots int // Snapshot files checked.
 	Records   int // Records of the journal checked.
 	// Replayed is the number of records replayed on the path from the oldest snapshot to the
 	// head.

@@ -19,7 +19,7 @@ import (
 // it stops at intervals and stores an anchor at each stop. States on rewound branches have no
 // anchors. To reach such a state, the cursor starts at a snapshot.
 type anchors struct {
-	held []anchor // By seq.
+	held []anchor // Ordered by seq.
 	size int      // Total size of the anchors in bytes.
 }
 
@@ -119,7 +119,7 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 // this anchor. The distance between positions is so large that anchors on the whole path fit into
 // room.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
-	// base is the last position, up to to, whose state can be loaded without replay.
+	// base is the last position at or before to whose state can be loaded without replay.
 	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {

@@ -195,7 +195,7 @@ func (c *counter) countSome(d *session) (more bool) {
 	c.mu.Lock()
 	// Check the counts against the log only if ticks may have changed. Check them also if many
 	// ticks were pruned, to release the memory of their counts.
-	const past = 1 << 16 // Number of pruned ticks.
+	const past = 1 << 16 // Check the counts after this many pruned ticks.
 	epoch, world := d.view.Log().Epoch, d.view.Log().World
 	// In a new epoch, seqs may have been reused.
 	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past {

@@ -237,8 +237,8 @@ type historyBuilder struct {
 	begun []inspect.TraceEvent
 }
 
-// addStretch adds the events of s and reports whether more events fit. It only
-// stores the initial events of s in begun: if an older stretch follows, they are discarded.
+// addStretch adds the events of s. It returns false if the limit is reached. It only stores the
+// initial events of s in begun: if an older stretch follows, they are discarded.
 func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {
@@ -254,7 +254,7 @@ func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	return true
 }
 
-// addEvent adds e if it is relevant. It reports whether more events fit.
+// addEvent adds e if it is relevant. It returns false if the limit is reached.
 func (t *historyBuilder) addEvent(e *inspect.TraceEvent) (room bool) {
 	if !isRelevant(e) {
 		return true

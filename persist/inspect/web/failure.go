@@ -114,7 +114,7 @@ func (s errorWriter) command(name string, args ...string) string {
 func writeFailure(w http.ResponseWriter, status int, doc errorDoc) {
 	text, err := query.Marshal(doc)
 	if err != nil {
-		// doc contains only numbers and text.
+		// Encoding doc cannot fail, because it contains only numbers and texts.
 		panic(err)
 	}
 	w.Header().Set("Cache-Control", "no-store")

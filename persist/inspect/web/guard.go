@@ -111,7 +111,7 @@ func (g *guard) hasCookie(r *http.Request) bool {
 	return slices.ContainsFunc(r.CookiesNamed(g.cookie), func(c *http.Cookie) bool { return g.is(c.Value) })
 }
 
-// is reports whether token is the right one. It takes constant time.
+// is reports whether token equals the token of g. It takes constant time.
 func (g *guard) is(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1

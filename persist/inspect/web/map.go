@@ -28,7 +28,7 @@ const (
 // mapDoc has the positions of entities. Two numbers of each entity are its position.
 type mapDoc struct {
 	stateDoc
-	Entities []string  `json:"entities"` // By index.
+	Entities []string  `json:"entities"` // Ordered by index.
 	X        []float64 `json:"x"`
 	Y        []float64 `json:"y"`
 	// Colors are numbers, or indices into Classes.
