@@ -96,7 +96,7 @@ func (s errorWriter) describe(err error) errorDoc {
 	case errors.Is(err, persist.ErrNewer):
 		body.Code = codeProblem
 	case errors.Is(err, context.DeadlineExceeded):
-		body.Message = "it took too long"
+		body.Message = "the request took too long"
 	case errors.Is(err, persist.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		body.Code, body.Try = codeNotFound, s.command("log")
 	}

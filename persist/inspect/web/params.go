@@ -44,7 +44,7 @@ func (a *params) number(name string, otherwise, most uint64) uint64 {
 	return n
 }
 
-// count is number for a value that fits into an int.
+// count is like number, but for values that fit into an int.
 func (a *params) count(name string, otherwise, most int) int {
 	return int(a.number(name, uint64(otherwise), uint64(most)))
 }
