@@ -10,31 +10,31 @@ import (
 // A Query1 iterates over the entities that have a component. Queries of several components, up to
 // eight, have the same methods and rules.
 //
-// Create a query once and keep it: the query remembers which rows of its storages belong
-// together.
+// Create a query once and reuse it: the query caches which rows of its storages belong to the same
+// entity.
 //
 // # Order
 //
-// The storage with the fewest rows drives the query; among equals, the first one. Iteration
-// follows its dense order. An [Ordered] storage iterates by ascending index. So the order depends
-// only on the state of the world.
+// The storage with the fewest rows drives the query. If several storages have the same number of
+// rows, the first of them drives. Iteration follows the dense order of the driving storage. An
+// [Ordered] storage iterates by ascending index. So the order depends only on the state of the
+// world.
 //
 // # Changing the world while iterating with All
 //
-//   - Components given out for writing may be written.
-//   - Entities may be created and components added. A row appended to the driving storage is
-//     visited. In index order, a new entity is visited if its index is ahead.
-//   - The entity being visited may be destroyed or lose components, once. The row that moves into
-//     its place is visited.
-//   - Destroying another entity, or removing a component of the query from another entity, panics
-//     with a message that says so. The same is true for Restore or Seek if they restore a storage
-//     of the query. Components that are Optional, or named in Without or Or, may be removed from
-//     any entity.
+//   - The body may write components that the query returns for writing; see [Write].
+//   - The body may create entities and add components. The loop visits a row that is appended to
+//     the driving storage. In index order, it visits a new entity with a higher index.
+//   - The body may destroy the current entity or remove its components, once. The loop then visits
+//     the row that moves to the same position.
+//   - If the body destroys another entity, or removes a component of the query from another
+//     entity, the loop panics. It also panics after a Restore or Seek of a storage of the query.
+//     Components that are Optional, or named in Without or Or, may be removed from any entity.
 //   - Checkpoint, Release, Try and Commit are allowed. So are Restore and Seek if they restore no
-//     storage of the query. The current pointers stay valid for writing in the body and in the
-//     functions it calls. The rows that the loop has given out are saved again and count as
-//     written again. A loop driven by iter.Pull has no body, so its pointers end at the boundary.
-//     The same is true for pointers in other goroutines.
+//     storage of the query. The current pointers remain valid for writing in the body and in the
+//     functions it calls. The current rows are saved again and count as written again. A loop over
+//     iter.Pull has no body, so its pointers are invalid after such a call. The same is true for
+//     pointers in other goroutines.
 //   - The body may panic. If the program recovers, the current rows count as written
 //     until the next Commit.
 //
@@ -51,29 +51,29 @@ func NewQuery1[A any](a Access[A]) *Query1[A] {
 	return &Query1[A]{join: newJoin(a.s.w, a.joined()), a: a}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query1[A]) With(filters ...Filter) *Query1[A] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query1[A]) Without(filters ...AnyStorage) *Query1[A] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query1[A]) Or(filters ...AnyStorage) *Query1[A] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query1[A]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query1[A]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
@@ -91,8 +91,8 @@ func (q *Query1[A]) Get(e Entity) (*A, bool) {
 	return nil, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query1[A]) First() (Entity, *A, bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -104,8 +104,8 @@ func (q *Query1[A]) at(rows []uint32) *A { return q.a.at(rows[0]) }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walkAll()
@@ -130,8 +130,8 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -196,16 +196,16 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query1[A]) ParallelRuns(workers int, body func(Run1[A])) {
 	if q.parallel.run == nil {
@@ -232,29 +232,29 @@ func NewQuery2[A, B any](a Access[A], b Access[B]) *Query2[A, B] {
 	return &Query2[A, B]{join: newJoin(a.s.w, a.joined(), b.joined()), a: a, b: b}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query2[A, B]) With(filters ...Filter) *Query2[A, B] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query2[A, B]) Without(filters ...AnyStorage) *Query2[A, B] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query2[A, B]) Or(filters ...AnyStorage) *Query2[A, B] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query2[A, B]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query2[A, B]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
@@ -272,8 +272,8 @@ func (q *Query2[A, B]) Get(e Entity) (Row2[A, B], bool) {
 	return Row2[A, B]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query2[A, B]) First() (Entity, Row2[A, B], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -293,8 +293,8 @@ type Row2[A, B any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walkAll()
@@ -320,8 +320,8 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -396,16 +396,16 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query2[A, B]) ParallelRuns(workers int, body func(Run2[A, B])) {
 	if q.parallel.run == nil {
@@ -433,29 +433,29 @@ func NewQuery3[A, B, C any](a Access[A], b Access[B], c Access[C]) *Query3[A, B,
 	return &Query3[A, B, C]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined()), a: a, b: b, c: c}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query3[A, B, C]) With(filters ...Filter) *Query3[A, B, C] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query3[A, B, C]) Without(filters ...AnyStorage) *Query3[A, B, C] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query3[A, B, C]) Or(filters ...AnyStorage) *Query3[A, B, C] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query3[A, B, C]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query3[A, B, C]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
@@ -473,8 +473,8 @@ func (q *Query3[A, B, C]) Get(e Entity) (Row3[A, B, C], bool) {
 	return Row3[A, B, C]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query3[A, B, C]) First() (Entity, Row3[A, B, C], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -495,8 +495,8 @@ type Row3[A, B, C any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walkAll()
@@ -523,8 +523,8 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -608,16 +608,16 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query3[A, B, C]) ParallelRuns(workers int, body func(Run3[A, B, C])) {
 	if q.parallel.run == nil {
@@ -646,29 +646,29 @@ func NewQuery4[A, B, C, D any](a Access[A], b Access[B], c Access[C], d Access[D
 	return &Query4[A, B, C, D]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined()), a: a, b: b, c: c, d: d}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query4[A, B, C, D]) With(filters ...Filter) *Query4[A, B, C, D] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query4[A, B, C, D]) Without(filters ...AnyStorage) *Query4[A, B, C, D] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query4[A, B, C, D]) Or(filters ...AnyStorage) *Query4[A, B, C, D] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query4[A, B, C, D]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query4[A, B, C, D]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
@@ -686,8 +686,8 @@ func (q *Query4[A, B, C, D]) Get(e Entity) (Row4[A, B, C, D], bool) {
 	return Row4[A, B, C, D]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query4[A, B, C, D]) First() (Entity, Row4[A, B, C, D], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -709,8 +709,8 @@ type Row4[A, B, C, D any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walkAll()
@@ -738,8 +738,8 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -832,16 +832,16 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query4[A, B, C, D]) ParallelRuns(workers int, body func(Run4[A, B, C, D])) {
 	if q.parallel.run == nil {
@@ -871,29 +871,29 @@ func NewQuery5[A, B, C, D, E any](a Access[A], b Access[B], c Access[C], d Acces
 	return &Query5[A, B, C, D, E]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined()), a: a, b: b, c: c, d: d, e: e}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query5[A, B, C, D, E]) With(filters ...Filter) *Query5[A, B, C, D, E] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query5[A, B, C, D, E]) Without(filters ...AnyStorage) *Query5[A, B, C, D, E] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query5[A, B, C, D, E]) Or(filters ...AnyStorage) *Query5[A, B, C, D, E] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query5[A, B, C, D, E]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query5[A, B, C, D, E]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
@@ -913,8 +913,8 @@ func (q *Query5[A, B, C, D, E]) Get(e Entity) (Row5[A, B, C, D, E], bool) {
 	return Row5[A, B, C, D, E]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query5[A, B, C, D, E]) First() (Entity, Row5[A, B, C, D, E], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -937,8 +937,8 @@ type Row5[A, B, C, D, E any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walkAll()
@@ -967,8 +967,8 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1070,16 +1070,16 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query5[A, B, C, D, E]) ParallelRuns(workers int, body func(Run5[A, B, C, D, E])) {
 	if q.parallel.run == nil {
@@ -1110,29 +1110,29 @@ func NewQuery6[A, B, C, D, E, F any](a Access[A], b Access[B], c Access[C], d Ac
 	return &Query6[A, B, C, D, E, F]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined()), a: a, b: b, c: c, d: d, e: e, f: f}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query6[A, B, C, D, E, F]) With(filters ...Filter) *Query6[A, B, C, D, E, F] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query6[A, B, C, D, E, F]) Without(filters ...AnyStorage) *Query6[A, B, C, D, E, F] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query6[A, B, C, D, E, F]) Or(filters ...AnyStorage) *Query6[A, B, C, D, E, F] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query6[A, B, C, D, E, F]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query6[A, B, C, D, E, F]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
@@ -1152,8 +1152,8 @@ func (q *Query6[A, B, C, D, E, F]) Get(e Entity) (Row6[A, B, C, D, E, F], bool) 
 	return Row6[A, B, C, D, E, F]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query6[A, B, C, D, E, F]) First() (Entity, Row6[A, B, C, D, E, F], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1177,8 +1177,8 @@ type Row6[A, B, C, D, E, F any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walkAll()
@@ -1208,8 +1208,8 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1320,16 +1320,16 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query6[A, B, C, D, E, F]) ParallelRuns(workers int, body func(Run6[A, B, C, D, E, F])) {
 	if q.parallel.run == nil {
@@ -1361,29 +1361,29 @@ func NewQuery7[A, B, C, D, E, F, G any](a Access[A], b Access[B], c Access[C], d
 	return &Query7[A, B, C, D, E, F, G]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query7[A, B, C, D, E, F, G]) With(filters ...Filter) *Query7[A, B, C, D, E, F, G] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query7[A, B, C, D, E, F, G]) Without(filters ...AnyStorage) *Query7[A, B, C, D, E, F, G] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query7[A, B, C, D, E, F, G]) Or(filters ...AnyStorage) *Query7[A, B, C, D, E, F, G] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query7[A, B, C, D, E, F, G]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query7[A, B, C, D, E, F, G]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
@@ -1403,8 +1403,8 @@ func (q *Query7[A, B, C, D, E, F, G]) Get(e Entity) (Row7[A, B, C, D, E, F, G], 
 	return Row7[A, B, C, D, E, F, G]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query7[A, B, C, D, E, F, G]) First() (Entity, Row7[A, B, C, D, E, F, G], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1429,8 +1429,8 @@ type Row7[A, B, C, D, E, F, G any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walkAll()
@@ -1461,8 +1461,8 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1582,16 +1582,16 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query7[A, B, C, D, E, F, G]) ParallelRuns(workers int, body func(Run7[A, B, C, D, E, F, G])) {
 	if q.parallel.run == nil {
@@ -1624,29 +1624,29 @@ func NewQuery8[A, B, C, D, E, F, G, H any](a Access[A], b Access[B], c Access[C]
 	return &Query8[A, B, C, D, E, F, G, H]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined(), h.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g, h: h}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With adds filters: the query finds only entities that pass all filters. It returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) With(filters ...Filter) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without makes the query find only entities that have none of the components. It returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) Without(filters ...AnyStorage) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. With several calls, each call
-// must be satisfied. It returns q.
+// Or makes the query find only entities that have at least one of the components. After several
+// calls, an entity needs at least one component of each call. Or returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) Or(filters ...AnyStorage) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.either(filters)
 	return q
 }
 
-// Count returns the number of entities found.
+// Count returns the number of entities that the query finds.
 func (q *Query8[A, B, C, D, E, F, G, H]) Count() int { return q.join.count() }
 
-// AppendEntities appends the entities found to dst, in the order of iteration. Use the result for
+// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
 // batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query8[A, B, C, D, E, F, G, H]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
@@ -1666,8 +1666,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Get(e Entity) (Row8[A, B, C, D, E, F, G
 	return Row8[A, B, C, D, E, F, G, H]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether there is one. Only its
-// row counts as written.
+// First returns the first entity in the order of iteration, and whether the query finds one. Only
+// its row counts as written.
 func (q *Query8[A, B, C, D, E, F, G, H]) First() (Entity, Row8[A, B, C, D, E, F, G, H], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1693,8 +1693,8 @@ type Row8[A, B, C, D, E, F, G, H any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. There, move the loop
-// into a function of its own, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
+// the loop into a separate function, which makes it two to six times as fast.
 func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walkAll()
@@ -1726,8 +1726,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 	}
 }
 
-// AllOptional is All for queries with [Optional] components. The pointer to a component that an
-// entity lacks is nil. It costs about one nanosecond per row more than All.
+// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
+// component is nil. AllOptional costs about one nanosecond per row more than All.
 func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1856,16 +1856,16 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to workers goroutines at once. 0 means
+// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
 // runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// data that it shares under a lock. Of the world, it may use only Get and Has of storages. A
-// change of the world's structure in body panics.
+// shared data under a lock. Get and Has of storages are the only calls of the world that body may
+// make. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. There are some sixty parts if there are enough rows. The caller
-// starts alone. The other goroutines start when the remaining work takes some 20 µs, so short
-// loops wait for no goroutine.
+// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
+// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call. A panic in body ends the iteration and
+// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
 // reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
 func (q *Query8[A, B, C, D, E, F, G, H]) ParallelRuns(workers int, body func(Run8[A, B, C, D, E, F, G, H])) {
 	if q.parallel.run == nil {

@@ -374,7 +374,7 @@ func TestExport_RangeReadBack(t *testing.T) {
 func TestOtherProgramsReadThem(t *testing.T) {
 	python := os.Getenv("STET_PYTHON")
 	if python == "" {
-		t.Skip("left out: STET_PYTHON names no Python with pandas, pyarrow and duckdb; make tables has one")
+		t.Skip("skipped: STET_PYTHON names no Python with pandas, pyarrow and duckdb; make tables has one")
 	}
 	store := filepath.Join(t.TempDir(), "D")
 	last, all := buildStore(t, store)

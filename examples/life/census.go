@@ -45,7 +45,7 @@ func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	}
 }
 
-// takeObject moves the object that contains first from left to the end of object.
+// takeObject moves the object with the cell first from the set left to the end of object.
 func takeObject(object []Cell, left map[Cell]bool, first Cell) []Cell {
 	object = append(object, first)
 	delete(left, first)

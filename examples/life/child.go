@@ -44,7 +44,7 @@ func (t *tour) killChild(ctx context.Context) (durable uint64, err error) {
 	if durable >= tourKill && ctx.Err() == nil {
 		return durable, nil
 	}
-	return 0, errors.Join(errors.New("it ended before it was killed"), err, errors.New(complaints.String()))
+	return 0, errors.Join(errors.New("the child process ended before it was killed"), err, errors.New(complaints.String()))
 }
 
 // readAcks calls durable for every line "durable G" of r, until r ends.

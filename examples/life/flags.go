@@ -44,7 +44,7 @@ func parseFlags(args []string, stderr io.Writer) (config, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&c.patternFile, "pattern", rPentomino, "run the pattern in `FILE` (RLE), or a built-in one: "+builtIn())
 	flags.Uint64Var(&c.generations, "generations", rPentominoSettles, "run to generation `N`")
-	flags.StringVar(&c.dir, "dir", "", "keep the journal in `DIR`, and continue what it holds")
+	flags.StringVar(&c.dir, "dir", "", "write the journal to `DIR`, and continue an earlier run there")
 	flags.Func("sync", "make generations durable: always, never, or every `DURATION` (default 100ms)", c.setSync)
 	flags.BoolVar(&c.acks, "acks", false, `print "durable G" for every generation G that has become durable`)
 	flags.BoolVar(&c.population, "population", false, "print only the population in the end")

@@ -146,7 +146,7 @@ func (p *program) say(format string, args ...any) { fmt.Fprintf(p.story, format+
 // sayDumps prints commands that inspect the directory.
 func (p *program) sayDumps(game *game) {
 	const tool = "  go run ./cmd/ecsdump"
-	p.say("The directory stays. Look into it:")
+	p.say("The directory remains. To inspect it:")
 	p.say(tool+" info %s", game.dir)
 	p.say(tool+" ls %s --limit 5", game.dir)
 	if oldest, ok := game.Oldest(); ok {

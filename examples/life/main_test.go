@@ -275,7 +275,7 @@ func TestRun_StoppedAndContinued(t *testing.T) {
 	config.acks = true
 	out := &stopAt{line: "durable 5\n", stop: func() { stop(errors.New("enough")) }}
 	if err := play(ctx, config, out); err == nil || !strings.Contains(err.Error(), "enough") {
-		t.Errorf("a run that is stopped returns %v, want why", err)
+		t.Errorf("a stopped run returns %v, want the reason", err)
 	}
 	game := reopen(t, dir)
 	if !game.store.Report().Clean || game.Generation() < 5 {

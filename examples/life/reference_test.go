@@ -195,7 +195,7 @@ func TestGosperGun_Period(t *testing.T) {
 			t.Errorf("generation %d: Gliders = %d, want %d", generation, got, fired)
 		}
 		if !isGun {
-			t.Errorf("generation %d: the gun is not as it was", generation)
+			t.Errorf("generation %d: the gun differs from generation 0", generation)
 		}
 	}
 }

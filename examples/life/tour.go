@@ -75,7 +75,7 @@ func (t *tour) kill(ctx context.Context) error {
 		t.say("Windows has no SIGKILL: no child process is killed here")
 		return nil
 	}
-	t.say("A child process goes on; kill it (SIGKILL) once generation %d is durable", tourKill)
+	t.say("A child process continues; kill it (SIGKILL) once generation %d is durable", tourKill)
 	if err := t.game.close(); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (t *tour) check(ctx context.Context) error {
 	if got := t.game.World.Digest(); got != want {
 		return fmt.Errorf("%v, but a run in memory has digest %v", t.game, want)
 	}
-	t.say("  as in a run in memory that nothing disturbs")
+	t.say("  equal to an uninterrupted run in memory")
 	return nil
 }
 

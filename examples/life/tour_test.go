@@ -37,11 +37,11 @@ func TestTour_Output(t *testing.T) {
 	for _, want := range wants {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {
-			t.Fatalf("tour does not print %q after what comes before it:\n%s", want, out)
+			t.Fatalf("tour does not print %q at the expected place:\n%s", want, out)
 		}
 		rest = after
 	}
-	if got, want := strings.Count(out, "as in a run in memory that nothing disturbs"), 4; got != want {
+	if got, want := strings.Count(out, "equal to an uninterrupted run in memory"), 4; got != want {
 		t.Errorf("tour compares itself with a run in memory %d times, want %d", got, want)
 	}
 	// Generations that became durable just before the kill have no line of the child. The parent
@@ -52,7 +52,7 @@ func TestTour_Output(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(out, fmt.Sprintf("durable %d\n", generation)) {
-			t.Errorf("tour does not say that generation %d is durable", generation)
+			t.Errorf("tour does not report that generation %d is durable", generation)
 		}
 	}
 	if got := mustCall(t, "-dir", dir, "-population"); got != "116\n" {
@@ -95,7 +95,7 @@ func numberAfter(t *testing.T, out, text string) (n int) {
 	t.Helper()
 	_, rest, _ := strings.Cut(out, text)
 	if _, err := fmt.Sscanf(rest, "%d", &n); err != nil {
-		t.Fatalf("no number behind %q in:\n%s", text, out)
+		t.Fatalf("no number after %q in:\n%s", text, out)
 	}
 	return n
 }

@@ -39,11 +39,11 @@ const (
 
 // families are the metrics on the page. Times are in seconds, as Prometheus recommends.
 var families = []family{
-	{"stet_tick", gauge, "Tick that the world is at.", func(m *persist.Metrics) float64 { return float64(m.Tick) }},
+	{"stet_tick", gauge, "Current tick of the world.", func(m *persist.Metrics) float64 { return float64(m.Tick) }},
 	{"stet_durable_tick", gauge, "Newest tick that survives any crash.", func(m *persist.Metrics) float64 { return float64(m.DurableTick) }},
-	{"stet_local_tick", gauge, "Newest tick that a crash of this machine leaves.", func(m *persist.Metrics) float64 { return float64(m.LocalTick) }},
+	{"stet_local_tick", gauge, "Newest tick that is durable on this machine.", func(m *persist.Metrics) float64 { return float64(m.LocalTick) }},
 	{"stet_lag_ticks", gauge, "Ticks that are not durable yet.", func(m *persist.Metrics) float64 { return float64(m.LagTicks) }},
-	{"stet_failed", gauge, "1 if the journal has failed: nothing later is saved.", func(m *persist.Metrics) float64 { return one(m.Err != nil) }},
+	{"stet_failed", gauge, "1 if the journal has failed: later ticks are not saved.", func(m *persist.Metrics) float64 { return one(m.Err != nil) }},
 	{"stet_journal_segments", gauge, "Files of the journal.", func(m *persist.Metrics) float64 { return float64(m.JournalSegments) }},
 	{"stet_journal_bytes", gauge, "Bytes in the files of the journal.", func(m *persist.Metrics) float64 { return float64(m.JournalBytes) }},
 	{"stet_queued_bytes", gauge, "Bytes that wait to be written to the journal.", func(m *persist.Metrics) float64 { return float64(m.QueuedBytes) }},
@@ -53,16 +53,16 @@ var families = []family{
 	{"stet_sync_max_seconds", gauge, "Time that the longest call of fsync took.", func(m *persist.Metrics) float64 { return m.SyncMax.Seconds() }},
 	{"stet_snapshots_total", counter, "Snapshots finished.", func(m *persist.Metrics) float64 { return float64(m.Snapshots) }},
 	{"stet_snapshots_failed_total", counter, "Snapshots that failed or were abandoned.", func(m *persist.Metrics) float64 { return float64(m.SnapshotsFailed) }},
-	{"stet_snapshotting", gauge, "1 while a snapshot is under way.", func(m *persist.Metrics) float64 { return one(m.Snapshotting) }},
+	{"stet_snapshotting", gauge, "1 while a snapshot runs.", func(m *persist.Metrics) float64 { return one(m.Snapshotting) }},
 	{"stet_last_snapshot_tick", gauge, "Tick of the last snapshot that finished or failed.", func(m *persist.Metrics) float64 { return float64(m.LastSnapshot.Tick) }},
 	{"stet_last_snapshot_bytes", gauge, "Bytes of the last snapshot, 0 if it failed.", func(m *persist.Metrics) float64 { return float64(m.LastSnapshot.Bytes) }},
-	{"stet_snapshot_stall_seconds", gauge, "Most that the last snapshot, or the one under way, added to a commit.", func(m *persist.Metrics) float64 { return m.SnapshotStall.Seconds() }},
+	{"stet_snapshot_stall_seconds", gauge, "Longest delay that the last or the current snapshot added to a commit.", func(m *persist.Metrics) float64 { return m.SnapshotStall.Seconds() }},
 	{"stet_snapshot_bytes", gauge, "Bytes in the files of snapshots.", func(m *persist.Metrics) float64 { return float64(m.SnapshotBytes) }},
 	{"stet_disk_bytes", gauge, "Bytes of journal and snapshots.", func(m *persist.Metrics) float64 { return float64(m.DiskBytes) }},
-	{"stet_bound_bytes", gauge, "Bytes that they are to stay within, 0 if there is no bound.", func(m *persist.Metrics) float64 { return float64(m.Kept.Bound) }},
-	{"stet_kept_tick", gauge, "Oldest tick from which on each can be gone back to.", func(m *persist.Metrics) float64 { return float64(m.Kept.Tick) }},
-	{"stet_pruned_marks_total", counter, "Ticks with marks that went with the journal.", func(m *persist.Metrics) float64 { return float64(m.PrunedMarks) }},
-	{"stet_pruned_branches_total", counter, "Ends of branches that went with the journal.", func(m *persist.Metrics) float64 { return float64(m.PrunedBranches) }},
+	{"stet_bound_bytes", gauge, "Size limit of the journal and the snapshots in bytes, 0 without a limit.", func(m *persist.Metrics) float64 { return float64(m.Kept.Bound) }},
+	{"stet_kept_tick", gauge, "Oldest tick from which on every tick can be restored.", func(m *persist.Metrics) float64 { return float64(m.Kept.Tick) }},
+	{"stet_pruned_marks_total", counter, "Ticks with marks that were removed with old journal files.", func(m *persist.Metrics) float64 { return float64(m.PrunedMarks) }},
+	{"stet_pruned_branches_total", counter, "Ends of branches that were removed with old journal files.", func(m *persist.Metrics) float64 { return float64(m.PrunedBranches) }},
 }
 
 func one(is bool) float64 {

@@ -146,7 +146,7 @@ func TestPage_Store(t *testing.T) {
 
 	require.NoError(t, store.Close(t.Context()))
 	all = scrape()
-	require.EqualValues(t, 5, value("stet_tick"), "what was true at the end")
+	require.EqualValues(t, 5, value("stet_tick"), "the last tick")
 
 	r, err := http.Post(server.URL, "text/plain", nil)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func TestSolve_ValidAndDistinct(t *testing.T) {
 	seen := make(map[string]bool)
 	b.solve(func() {
 		if drawing := b.String(); seen[drawing] {
-			t.Errorf("found twice:\n%s", drawing)
+			t.Errorf("the same board was found twice:\n%s", drawing)
 		} else {
 			seen[drawing] = true
 		}

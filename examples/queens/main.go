@@ -22,7 +22,7 @@ import (
 	"os"
 )
 
-// maxSize is the maximum size of the board. Counting takes too long for much smaller boards: every
+// maxSize is the maximum size of the board. Counting takes too long even for smaller boards: every
 // additional row multiplies the time by about five.
 const maxSize = 32
 

@@ -25,7 +25,7 @@ func (g *game) check(t *testing.T) {
 	for e := range g.Look.All() {
 		list := held[e]
 		slices.SortFunc(list, func(a, b ecs.Entity) int { return int(a.Index()) - int(b.Index()) })
-		require.True(t, slices.Equal(list, slices.Collect(g.contents.Of(e))), "what %v holds", e)
+		require.True(t, slices.Equal(list, slices.Collect(g.contents.Of(e))), "the things of %v", e)
 		require.NotEqual(t, g.Position.Has(e), g.Inside.Has(e), "%v is in one place", e)
 	}
 	for depth := range g.contents.Levels(g.Hero.Get().Entity) {
@@ -130,11 +130,11 @@ func TestKeys(t *testing.T) {
 	require.Zero(t, run(nil, strings.NewReader("l\nuu\nxq"), &out, &errs))
 	assert.Contains(t, out.String(), "turn 1\n")
 	assert.Contains(t, out.String(), "1 turns cannot be undone: 0 were taken\n")
-	assert.Contains(t, out.String(), "no such key: 'x'; there are hjklgptd.u and q\n")
+	assert.Contains(t, out.String(), "no such key: 'x'; the keys are hjklgptd.u and q\n")
 	out.Reset()
 	require.Zero(t, run([]string{"-play", "300"}, nil, &out, &errs))
 	assert.Contains(t, out.String(), "turn 300\n")
-	assert.Contains(t, out.String(), "undone, all 300 turns: the dungeon is what it was.\n")
+	assert.Contains(t, out.String(), "undid all 300 turns: the dungeon is unchanged.\n")
 	assert.Equal(t, 2, run([]string{"-play", "-1"}, nil, &out, &errs))
 	assert.Equal(t, 2, run([]string{"more"}, nil, &out, &errs))
 	assert.Equal(t, "roguelike: wants -play from 0 to 100000, and no arguments\nroguelike: wants -play from 0 to 100000, and no arguments\n", errs.String())

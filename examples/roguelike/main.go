@@ -38,7 +38,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	flags := flag.NewFlagSet("roguelike", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	seed := flags.Uint64("seed", 1, "throw the dice of `N`")
-	turns := flags.Int("play", 0, fmt.Sprintf("take `N` turns, at most %d, and undo them", maxTurns))
+	turns := flags.Int("play", 0, fmt.Sprintf("make `N` turns, at most %d, and undo them", maxTurns))
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -80,7 +80,7 @@ func (g *game) play(in io.Reader, out *bufio.Writer) error {
 			case strings.IndexByte(commands, key) >= 0:
 				g.turn(key)
 			default:
-				fmt.Fprintf(out, "no such key: %q; there are %su and q\n", key, commands)
+				fmt.Fprintf(out, "no such key: %q; the keys are %su and q\n", key, commands)
 			}
 		}
 		fmt.Fprintln(out, g)
@@ -119,8 +119,8 @@ func (g *game) playItself(out io.Writer, seed uint64, n int) error {
 		}
 	}
 	if g.world.Digest() != before || g.String() != start {
-		return fmt.Errorf("after undoing %d turns the dungeon is not what it was", n)
+		return fmt.Errorf("after undoing %d turns the dungeon has changed", n)
 	}
-	fmt.Fprintf(out, "undone, all %d turns: the dungeon is what it was.\n\n%v", n, g)
+	fmt.Fprintf(out, "undid all %d turns: the dungeon is unchanged.\n\n%v", n, g)
 	return nil
 }

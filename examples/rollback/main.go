@@ -67,11 +67,11 @@ func parseFlags(args []string, stderr io.Writer) (c config, err error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&c.ticks, "ticks", 10_000, "play `N` ticks")
 	flags.IntVar(&c.loss, "loss", 15, "lose `PERCENT` of the messages, at most 90")
-	flags.IntVar(&c.delay, "delay", 6, "let messages take up to so many `TICKS`, at most 1000")
+	flags.IntVar(&c.delay, "delay", 6, "let messages take up to `TICKS` ticks, at most 1000")
 	flags.Uint64Var(&c.seed, "seed", 1, "draw buttons, rocks and losses from `N`")
-	flags.BoolVar(&c.bug, "bug", false, "keep something outside of the world")
+	flags.BoolVar(&c.bug, "bug", false, "count shots outside of the world")
 	flags.BoolVar(&c.fusible, "fusible", false, "let a cloud drift by a product that some processors fuse with a sum")
-	flags.BoolVar(&c.digests, "digests", false, "print the digest of every tick in the end: it is the same on every machine")
+	flags.BoolVar(&c.digests, "digests", false, "print the digest of every tick at the end: it is the same on every machine")
 	flags.StringVar(&c.dir, "dir", "", "keep all ticks of both worlds in `DIR`, and save those that differ")
 	if err := flags.Parse(args); err != nil {
 		return c, err

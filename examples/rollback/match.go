@@ -42,7 +42,7 @@ func (m *match) keep(ctx context.Context) error {
 	for i, p := range m.peers {
 		dir := m.store(i)
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-			return fmt.Errorf("%s is of another match: name another -dir", dir)
+			return fmt.Errorf("%s belongs to another match: name another -dir", dir)
 		}
 		s, err := persist.Open(ctx, dir, p.world, persist.Options{})
 		if err != nil {
@@ -138,7 +138,7 @@ func (m *match) goToFirst(tick int) (first int, component string, err error) {
 			return first, differing(digests), nil
 		}
 	}
-	return 0, "", fmt.Errorf("tick %d was another before, and is not now", tick)
+	return 0, "", fmt.Errorf("tick %d differed before, and is now equal", tick)
 }
 
 // differing returns the first component or resource with different values.
@@ -201,7 +201,7 @@ func (m *match) run(ctx context.Context, w io.Writer) (err error) {
 	switch {
 	case err == nil:
 		p := m.peers[0]
-		say("%d digests compared, all the same; in the end %v, score %d : %d", p.checks+m.peers[1].checks, p.world.Digest(), p.score()[0], p.score()[1])
+		say("%d digests compared, all equal; final state %v, score %d : %d", p.checks+m.peers[1].checks, p.world.Digest(), p.score()[0], p.score()[1])
 		if m.digests {
 			m.sayDigests(say)
 		}
@@ -219,9 +219,9 @@ func (m *match) run(ctx context.Context, w io.Writer) (err error) {
 		return err
 	}
 	say("the digests of tick %d differ; the first tick that does is %d, in %s", first+uint64(found-tick), first, component)
-	say("both worlds are saved; see what differs:\n  %s", command)
+	say("both worlds are saved; show the difference:\n  %s", command)
 	if kept {
-		say("all their ticks are in stores; see how it came:\n  ecsdump serve %s\n  ecsdump serve %s", m.store(0), m.store(1))
+		say("the stores have all ticks; show the history:\n  ecsdump serve %s\n  ecsdump serve %s", m.store(0), m.store(1))
 	}
 	return fmt.Errorf("%w from tick %d on", errDesync, first)
 }

@@ -54,7 +54,7 @@ func TestPeers_SameAsWithoutLink(t *testing.T) {
 				t.Errorf("%+v: peer %d never rolled back", c, i+1)
 			}
 			if p.longest > window {
-				t.Errorf("%+v: peer %d made %d ticks again at once, at most %d", c, i+1, p.longest, window)
+				t.Errorf("%+v: peer %d made %d ticks again at once, want at most %d", c, i+1, p.longest, window)
 			}
 			if c.ticks >= 1000 && p.checks < c.ticks/checkEvery/4 {
 				t.Errorf("%+v: peer %d compared only %d digests", c, i+1, p.checks)

@@ -32,8 +32,8 @@ func TestKnotsOfAFixture(t *testing.T) {
 	equal("the number of knots", len(knots), 2)
 	equal("the largest", strings.Join(knots[0], " "), "a.go b.go c.go")
 	equal("the other", strings.Join(knots[1], " "), "d.go e.go")
-	equal("what b needs of c", strings.Join(r.refs["b.go"]["c.go"], ", "), "T.B → made, T.B → part.c")
-	equal("what e needs of b", strings.Join(r.refs["e.go"]["b.go"], ", "), "g → Face, g → Face.M")
+	equal("the references from b to c", strings.Join(r.refs["b.go"]["c.go"], ", "), "T.B → made, T.B → part.c")
+	equal("the references from e to b", strings.Join(r.refs["e.go"]["b.go"], ", "), "g → Face, g → Face.M")
 	equal("the cycle", r.tell(r.cycle(knots[0])[0], 1), "a.go → b.go (T.A → T.B)")
 	equal("its length", len(r.cycle(knots[0])), 2)
 	// Without these edges, the largest knot is d and e.

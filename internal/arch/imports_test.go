@@ -99,7 +99,7 @@ func TestImportsOnlyPointDown(t *testing.T) {
 		seen[pkg] = true
 		rules, known := allowed[pkg]
 		if !known {
-			t.Errorf("%s is in no row of the table: say what it may import", pkg)
+			t.Errorf("%s is in no row of the table: add a row with its allowed imports", pkg)
 			continue
 		}
 		for _, path := range fields[1:] {

@@ -62,15 +62,15 @@ func TestHouseLimits(t *testing.T) {
 			})
 		}
 		for file, n := range r.lines {
-			figure(n, "lines "+r.path+"/"+file, func() string { return "it holds more than one idea" })
+			figure(n, "lines "+r.path+"/"+file, func() string { return "it has more than one topic" })
 		}
 	}
 	for what, debt := range debts {
 		switch value, ok := seen[what]; {
 		case !ok:
-			t.Errorf("the debt %q is of nothing: strike it out", what)
+			t.Errorf("the debt %q has no figure: delete it", what)
 		case value < debt:
-			t.Errorf("%s is %d now: lower its debt of %d, or strike it out", what, value, debt)
+			t.Errorf("%s is %d now: lower its debt of %d, or delete it", what, value, debt)
 		}
 	}
 }

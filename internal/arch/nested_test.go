@@ -28,7 +28,7 @@ func TestNestedModules_Imports(t *testing.T) {
 	for dir, paths := range imports {
 		rules, known := nested[dir]
 		if !known {
-			t.Errorf("the module in %s is in no row of the table: say what it may import", dir)
+			t.Errorf("the module in %s is in no row of the table: add a row with its allowed imports", dir)
 		}
 		for _, p := range paths {
 			if !permitted(p, rules) {

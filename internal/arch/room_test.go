@@ -328,7 +328,7 @@ func (r *room) describe(knot []string) string {
 		fmt.Fprintf(&b, "        %s\n", r.tell(e, 3))
 	}
 	if cuts := r.cuts(knot, 8); len(cuts) > 0 {
-		fmt.Fprintf(&b, "    of what remains, the largest knot has\n        %s\n", strings.Join(cuts, "\n        "))
+		fmt.Fprintf(&b, "    then the largest knot has\n        %s\n", strings.Join(cuts, "\n        "))
 	}
 	return b.String()
 }

@@ -214,7 +214,7 @@ func run(ctx context.Context, dir string, names []string) error {
 			continue
 		}
 		if made[name] == nil {
-			return fmt.Errorf("nothing is called %q", name)
+			return fmt.Errorf("there is no data set %q", name)
 		}
 		if err := made[name](ctx, path); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -32,7 +32,7 @@ func Check(t testing.TB, file, got string) {
 func Kept(t testing.TB, file, got string) {
 	t.Helper()
 	if d := differs(t, file, got); d != "" {
-		t.Errorf("%s is kept for ever: repair what differs from it\n%s", file, d)
+		t.Errorf("%s must never change: correct the difference\n%s", file, d)
 	}
 }
 

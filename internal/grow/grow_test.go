@@ -54,6 +54,6 @@ func TestKeep(t *testing.T) {
 		t.Errorf("length %d, capacity %d", len(b), cap(b))
 	}
 	if b := grow.Keep(make([]byte, 7, 2*grow.MaxKept)); b != nil {
-		t.Errorf("capacity %d is kept", cap(b))
+		t.Errorf("a buffer with capacity %d is reused", cap(b))
 	}
 }

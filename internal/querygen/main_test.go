@@ -17,7 +17,7 @@ func TestGenerated_UpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("ecs/%s_gen.go is not what its generator writes; run go generate ./ecs", kind)
+			t.Errorf("ecs/%s_gen.go differs from the output of its generator; run go generate ./ecs", kind)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestBar_AfterASecond(t *testing.T) {
 	b.End()
 	now = now.Add(time.Hour)
 	b.Show("replaying ticks", 1, 4)
-	assert.Equal(t, "\r\x1b[K", out.String(), "it does not come back")
+	assert.Equal(t, "\r\x1b[K", out.String(), "the bar must not appear again")
 	(*Bar)(nil).End()
 }
 

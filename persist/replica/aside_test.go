@@ -181,7 +181,7 @@ func TestAside_KeepsTails(t *testing.T) {
 			}
 			if lowest < 0 {
 				wholes++
-				require.True(t, bytes.Equal(here, mem.Bytes(a.dir+"/"+name)), "seed %d: a file that the log never had is moved whole", seed)
+				require.True(t, bytes.Equal(here, mem.Bytes(a.dir+"/"+name)), "seed %d: a file that the log never had is moved completely", seed)
 			}
 		}
 		require.Equal(t, sum, a.bytes, "seed %d", seed)
@@ -286,7 +286,7 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 	for n := range 4 {
 		dir := fmt.Sprintf("aside/%d", n+3)
 		if !dirs[dir] {
-			require.Less(t, n, 2, "%s: the newest are kept", when)
+			require.Less(t, n, 2, "%s: the newest directories remain", when)
 			continue
 		}
 		for _, name := range []string{"7", "8"} {

@@ -11,7 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// begin brings the files of this machine to the end of the log. The first matching line decides:
+// begin brings the files of this machine to the end of the log. Its action depends on the file
+// state, the store and the log:
 //
 //	no state, no store            read the log from the beginning
 //	no state, a store             the log must be empty: a later claim sends the store
@@ -40,10 +41,10 @@ func (f *Follower) begin(ctx context.Context) error {
 	case err != nil:
 		return err
 	case s == nil && lies && last > 0 && !damaged:
-		return fmt.Errorf("%w: %s holds a store that is not of this log", persist.ErrForeign, storeDir)
+		return fmt.Errorf("%w: %s holds a store that belongs to another log", persist.ErrForeign, storeDir)
 	case first == 0 && last > 0 && (s == nil || s.Files == nil || s.At.Position != last):
 		if !f.options.Forget {
-			return fmt.Errorf("%w: it ends at %d, has no entry any more, and here is not all that it had; let a machine that has all of it claim it and send its store with Rebase", ErrLogShorter, last)
+			return fmt.Errorf("%w: the log is empty and ended at %d, and this machine does not have all of its entries; let a machine that has all of them claim the log and send its store with Rebase", ErrLogShorter, last)
 		}
 		f.at, f.end, f.owned, f.origin = trail{{Position: last}}, last, lies, lies
 	case s == nil:

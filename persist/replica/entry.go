@@ -109,7 +109,7 @@ func (o *op) append(b []byte) []byte {
 }
 
 // errEntry reports an entry that cannot be decoded: it is damaged, or not from this package.
-var errEntry = errors.New("replica: an entry of the log is damaged, or was written by something else")
+var errEntry = errors.New("replica: an entry of the log is damaged, or was written by another program")
 
 // decodeEntry decodes an entry. The data of the operations refers to b. If a newer program wrote
 // the operations, decodeEntry returns the header and [persist.ErrNewer].
@@ -159,7 +159,7 @@ func (o *op) decode(b []byte) (rest []byte, err error) {
 	case !ok:
 		return nil, errEntry
 	case o.kind < opClaim || o.kind > opOffer:
-		return nil, fmt.Errorf("replica: %w: the log has an operation %d", persist.ErrNewer, o.kind)
+		return nil, fmt.Errorf("replica: %w: the log has an unknown operation %d", persist.ErrNewer, o.kind)
 	case o.kind >= opPart && o.kind <= opRemove && !replicated(o.name), o.number > 1<<62:
 		return nil, fmt.Errorf("%w: operation %d of %q at %d", errEntry, o.kind, o.name, o.number)
 	}

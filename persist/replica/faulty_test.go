@@ -58,7 +58,7 @@ func TestFollower_EntryHiddenFromReaders(t *testing.T) {
 	require.NoError(t, store.Close(background))
 	ctx, cancel := context.WithTimeout(background, 10*time.Second)
 	defer cancel()
-	require.NoError(t, f.Wait(ctx, o.Position()), "the server that decides on appends has the entry")
+	require.NoError(t, f.Wait(ctx, o.Position()), "the follower must get the entry from the server that decides on appends")
 	assert.True(t, f.Ready())
 	assert.NoError(t, same(mem, other))
 	require.NoError(t, f.Close())
@@ -83,7 +83,7 @@ func TestFollower_EntryDamaged(t *testing.T) {
 	require.NoError(t, store.Close(background))
 	ctx, cancel := context.WithTimeout(background, 10*time.Second)
 	defer cancel()
-	require.NoError(t, f.Wait(ctx, o.Position()), "the server that decides on appends has the entry")
+	require.NoError(t, f.Wait(ctx, o.Position()), "the follower must get the entry from the server that decides on appends")
 	assert.NoError(t, same(mem, other))
 	fresh := follow(t, theirs, disktest.New(), replica.Options{})
 	assert.True(t, fresh.Ready())
@@ -110,7 +110,7 @@ func TestFollower_EntryHiddenFromAll(t *testing.T) {
 	var at *replica.HoleError
 	require.ErrorAs(t, f.Err(), &at)
 	assert.Equal(t, replica.HoleError{After: hole - 1, Next: hole + 1}, *at)
-	assert.True(t, f.Ready(), "the files stay")
+	assert.True(t, f.Ready(), "the files must remain")
 	assert.Equal(t, hole-1, f.Position())
 
 	log.hole.Store(0)
@@ -150,7 +150,7 @@ func TestOwner_ClaimForgotten(t *testing.T) {
 	require.NoError(t, err)
 	log.Forget(1)
 	g.play(t, store)
-	require.NoError(t, store.Sync(background), "the log knows of no other owner")
+	require.NoError(t, store.Sync(background), "the log has no other claim")
 
 	err = next.Offer(background, "nobody")
 	require.ErrorIs(t, err, persist.ErrLost)
@@ -228,7 +228,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	require.NoError(t, o2.Close())
 	fresh := follow(t, log.Link(4), disktest.New(), replica.Options{})
 	next, err := fresh.Claim(background)
-	require.NoError(t, err, "readers skip the claim that was refused")
+	require.NoError(t, err, "readers skip the refused claim")
 	require.NoError(t, next.Close())
 }
 
@@ -263,7 +263,7 @@ func TestOwner_StaleBounds(t *testing.T) {
 		g.play(t, store)
 		require.NoError(t, store.Sync(background), "tick %d", i)
 	}
-	assert.Zero(t, reports.Load(), "the log forgot nothing")
+	assert.Zero(t, reports.Load(), "the log lost no entries")
 	assert.NoError(t, o.Err())
 	link.Fail(replicatest.Faults{})
 	require.NoError(t, store.Close(background))
@@ -296,9 +296,9 @@ func TestSimulatedFaultyLog(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d claims, %d confirmed, %d owners told, %d times forgotten", claims.Load(), confirmed.Load(), lost.Load(), broken.Load())
+	t.Logf("%d claims, %d confirmed appends, %d lost ownerships, the log lost entries %d times", claims.Load(), confirmed.Load(), lost.Load(), broken.Load())
 	if claims.Load() == 0 || confirmed.Load() == 0 || lost.Load() == 0 || broken.Load() == 0 {
-		t.Error("nothing was tried")
+		t.Error("the simulations lack claims, confirmed appends, lost ownerships or lost entries")
 	}
 }
 
@@ -363,7 +363,7 @@ func (s *faultySim) step(i int) error {
 	switch k := s.rng.IntN(14); {
 	case k == 0:
 		lose := 1 + s.rng.IntN(3)
-		s.say("the log forgets %d", lose)
+		s.say("the log loses %d entries", lose)
 		s.log.Forget(lose)
 		s.broken++
 	case k == 1:
@@ -424,7 +424,7 @@ func (s *faultySim) confirm(i int, err error) error {
 	}
 	s.confirmed++
 	if at, counts := n.owner.Counts(&s.log.Memory); !counts {
-		return fmt.Errorf("machine %d was confirmed at %d, which does not count", i, at)
+		return fmt.Errorf("machine %d was confirmed at %d, but that entry is invalid or missing", i, at)
 	}
 	return nil
 }
@@ -432,7 +432,7 @@ func (s *faultySim) confirm(i int, err error) error {
 // answered returns an error if a machine got no answer in time although its link works.
 func (s *faultySim) answered(i int, err error) error {
 	if !s.nodes[i].faulty && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("machine %d has no answer: %w", i, err)
+		return fmt.Errorf("machine %d got no answer: %w", i, err)
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	}
 	lock, err := files.Lock(lockFile)
 	if errors.Is(err, disk.ErrLocked) {
-		return nil, fmt.Errorf("%w: another process has this copy", persist.ErrLocked)
+		return nil, fmt.Errorf("%w: another process uses this copy", persist.ErrLocked)
 	}
 	if err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (f *Follower) Err() error {
 }
 
 // errNoStore reports that the follower reads a log without a complete store.
-var errNoStore = errors.New("replica: the log has no whole store")
+var errNoStore = errors.New("replica: the log has no complete store")
 
 // Stuck returns why the files are behind the log at the moment, and since when. Either the log does
 // not yield entries, or it has no complete store, or this machine cannot write the entries. The
@@ -286,7 +286,7 @@ func (f *Follower) Metrics() Metrics {
 	defer f.mu.Unlock()
 	m.Position, m.Term, m.LogBytes, m.Heard = f.end, f.term, f.logged, f.fresh
 	if m.Stuck == nil && f.tree == nil && f.end > 0 && !f.origin {
-		m.Stuck = fmt.Errorf("%w up to its entry %d: its owner sends all files again when it finds that out", errNoStore, f.end)
+		m.Stuck = fmt.Errorf("%w up to its entry %d; the owner sends all files again when it notices", errNoStore, f.end)
 		m.StuckSince = f.bare
 	}
 	return m
@@ -635,7 +635,7 @@ func (f *Follower) learn(data []byte) error {
 type otherLogError struct{ known, found string }
 
 func (e *otherLogError) Error() string {
-	return fmt.Sprintf("replica: the log has the identity %s, and the files here follow %s: it was removed and made again, or it is another world's; Options.Forget follows it and sets aside what is here", e.found, e.known)
+	return fmt.Sprintf("replica: the log has the identity %s, and the files here follow %s: the log was removed and created again, or belongs to another world; with Options.Forget, this machine follows it and quarantines the files here", e.found, e.known)
 }
 
 // Unwrap returns [persist.ErrForeign].

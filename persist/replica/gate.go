@@ -30,7 +30,7 @@ type gate struct {
 func newGate(files disk.FS) *gate { return &gate{FS: files} }
 
 // errFollowed reports a write to a store that this machine only follows.
-var errFollowed = errors.New("replica: the store is followed; claim it to write")
+var errFollowed = errors.New("replica: this machine only follows the store; claim the store to write")
 
 // write returns the sender, or an error if writes are refused.
 func (g *gate) write() (*sender, error) {

@@ -17,11 +17,11 @@ const MaxEntry = 512 << 10
 
 var (
 	// ErrTaken reports that the log does not end at the position that an append names.
-	ErrTaken = errors.New("replica: the log has other entries there")
+	ErrTaken = errors.New("replica: the log has other entries at this position")
 
 	// ErrUnknown reports an append without an answer. The log may have the entry, or may get it
 	// later. To find out, read the log or append again.
-	ErrUnknown = errors.New("replica: it is not known whether the log took the entry")
+	ErrUnknown = errors.New("replica: it is unknown whether the log has the entry")
 )
 
 // A Log is a sequence of entries that machines share. It exists independently of these machines. It
@@ -74,14 +74,14 @@ type ShorterError struct {
 
 // Error names the positions.
 func (e *ShorterError) Error() string {
-	return fmt.Sprintf("replica: the log ends at %d and had %d: it forgot what it acknowledged", e.Last, e.Known)
+	return fmt.Sprintf("replica: the log ends at %d and had %d: it lost entries that it had acknowledged", e.Last, e.Known)
 }
 
 // Is reports whether target is [ErrLogShorter].
 func (e *ShorterError) Is(target error) bool { return target == ErrLogShorter }
 
 // ErrLogShorter matches every [ShorterError]; see errors.Is.
-var ErrLogShorter = errors.New("replica: the log forgot what it acknowledged")
+var ErrLogShorter = errors.New("replica: the log lost entries that it had acknowledged")
 
 // A HoleError reports a log that does not show some of its entries. Some engines do so after a
 // restart of one server. The reader keeps its files and retries. It also reads from the server that
@@ -213,7 +213,7 @@ func (m *Memory) Append(ctx context.Context, after Position, entry []byte) (Posi
 		return 0, err
 	}
 	if len(entry) > MaxEntry {
-		return 0, fmt.Errorf("replica: an entry of %d bytes, more than %d", len(entry), MaxEntry)
+		return 0, fmt.Errorf("replica: an entry has %d bytes, more than %d", len(entry), MaxEntry)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -82,7 +82,7 @@ func TestSender_CountsMemory(t *testing.T) {
 		check("sent")
 		if len(s.recent) > 1 {
 			several++
-			require.LessOrEqual(t, b.Used(), int64(100<<10), "no more than the floor is kept")
+			require.LessOrEqual(t, b.Used(), int64(100<<10), "retained entries must not exceed the minimum")
 		}
 	}
 	require.Greater(t, several, 50)
@@ -100,8 +100,7 @@ func TestSender_CountsMemory(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// The copy of an entry that the sender retains does not share memory with the operations of other
-// entries.
+// A retained entry does not prevent the garbage collection of other entries' data.
 func TestSender_DropsOperations(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	var freed atomic.Int32

@@ -40,8 +40,8 @@ func TestStuck_SaysWhy(t *testing.T) {
 	assert.False(t, since.IsZero())
 	_, err = o.Stuck()
 	assert.ErrorIs(t, err, full)
-	assert.NoError(t, o.Err(), "the store is still its own")
-	assert.NoError(t, f.Err(), "it is still followed")
+	assert.NoError(t, o.Err(), "the machine still owns the store")
+	assert.NoError(t, f.Err(), "the machine still follows the store")
 
 	ours.Break(nil)
 	theirs.Break(nil)

@@ -336,15 +336,15 @@ func (o *Owner) remember() error {
 	return f.save()
 }
 
-// Offer lets the machine with the name to claim the store. See [Follower.Offered]. Close the store
-// first, so that the journal is sealed. A machine that is down finds the offer when it follows
-// again. Any other machine may also claim, including this one.
+// Offer records that the machine named by the parameter to may claim the store. See
+// [Follower.Offered]. Close the store first, so that the journal is sealed. A machine that is down
+// finds the offer when it follows again. Any other machine may also claim, including this one.
 //
 // If ctx ends before the log has the offer, Offer returns the error of ctx. The log may get the
 // offer later.
 func (o *Owner) Offer(ctx context.Context, to string) error {
 	if strings.TrimSpace(to) == "" || len(to) > maxName {
-		return fmt.Errorf("replica: a machine has a name of 1 to %d bytes", maxName)
+		return fmt.Errorf("replica: the name of a machine must have 1 to %d bytes", maxName)
 	}
 	return within(ctx, func() error {
 		o.sender.order.Lock()

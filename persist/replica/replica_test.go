@@ -113,7 +113,7 @@ func TestAside_UnconfirmedTicks(t *testing.T) {
 	require.ErrorIs(t, store.Sync(ctx), context.DeadlineExceeded, "it waits for the log")
 	ended := make(chan error, 1)
 	go func() { ended <- store.Sync(background) }()
-	require.NoError(t, o.Close(), "which closing ends")
+	require.NoError(t, o.Close(), "Close ends the waiting Sync")
 	require.ErrorIs(t, <-ended, persist.ErrClosed)
 	require.Error(t, store.Close(background))
 
@@ -182,7 +182,7 @@ func TestStandby_ReadsNothingAgain(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, h.score.Get())
 	_, err = standby.Open(background, persist.Options{})
-	require.Error(t, err, "nobody writes who has not claimed")
+	require.Error(t, err, "only the owner may write")
 
 	g.play(t, store)
 	require.NoError(t, store.Close(background))
@@ -194,7 +194,7 @@ func TestStandby_ReadsNothingAgain(t *testing.T) {
 	next, err := standby.Open(background, persist.Options{Epoch: taken.Epoch()})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, h.score.Get())
-	assert.EqualValues(t, 2, h.World.History().Oldest()+1, "its history stays: %d", h.World.History().Oldest())
+	assert.EqualValues(t, 2, h.World.History().Oldest()+1, "the history must be complete, oldest tick %d", h.World.History().Oldest())
 	h.play(t, next)
 	require.NoError(t, next.Sync(background))
 	require.NoError(t, next.Close(background))
@@ -259,7 +259,7 @@ func TestFollow_LogShorter(t *testing.T) {
 	require.NoError(t, store.Sync(background))
 	require.Len(t, reports, 1)
 	assert.Equal(t, replica.ShorterError{Known: known, Last: known - 2}, *reports[0])
-	assert.ErrorContains(t, reports[0], "forgot what it acknowledged")
+	assert.ErrorContains(t, reports[0], "lost entries that it had acknowledged")
 	f = follow(t, log, other, replica.Options{})
 	require.NoError(t, f.Close())
 
@@ -290,7 +290,7 @@ func TestFollow_LogShorter(t *testing.T) {
 	defer f.Close()
 	assert.NoError(t, f.Wait(background, known))
 	dir, _ := f.Aside()
-	assert.NotEmpty(t, dir, "what the log has no more is set aside")
+	assert.NotEmpty(t, dir, "bytes that the log lost must be quarantined")
 }
 
 func TestFollow_TrimmedLog(t *testing.T) {
@@ -450,7 +450,7 @@ func TestFollow_NotAnEntry(t *testing.T) {
 	_, err := log.Append(background, 0, []byte("hello"))
 	require.NoError(t, err)
 	_, err = replica.Follow(background, log, disk.Memory(), replica.Options{}.Patient(time.Millisecond))
-	assert.ErrorContains(t, err, "an entry of the log is damaged, or was written by something else: at 1")
+	assert.ErrorContains(t, err, "an entry of the log is damaged, or was written by another program: at 1")
 	assert.Equal(t, replica.Operator, replica.ClassOf(err))
 	_, err = log.Append(background, 1, make([]byte, replica.MaxEntry+1))
 	assert.ErrorContains(t, err, "more than 524288")
@@ -496,7 +496,7 @@ func TestFollow_EmptiedLog(t *testing.T) {
 		for _, files := range []*disktest.Mem{behind, disktest.New()} {
 			_, err := replica.Follow(ctx, log, files, replica.Options{}.Patient(50*time.Millisecond))
 			require.ErrorIs(t, err, replica.ErrLogShorter)
-			require.ErrorContains(t, err, "has no entry any more")
+			require.ErrorContains(t, err, "does not have all of its entries")
 		}
 		from, ticks, options := upToDate, 2, replica.Options{}
 		if !everybody {

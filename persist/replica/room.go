@@ -127,7 +127,7 @@ func (s *sender) admit() error {
 			return nil
 		}
 		left, _ := s.room.get()
-		s.monitor.hold(fmt.Errorf("%w: the log has room for %d bytes, and sending all files once more takes %d; raise its limit or remove other worlds", ErrOperator, left, reserve))
+		s.monitor.hold(fmt.Errorf("%w: the log has room for %d bytes, and sending all files again takes %d; raise its limit or remove other worlds", ErrOperator, left, reserve))
 		s.wake()
 		tries.pause(s.ctx)
 	}

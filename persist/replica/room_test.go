@@ -64,14 +64,14 @@ func TestOwner_LogIsFull(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	require.ErrorIs(t, refused, persist.ErrBacklog, "Commit does not wait")
-	require.ErrorIs(t, refused, replica.ErrOperator, "and says why")
+	require.ErrorIs(t, refused, replica.ErrOperator, "the error must name the reason")
 	since, err := o.Stuck()
 	require.ErrorIs(t, err, replica.ErrOperator)
 	assert.False(t, since.IsZero())
 
 	log.Limit(64 << 20)
 	require.NoError(t, store.Sync(background))
-	require.NoError(t, store.Commit(), "nothing has happened before")
+	require.NoError(t, store.Commit(), "the queue is not full yet")
 	require.NoError(t, store.Sync(background))
 	assert.Equal(t, g.Tick(), durable.Load())
 	require.NoError(t, store.Close(background))

@@ -378,7 +378,7 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 		case errors.Is(err, persist.ErrLost):
 			return 0, err
 		case errors.Is(err, errTrimmed): // Only an owner trims, so another machine has claimed.
-			return 0, fmt.Errorf("replica: %w: the log was claimed, and trimmed behind position %d", persist.ErrLost, s.at[0].Position)
+			return 0, fmt.Errorf("replica: %w: the log was claimed, and trimmed after position %d", persist.ErrLost, s.at[0].Position)
 		case errors.As(err, &short):
 			// The append continues an entry that the log lost, so the new entry is not valid.
 			return 0, fmt.Errorf("replica: %w: %w", persist.ErrLost, err)
@@ -416,8 +416,6 @@ func (s *sender) holds() error {
 // the append again, after s.end.
 //
 //	… | s.at |                 the log now ends at s.at: try again
-//
-//	… | s.at |                 the log ends there by now: try again
 //	… |                        the log lost s.at: append the lost entries again
 //	… | s.at | id | …          the log has the entry, and its answer was lost
 //	… | s.at | other | …       another machine claimed
@@ -430,7 +428,7 @@ func (s *sender) look(id entryID) (Position, error) {
 	case last < s.at[0].Position:
 		return 0, s.again(first, last)
 	case first == 0 && last > s.at[0].Position:
-		return 0, fmt.Errorf("replica: %w: the log goes on to position %d, and was emptied", persist.ErrLost, last)
+		return 0, fmt.Errorf("replica: %w: the log continued to position %d, and was emptied", persist.ErrLost, last)
 	}
 	return s.walk(id)
 }
@@ -504,12 +502,12 @@ func (s *sender) again(first, last Position) error {
 			} else if at == 0 {
 				return errOldAnswer
 			} else if h.id != e.ID {
-				return fmt.Errorf("replica: %w: another one went on from there: %w", persist.ErrLost, report)
+				return fmt.Errorf("replica: %w: another machine continued the log after the loss: %w", persist.ErrLost, report)
 			}
 		case err != nil:
 			return err
 		case at != e.Position:
-			return fmt.Errorf("replica: %w: it gave position %d to the entry of position %d: %w", persist.ErrLost, at, e.Position, report)
+			return fmt.Errorf("replica: %w: the log gave position %d to the entry of position %d: %w", persist.ErrLost, at, e.Position, report)
 		default:
 			appended = true
 		}

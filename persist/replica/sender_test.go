@@ -42,7 +42,7 @@ func TestSender_NameInTurnOfLastPart(t *testing.T) {
 		return nil
 	}))
 	assert.True(t, ended)
-	assert.Eventually(t, func() bool { return others.Load() == 1 }, time.Minute, time.Millisecond, "the turn is given up")
+	assert.Eventually(t, func() bool { return others.Load() == 1 }, time.Minute, time.Millisecond, "parts must unlock order")
 }
 
 // A follower that reads an unknown operation stops and reports it. If a newer
@@ -68,10 +68,10 @@ func TestSender_DueAfterTicks(t *testing.T) {
 	for ; s.beats < 6; s.beats++ {
 		due := s.due(time.Second)
 		if overdue := due - 2*f.gap; overdue > 100*time.Millisecond {
-			t.Errorf("entry %d comes after %v, and is overdue for %v", s.beats, due, overdue)
+			t.Errorf("heartbeat %d is due after %v, and is then overdue for %v", s.beats, due, overdue)
 		}
 		if s.beats >= 3 && due != time.Second {
-			t.Errorf("entry %d comes after %v", s.beats, due)
+			t.Errorf("heartbeat %d is due after %v", s.beats, due)
 		}
 		f.gap = due
 	}

@@ -56,7 +56,7 @@ func TestSimulatedMachines(t *testing.T) {
 	t.Logf("%d programs from seed %d: %+v", runs, *simSeed, sum)
 	for what, n := range map[string]int{"claims": sum.Claims, "confirmed": sum.Confirmed, "fenced": sum.Fenced, "aside": sum.Aside, "rebuilt": sum.Rebased, "forgotten": sum.Forgotten, "handed over": sum.Handed} {
 		if n == 0 {
-			t.Errorf("nothing was tried: no %s", what)
+			t.Errorf("the simulations had no event of kind %q", what)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (n *simNode) halt() {
 	if n.owner != nil {
 		_ = n.owner.Close()
 		if n.store != nil {
-			_ = n.store.Close(context.Background()) // Calls that waited have ended.
+			_ = n.store.Close(context.Background()) // No call waits for the log any more.
 		}
 	}
 	if n.follower != nil {
@@ -278,7 +278,7 @@ func (s *sim) begin(n *simNode) error {
 		now := n.mem.Bytes("store/" + name)
 		kept := bytes.HasPrefix(now, content) || setAside(n.mem, name, content, now)
 		if !kept && (now != nil || !s.named[name]) {
-			return fmt.Errorf("machine %d: what was written to %s is neither in the store nor set aside: %d bytes, now %d", n.n, name, len(content), len(now))
+			return fmt.Errorf("machine %d: bytes written to %s are neither in the store nor in quarantine: %d bytes, now %d", n.n, name, len(content), len(now))
 		}
 	}
 	return nil
@@ -428,7 +428,7 @@ func (s *sim) open(n *simNode, w *storetest.World, f func(context.Context) (*per
 	n.store, n.world = store, w
 	state := stateOf(w.World)
 	if skipped := store.Report().Skipped; len(skipped) > 0 {
-		return fmt.Errorf("machine %d: it looks like damage: %w", n.n, errors.Join(skipped...))
+		return fmt.Errorf("machine %d: Open skipped damaged files: %w", n.n, errors.Join(skipped...))
 	}
 	if err := s.comes(state); err != nil {
 		return fmt.Errorf("machine %d opened: %w", n.n, err)
@@ -512,7 +512,7 @@ func (s *sim) syncUntil(ctx context.Context, n *simNode) error {
 		return nil // The state is confirmed already.
 	}
 	if err := s.comes(state); err != nil {
-		return fmt.Errorf("machine %d was confirmed: %w", n.n, err)
+		return fmt.Errorf("machine %d: confirmed tick: %w", n.n, err)
 	}
 	s.states = append(s.states, state)
 	s.Confirmed++
@@ -539,9 +539,9 @@ func (s *sim) forget(n *simNode) error {
 	if err := s.syncUntil(ctx, n); err != nil {
 		return err
 	}
-	s.say("machine %d: the log forgot: %v", n.n, n.owner.Err())
+	s.say("machine %d: the log lost entries: %v", n.n, n.owner.Err())
 	if slices.Contains(s.states, stateOf(n.world.World)) && n.shorter == shorter {
-		return fmt.Errorf("machine %d was not told that the log had forgotten", n.n)
+		return fmt.Errorf("machine %d: OnShorter was not called after the log lost entries", n.n)
 	}
 	s.Forgotten++
 	return nil
@@ -565,7 +565,7 @@ func (s *sim) comes(state ecs.Digest) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("confirmed state %d is not on the way to this one", len(s.states))
+	return fmt.Errorf("the state does not descend from confirmed state %d", len(s.states))
 }
 
 // compare compares the files of a follower with the files of a new follower. It also checks the
@@ -574,7 +574,7 @@ func (s *sim) compare(n *simNode) error {
 	mem := disktest.New()
 	f, err := replica.Follow(context.Background(), s.log, mem, replica.Options{})
 	if err != nil {
-		return fmt.Errorf("another one: %w", err)
+		return fmt.Errorf("new follower: %w", err)
 	}
 	defer f.Close()
 	ctx, cancel := s.patiently()
@@ -593,7 +593,7 @@ func (s *sim) compare(n *simNode) error {
 		err = same(mem, n.mem)
 	}
 	if err != nil {
-		return fmt.Errorf("machine %d and another one at entry %d: %w", n.n, f.Position(), err)
+		return fmt.Errorf("machine %d and a new follower at entry %d: %w", n.n, f.Position(), err)
 	}
 	w := storetest.New(0)
 	shown, err := persist.FollowFS(context.Background(), n.follower.Files(), w.World)
@@ -601,7 +601,7 @@ func (s *sim) compare(n *simNode) error {
 		return nil // The store has no state yet.
 	}
 	if err != nil {
-		return fmt.Errorf("machine %d shows nothing: %w", n.n, err)
+		return fmt.Errorf("machine %d: the files have no readable state: %w", n.n, err)
 	}
 	defer shown.Close()
 	if _, known := s.parent[stateOf(w.World)]; known {
@@ -632,7 +632,7 @@ func same(a, b *disktest.Mem) error {
 	}
 	for name := range right {
 		if !left[name] {
-			return fmt.Errorf("%s is there beside", name)
+			return fmt.Errorf("%s exists only in the second store", name)
 		}
 	}
 	return nil
@@ -664,14 +664,14 @@ func (s *sim) end() error {
 			return err
 		}
 		if n.store == nil {
-			return errors.New("it could not be opened in the end")
+			return errors.New("the last machine could not open the store")
 		}
 		s.commit(n)
 		if err := s.sync(n); err != nil {
 			return err
 		}
 		if s.states[len(s.states)-1] != stateOf(n.world.World) {
-			return errors.New("it was not confirmed in the end")
+			return errors.New("the log did not confirm the last tick")
 		}
 		n.halt()
 	}

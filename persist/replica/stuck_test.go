@@ -25,7 +25,7 @@ func TestFollower_StuckWithoutStore(t *testing.T) {
 	require.False(t, f.Ready())
 	require.GreaterOrEqual(t, f.Position(), last)
 	since, err := f.Stuck()
-	require.ErrorContains(t, err, "the log has no whole store")
+	require.ErrorContains(t, err, "the log has no complete store")
 	assert.Less(t, time.Since(since), time.Minute)
 	assert.Equal(t, replica.Retried, replica.ClassOf(err))
 	assert.Equal(t, err.Error(), f.Metrics().Stuck.Error())

@@ -204,7 +204,7 @@ func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 		if has, err := old.Size(); err != nil || has >= size {
 			return size, err
 		}
-		return 0, fmt.Errorf("%w: %s is not there", errGap, temp)
+		return 0, fmt.Errorf("%w: %s is missing", errGap, temp)
 	}
 	if err != nil {
 		return 0, err

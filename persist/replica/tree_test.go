@@ -61,7 +61,7 @@ func TestTree_FileOfSameName(t *testing.T) {
 			} else {
 				require.True(t, bytes.Equal(here.content[here.from:], mem.Bytes(fmt.Sprintf("%s/%s.from-%d", a.dir, name, here.from))))
 			}
-			require.Equal(t, sent, mem.Crash().Bytes(x.path(name)), "it is durable under its name")
+			require.Equal(t, sent, mem.Crash().Bytes(x.path(name)), "the file must be durable under its name")
 		})
 	}
 }
@@ -110,7 +110,7 @@ func TestTree_PartsAppliedAgain(t *testing.T) {
 				again = x
 			}
 			for i := known; i < len(ops); i++ {
-				require.NoError(t, again.apply(&ops[i]), "operation %d, from %d on, after a crash behind %d", i, known, reached)
+				require.NoError(t, again.apply(&ops[i]), "operation %d, from %d on, after a crash after operation %d", i, known, reached)
 				if i >= 2 && i < 4 && reached < 5 {
 					require.Equal(t, "0123456789x"[:10+i-2], string(mem.Bytes(x.path(name)))[:10+i-2])
 				}

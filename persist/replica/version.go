@@ -30,9 +30,9 @@ type Version struct {
 func (v *Version) check() error {
 	switch {
 	case v.Writes > v.Reads:
-		return fmt.Errorf("replica: Options.Version: it writes state %d and reads up to %d only", v.Writes, v.Reads)
+		return fmt.Errorf("replica: Options.Version: Writes is %d, which must be at most Reads, %d", v.Writes, v.Reads)
 	case len(v.Program) > maxName:
-		return fmt.Errorf("replica: Options.Version: the program has a name of %d bytes, more than %d", len(v.Program), maxName)
+		return fmt.Errorf("replica: Options.Version: the name of the program has %d bytes, more than %d", len(v.Program), maxName)
 	}
 	return nil
 }
@@ -99,9 +99,9 @@ func (i logInfo) merge(next logInfo) logInfo {
 func (i logInfo) claimed(v Version) (logInfo, error) {
 	switch {
 	case i.Format > storeFormat:
-		return i, fmt.Errorf("replica: %w: %s uses format %d, and this program knows %d; run a newer one", persist.ErrNewer, i.program(), i.Format, storeFormat)
+		return i, fmt.Errorf("replica: %w: %s uses format %d, and this program supports %d; run a newer program", persist.ErrNewer, i.program(), i.Format, storeFormat)
 	case i.Writes > v.Reads:
-		return i, fmt.Errorf("replica: %w: %s has written state %d, and this program reads up to %d; run a newer one", persist.ErrNewer, i.program(), i.Writes, v.Reads)
+		return i, fmt.Errorf("replica: %w: %s has written state %d, and this program reads up to %d; run a newer program", persist.ErrNewer, i.program(), i.Writes, v.Reads)
 	}
 	return i.merge(logInfo{Program: v.Program, Writes: v.Writes, Format: storeFormat}), nil
 }

@@ -76,7 +76,7 @@ func TestVersion_RollingDeployment(t *testing.T) {
 	}
 	assert.EqualValues(t, 1, claim(0, version("old", 1, 1)))
 	assert.EqualValues(t, 1, claim(1, version("new", 2, 1)))
-	assert.EqualValues(t, 1, claim(0, version("old", 1, 1)), "the old program may come back")
+	assert.EqualValues(t, 1, claim(0, version("old", 1, 1)), "an old program may claim again")
 	assert.EqualValues(t, 1, claim(0, version("new", 2, 1)))
 	assert.EqualValues(t, 2, claim(1, version("new", 2, 2)))
 	assert.EqualValues(t, 2, claim(0, version("new", 2, 1)), "the new state is written from here on")
@@ -130,12 +130,12 @@ func TestFollow_AnotherLog(t *testing.T) {
 	require.NoError(t, p.Rebase(background))
 	_, err := replica.Follow(background, second, files, replica.Options{}.Patient(1))
 	require.ErrorIs(t, err, persist.ErrForeign)
-	assert.ErrorContains(t, err, "made again")
+	assert.ErrorContains(t, err, "created again")
 	assert.Equal(t, replica.Operator, replica.ClassOf(err))
 
 	back := follow(t, first, files, replica.Options{})
 	_, bytes := back.Aside()
-	assert.Zero(t, bytes, "nothing was set aside")
+	assert.Zero(t, bytes, "the quarantine must be empty")
 	assert.True(t, back.Ready())
 	require.NoError(t, back.Close())
 

@@ -47,7 +47,7 @@ func TestRebase_NewFilesMeanwhile(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("a segment that comes while all is sent, while a snapshot is: they end in the order %v", order)
+	t.Errorf("the segment, the rebase and the snapshot ended in the order %v", order)
 }
 
 // filesCome returns the order in which a segment, a rebase and a snapshot are finished. The

@@ -103,7 +103,7 @@ func TestEntries_ServerCutOff(t *testing.T) {
 		}()
 	}
 	assert.Equal(t, []string{"a", "b"}, all)
-	t.Logf("the entry came %v after the server was cut off", time.Since(time.Unix(0, cut.Load())))
+	t.Logf("the reader got the entry %v after the server was cut off", time.Since(time.Unix(0, cut.Load())))
 	assert.EqualValues(t, 1, nc.Stats().Reconnects)
 }
 

@@ -103,7 +103,7 @@ func (r *reader) batch(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		if m.Header.Get("Nats-Subject") != r.subject || previous != before || at <= before || replica.Position(at) <= r.after {
-			return false, fmt.Errorf("%w: a batch has %s at %d behind %d, not behind %d", errMissed, m.Header.Get("Nats-Subject"), at, previous, before)
+			return false, fmt.Errorf("%w: a batch has %s at %d after %d, not after %d", errMissed, m.Header.Get("Nats-Subject"), at, previous, before)
 		}
 		before = at
 		if err := r.show(replica.Position(at), m.Data); err != nil {

@@ -122,7 +122,7 @@ func TestEntries_NoDirect(t *testing.T) {
 	assert.Equal(t, []string{"a", "b"}, texts(t, reader, 0, at))
 	set(t, js, "WORLDS", func(c *jetstream.StreamConfig) { c.AllowDirect, c.MaxConsumers = false, -1 })
 	assert.Equal(t, []string{"a", "b"}, texts(t, openOne(t, js, "WORLDS"), 0, at))
-	require.NoError(t, natslog.Create(background, js, "WORLDS", natslog.Options{Replicas: 1}), "an older program made it")
+	require.NoError(t, natslog.Create(background, js, "WORLDS", natslog.Options{Replicas: 1}), "Create must accept a stream of an older program")
 }
 
 // A reader that ends removes its consumer.
@@ -144,7 +144,7 @@ func TestEntries_RemovesConsumer(t *testing.T) {
 	begun := time.Now()
 	done()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	c.until(func() bool { return consumers() == 0 }, "the consumer stays")
+	c.until(func() bool { return consumers() == 0 }, "the consumer still exists")
 	assert.Less(t, time.Since(begun), 8*time.Second, "the servers removed it")
 }
 

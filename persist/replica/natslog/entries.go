@@ -49,7 +49,7 @@ func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[rep
 }
 
 var (
-	errEnough = errors.New("natslog: the caller has ended reading")
+	errEnough = errors.New("natslog: the caller stopped the iteration")
 	errMissed = fmt.Errorf("natslog: a message was not delivered: %w", nats.ErrTimeout)
 )
 

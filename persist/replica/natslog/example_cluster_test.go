@@ -202,7 +202,7 @@ func TestExampleCluster_Rights(t *testing.T) {
 				assert.ElementsMatch(t, rights, user.Permissions.Publish.Allow, login)
 				assert.Equal(t, []string{"_INBOX.>"}, user.Permissions.Subscribe.Allow, login)
 			}
-			assert.True(t, found, "server %d does not know %s", i, login)
+			assert.True(t, found, "server %d has no login %s", i, login)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func chosenKinds(names string) (chosen []kind, err error) {
 	for _, name := range strings.Split(names, ",") {
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("-kinds: there is no kind %q", name)
+			return nil, fmt.Errorf("-kinds: unknown kind %q", name)
 		}
 		chosen = append(chosen, kinds[i])
 	}
@@ -258,7 +258,7 @@ func (s *scene) forgetEntries() string {
 		what += ", the owner killed"
 	}
 	if s.settle() > 0 {
-		what += ": ticks forgotten"
+		what += ": ticks lost"
 	}
 	return what
 }
@@ -279,7 +279,7 @@ func (s *scene) settle() (forgotten int) {
 			ordered = true
 		}
 		if time.Since(begun) > 2*time.Minute {
-			s.fail("nothing is confirmed after the log forgot entries: %q", s.judge.reasons())
+			s.fail("no tick is confirmed after the log lost entries: %q", s.judge.reasons())
 		}
 	}
 	for ordered := map[*node]bool{}; slices.ContainsFunc(s.machines, func(n *node) bool { return !s.judge.follows(n.name) }); time.Sleep(10 * time.Millisecond) {
@@ -290,13 +290,13 @@ func (s *scene) settle() (forgotten int) {
 			}
 		}
 		if time.Since(begun) > 3*time.Minute {
-			s.fail("a machine does not follow after the log forgot entries: %q", s.judge.reasons())
+			s.fail("a machine does not follow after the log lost entries: %q", s.judge.reasons())
 		}
 	}
 	s.repairServers()
 	upto := s.judge.newestConfirmed()
 	var head uint64
-	s.until("a new follower after the log forgot entries", func() (ok bool) {
+	s.until("a new follower after the log lost entries", func() (ok bool) {
 		var err error
 		head, _, err = s.freshFollower(s.servers[0], upto)
 		return err == nil && s.judge.knows(head)
@@ -312,12 +312,12 @@ func (s *scene) repairServers() {
 		if n == nil {
 			continue
 		}
-		s.note(n.name, "is given an empty store")
+		s.note(n.name, "gets an empty store")
 		s.kill(n)
 		require.NoError(s.t, os.RemoveAll(n.store()))
 		s.start(n)
 		if s.renewed++; s.renewed > 100 {
-			s.fail("the servers do not become whole")
+			s.fail("the servers do not get all messages of the stream")
 		}
 	}
 }
@@ -347,15 +347,15 @@ func (s *scene) fillStream() string {
 			return strings.HasPrefix(s.judge.stuckReason(owner), "operator ")
 		}
 		if within(20*time.Second, full) {
-			break // If the owner reports nothing, it could trim the stream in time.
+			break // Without a report, the owner could trim the stream in time, so try again.
 		}
 		if try == 3 {
-			s.fail("the owner does not say that the stream is full: %q", s.judge.reasons())
+			s.fail("the owner does not report that the stream is full: %q", s.judge.reasons())
 		}
 	}
 	time.Sleep(s.between(0, 3*time.Second))
 	limit(func(int64) int64 { return -1 })
-	return "the stream full until the owner says so"
+	return "the stream full until the owner reports it"
 }
 
 // idleTime is the length of time in which the owner makes no ticks.

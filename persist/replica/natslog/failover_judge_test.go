@@ -343,7 +343,7 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 			continue
 		}
 		if history[made.tick] != sum {
-			j.violate("%s showed tick %d with another sum than the history has", machine, made.tick)
+			j.violate("%s showed tick %d with a sum that differs from the history", machine, made.tick)
 		}
 		delete(j.shown, sum)
 	}
@@ -371,10 +371,10 @@ func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (f
 		m.knew = 0
 	}
 	if len(owners) > 0 {
-		j.violate("%v confirmed a tick that the log forgot, and was not told", owners)
+		j.violate("%v confirmed a tick that the log lost, and did not report the loss", owners)
 	}
 	if knew > 0 && reported == 0 {
-		j.violate("%d machines knew a tick that the log forgot, and none reported it", knew)
+		j.violate("%d machines had a tick that the log lost, and none reported it", knew)
 	}
 	j.quiet += len(followers)
 	for sum := range j.shown {

@@ -166,7 +166,7 @@ func (s *scene) note(words ...any) {
 
 // order writes a line to a process.
 func (s *scene) order(n *node, order string) {
-	s.note(n.name, "is told", order)
+	s.note(n.name, "gets the order", order)
 	_, err := io.WriteString(n.in, order+"\n")
 	require.NoError(s.t, err)
 }
@@ -206,7 +206,7 @@ func (s *scene) chance() bool { return s.rng.IntN(2) == 0 }
 func (s *scene) until(what string, f func() bool) {
 	s.t.Helper()
 	if !within(time.Minute, f) {
-		s.fail("there never is %s: %q", what, s.judge.reasons())
+		s.fail("no %s within a minute: %q", what, s.judge.reasons())
 	}
 }
 
@@ -292,7 +292,7 @@ func (s *scene) confirms(after time.Time, term int) {
 // whole waits until all servers have all messages of the stream.
 func (s *scene) whole() {
 	s.t.Helper()
-	s.until("a whole cluster", s.isWhole)
+	s.until("a cluster in which every server has all messages", s.isWhole)
 }
 
 func (s *scene) isWhole() bool { return s.leader() != nil && s.behind() == nil }
@@ -334,7 +334,7 @@ func (s *scene) round(i int, k kind) {
 		s.table[what] = line
 	}
 	line.outages, line.took = append(line.outages, outage), line.took+took
-	s.t.Logf("%3d %-8s %s: no tick for %v; in all %v", i, k.name, what, outage.Round(time.Millisecond), took.Round(time.Millisecond))
+	s.t.Logf("%3d %-8s %s: no tick for %v; total time %v", i, k.name, what, outage.Round(time.Millisecond), took.Round(time.Millisecond))
 }
 
 // examine reads the log through each server with a new follower. The judge compares the shown ticks
@@ -365,7 +365,7 @@ func (s *scene) examineBy(n *node) {
 	if err != nil {
 		reasons := append(s.judge.reasons(), err.Error())
 		if len(reasons) == 1 && strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
-			s.fail("a new follower is not ready in %v, and no machine says why: %v", freshLimit, err)
+			s.fail("a new follower is not ready in %v, and no machine reports a reason: %v", freshLimit, err)
 		}
 		s.t.Logf("a new follower is not ready: %q", reasons)
 		s.excused++
@@ -373,7 +373,7 @@ func (s *scene) examineBy(n *node) {
 		s.order(owner, orderRebase)
 		time.Sleep(time.Second)
 		if head, _, err = s.freshFollower(n, upto); err != nil {
-			s.fail("a new follower is not ready after all files were sent once more: %v; %q", err, s.judge.reasons())
+			s.fail("a new follower is not ready after all files were sent again: %v; %q", err, s.judge.reasons())
 		}
 	} else {
 		s.fresh = append(s.fresh, took)
@@ -423,7 +423,7 @@ func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Dura
 			if _, err := f.Stuck(); err != nil {
 				return 0, 0, err
 			}
-			return 0, 0, fmt.Errorf("it is at tick %d and position %d, and %d was confirmed: %w", c.Tick(), f.Position(), upto, ctx.Err())
+			return 0, 0, fmt.Errorf("the follower is at tick %d and position %d, and tick %d was confirmed: %w", c.Tick(), f.Position(), upto, ctx.Err())
 		}
 	}
 }
@@ -444,8 +444,8 @@ func (s *scene) end() {
 		s.t.Logf("%s: %d times, no tick for %v in the median, %v at most; %v each in all", what, len(line.outages), median, worst, (line.took / time.Duration(len(line.outages))).Round(100*time.Millisecond))
 	}
 	median, worst := middle(s.fresh)
-	s.t.Logf("%d new followers were ready after %v in the median, %v at most; %d were late for a reason that was said", len(s.fresh), median, worst, s.excused)
-	s.t.Logf("%d bits were flipped; the engine forgot confirmed ticks %d times, %d in all; owners appended entries again %d times; %d followers knew such a tick and did not report it; %d servers needed an empty store",
+	s.t.Logf("%d new followers were ready after %v in the median, %v at most; %d were late, and a machine reported a reason", len(s.fresh), median, worst, s.excused)
+	s.t.Logf("%d bits were flipped; the engine lost confirmed ticks %d times, %d in total; owners appended entries again %d times; %d followers had such a tick and did not report it; %d servers needed an empty store",
 		s.bits, j.losses, j.forgotten, j.again, j.quiet, s.renewed)
 	faults := 0
 	for _, line := range s.table {

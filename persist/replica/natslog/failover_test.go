@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	faults     = flag.Int("faults", 0, "how many faults TestFailover makes; 0: it is skipped")
+	faults     = flag.Int("faults", 0, "number of faults in TestFailover; 0: the test is skipped")
 	faultKinds = flag.String("kinds", "", "the kinds of faults that TestFailover makes, separated by commas; empty: all")
-	faultTime  = flag.Duration("faulttime", 0, "after which time TestFailover makes no further fault; 0: there is no limit")
+	faultTime  = flag.Duration("faulttime", 0, "time after which TestFailover makes no further fault; 0: no limit")
 	faultSeed  = flag.Uint64("faultseed", 0, "the seed of TestFailover; 0: a new one")
 )
 

@@ -38,13 +38,13 @@ func TestJudge(t *testing.T) {
 			ticks(j, "a", "confirmed", 1, 5)
 			j.hear("a", "commit 5 77 104")
 			j.hear("b", "shown 5 77")
-		}, 105, "b showed tick 5 with another sum"},
+		}, 105, "b showed tick 5 with a sum that differs"},
 		{"a follower that goes back", func(j *judge) {
 			ticks(j, "a", "confirmed", 1, 5)
 			j.hear("b", "shown 5 105")
 			j.hear("b", "shown 4 104")
 		}, 105, "b shows tick 4 after tick 5"},
-		{"a follower that follows once more", func(j *judge) {
+		{"a follower that follows again", func(j *judge) {
 			ticks(j, "a", "confirmed", 1, 5)
 			j.hear("b", "shown 5 105")
 			j.hear("b", "follows 9 0")
@@ -57,24 +57,24 @@ func TestJudge(t *testing.T) {
 			j.hear("a", "again x")
 			ticks(j, "a", "confirmed", 6, 6)
 		}, 106, ""},
-		{"a forgotten tick that the owner reports", func(j *judge) {
+		{"a lost tick that the owner reports", func(j *judge) {
 			ticks(j, "a", "confirmed", 1, 5)
 			j.forget()
 			j.hear("a", "lost x")
 			j.hear("b", "own 4 104 2")
 		}, 104, ""},
-		{"a forgotten tick that the owner does not report", func(j *judge) {
+		{"a lost tick that the owner does not report", func(j *judge) {
 			ticks(j, "a", "confirmed", 1, 5)
 			j.forget()
 			j.hear("b", "own 4 104 2")
-		}, 104, "[a] confirmed a tick that the log forgot"},
-		{"a forgotten tick that its follower does not report", func(j *judge) {
+		}, 104, "[a] confirmed a tick that the log lost"},
+		{"a lost tick that its follower does not report", func(j *judge) {
 			ticks(j, "a", "confirmed", 1, 5)
 			j.hear("b", "shown 5 105")
 			j.killed("a")
 			j.forget()
-		}, 104, "1 machines knew a tick that the log forgot"},
-		{"a tick that is lost after others were forgotten", func(j *judge) {
+		}, 104, "1 machines had a tick that the log lost"},
+		{"a confirmed tick that is missing after a loss", func(j *judge) {
 			ticks(j, "a", "confirmed", 1, 5)
 			j.forget()
 			j.hear("a", "lost x")
@@ -104,7 +104,7 @@ func TestChosenKinds(t *testing.T) {
 	require.NoError(t, err)
 	names := map[string]bool{}
 	for _, k := range all {
-		require.False(t, names[k.name], "%s is there twice", k.name)
+		require.False(t, names[k.name], "kind %s exists twice", k.name)
 		names[k.name] = true
 		chosen, err := chosenKinds("kill," + k.name)
 		require.NoError(t, err)

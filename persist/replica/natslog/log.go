@@ -34,12 +34,11 @@ func engineOf(js jetstream.JetStream, stream string) engine {
 // Open returns the log of a world, which need not have entries yet. Open checks the settings of the
 // stream.
 //
-// Open returns [ErrSettings] if the stream may lose acknowledged entries, and
-// [jetstream.ErrStreamNotFound] if it does not exist. The name of a world may have letters, digits,
-// - and _ only.
+// Open returns [jetstream.ErrStreamNotFound] if the stream does not exist, and [ErrSettings] if the
+// stream may lose acknowledged entries. The name of a world may have letters, digits, - and _ only.
 func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o Options) (*Log, error) {
 	if !plain(world) {
-		return nil, fmt.Errorf("natslog: a world has a name of letters, digits, - and _, not %q", world)
+		return nil, fmt.Errorf("natslog: the name of a world must have letters, digits, - and _ only, not %q", world)
 	}
 	l := &Log{engineOf(js, stream)}
 	l.subject = stream + "." + world
@@ -50,7 +49,7 @@ func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o O
 // half of the servers.
 func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) (at replica.Position, err error) {
 	if len(entry) > replica.MaxEntry {
-		return 0, fmt.Errorf("natslog: an entry of %d bytes, more than %d", len(entry), replica.MaxEntry)
+		return 0, fmt.Errorf("natslog: an entry has %d bytes, more than %d", len(entry), replica.MaxEntry)
 	}
 	id := rand.Text()
 	m := &nats.Msg{Subject: l.subject, Data: entry, Header: nats.Header{

@@ -91,7 +91,7 @@ func TestAppend_LostAnswer(t *testing.T) {
 				got <- next
 				errs <- err
 			}()
-			c.until(func() bool { _, last, err := direct.Bounds(background); return err == nil && last > at }, "it does not come")
+			c.until(func() bool { _, last, err := direct.Bounds(background); return err == nil && last > at }, "the entry does not arrive")
 			p.cut()
 			_, last, err := direct.Bounds(background)
 			require.NoError(t, err)
@@ -254,7 +254,7 @@ func TestLog_WorldsAreSeparate(t *testing.T) {
 			want = append(want, fmt.Sprintf("%d of %d", i, w))
 		}
 		// The server that answers may be behind the server that trimmed.
-		c.until(func() bool { return slices.Equal(want, texts(t, log, 0, last)) }, "what is read is not what is kept")
+		c.until(func() bool { return slices.Equal(want, texts(t, log, 0, last)) }, "the entries read differ from the retained entries")
 	}
 
 	// A completely trimmed log keeps its last entry.
@@ -296,7 +296,7 @@ func TestEntries_LastingError(t *testing.T) {
 		defer done()
 		time.AfterFunc(50*time.Millisecond, end)
 		for _, err = range log.Entries(ctx, after) {
-			require.Error(t, err, "there is one more")
+			require.Error(t, err, "the log yielded an unexpected entry")
 		}
 		return err
 	}

@@ -48,20 +48,20 @@ type remedy struct {
 }
 
 var remedies = map[jetstream.ErrorCode]remedy{
-	jetstream.JSErrCodeStreamNotFound:                {"the stream is gone: restore it from a backup, or make an empty one with Create", false},
+	jetstream.JSErrCodeStreamNotFound:                {"the stream does not exist: restore it from a backup, or create an empty one with Create", false},
 	jetstream.JSErrCodeStreamMessageExceedsMaximum:   {"the stream refuses entries of this size: set --max-msg-size -1 for it", false},
 	jetstream.JSErrCodeMaximumConsumersLimit:         {"the stream has as many consumers as it may have: raise --max-consumers and the limit of the account", false},
 	jetstream.JSErrCodeJetStreamNotEnabled:           {"JetStream is disabled on the servers: set jetstream in their configuration", true},
 	jetstream.JSErrCodeJetStreamNotEnabledForAccount: {"JetStream is disabled for the account of the login: set jetstream: enabled for the account", true},
-	codeNoAccount:    {"the servers do not know the account of the login: add it to their configuration", true},
+	codeNoAccount:    {"the servers do not have the account of the login: add it to their configuration", true},
 	codeAccountFull:  {"the account has no storage left: raise its limits, or remove streams", false},
 	codeServersFull:  {"the servers have no storage left: free disk space and raise max_file_store", true},
 	codeNoMemory:     {"the servers have no memory left for streams: raise max_memory_store", true},
 	codeNoStorage:    {"the servers have no storage left: free disk space and raise max_file_store", false},
 	codeOtherStream:  {"the subject belongs to another stream: remove its subjects from that one", false},
 	codeSealed:       {"the stream is sealed: restore a backup of it into a stream that is not", false},
-	codeOffline:      {"the stream is offline: run servers of the version that made it", false},
-	codeOfflineSince: {"the stream is offline: run servers of the version that made it", false},
+	codeOffline:      {"the stream is offline: run servers of the version that created it", false},
+	codeOfflineSince: {"the stream is offline: run servers of the version that created it", false},
 }
 
 // remedyOf returns the remedy for an error, if the error is an answer of a server.
@@ -101,7 +101,7 @@ func (e *engine) explain(err, last error) (explained error, stays bool) {
 	now := nc.LastError()
 	switch {
 	case nc.IsClosed() && now != nil:
-		return &operatorError{"the connection is closed and does not come back: " + refusal(now, "connect again, with nats.MaxReconnects(-1)"), join(err, now)}, true
+		return &operatorError{"the connection is closed and cannot be reopened: " + refusal(now, "connect again, with nats.MaxReconnects(-1)"), join(err, now)}, true
 	case nc.IsClosed():
 		return &operatorError{"the connection is closed: connect again", err}, true
 	case !nc.IsConnected() && refusal(now, "") != "":

@@ -64,16 +64,16 @@ func TestErrOperator_Streams(t *testing.T) {
 		call   func(*natslog.Log, replica.Position) error
 		text   string
 	}{
-		"REMOVED-append": {func(s string) { require.NoError(t, js.DeleteStream(background, s)) }, append1, "the stream is gone: restore it"},
+		"REMOVED-append": {func(s string) { require.NoError(t, js.DeleteStream(background, s)) }, append1, "the stream does not exist: restore it"},
 		"REMOVED-next": {func(s string) { require.NoError(t, js.DeleteStream(background, s)) }, func(l *natslog.Log, _ replica.Position) error {
 			_, err := l.Next(background, 0)
 			return err
-		}, "the stream is gone: restore it"},
+		}, "the stream does not exist: restore it"},
 		"REMOVED-bounds": {func(s string) { require.NoError(t, js.DeleteStream(background, s)) }, func(l *natslog.Log, _ replica.Position) error {
 			_, _, err := l.Bounds(background)
 			return err
-		}, "the stream is gone: restore it"},
-		"REMOVED-read": {func(s string) { require.NoError(t, js.DeleteStream(background, s)) }, read, "the stream is gone: restore it"},
+		}, "the stream does not exist: restore it"},
+		"REMOVED-read": {func(s string) { require.NoError(t, js.DeleteStream(background, s)) }, read, "the stream does not exist: restore it"},
 		"BYTES": {func(s string) { change(s, func(c *jetstream.StreamConfig) { c.MaxBytes = 2048 }) }, append1,
 			"the stream is full: raise its limits"},
 		"MESSAGES": {func(s string) { change(s, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 }) }, append1,
@@ -112,7 +112,7 @@ func TestErrOperator_NoPermission(t *testing.T) {
 	require.NoError(t, err)
 	isOperator(t, firstError(background, two, 0), "Publish to", "WORLDS.two")
 	_, err = two.Next(background, 0)
-	require.NoError(t, err, "the right to read single entries is that of all worlds")
+	require.NoError(t, err, "the right to read single entries is valid for all worlds")
 
 	ctx, done := context.WithTimeout(background, time.Second)
 	defer done()
@@ -137,7 +137,7 @@ func TestFollower_PermissionReturns(t *testing.T) {
 	reload(strings.Replace(logins, `"$JS.API.CONSUMER.MSG.NEXT.WORLDS.*"`, `"none"`, 1))
 	// The connection still gets answers to requests from before the reload, so end it.
 	require.NoError(t, nc.ForceReconnect())
-	c.until(func() bool { _, err := reader.Stuck(); return replica.ClassOf(err) == replica.Operator }, "the follower does not say what it lacks")
+	c.until(func() bool { _, err := reader.Stuck(); return replica.ClassOf(err) == replica.Operator }, "the follower does not report the missing right")
 	g.play(t, store, 1)
 	reload(logins)
 	ctx, done := context.WithTimeout(background, 30*time.Second)

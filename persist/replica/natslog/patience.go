@@ -59,7 +59,7 @@ func (e *engine) patiently(ctx context.Context, try func(context.Context) error)
 		case ctx.Err() != nil:
 			return err
 		case long.Err() != nil:
-			return fmt.Errorf("natslog: no server did it in %v: %w", patience, err)
+			return fmt.Errorf("natslog: no server executed the request in %v: %w", patience, err)
 		}
 		pause(long, wait)
 	}

@@ -33,7 +33,7 @@ func TestRoom_StreamWithLimit(t *testing.T) {
 	require.NoError(t, err)
 	room, err := log.Room(background)
 	require.NoError(t, err)
-	assert.Negative(t, room, "there is no limit")
+	assert.Negative(t, room, "the stream has no limit")
 
 	limit(t, js, 24<<20)
 	g, o, store := own(t, follow(t, log, replica.Options{}))

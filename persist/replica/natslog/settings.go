@@ -17,7 +17,7 @@ import (
 
 // ErrSettings reports settings of a stream or of servers because of which acknowledged entries may
 // be lost. Its text lists all wrong settings, and how to correct them.
-var ErrSettings = errors.New("natslog: the engine is not set to keep what it acknowledges")
+var ErrSettings = errors.New("natslog: the engine may lose acknowledged entries with its settings")
 
 // Options are requirements on a stream. The zero Options are useful.
 type Options struct {
@@ -83,7 +83,7 @@ func (l *Log) check(ctx context.Context, o Options) error {
 		wrong = append(wrong, fmt.Sprintf("a server is of version %s: run %s or newer", v, version))
 	}
 	if n := l.js.Conn().MaxPayload(); n < replica.MaxEntry+headers {
-		wrong = append(wrong, fmt.Sprintf("a server takes messages of at most %d bytes: set max_payload: 1MB", n))
+		wrong = append(wrong, fmt.Sprintf("a server accepts messages of at most %d bytes: set max_payload: 1MB", n))
 	}
 	return settings("stream "+l.stream, wrong)
 }
@@ -104,11 +104,11 @@ func faults(c *jetstream.StreamConfig, replicas int, subjects string) (wrong []s
 	}{
 		{len(c.Subjects) != 1 || c.Subjects[0] != subjects, fmt.Sprintf("its subjects are %q: set --subjects '%s'", c.Subjects, subjects)},
 		{c.SubjectTransform != nil, "it transforms subjects: remove the transform"},
-		{c.Mirror != nil || len(c.Sources) > 0, "it has what other streams have: use one without --mirror and --source"},
+		{c.Mirror != nil || len(c.Sources) > 0, "it copies other streams: use a stream without --mirror and --source"},
 		{c.Storage != jetstream.FileStorage, "it is in memory: set --storage file"},
 		{c.PersistMode == jetstream.AsyncPersistMode, "it acknowledges before it writes: set the persist mode default"},
-		{c.NoAck, "it does not acknowledge: do not set --no-ack"},
-		{c.Retention != jetstream.LimitsPolicy, "it removes what was read: set --retention limits"},
+		{c.NoAck, "it does not acknowledge messages: do not set --no-ack"},
+		{c.Retention != jetstream.LimitsPolicy, "it removes messages that were read: set --retention limits"},
 		{c.Replicas < replicas, fmt.Sprintf("%d servers keep it: set --replicas %d", c.Replicas, replicas)},
 		{c.MaxAge > 0, fmt.Sprintf("it removes messages after %v: set --max-age -1", c.MaxAge)},
 		{c.Discard != jetstream.DiscardNew && (c.MaxMsgs > 0 || c.MaxBytes > 0), "it removes the oldest messages above a limit: set --discard new"},
@@ -176,7 +176,7 @@ func CheckServers(ctx context.Context, system *nats.Conn) error {
 		case err != nil && n > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 			return settings("servers", wrong)
 		case err != nil:
-			return fmt.Errorf("natslog: servers do not say how they sync; is it the system account: %w", err)
+			return fmt.Errorf("natslog: servers do not report how they sync; use a login of the system account: %w", err)
 		}
 		fault, err := serverFault(m.Data)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 func TestOpen_StreamSettings(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("RIGHT", 1)
-	require.NoError(t, natslog.Create(background, js, "RIGHT", natslog.Options{Replicas: 1}), "it is there already")
+	require.NoError(t, natslog.Create(background, js, "RIGHT", natslog.Options{Replicas: 1}), "the stream already exists")
 	_, err := natslog.Open(background, js, "RIGHT", "one", natslog.Options{Replicas: 1})
 	require.NoError(t, err)
 	for name, wrong := range map[string]struct {
@@ -49,7 +49,7 @@ func TestOpen_StreamSettings(t *testing.T) {
 	_, err = js.CreateStream(background, jetstream.StreamConfig{Name: "FULL", Subjects: []string{"FULL.>"}, MaxBytes: 1 << 20, Discard: jetstream.DiscardNew})
 	require.NoError(t, err)
 	_, err = natslog.Open(background, js, "FULL", "one", natslog.Options{Replicas: 1})
-	require.NoError(t, err, "what is full refuses, and forgets nothing")
+	require.NoError(t, err, "a full stream refuses entries and loses none")
 
 	_, err = natslog.Open(background, js, "RIGHT", "one", natslog.Options{})
 	require.ErrorIs(t, err, natslog.ErrSettings)
@@ -72,7 +72,7 @@ func TestCheckServers(t *testing.T) {
 	require.NoError(t, natslog.CheckServers(ctx, c.connect("system")))
 	short, done := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer done()
-	assert.ErrorContains(t, natslog.CheckServers(short, c.connect("owner")), "is it the system account")
+	assert.ErrorContains(t, natslog.CheckServers(short, c.connect("owner")), "use a login of the system account")
 
 	c = newCluster(t, 3, func(o *server.Options) { o.SyncAlways = o.ServerName != "s1" })
 	err := natslog.CheckServers(ctx, c.connect("system"))

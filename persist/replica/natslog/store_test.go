@@ -193,7 +193,7 @@ func TestFollower_StreamMadeAgain(t *testing.T) {
 	require.NoError(t, p.Rebase(background))
 	require.Eventually(t, func() bool { return replica.ClassOf(f.Err()) == replica.Operator }, time.Minute, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return errors.Is(o.Err(), persist.ErrLost) }, time.Minute, 20*time.Millisecond)
-	assert.True(t, f.Ready(), "the files stay")
+	assert.True(t, f.Ready(), "the files must remain")
 	shown := newGame()
 	w, err := persist.FollowFS(background, f.Files(), shown.World)
 	require.NoError(t, err)

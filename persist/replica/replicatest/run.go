@@ -19,7 +19,7 @@ import (
 func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	t.Run("an entry goes behind a position or nowhere", func(t *testing.T) {
+	t.Run("append only after the last position", func(t *testing.T) {
 		log := empty(t)
 		bounds(ctx, t, log, 0, 0)
 		first := add(ctx, t, log, 0, "a")
@@ -29,12 +29,12 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 		}
 		for _, after := range []replica.Position{0, first, second + 1} {
 			if _, err := log.Append(ctx, after, []byte("c")); !errors.Is(err, replica.ErrTaken) {
-				t.Errorf("behind %d of %d: %v, want ErrTaken", after, second, err)
+				t.Errorf("append after %d, log ends at %d: %v, want ErrTaken", after, second, err)
 			}
 		}
 		bounds(ctx, t, log, first, second)
 	})
-	t.Run("entries are read in order, those that come included", func(t *testing.T) {
+	t.Run("entries in order, including new entries", func(t *testing.T) {
 		log := empty(t)
 		var at replica.Position
 		for i := range 3 {
@@ -64,11 +64,11 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 		defer cancel()
 		for _, err := range log.Entries(short, last) {
 			if err == nil {
-				t.Error("there is one more")
+				t.Error("Entries yielded an unexpected entry")
 			}
 		}
 	})
-	t.Run("the next entry behind a position", func(t *testing.T) {
+	t.Run("the next entry after a position", func(t *testing.T) {
 		log := empty(t)
 		next(ctx, t, log, 0, 0, "")
 		first := add(ctx, t, log, 0, "a")
@@ -92,7 +92,7 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 		at := add(ctx, t, log, 0, "")
 		at = add(ctx, t, log, at, string(long))
 		if at, err := log.Append(ctx, at, append(long, 0)); err == nil {
-			t.Errorf("an entry of more than MaxEntry bytes is taken, at %d", at)
+			t.Errorf("the log accepted an entry of more than MaxEntry bytes, at %d", at)
 		}
 		read := 0
 		for e, err := range log.Entries(ctx, 0) {
@@ -101,7 +101,7 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 			}
 			if read++; read == 2 {
 				if !bytes.Equal(e.Data, long) {
-					t.Error("a long entry is another one")
+					t.Error("a long entry was read with other content")
 				}
 				break
 			}
@@ -139,7 +139,7 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 			first, last, err := log.Bounds(ctx)
 			return err == nil && (first == 0 || first == at) && last == at
 		})
-		add(ctx, t, log, at, "behind what was trimmed")
+		add(ctx, t, log, at, "after trimming")
 	})
 	t.Run("of many at the same time, one is first", func(t *testing.T) {
 		log := empty(t)
@@ -180,7 +180,7 @@ func add(ctx context.Context, t *testing.T, log replica.Log, after replica.Posit
 func next(ctx context.Context, t *testing.T, log replica.Log, after, at replica.Position, text string) {
 	t.Helper()
 	if e, err := log.Next(ctx, after); err != nil || e.Position != at || string(e.Data) != text {
-		t.Errorf("behind %d: %q at %d, %v; want %q at %d", after, e.Data, e.Position, err, text, at)
+		t.Errorf("entry after %d: %q at %d, %v; want %q at %d", after, e.Data, e.Position, err, text, at)
 	}
 }
 
@@ -198,5 +198,5 @@ func until(t *testing.T, f func() bool) {
 			return
 		}
 	}
-	t.Error("it never came to be")
+	t.Error("the condition did not become true in time")
 }

@@ -83,7 +83,7 @@ func split(text string) (servers, stream, world string, err error) {
 	}
 	stream, world, _ = strings.Cut(strings.Trim(u.Path, "/"), "/")
 	if u.Host == "" || stream == "" || world == "" || strings.Contains(world, "/") {
-		return "", "", "", errors.New("it does not name a world: want nats://host:port/STREAM/WORLD")
+		return "", "", "", errors.New("the URL does not name a world: want nats://host:port/STREAM/WORLD")
 	}
 	u.Path = ""
 	return u.String(), stream, world, nil

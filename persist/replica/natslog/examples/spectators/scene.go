@@ -231,7 +231,7 @@ func (c *scene) hear(n *child, line string) {
 		c.owner = n
 		c.say("%s owns the world, which is at tick %d: term %d, process %d", n.name, tick, term, pid)
 		if tick < c.greatest {
-			c.wrong = append(c.wrong, fmt.Sprintf("%s goes on from tick %d, and %d was confirmed", n.name, tick, c.greatest))
+			c.wrong = append(c.wrong, fmt.Sprintf("%s continues from tick %d, but tick %d was confirmed", n.name, tick, c.greatest))
 		}
 	case "sees":
 		_, _ = fmt.Sscan(rest, &tick, &sum)
@@ -254,7 +254,7 @@ func (c *scene) confirm(n *child, tick uint64) {
 	if !c.killed.IsZero() && n == c.owner {
 		outage := time.Since(c.killed)
 		c.outages, c.killed = append(c.outages, outage), time.Time{}
-		c.say("a tick is confirmed again, %d: there was none for %.2f s", tick, outage.Seconds())
+		c.say("a tick is confirmed again, %d: none was confirmed for %.2f s", tick, outage.Seconds())
 	}
 }
 
@@ -334,7 +334,7 @@ func (c *scene) until(ctx context.Context, what string, f func() bool) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case time.Now().After(end):
-			return errors.New("there never was " + what)
+			return errors.New("no " + what + " within a minute")
 		}
 	}
 }
