@@ -31,7 +31,7 @@ func flies(cells []Cell) bool {
 	return false
 }
 
-func TestGliderIsWhatFlies(t *testing.T) {
+func TestIsGlider_AllShapes(t *testing.T) {
 	gliders := 0
 	for s := shape(1); s < 1<<9; s++ {
 		cells := s.cells()
@@ -72,7 +72,7 @@ func TestGliders_Gap(t *testing.T) {
 
 func abs(n int32) int32 { return max(n, -n) }
 
-func TestGlidersCounts(t *testing.T) {
+func TestGliders_Count(t *testing.T) {
 	tests := []struct {
 		name  string
 		cells []Cell

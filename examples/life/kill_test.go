@@ -20,14 +20,14 @@ import (
 )
 
 var (
-	kills    = flag.Int("kills", 20, "how many times TestKillLosesNothingDurable kills the program")
-	killSeed = flag.Uint64("killseed", 0, "the seed of TestKillLosesNothingDurable; 0: a new one")
+	kills    = flag.Int("kills", 20, "how many times TestKill_DurableGenerationsRemain kills the program")
+	killSeed = flag.Uint64("killseed", 0, "the seed of TestKill_DurableGenerationsRemain; 0: a new one")
 )
 
-// TestKillLosesNothingDurable kills the program at random moments: during its start or recovery,
-// between ticks and within ticks. Each run continues in the same directory, which no run has
-// closed. The test recovers a copy of the directory after each run.
-func TestKillLosesNothingDurable(t *testing.T) {
+// TestKill_DurableGenerationsRemain kills the program at random moments: during its start or
+// recovery, between ticks and within ticks. Each run continues in the same directory, which no run
+// has closed. The test recovers a copy of the directory after each run.
+func TestKill_DurableGenerationsRemain(t *testing.T) {
 	seed := *killSeed
 	if seed == 0 {
 		seed = rand.Uint64()

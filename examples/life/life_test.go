@@ -53,7 +53,7 @@ func checkCells(t *testing.T, life *Life, want map[Cell]bool) {
 	}
 }
 
-func TestWorldFollowsTheReference(t *testing.T) {
+func TestLife_EqualsReference(t *testing.T) {
 	const closely = 200
 	tests := []struct {
 		pattern    string
@@ -88,8 +88,8 @@ func TestWorldFollowsTheReference(t *testing.T) {
 	}
 }
 
-// TestRunsAreEqual fails if the random order of a Go map affects the world.
-func TestRunsAreEqual(t *testing.T) {
+// TestLife_EqualRuns fails if the random order of a Go map affects the world.
+func TestLife_EqualRuns(t *testing.T) {
 	first, second := newLife(t, "r-pentomino", 0), newLife(t, "r-pentomino", 0)
 	for generation := range uint64(300) {
 		runTo(t, first, generation)
@@ -100,7 +100,7 @@ func TestRunsAreEqual(t *testing.T) {
 	}
 }
 
-func TestRewoundRunRepeatsItself(t *testing.T) {
+func TestLife_RunAfterRewindIsEqual(t *testing.T) {
 	life := newLife(t, "r-pentomino", 100)
 	digests := []ecs.Digest{life.World.Digest()}
 	for generation := uint64(1); generation <= 150; generation++ {
@@ -120,7 +120,7 @@ func TestRewoundRunRepeatsItself(t *testing.T) {
 	}
 }
 
-func TestTallyAddsUp(t *testing.T) {
+func TestTally_BirthsMinusDeaths(t *testing.T) {
 	life := newLife(t, "gosper-gun", 0)
 	runTo(t, life, 120)
 	tally := life.tally.Get()
@@ -129,7 +129,7 @@ func TestTallyAddsUp(t *testing.T) {
 	}
 }
 
-func TestAge_OneCell(t *testing.T) {
+func TestAge_Blinker(t *testing.T) {
 	life := NewLife(0)
 	// The pattern is a blinker, whose centre stays alive.
 	life.Place(&Pattern{Cells: []Cell{{0, 1}, {1, 1}, {2, 1}}})
@@ -140,7 +140,7 @@ func TestAge_OneCell(t *testing.T) {
 	}
 }
 
-func TestOriginTellsPatternsApart(t *testing.T) {
+func TestOrigin_DiffersByPattern(t *testing.T) {
 	patterns := []*Pattern{
 		{Name: "One", Rule: conwayRule},
 		{Name: "One", Rule: conwayRule, Cells: []Cell{{0, 0}}},

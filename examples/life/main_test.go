@@ -42,7 +42,7 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-func TestPopulationIsPublished(t *testing.T) {
+func TestRun_PublishedPopulations(t *testing.T) {
 	blinker := writeFile(t, "blinker.rle", "3o!")
 	nothing := writeFile(t, "nothing.rle", "3b!")
 	tests := []struct{ pattern, generations, want string }{
@@ -145,14 +145,14 @@ func TestPattern_BadLine(t *testing.T) {
 	}
 }
 
-func TestPattern_NameOfFile(t *testing.T) {
+func TestPattern_FileNameAsTitle(t *testing.T) {
 	file := writeFile(t, "blinker.rle", "3o!")
 	if got := mustCall(t, "-pattern", file, "-generations", "1"); !strings.HasPrefix(got, "blinker.rle\n") {
 		t.Errorf("prints\n%swant blinker.rle in the first line", got)
 	}
 }
 
-func TestWrongCallsAreRefused(t *testing.T) {
+func TestRun_WrongArguments(t *testing.T) {
 	tests := []struct {
 		args string
 		code int
@@ -174,7 +174,7 @@ func TestWrongCallsAreRefused(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
+func TestParseFlags(t *testing.T) {
 	tests := []struct {
 		args                         string
 		isTour, journaled, anyOrigin bool

@@ -97,9 +97,9 @@ func TestReferenceStep_Rule(t *testing.T) {
 	}
 }
 
-// TestMethuselahsSettleAsPublished follows long-lived patterns to their end. A pattern has settled
-// when its cells, except escaping gliders, repeat every second generation.
-func TestMethuselahsSettleAsPublished(t *testing.T) {
+// TestMethuselahs_PublishedGenerations follows long-lived patterns to their end. A pattern has
+// settled when its cells, except escaping gliders, repeat every second generation.
+func TestMethuselahs_PublishedGenerations(t *testing.T) {
 	const watched = 40 // The number of generations that are checked after settling.
 	tests := []struct {
 		pattern    string
@@ -144,9 +144,9 @@ func TestMethuselahsSettleAsPublished(t *testing.T) {
 	}
 }
 
-// TestRPentomino_Published compares the populations of the final objects, except gliders, with the
-// published list.
-func TestRPentomino_Published(t *testing.T) {
+// TestRPentomino_PublishedFinalObjects compares the populations of the final objects, except
+// gliders, with the published list.
+func TestRPentomino_PublishedFinalObjects(t *testing.T) {
 	want := []int{
 		3, 3, 3, 3, // Blinkers.
 		4, 4, 4, 4, 4, 4, 4, 4, // Blocks.

@@ -39,7 +39,7 @@ func (l *logText) String() string {
 	return l.b.String()
 }
 
-func TestMain_Scraped(t *testing.T) {
+func TestRun_Scraped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var log logText
 	code := make(chan int)
@@ -69,7 +69,7 @@ func TestMain_Scraped(t *testing.T) {
 	require.Contains(t, log.String(), "msg=snapshot snapshot.tick=0")
 }
 
-func TestMain_StopsAfterTicks(t *testing.T) {
+func TestRun_StopsAfterTicks(t *testing.T) {
 	var log logText
 	dir := filepath.Join(t.TempDir(), "world")
 	for range 2 {
@@ -78,7 +78,7 @@ func TestMain_StopsAfterTicks(t *testing.T) {
 	require.Contains(t, log.String(), "recovered tick 3")
 }
 
-func TestMain_WrongFlags(t *testing.T) {
+func TestRun_WrongFlags(t *testing.T) {
 	for _, args := range [][]string{{"-ticks", "-1"}, {"more"}, {"-none"}} {
 		require.Equal(t, 2, run(t.Context(), args, io.Discard), args)
 	}

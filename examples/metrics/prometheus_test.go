@@ -73,7 +73,7 @@ func unescaped(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(s)
 }
 
-func TestPage_StrangeNames(t *testing.T) {
+func TestPage_EscapesStoreNames(t *testing.T) {
 	names := []string{"world", "", `a "quoted" \ one`, "two\nlines", `\n`, "Łódź", "not \xff utf-8", "x} 7"}
 	read := make([]persist.Metrics, len(names))
 	for i := range read {
@@ -156,7 +156,7 @@ func TestPage_Store(t *testing.T) {
 }
 
 // Each metric shows exactly its own value.
-func TestPage_EachFamily(t *testing.T) {
+func TestPage_ValueOfEachMetric(t *testing.T) {
 	m := persist.Metrics{
 		Tick: 1, DurableTick: 2, LagTicks: 3, JournalSegments: 4, JournalBytes: 5, QueuedBytes: 6,
 		Syncs: 7, SyncLast: 8 * time.Second, SyncMax: 9 * time.Second, SyncTotal: 10 * time.Second,

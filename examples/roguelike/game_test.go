@@ -33,7 +33,7 @@ func (g *game) check(t *testing.T) {
 	}
 }
 
-func TestTurnsAreUndone(t *testing.T) {
+func TestUndo_AllTurns(t *testing.T) {
 	const turns, seed = 20_000, 1
 	g, err := newGame(seed, turns)
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func packed(t *testing.T) (g *game, hero, bag, ring ecs.Entity) {
 	return g, hero, bag, ring
 }
 
-func TestFire_Bag(t *testing.T) {
+func TestDrop_BagIntoFire(t *testing.T) {
 	g, hero, bag, ring := packed(t)
 	before := g.world.Digest()
 	g.Position.Set(hero, Position{width / 2, height / 2})
@@ -125,7 +125,7 @@ func TestSteal_FromBag(t *testing.T) {
 	assert.Equal(t, before, g.world.Digest())
 }
 
-func TestKeys(t *testing.T) {
+func TestRun_Keys(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Zero(t, run(nil, strings.NewReader("l\nuu\nxq"), &out, &errs))
 	assert.Contains(t, out.String(), "turn 1\n")

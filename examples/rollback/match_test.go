@@ -32,7 +32,7 @@ func over(t *testing.T, c config) *match {
 
 // With any loss and delay of the link, both peers end with the state of a game that has all buttons
 // from the beginning.
-func TestPeers_SameAsWithoutLink(t *testing.T) {
+func TestPeers_EqualGameWithoutLink(t *testing.T) {
 	for _, c := range []config{
 		{ticks: 10_000, loss: 15, delay: 6, seed: 1},
 		{ticks: 1000, loss: 0, delay: 1, seed: 2},
@@ -64,7 +64,7 @@ func TestPeers_SameAsWithoutLink(t *testing.T) {
 }
 
 // The reported tick is the first that differs, and the saved worlds differ in one field.
-func TestBug_FirstTick(t *testing.T) {
+func TestGoToFirst_TickOfBug(t *testing.T) {
 	for seed := range uint64(10) {
 		m := start(t, config{ticks: 10_000, loss: 15, delay: 6, seed: seed, bug: true, dir: t.TempDir()})
 		found, err := m.play()

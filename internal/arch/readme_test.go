@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestReadmeProgramRuns runs the program in the README twice in one directory. The second run must
+// TestReadme_Program runs the program in the README twice in one directory. The second run must
 // continue the state of the first.
-func TestReadmeProgramRuns(t *testing.T) {
+func TestReadme_Program(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

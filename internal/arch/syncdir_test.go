@@ -25,7 +25,7 @@ func directSyncs(source string) (calls []string) {
 
 // Stores must open on file systems that cannot sync directories. So all code must call the function
 // disk.SyncDir.
-func TestSyncDir_OnlyByDisk(t *testing.T) {
+func TestSyncDir_CalledOnlyByDisk(t *testing.T) {
 	// persist/open.go checks whether the file system can sync directories.
 	allowed := map[string]int{"persist/open.go": 1}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -44,7 +44,7 @@ func TestSyncDir_OnlyByDisk(t *testing.T) {
 	}
 }
 
-func TestSyncDir_DirectCallIsFound(t *testing.T) {
+func TestDirectSyncs_FindsCall(t *testing.T) {
 	source := "disk.SyncDir(files, dir)\nw.j.fs.SyncDir(dir)\nfunc (g *gate) SyncDir(dir string) error {"
 	if calls := directSyncs(source); len(calls) != 1 || calls[0] != "fs.SyncDir(" {
 		t.Errorf("directSyncs(%q) = %q", source, calls)

@@ -85,7 +85,7 @@ func TestPager_SlowOutput(t *testing.T) {
 	assert.Equal(t, "held\nxxxxxxxxx", out.String())
 }
 
-func TestWhichPager(t *testing.T) {
+func TestPagerOf_Environment(t *testing.T) {
 	only := func(names ...string) func(string) bool {
 		return func(name string) bool { return strings.Contains(" "+strings.Join(names, " ")+" ", " "+name+" ") }
 	}

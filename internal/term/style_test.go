@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestColoursChangeNoColumn(t *testing.T) {
+func TestStyle_KeepsColumnWidths(t *testing.T) {
 	table := func(width int, colour bool) string {
 		var out bytes.Buffer
 		a := NewOut(&out, nil)
@@ -55,7 +55,7 @@ func TestTable_Width(t *testing.T) {
 	}
 }
 
-func TestFlagsForTerminals(t *testing.T) {
+func TestWhen_FlagValues(t *testing.T) {
 	for _, test := range []struct {
 		when            When
 		terminal, other bool

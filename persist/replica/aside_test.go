@@ -156,7 +156,7 @@ func (p *asideProgram) lowest(name string) int64 {
 	return int64(min(lowest, len(was[len(was)-1])))
 }
 
-func TestAside_KeepsTails(t *testing.T) {
+func TestQuarantine_UnconfirmedBytes(t *testing.T) {
 	tails, wholes := 0, 0
 	for seed := range uint64(1000) {
 		p := newAsideProgram(rand.New(rand.NewPCG(seed, 1)))
@@ -192,7 +192,7 @@ func TestAside_KeepsTails(t *testing.T) {
 
 // A complete store replaces a store that may have more data than the log. All differences are
 // quarantined.
-func TestAside_ReplacedStore(t *testing.T) {
+func TestQuarantine_ReplacedStore(t *testing.T) {
 	for seed := range uint64(300) {
 		p := newAsideProgram(rand.New(rand.NewPCG(seed, 2)))
 		mem := p.write(t)
@@ -225,7 +225,7 @@ func TestAside_ReplacedStore(t *testing.T) {
 }
 
 // After a crash at any call and another follow, every unconfirmed byte still exists at its offset.
-func TestAside_Crash(t *testing.T) {
+func TestQuarantine_Crash(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -295,7 +295,7 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 	}
 }
 
-func TestAside_Limits(t *testing.T) {
+func TestQuarantine_Limits(t *testing.T) {
 	for _, c := range []struct {
 		dirs, bytes int
 		sizes       []int // Sizes of the directories, in the order of their creation.
@@ -342,7 +342,7 @@ func TestAside_Limits(t *testing.T) {
 
 // Directories that a crash left empty or partly removed are not counted, and are removed. Files of
 // other programs remain.
-func TestAside_Leftovers(t *testing.T) {
+func TestQuarantine_CrashLeftovers(t *testing.T) {
 	mem := disktest.New()
 	for _, dir := range []string{"aside", "aside/1", "aside/2", "aside/2.removed", "aside/3", "aside/3/journal", "aside/12", "aside/notes", "aside/012"} {
 		require.NoError(t, mem.Mkdir(dir))

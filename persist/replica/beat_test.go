@@ -54,7 +54,7 @@ func TestOwner_HeartbeatAfterTick(t *testing.T) {
 }
 
 // A new follower of an idle owner does not assume that the owner is dead.
-func TestFollower_OverdueOfSilentOwner(t *testing.T) {
+func TestFollower_NotOverdueOnIdleOwner(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 400 * time.Millisecond
 	o, err := follow(t, log, disktest.New(), replica.Options{Heartbeat: every}).Claim(background)
@@ -74,7 +74,7 @@ func TestFollower_OverdueOfSilentOwner(t *testing.T) {
 }
 
 // An owner that appends many more bytes than its store has trims the log by itself.
-func TestOwner_KeepsTheLogShort(t *testing.T) {
+func TestOwner_TrimsLogByItself(t *testing.T) {
 	log := &replica.Memory{}
 	first := follow(t, log, disktest.New(), replica.Options{Heartbeat: 50 * time.Millisecond})
 	o, err := first.Claim(background)

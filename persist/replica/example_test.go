@@ -139,7 +139,7 @@ func Example() {
 }
 
 // An error of Open that a retry cannot resolve ends the program of the docs.
-func TestExample_ErrorOfOpen(t *testing.T) {
+func TestExample_EndsAtOpenError(t *testing.T) {
 	log := &replica.Memory{}
 	ctx, cancel := context.WithTimeout(background, 20*time.Second)
 	defer cancel()
@@ -158,7 +158,7 @@ func TestExample_ErrorOfOpen(t *testing.T) {
 }
 
 // docs/REPLICATION.md shows the program above.
-func TestExample_IsThatOfTheDocs(t *testing.T) {
+func TestExample_EqualsDocs(t *testing.T) {
 	source, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
 	_, program, _ := strings.Cut(string(source), "has the same text.\n\n")

@@ -139,7 +139,7 @@ func TestFollow_EntryHidden(t *testing.T) {
 }
 
 // A machine claims, and the log loses the claim. The previous owner continues at the same position.
-func TestOwner_ClaimForgotten(t *testing.T) {
+func TestOwner_LaterClaimLost(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
 	g.play(t, store)
@@ -177,7 +177,7 @@ func TestOwner_ClaimForgotten(t *testing.T) {
 }
 
 // An owner whose entries are invalid does not trim the log.
-func TestRebase_ClaimForgotten(t *testing.T) {
+func TestRebase_ClaimLost(t *testing.T) {
 	log := &replica.Memory{}
 	first := follow(t, log, disktest.New(), replica.Options{})
 	g, o, store := own(t, first)

@@ -48,7 +48,7 @@ func (f *countedFile) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // A standby that is offered a store reads only the ticks since its last read.
-func TestHandover_ReadsNothingAgain(t *testing.T) {
+func TestHandover_ReadsOnlyNewTicks(t *testing.T) {
 	log := &replica.Memory{}
 	files := &counted{FS: disktest.New()}
 	b := follow(t, log, files, replica.Options{Name: "b"})
@@ -85,7 +85,7 @@ func TestHandover_ReadsNothingAgain(t *testing.T) {
 }
 
 // An offer is valid until the next claim, even for a machine that was down.
-func TestOffer_StandsUntilClaim(t *testing.T) {
+func TestOffer_ValidUntilClaim(t *testing.T) {
 	log := &replica.Memory{}
 	offered := func(f *replica.Follower) bool {
 		select {
@@ -128,7 +128,7 @@ func TestOffer_StandsUntilClaim(t *testing.T) {
 
 // After a handover that is cut off at any append, no confirmed tick is lost, and one machine has
 // the store.
-func TestHandover_CutAnywhere(t *testing.T) {
+func TestHandover_CutAtEveryAppend(t *testing.T) {
 	for cut := 1; ; cut++ {
 		log := &replicatest.Log{}
 		link, files, others := log.Link(1), disktest.New(), disktest.New()

@@ -32,7 +32,7 @@ func (l stoppedLog) Append(ctx context.Context, after Position, data []byte) (Po
 }
 
 // The budget counts the entry that the log has not accepted yet.
-func TestSender_CountsEntryOnItsWay(t *testing.T) {
+func TestSender_CountsUnconfirmedEntry(t *testing.T) {
 	b, log := budget.New(200<<10), &usingLog{}
 	log.budget = b
 	s := newSender(context.Background(), log, trail{}, 0, &Options{})
@@ -101,7 +101,7 @@ func TestSender_CountsMemory(t *testing.T) {
 }
 
 // A retained entry does not prevent the garbage collection of other entries' data.
-func TestSender_DropsOperations(t *testing.T) {
+func TestSender_ReleasesOtherOperations(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	var freed atomic.Int32
 	const ops = 64
@@ -122,7 +122,7 @@ func TestSender_DropsOperations(t *testing.T) {
 
 // The memory of 50 owners whose logs do not answer stays within their shared budget. All owners
 // continue when the logs answer.
-func TestOwner_BudgetOnStoppedLog(t *testing.T) {
+func TestOwner_BudgetWithStoppedLog(t *testing.T) {
 	const owners, memory = 50, 4 << 20
 	b := budget.New(memory)
 	var stop atomic.Bool

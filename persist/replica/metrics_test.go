@@ -15,7 +15,7 @@ import (
 
 // While the log refuses every call, owner and follower report why and since when. The reports do
 // not wait for the log. Owner and follower continue when the log works again.
-func TestStuck_SaysWhy(t *testing.T) {
+func TestStuck_LogRefusesAllCalls(t *testing.T) {
 	log := &replicatest.Log{}
 	ours, theirs := log.Link(1), log.Link(2)
 	o, err := follow(t, ours, disktest.New(), replica.Options{Heartbeat: 10 * time.Millisecond}).Claim(background)

@@ -14,7 +14,7 @@ import (
 
 // An owner finds an entry that no server shows, and sends all files again. After that, machines can
 // follow again.
-func TestOwner_HealsHole(t *testing.T) {
+func TestOwner_ResendsAfterMissingEntry(t *testing.T) {
 	log := &replicatest.Log{}
 	options := replica.Options{}.ReadBack(5 * time.Millisecond)
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), options))
@@ -44,7 +44,7 @@ func TestOwner_HealsHole(t *testing.T) {
 }
 
 // An owner does not repair a log that shows all of its entries, even if calls fail.
-func TestOwner_HealsNothing(t *testing.T) {
+func TestOwner_NoResendWithoutMissingEntry(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)
 	options := replica.Options{}.ReadBack(time.Millisecond)

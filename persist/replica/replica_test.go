@@ -65,11 +65,11 @@ func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Sto
 	return g, o, s
 }
 
-func TestMemory_IsLog(t *testing.T) {
+func TestMemory_KeepsLogPromises(t *testing.T) {
 	replicatest.Run(t, func(*testing.T) replica.Log { return &replica.Memory{} })
 }
 
-func TestOwner_NextHasConfirmedTicks(t *testing.T) {
+func TestOwner_SuccessorHasConfirmedTicks(t *testing.T) {
 	log := &replica.Memory{}
 	a, b := follow(t, log, disktest.New(), replica.Options{Name: "a"}), follow(t, log, disk.Memory(), replica.Options{Name: "b"})
 	g, first, store := own(t, a)
@@ -100,7 +100,7 @@ func TestOwner_NextHasConfirmedTicks(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-func TestAside_UnconfirmedTicks(t *testing.T) {
+func TestQuarantine_UnconfirmedTicks(t *testing.T) {
 	log := &replicatest.Log{}
 	link, mem := log.Link(1), disktest.New()
 	g, o, store := own(t, follow(t, link, mem, replica.Options{}))
@@ -135,7 +135,7 @@ func TestAside_UnconfirmedTicks(t *testing.T) {
 }
 
 // OnLocal reports ticks on the owner's machine, and OnDurable reports confirmed ticks.
-func TestOwner_LocalAndConfirmed(t *testing.T) {
+func TestOwner_OnLocalAndOnDurable(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)
 	o, err := follow(t, link, disktest.New(), replica.Options{}).Claim(background)
@@ -170,7 +170,7 @@ func TestOwner_LocalAndConfirmed(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-func TestStandby_ReadsNothingAgain(t *testing.T) {
+func TestStandby_OpensAfterClaim(t *testing.T) {
 	log := &replica.Memory{}
 	b := follow(t, log, disk.Memory(), replica.Options{Name: "b"})
 	g, o, store := own(t, follow(t, log, disk.Memory(), replica.Options{Name: "a"}))
@@ -201,7 +201,7 @@ func TestStandby_ReadsNothingAgain(t *testing.T) {
 	require.NoError(t, taken.Close())
 }
 
-func TestClaim_BringsInStore(t *testing.T) {
+func TestClaim_SendsExistingStore(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
 	g := newGame()
@@ -325,7 +325,7 @@ func TestFollow_TrimmedLog(t *testing.T) {
 
 // While a file is sent, its last part and its name must follow each other without a write between
 // them. A new follower would miss such a write.
-func TestRebase_WhileTicksAreConfirmed(t *testing.T) {
+func TestRebase_DuringTicks(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))
 	var ended atomic.Bool
@@ -364,7 +364,7 @@ func (l *trimming) Bounds(ctx context.Context) (first, last replica.Position, er
 	return first, last, err
 }
 
-func TestFollow_TrimmedMeanwhile(t *testing.T) {
+func TestFollow_LogTrimmedDuringFollow(t *testing.T) {
 	log := &replica.Memory{}
 	behind, mem := disktest.New(), disktest.New()
 	g, o, store := own(t, follow(t, log, mem, replica.Options{}))
@@ -445,7 +445,7 @@ func TestFollow_DirectoryInUse(t *testing.T) {
 	require.NoError(t, v.Close())
 }
 
-func TestFollow_NotAnEntry(t *testing.T) {
+func TestFollow_InvalidEntry(t *testing.T) {
 	log := &replica.Memory{}
 	_, err := log.Append(background, 0, []byte("hello"))
 	require.NoError(t, err)
@@ -460,7 +460,7 @@ func TestFollow_NotAnEntry(t *testing.T) {
 
 // The terms of a new log are above the epochs of an old store's journal. So the new ticks have
 // other epochs than the ticks of other owners.
-func TestClaim_FirstTerm(t *testing.T) {
+func TestClaim_FirstTermAboveEpochs(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
 	g := newGame()

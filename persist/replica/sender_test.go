@@ -17,7 +17,7 @@ import (
 
 // No write may be sent between the last part of a file and its name. A new follower would miss such
 // a write.
-func TestSender_NameInTurnOfLastPart(t *testing.T) {
+func TestSender_NameFollowsLastPart(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	content := bytes.Repeat([]byte{7}, maxData+1)
 	var others atomic.Int32
@@ -47,7 +47,7 @@ func TestSender_NameInTurnOfLastPart(t *testing.T) {
 
 // A follower that reads an unknown operation stops and reports it. If a newer
 // program claims the log, the owner loses it.
-func TestFollower_NewerOperation(t *testing.T) {
+func TestFollower_UnknownOperation(t *testing.T) {
 	log := &Memory{}
 	f, err := Follow(context.Background(), log, disk.Memory(), Options{})
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestFollower_NewerOperation(t *testing.T) {
 
 // In a silence, each heartbeat is appended before followers assume that the owner is dead, as
 // Overdue computes it.
-func TestSender_DueAfterTicks(t *testing.T) {
+func TestSender_HeartbeatDueBeforeOverdue(t *testing.T) {
 	var s sender
 	f := Follower{gap: 16 * time.Millisecond}
 	for ; s.beats < 6; s.beats++ {

@@ -14,7 +14,7 @@ import (
 
 // An existing file of the store remains if it begins with the bytes that the log sends. Otherwise
 // the sent file replaces it, and the different bytes are quarantined.
-func TestTree_FileOfSameName(t *testing.T) {
+func TestTree_FileAlreadyExists(t *testing.T) {
 	const name = "journal/00000002.seg"
 	// The file has more bytes than one comparison reads.
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10)
@@ -67,7 +67,7 @@ func TestTree_FileOfSameName(t *testing.T) {
 }
 
 // After a crash, the old or the new state is complete.
-func TestState_SurvivesCrash(t *testing.T) {
+func TestState_WriteIsAtomicAtCrash(t *testing.T) {
 	mem := disktest.New()
 	for n := range uint64(5) {
 		require.NoError(t, (&state{Term: n, Files: map[string]int64{"journal/1.seg": int64(n)}}).write(mem))
@@ -81,7 +81,7 @@ func TestState_SurvivesCrash(t *testing.T) {
 
 // A state may be written between two parts of a file. Before a crash, the file may already get its
 // name, or be removed again. When the operations are applied again, the temporary file is missing.
-func TestTree_PartsAppliedAgain(t *testing.T) {
+func TestTree_OperationsRepeatedAfterCrash(t *testing.T) {
 	const name = "snapshots/00000002.snap"
 	ops := []op{
 		{opPart, name, 0, []byte("01234")},
@@ -123,7 +123,7 @@ func TestTree_PartsAppliedAgain(t *testing.T) {
 }
 
 // A quarantined file is not quarantined again when all entries are read again.
-func TestAside_NotTwice(t *testing.T) {
+func TestQuarantine_EntriesReadAgain(t *testing.T) {
 	const name = "journal/00000001.seg"
 	mem := disktest.New()
 	x := newTree(mem, storeDir, &aside{top: mem})
@@ -139,7 +139,7 @@ func TestAside_NotTwice(t *testing.T) {
 // The state names an unfinished file that is missing on this machine, because its sender named the
 // file before the log had the name. The follower reads all entries again, because a later entry may
 // name the file.
-func TestFollow_PartMissing(t *testing.T) {
+func TestTree_TidyUnfinishedFileMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()
 	x := newTree(mem, storeDir, &aside{top: mem})

@@ -86,7 +86,7 @@ func TestVersion_RollingDeployment(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-func TestVersion_Contradiction(t *testing.T) {
+func TestVersion_WritesAboveReads(t *testing.T) {
 	for _, o := range []replica.Options{version("a", 1, 2), version(strings.Repeat("a", 256), 1, 1)} {
 		_, err := replica.Follow(background, &replica.Memory{}, disktest.New(), o)
 		assert.ErrorContains(t, err, "replica: Options.Version: ")
@@ -94,7 +94,7 @@ func TestVersion_Contradiction(t *testing.T) {
 }
 
 // storeFormat must be increased with the versions of the files.
-func TestVersion_OfTheFormats(t *testing.T) {
+func TestStoreFormat_CoversFileVersions(t *testing.T) {
 	const advice = "raise storeFormat in version.go if an older program cannot open the store, and repair this test"
 	for file, line := range map[string]string{
 		"../../journal/segment.go":           `segmentVersion += 2\b`,
@@ -110,7 +110,7 @@ func TestVersion_OfTheFormats(t *testing.T) {
 
 // A log that was removed and created again is not the log that a machine follows, even if it is
 // longer. The machine's store remains until an operator decides.
-func TestFollow_AnotherLog(t *testing.T) {
+func TestFollow_LogRecreated(t *testing.T) {
 	files := disktest.New()
 	first := &replica.Memory{}
 	g, o, store := own(t, follow(t, first, files, replica.Options{}))

@@ -39,7 +39,7 @@ func publishFile(files disk.FS, name string, content []byte) error {
 // A new segment and a new snapshot are sent while a rebase runs, and a new segment is sent while a
 // snapshot is sent. A follower gets the files that are created during a rebase, independent of the
 // position from which it reads.
-func TestRebase_NewFilesMeanwhile(t *testing.T) {
+func TestRebase_NewFilesDuringRebase(t *testing.T) {
 	var order []string
 	// On a busy machine, a goroutine may start too late, so try again.
 	for range 10 {
@@ -147,7 +147,7 @@ func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byt
 // Files are created, written and removed concurrently, also during a rebase. All followers then
 // have the same files, independent of the positions from which they read. So does the owner when it
 // follows again.
-func TestRebase_FilesChangeMeanwhile(t *testing.T) {
+func TestRebase_FilesChangeDuringRebase(t *testing.T) {
 	for seed := range uint64(deep.Or(6, 60)) {
 		log, mem := &replica.Memory{}, disktest.New()
 		fail := func(what string, err error) {

@@ -133,7 +133,7 @@ func TestAppend_ServerCutOff(t *testing.T) {
 
 // A connection on which leaders answer remains on its server, even if a world has no new entries
 // for a long time.
-func TestEntries_LeaderAnswers(t *testing.T) {
+func TestEntries_StaysOnAnsweringServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	owner := open(t, c.create("WORLDS", 3), "WORLDS", "one")

@@ -30,7 +30,7 @@ func set(t testing.TB, js jetstream.JetStream, stream string, change func(*jetst
 }
 
 // Many worlds recover and are claimed at the same time, on a stream that allows few consumers.
-func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
+func TestFollow_MoreWorldsThanConsumers(t *testing.T) {
 	t.Parallel()
 	worlds := deep.Or(150, 500)
 	c := newCluster(t, 1, nil)
@@ -88,7 +88,7 @@ func TestFollow_ManyWorldsFewConsumers(t *testing.T) {
 }
 
 // A batch ends after 2 MiB, and the next one continues after it.
-func TestEntries_Batches(t *testing.T) {
+func TestEntries_SeveralBatches(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	js := c.create("WORLDS", 3)
@@ -112,7 +112,7 @@ func TestEntries_Batches(t *testing.T) {
 
 // Without direct requests, a consumer yields all entries. A stream of an older program does not
 // allow direct requests, and a login may lack the right.
-func TestEntries_NoDirect(t *testing.T) {
+func TestEntries_WithoutDirectRequests(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)

@@ -163,7 +163,7 @@ func TestLog_ServersRestart(t *testing.T) {
 
 // A reader on a server whose copy of the stream no longer grows moves to another server. While the
 // copy is complete, the reader stays.
-func TestEntries_ServerStandsStill(t *testing.T) {
+func TestEntries_ServerCopyDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
@@ -268,7 +268,7 @@ func TestLog_WorldsAreSeparate(t *testing.T) {
 	add(t, logs[3], last, "behind it")
 }
 
-func TestFollow_PurgedByHand(t *testing.T) {
+func TestLog_StreamPurgedByOperator(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})
@@ -285,7 +285,7 @@ func TestFollow_PurgedByHand(t *testing.T) {
 	assert.Zero(t, last)
 }
 
-func TestEntries_LastingError(t *testing.T) {
+func TestEntries_PermanentError(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})

@@ -42,7 +42,7 @@ func isOperator(t testing.TB, err error, words ...string) {
 	}
 }
 
-func TestErrOperator_Streams(t *testing.T) {
+func TestErrOperator_StreamFaults(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	js := c.js(c.connect("owner"))
@@ -121,7 +121,7 @@ func TestErrOperator_NoPermission(t *testing.T) {
 }
 
 // A follower whose login lost a right, and got it back, continues by itself.
-func TestFollower_PermissionReturns(t *testing.T) {
+func TestFollower_PermissionRestored(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	owner := follow(t, openOne(t, c.create("WORLDS", 1), "WORLDS"), replica.Options{Name: "owner"})

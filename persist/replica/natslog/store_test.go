@@ -101,7 +101,7 @@ func TestStore_MovesBetweenMachines(t *testing.T) {
 	}
 }
 
-func TestFollow_LoginMayOnlyRead(t *testing.T) {
+func TestFollow_ReadOnlyLogin(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	owner := open(t, c.create("WORLDS", 3), "WORLDS", "one")
 	at := add(t, owner, 0, "a")
@@ -148,7 +148,7 @@ func TestFollower_ServersDown(t *testing.T) {
 
 // A stream is removed and created again. Its follower keeps its files, and reports that an operator
 // must decide.
-func TestFollower_StreamMadeAgain(t *testing.T) {
+func TestFollower_StreamRecreated(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)

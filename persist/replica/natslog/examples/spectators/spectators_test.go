@@ -46,7 +46,7 @@ func TestSpectators_OwnerKilled(t *testing.T) {
 	}
 }
 
-func TestServers_ListenOnLoopback(t *testing.T) {
+func TestCluster_ListensOnLoopback(t *testing.T) {
 	_, servers, err := cluster(t.TempDir())
 	require.NoError(t, err)
 	for _, s := range servers {
@@ -59,7 +59,7 @@ func TestServers_ListenOnLoopback(t *testing.T) {
 	}
 }
 
-func TestUsage_WrongArguments(t *testing.T) {
+func TestRun_WrongArguments(t *testing.T) {
 	for _, args := range [][]string{{"x"}, {"-kills", "-1"}, {"-play", "a"}, {"-every", "0s"}, {"-nothing"}} {
 		var text bytes.Buffer
 		assert.Equal(t, 2, run(context.Background(), args, io.Discard, &text), "%q", args)

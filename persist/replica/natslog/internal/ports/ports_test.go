@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFree_NoPortTwice(t *testing.T) {
+func TestFree_PortsAreDistinct(t *testing.T) {
 	seen := map[int]bool{}
 	for range 100 {
 		free, err := Free(6)
