@@ -145,7 +145,7 @@ func TestFile_ErrorsAfterRename(t *testing.T) {
 				continue
 			}
 			if !errors.Is(err, fs.ErrClosed) || strings.Contains(err.Error(), ".tmp") {
-				t.Errorf("a closed file gives %v", err)
+				t.Errorf("reading a closed file = %v", err)
 			}
 		}
 	})
@@ -194,7 +194,7 @@ func TestLock_Exclusive(t *testing.T) {
 		}
 		locked(false)
 		if entries, err := tree.ReadDir("."); err != nil || len(entries) > 0 {
-			t.Errorf("asking left %v, %v", entries, err)
+			t.Errorf("Locked left the entries %v, %v", entries, err)
 		}
 		l, err := tree.Lock("LOCK")
 		must(t, err)
@@ -203,7 +203,7 @@ func TestLock_Exclusive(t *testing.T) {
 		must(t, l.Sign("a long name"))
 		must(t, l.Sign("me"))
 		if got := content(t, tree, "LOCK"); got != "me" {
-			t.Errorf("the lock says %q", got)
+			t.Errorf("the lock file has the text %q", got)
 		}
 		if _, err := tree.Lock("LOCK"); !errors.Is(err, disk.ErrLocked) {
 			t.Errorf("a second Lock = %v", err)

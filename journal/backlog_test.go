@@ -128,10 +128,10 @@ func TestAppendPreamble_FullQueue(t *testing.T) {
 			t.Errorf("AppendPreamble before the queue is full = %v", err)
 		}
 		if err := tryAppend(j, 1); err != nil {
-			t.Errorf("Append behind a preamble = %v", err)
+			t.Errorf("Append after a preamble = %v", err)
 		}
 		if err := tryAppend(j, 2); !errors.Is(err, journal.ErrBacklog) {
-			t.Errorf("second Append behind a preamble = %v, want %v", err, journal.ErrBacklog)
+			t.Errorf("second Append after a preamble = %v, want %v", err, journal.ErrBacklog)
 		}
 		if err := j.AppendPreamble(nil); !errors.Is(err, journal.ErrBacklog) {
 			t.Errorf("AppendPreamble with a full queue = %v, want %v", err, journal.ErrBacklog)

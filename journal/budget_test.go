@@ -48,7 +48,7 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 		}
 		for i, n := range taken {
 			if n == 0 {
-				t.Errorf("journal %d took no record", i)
+				t.Errorf("journal %d accepted no record", i)
 			}
 			if journals[i].Reserve() {
 				t.Errorf("journal %d reserves a record", i)
@@ -65,7 +65,7 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 				break
 			}
 			if err := tryAppendBytes(j, record); err != nil {
-				t.Errorf("Append behind Reserve = %v", err)
+				t.Errorf("Append after Reserve = %v", err)
 			}
 		}
 		for _, release := range releases[1:] {
@@ -98,13 +98,13 @@ func TestReserve_BudgetUsedUpBefore(t *testing.T) {
 		for tryAppendBytes(k, 500) == nil {
 		}
 		if !j.Reserve() {
-			t.Error("the promise is taken back")
+			t.Error("a second Reserve returned false")
 		}
 		if err := tryAppendBytes(j, 500); err != nil {
-			t.Errorf("Append behind Reserve = %v", err)
+			t.Errorf("Append after Reserve = %v", err)
 		}
 		if j.Reserve() || !errors.Is(tryAppendBytes(j, 500), journal.ErrBacklog) {
-			t.Error("a second record is let in")
+			t.Error("a second record was accepted")
 		}
 		release()
 		letGo()
@@ -170,7 +170,7 @@ func TestAppend_BudgetReleased(t *testing.T) {
 		})
 	}
 	if waited.Load() < 100 {
-		t.Errorf("%d calls waited: nothing was tried", waited.Load())
+		t.Errorf("%d calls waited: the test covered no waiting call", waited.Load())
 	}
 }
 
@@ -205,7 +205,7 @@ func TestJournal_GivesBackAfterBurst(t *testing.T) {
 				release()
 				synctest.Wait()
 				if buffers, items := j.Idle(); buffers < 2_000_000 || items <= 256 {
-					t.Errorf("%d bytes and %d items are kept directly after the burst", buffers, items)
+					t.Errorf("%d bytes and %d items are allocated directly after the burst", buffers, items)
 				}
 				for range after {
 					time.Sleep(50 * time.Millisecond)
@@ -216,7 +216,7 @@ func TestJournal_GivesBackAfterBurst(t *testing.T) {
 				time.Sleep(4 * time.Second)
 				synctest.Wait()
 				if buffers, items := j.Idle(); buffers > 64<<10 || items > 256 {
-					t.Errorf("%d bytes and %d items are kept for nothing", buffers, items)
+					t.Errorf("%d bytes and %d items were not released", buffers, items)
 				}
 				closeJournal(t, j, 0)
 			})

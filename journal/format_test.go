@@ -72,7 +72,7 @@ func plainRead(t *testing.T, out *strings.Builder, data []byte) {
 	le := binary.LittleEndian
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	if string(data[:8]) != "STETJRNL" || crc32.Checksum(data[8:124], castagnoli) != le.Uint32(data[124:]) {
-		t.Fatal("segment header does not hold")
+		t.Fatal("the segment header is invalid")
 	}
 	epoch, salt := le.Uint64(data[32:]), data[104:112]
 	var payload []byte
@@ -82,7 +82,7 @@ func plainRead(t *testing.T, out *strings.Builder, data []byte) {
 		sum = le.AppendUint64(sum, uint64(offset))
 		sum = append(sum, r[8:48]...)
 		if string(r[:4]) != "\xa5\xe7\xd2\xc3" || crc32.Checksum(sum, castagnoli) != le.Uint32(r[4:]) {
-			t.Fatalf("record header at %d does not hold", offset)
+			t.Fatalf("the record header at %d is invalid", offset)
 		}
 		flags, length := le.Uint32(r[36:]), int(le.Uint32(r[40:]))
 		offset += 48 + (length+7)/8*8
@@ -91,7 +91,7 @@ func plainRead(t *testing.T, out *strings.Builder, data []byte) {
 		}
 		payload = append(payload, r[48:48+length]...)
 		if crc := le.Uint32(r[44:]); crc32.Checksum(payload, castagnoli) != crc {
-			t.Fatalf("payload before %d does not hold", offset)
+			t.Fatalf("the payload before %d is invalid", offset)
 		}
 		if flags&(1<<28) == 0 {
 			fmt.Fprintf(out, "%d/%d/%08x after %d, tick %d, flags %#x: %s\n",

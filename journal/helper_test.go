@@ -37,7 +37,7 @@ func check(t testing.TB, log *journal.Log) {
 		}
 		s := log.Segments[e.Segment]
 		if e.Offset < 256 || e.Offset+48+int64(e.Length) > s.End || e.ID.Epoch != s.Epoch {
-			t.Fatalf("record %d lies at %d of %s, which ends at %d, epoch %d", e.ID.Seq, e.Offset, s.Name, s.End, s.Epoch)
+			t.Fatalf("record %d is at %d of %s, which ends at %d, epoch %d", e.ID.Seq, e.Offset, s.Name, s.End, s.Epoch)
 		}
 		if found, ok := log.Find(e.ID.Seq); !ok || found != e {
 			t.Fatalf("Find(%d) = %v, %v, want %v", e.ID.Seq, found, ok, e)
@@ -51,7 +51,7 @@ func check(t testing.TB, log *journal.Log) {
 	}
 	for i, e := range log.Lost {
 		if i > 0 && e.ID.Seq <= log.Lost[i-1].ID.Seq || e.Parent >= e.ID.Seq || !e.Lost() || e.Segment >= len(log.Segments) {
-			t.Fatalf("%d of those lost is record %d of parent %d", i, e.ID.Seq, e.Parent)
+			t.Fatalf("lost record number %d is record %d with parent %d", i, e.ID.Seq, e.Parent)
 		}
 		if _, ok := log.Find(e.ID.Seq); ok {
 			t.Fatalf("record %d is lost and can be read", e.ID.Seq)

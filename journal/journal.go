@@ -146,7 +146,7 @@ func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID,
 // to other bytes, later reads report the record as damaged.
 func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte, sum Sum) (ID, error) {
 	if flags&^FlagsUser != 0 {
-		return ID{}, fmt.Errorf("journal: append: flags %#x are not the caller's", flags&^FlagsUser)
+		return ID{}, fmt.Errorf("journal: append: flags %#x are reserved for the journal", flags&^FlagsUser)
 	}
 	if int64(len(payload)) > MaxAppend {
 		return ID{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(payload), int64(MaxAppend))

@@ -262,7 +262,7 @@ func TestJournal_RefusedArguments(t *testing.T) {
 		t.Error("Close with a head that was not appended succeeded")
 	}
 	if j.Err() != nil {
-		t.Errorf("Err() = %v after mere refusals", j.Err())
+		t.Errorf("Err() = %v after refused calls only", j.Err())
 	}
 	closeJournal(t, j, 1)
 	closeJournal(t, j, 1) // A second Close returns the same result.
@@ -270,7 +270,7 @@ func TestJournal_RefusedArguments(t *testing.T) {
 		t.Errorf("Append after Close = %v, want %v", err, journal.ErrClosed)
 	}
 	if err := j.Wait(ctx, 1); err != nil {
-		t.Errorf("Wait after Close for what is durable = %v", err)
+		t.Errorf("Wait after Close for a durable record = %v", err)
 	}
 }
 
@@ -397,7 +397,7 @@ func TestJournal_IdleWritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fs.Changes() != changes {
-			t.Errorf("%d changes by a sync of nothing", fs.Changes()-changes)
+			t.Errorf("%d changes by a Sync without new records", fs.Changes()-changes)
 		}
 		closeJournal(t, j, 1)
 	})
@@ -635,12 +635,12 @@ func TestOpen_LowestEpoch(t *testing.T) {
 		j := open(t, mem, journal.Options{Epoch: c.least})
 		id := add(t, j, j.Next()-1, 9)
 		if id.Epoch != c.want || j.Epoch() != c.want {
-			t.Errorf("epoch %d, and %d of the journal; at least %d was asked for, want %d", id.Epoch, j.Epoch(), c.least, c.want)
+			t.Errorf("record has epoch %d, journal has %d; lowest epoch %d, want %d", id.Epoch, j.Epoch(), c.least, c.want)
 		}
 		closeJournal(t, j, id.Seq)
 		log := scan(t, mem)
 		if log.Epoch != c.want || len(log.Problems) > 0 {
-			t.Errorf("it is read as epoch %d, want %d; %v", log.Epoch, c.want, log.Problems)
+			t.Errorf("Scan returns epoch %d, want %d; %v", log.Epoch, c.want, log.Problems)
 		}
 		log.Close()
 	}
@@ -704,7 +704,7 @@ func TestOnLocal_BeforeOnDurable(t *testing.T) {
 	closeJournal(t, j, 1)
 	again := open(t, fs, journal.Options{})
 	if s := again.Stats(); s.Local != 1 {
-		t.Errorf("opened again, %d is local", s.Local)
+		t.Errorf("after opening again, Local is %d", s.Local)
 	}
 	closeJournal(t, again, 1)
 }

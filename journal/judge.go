@@ -260,7 +260,7 @@ func (j *judge) within(e Entry, end int64) bool {
 		return true
 	}
 	if e.Offset < end {
-		_ = j.log.problem(j.segment.Name, e.Offset, end-e.Offset, "record reaches over the end of the segment")
+		_ = j.log.problem(j.segment.Name, e.Offset, end-e.Offset, "record extends beyond the end of the segment")
 	}
 	return false
 }

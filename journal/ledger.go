@@ -188,7 +188,7 @@ func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 		}
 		for _, f := range features {
 			if f.required && !r.bad {
-				return fmt.Sprintf("the journal needs the feature %q, which this program does not know", f.name), ErrNewer
+				return fmt.Sprintf("the journal needs the feature %q, which this program does not support", f.name), ErrNewer
 			}
 		}
 		if !r.bad {
@@ -200,7 +200,7 @@ func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 			ended.sums, r.b = r.b, nil
 		}
 		if s.number <= l.newest() || s.number == 0 || s.number >= maxNumber || s.epoch == 0 || s.first == 0 {
-			return "the ledger lists a segment out of turn", ErrCorrupt
+			return "the ledger lists a segment out of order", ErrCorrupt
 		}
 		l.segments = append(l.segments, s)
 	case entryPruned:
@@ -218,7 +218,7 @@ func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 		return "", nil
 	}
 	if r.bad || len(r.b) > 0 {
-		return "entry of the ledger says impossible things", ErrCorrupt
+		return "entry of the ledger has impossible values", ErrCorrupt
 	}
 	return "", nil
 }
@@ -292,7 +292,7 @@ func (l *Log) checkEnd() {
 	if led := l.ledger; led != nil && l.Clean && !led.told && len(l.Segments) > 0 {
 		if last := &l.Segments[len(l.Segments)-1]; led.torn > 0 || led.closed.number != last.Number {
 			end := cmp.Or(led.torn, led.size)
-			_ = l.problem(led.name, end, led.size-end, "the ledger ends before it says that the journal was closed")
+			_ = l.problem(led.name, end, led.size-end, "the ledger ends before the entry that the journal was closed")
 		}
 	}
 }
@@ -365,7 +365,7 @@ func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 func (l *Log) missesLedger() {
 	for i := range l.Segments {
 		if s := &l.Segments[i]; s.Err == nil && s.written() {
-			l.Unsure = l.problem(ledgerName(l.Segments[len(l.Segments)-1].Number), 0, 0, "missing: nothing else says whether there were newer segments")
+			l.Unsure = l.problem(ledgerName(l.Segments[len(l.Segments)-1].Number), 0, 0, "missing: newer segments may be missing as well")
 			return
 		}
 	}
@@ -446,7 +446,7 @@ func (l *Log) missing(led *ledger) error {
 }
 
 // errListing reports that the directory listing is older than the ledger.
-var errListing = errors.New("it was begun while the directory was read")
+var errListing = errors.New("it was created while the directory was read")
 
 // readFrom returns the bytes of a file from offset to its end.
 func readFrom(dir disk.FS, name string, offset int64) ([]byte, error) {

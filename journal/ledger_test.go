@@ -27,7 +27,7 @@ func vouched(t *testing.T, img image, log *journal.Log) {
 		t.Fatal(err)
 	}
 	if got, want := newest.Everything(), log.Everything(); !reflect.DeepEqual(got, want) {
-		t.Fatalf("by the ledger %+v\nby the segments %+v", got, want)
+		t.Fatalf("according to the ledger %+v\naccording to the segments %+v", got, want)
 	}
 	n := len(log.Segments)
 	if n == 0 || img.acked < log.Segments[n-1].First || log.Segments[n-1].Records == 0 {
@@ -121,7 +121,7 @@ func TestLedger_EveryFlippedBit(t *testing.T) {
 			t.Fatalf("bit %d: problems %v, %d entries, clean %v", bit, log.Problems, len(log.Entries), log.Clean)
 		}
 		if newest, err := journal.Scan(ctx, damaged, 1, nil); err != nil || !slices.Equal(newest.Entries, want) {
-			t.Fatalf("bit %d: by the ledger %d entries, %v", bit, len(newest.Entries), err)
+			t.Fatalf("bit %d: according to the ledger %d entries, %v", bit, len(newest.Entries), err)
 		}
 	}
 	for length := range data {
@@ -139,7 +139,7 @@ func TestLedger_EveryFlippedBit(t *testing.T) {
 	}
 	files.Put(name, swapped.Bytes(name))
 	if log := scan(t, files); len(log.Problems) == 0 {
-		t.Error("an older ledger in the place of the newer one: no problem")
+		t.Error("an older ledger replaced the newer one: no problem")
 	}
 }
 
@@ -154,7 +154,7 @@ func TestScan_IrregularFiles(t *testing.T) {
 		}
 		at := filepath.Join(dir, name)
 		if err := errors.Join(os.Rename(at, at+".moved"), os.Symlink(at+".moved", at)); err != nil {
-			t.Skip("no links here: ", err)
+			t.Skip("cannot create symbolic links: ", err)
 		}
 		files, err := disk.Open(dir)
 		if err != nil {
@@ -165,7 +165,7 @@ func TestScan_IrregularFiles(t *testing.T) {
 			t.Errorf("%s is a link: problems %v", name, log.Problems)
 		}
 		if _, err := journal.Open(files, log, sampleOptions); err == nil {
-			t.Errorf("%s is a link, and Open took it", name)
+			t.Errorf("%s is a link, and Open accepted it", name)
 		}
 		files.Close()
 	}
@@ -182,7 +182,7 @@ func TestLedger_Features(t *testing.T) {
 	newer.Put("00000009.ledger", journal.LedgerWith(9, log.World, []string{"waves", "!tides\n"}, nil, nil))
 	got := scan(t, newer)
 	if !errors.Is(got.Err(), journal.ErrNewer) || !strings.Contains(got.Err().Error(), `"tides\n"`) {
-		t.Errorf("a feature that must be known: %v", got.Err())
+		t.Errorf("an unknown required feature: %v", got.Err())
 	}
 	if _, err := journal.Open(newer, got, sampleOptions); !errors.Is(err, journal.ErrNewer) {
 		t.Errorf("Open = %v", err)

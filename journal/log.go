@@ -266,7 +266,7 @@ func (l *Log) Path(from, to uint64) ([]Entry, error) {
 		}
 		e, ok := l.Known(seq)
 		if !ok {
-			return nil, fmt.Errorf("%w: %d, on the way from %d to %d", ErrNotFound, seq, from, to)
+			return nil, fmt.Errorf("%w: %d, on the path from %d to %d", ErrNotFound, seq, from, to)
 		}
 		if e.Lost() {
 			return nil, l.damageAt(e)

@@ -69,7 +69,7 @@ func TestLost_PlaceInTree(t *testing.T) {
 				for _, lost := range log.Lost {
 					want, _ := truth.Find(lost.ID.Seq)
 					if lost.Parent != want.Parent || lost.Tick != want.Tick || lost.ID.Epoch > 0 && lost.ID != want.ID {
-						t.Errorf("seed %d: record %d is said to be %+v, was %+v", seed, lost.ID.Seq, lost, want)
+						t.Errorf("seed %d: lost record %d is %+v, want %+v", seed, lost.ID.Seq, lost, want)
 					}
 				}
 				known += len(log.Lost)
@@ -81,13 +81,13 @@ func TestLost_PlaceInTree(t *testing.T) {
 				}
 				straight := i > 0 && e.Parent == e.ID.Seq-1 && i+1 < len(truth.Entries) && truth.Entries[i+1].Parent == e.ID.Seq
 				if found, ok := log.Known(e.ID.Seq); len(at) == 1 && straight && (!ok || found.Parent != e.Parent) {
-					t.Errorf("seed %d: record %d, which continues the one before and is continued, is not known", seed, e.ID.Seq)
+					t.Errorf("seed %d: record %d between its parent and its child is not known", seed, e.ID.Seq)
 				}
 				if len(at) == len(log.Lost) { // The log describes all lost records.
 					want := slices.Collect(truth.Ancestors(truth.Head))
 					got := slices.Collect(log.Ancestors(truth.Head))
 					if !slices.EqualFunc(got, want, func(a, b journal.Entry) bool { return a.ID.Seq == b.ID.Seq && a.Tick == b.Tick }) {
-						t.Errorf("seed %d, record %d: another way to the head", seed, e.ID.Seq)
+						t.Errorf("seed %d, record %d: another path to the head", seed, e.ID.Seq)
 					}
 					if _, err := log.Path(e.Parent, e.ID.Seq); !errors.Is(err, journal.ErrCorrupt) {
 						t.Errorf("seed %d: Path over record %d = %v", seed, e.ID.Seq, err)

@@ -38,11 +38,11 @@ func TestScan_Progress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told[0] != 0 || told[len(told)-1] != size || len(told) < 40 {
-		t.Errorf("told %v, want 0 to %d in steps of at most 64 KiB", told, size)
+		t.Errorf("progress %v, want 0 to %d in steps of at most 64 KiB", told, size)
 	}
 	for i := 1; i < len(told); i++ {
 		if step := told[i] - told[i-1]; step <= 0 || step > 64<<10 {
-			t.Errorf("told %d after %d", told[i], told[i-1])
+			t.Errorf("progress %d after %d", told[i], told[i-1])
 		}
 	}
 }
@@ -58,13 +58,13 @@ func TestScan_ContextEnds(t *testing.T) {
 			}
 		})
 		if log != nil && err == nil || !errors.Is(err, context.Canceled) || told > after+1 {
-			t.Errorf("Scan = %v after being told %d times, want %v", err, told, context.Canceled)
+			t.Errorf("Scan = %v after %d calls of progress, want %v", err, told, context.Canceled)
 		}
 		cancel()
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := journal.Scan(ended, disktest.New(), 0, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("Scan of nothing = %v, want %v", err, context.Canceled)
+		t.Errorf("Scan of an empty directory = %v, want %v", err, context.Canceled)
 	}
 }

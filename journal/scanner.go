@@ -168,15 +168,15 @@ func (h *header) impossible(offset int64) string {
 	case kind&(kind-1) != 0:
 		return "record of two kinds"
 	case kind != 0 && h.flags&(flagMore|flagPart) != 0:
-		return "part of what has no parts"
+		return "flag of a part on a record without parts"
 	case int64(h.synced) > offset:
-		return "watermark behind its own record"
+		return "watermark after its own record"
 	case h.length > MaxPayload:
 		return fmt.Sprintf("payload of %d bytes", h.length)
 	case kind&(flagMark|flagSeal) != 0 && h.length != 0:
 		return "mark or seal with a payload"
 	case kind == flagSeal && (h.crc != sealCRC || int64(h.tick) != offset+recordHeader && int64(h.tick) != offset+2*recordHeader):
-		return "seal of another end"
+		return "seal states another end"
 	case kind == 0 && h.parent >= h.seq:
 		return fmt.Sprintf("parent %d of record %d is not an earlier one", h.parent, h.seq)
 	}

@@ -83,7 +83,7 @@ func (h *segmentHeader) parse(b []byte, number uint64) (reason string, kind erro
 	sum := crc32.Checksum(b[8:segmentHeaderCopy-4], castagnoli) == le.Uint32(b[segmentHeaderCopy-4:])
 	switch version, features := le.Uint32(b[8:]), le.Uint32(b[12:]); {
 	case !magic && !sum && !allZero(b[:segmentHeaderCopy]):
-		return "no segment of a journal", ErrForeign
+		return "not a segment of a journal", ErrForeign
 	case !sum:
 		return "segment header checksum does not match", ErrCorrupt
 	case !magic:
@@ -113,7 +113,7 @@ func (h *segmentHeader) check(number uint64) (reason string, kind error) {
 	case h.number != number:
 		return fmt.Sprintf("header of segment %d", h.number), ErrCorrupt
 	case h.epoch == 0 || h.first == 0 || h.start < segmentHeaderSize || h.start > maxSegment || h.prevEnd > maxSegment:
-		return "segment header says impossible things", ErrCorrupt
+		return "segment header has impossible values", ErrCorrupt
 	}
 	return "", nil
 }

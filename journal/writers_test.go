@@ -75,14 +75,14 @@ func TestWriter_Unknown(t *testing.T) {
 	files := sample(t)
 	log := scan(t, files)
 	if got := writers(log); slices.ContainsFunc(got, func(w string) bool { return w != "" }) {
-		t.Errorf("writers %q of a journal without any", got)
+		t.Errorf("writers %q of a journal without writer entries", got)
 	}
 	name := onlyLedger(t, files)
 	for text, damaged := range map[string]bool{"\x01go": true, "": true, "\x63go": true} {
 		with := with(files, name, bytes.Clone(files.Bytes(name)))
 		with.Put("00000077.ledger", journal.LedgerWith(77, log.World, nil, []uint32{6}, [][]byte{[]byte(text)}))
 		if got := scan(t, with); slices.ContainsFunc(got.Problems, func(d *journal.DamageError) bool {
-			return strings.Contains(d.Reason, "impossible things")
+			return strings.Contains(d.Reason, "impossible values")
 		}) != damaged || !slices.Equal(got.Entries, log.Entries) {
 			t.Errorf("%q: problems %v", text, got.Problems)
 		}

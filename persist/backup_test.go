@@ -355,10 +355,10 @@ func TestBackup_Interrupted(t *testing.T) {
 		}
 		_, err = inspect.OpenReadOnly(storetest.Background, dir)
 		require.ErrorIs(t, err, persist.ErrForeign, n)
-		require.ErrorContains(t, err, "not finished")
+		require.ErrorContains(t, err, "unfinished backup")
 		before := storetest.ReadTree(t, dir)
 		_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
-		require.ErrorContains(t, err, "not finished")
+		require.ErrorContains(t, err, "unfinished backup")
 		require.Equal(t, before, storetest.ReadTree(t, dir))
 	}
 }

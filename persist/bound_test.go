@@ -553,7 +553,7 @@ func TestGoto_PrunedPoint(t *testing.T) {
 	v := view(t, dir)
 	for point, what := range map[string]string{
 		"3": "tick 3 was", "record:3": "record 3 was", "record:0": "record 0 was", "snap:1": "snapshot 1 was",
-		"@latest~7": "the tick 7 before @latest was", "@-5h": "what is 5h0m0s older than the newest state was",
+		"@latest~7": "the tick 7 before @latest was", "@-5h": "the state 5h0m0s before the newest one was",
 	} {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrNotFound)
@@ -566,7 +566,7 @@ func TestGoto_PrunedPoint(t *testing.T) {
 	_, err = v.Resolve("mark:early")
 	require.ErrorContains(t, err, `mark "early"; there are none; those before record 10, tick 10, were pruned`)
 	_, err = v.Resolve("77")
-	require.ErrorContains(t, err, "tick 77; the way to the newest state has ticks 10 to 12")
+	require.ErrorContains(t, err, "tick 77; the path to the newest state has ticks 10 to 12")
 	first, err := v.Resolve("@first")
 	require.NoError(t, err)
 	require.EqualValues(t, 10, first)

@@ -254,7 +254,7 @@ func TestPoints_MarksAndTips(t *testing.T) {
 		"tip:4":    `not found: tip 4; there are 3`,
 		"tip:0":    `not found: tip 0; there are 3`,
 		"snap:s":   `not found: snapshot "s"; there are none`,
-		"@+1h":     `not found: no tick on the way to the newest state is 1h0m0s newer than the oldest`,
+		"@+1h":     `not found: no tick on the path to the newest state is 1h0m0s newer than the oldest`,
 		"@first~1": `not found: @first has only 0 ticks before it`,
 	} {
 		_, err := v.Resolve(point)

@@ -362,7 +362,7 @@ func TestCrash_Backup(t *testing.T) {
 			refused++
 			return
 		}
-		if _, err := inspect.OpenFS(storetest.Background, left, "."); err != nil && strings.Contains(err.Error(), "not finished") {
+		if _, err := inspect.OpenFS(storetest.Background, left, "."); err != nil && strings.Contains(err.Error(), "unfinished backup") {
 			refused++
 			return
 		}

@@ -82,7 +82,7 @@ func TestCrashSeed_RepeatableKeepsSyncedBytes(t *testing.T) {
 	}
 	for _, kind := range []string{"hole", "garbage", "part of a sector"} {
 		if !kinds[kind] {
-			t.Errorf("200 seeds never left: %s", kind)
+			t.Errorf("no crash of 200 seeds left: %s", kind)
 		}
 	}
 }

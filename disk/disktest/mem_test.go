@@ -71,10 +71,10 @@ func TestClone_Independent(t *testing.T) {
 		must(t, err)
 	}
 	if got := string(crashed.Bytes("f")); got != "old" {
-		t.Errorf("what the crash left holds %q", got)
+		t.Errorf("the tree after the crash has %q", got)
 	}
 	if got := string(m.Crash().Bytes("f")); got != "old" {
-		t.Errorf("without a sync, a crash leaves %q", got)
+		t.Errorf("after a crash without a sync, the tree has %q", got)
 	}
 }
 

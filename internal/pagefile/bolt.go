@@ -116,7 +116,7 @@ func (t *boltTree) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.broken = true
-			err = fmt.Errorf("write %s: bbolt could not use what it has written: %v", t.name, p)
+			err = fmt.Errorf("write %s: bbolt could not read its own pages: %v", t.name, p)
 		}
 	}()
 	if err = f(); err != nil {
@@ -297,7 +297,7 @@ func (t *boltTree) verify(dir disk.FS, temp string) (Info, error) {
 		return nil
 	})
 	if err == nil && got != t.sum {
-		err = fmt.Errorf("%w: %s holds %d pages with sum %x, but %d with sum %x were put",
+		err = fmt.Errorf("%w: %s contains %d pages with sum %x, but %d with sum %x were put",
 			ErrCorrupt, t.name, got.pages, got.sum, t.sum.pages, t.sum.sum)
 	}
 	return f.Info(), err

@@ -52,7 +52,7 @@ func TestBolt_MappedPageLost(t *testing.T) {
 				}
 			}
 		}))
-		checkFailedBolt(t, root, err, "write f: bbolt could not use what it has written")
+		checkFailedBolt(t, root, err, "write f: bbolt could not read its own pages")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestBolt_ReadBack(t *testing.T) {
 	if !errors.Is(err, ErrCorrupt) {
 		t.Errorf("CreateWith = %v, want %v", err, ErrCorrupt)
 	}
-	checkFailedBolt(t, root, err, "f holds 100 pages with sum")
+	checkFailedBolt(t, root, err, "f contains 100 pages with sum")
 }
 
 // Each write of bbolt and of the trailer fails once, in a real file. The kernel refuses bytes after

@@ -169,12 +169,12 @@ func TestOpen_Shortened(t *testing.T) {
 func TestOpen_Lengthened(t *testing.T) {
 	p := newPatient(t, numbered(12, 900))
 	tails := map[string][]byte{
-		"a byte":           {0},
-		"zeros":            make([]byte, 1000),
-		"the trailer":      p.data[len(body(p.data)):],
-		"the footer":       p.data[len(p.data)-footerSize:],
-		"the file":         p.data,
-		"a sealed nothing": sealed(nil, 0),
+		"a byte":                       {0},
+		"zeros":                        make([]byte, 1000),
+		"the trailer":                  p.data[len(body(p.data)):],
+		"the footer":                   p.data[len(p.data)-footerSize:],
+		"the file":                     p.data,
+		"an empty file with a trailer": sealed(nil, 0),
 	}
 	for name, tail := range tails {
 		writeFile(t, p.root, "f", append(bytes.Clone(p.data), tail...))
@@ -260,7 +260,7 @@ func TestOpen_ForeignNewerOrDamaged(t *testing.T) {
 		{"a shorter body", set(17, good[footer+17]-0x10), pagefile.ErrCorrupt},
 		{"a longer body", set(17, good[footer+17]+0x10), pagefile.ErrCorrupt},
 		{"a huge body", set(23, 0xFF), pagefile.ErrCorrupt},
-		{"a crooked body", set(16, 1), pagefile.ErrCorrupt},
+		{"a body with an incomplete page", set(16, 1), pagefile.ErrCorrupt},
 		{"another block size", set(24, 1), pagefile.ErrCorrupt},
 		{"another table checksum", set(28, good[footer+28]^1), pagefile.ErrCorrupt},
 		{"another block count", set(32, 2), pagefile.ErrCorrupt},

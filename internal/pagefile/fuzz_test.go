@@ -97,7 +97,7 @@ func readAnything(t *testing.T, root *os.Root, size int) {
 	defer func() {
 		runtime.ReadMemStats(&after)
 		if used, limit := after.TotalAlloc-before.TotalAlloc, uint64(8<<20+100*size); used > limit {
-			t.Errorf("%d bytes made it allocate %d, at most %d", size, used, limit)
+			t.Errorf("for %d bytes it allocated %d, at most %d", size, used, limit)
 		}
 	}()
 	if _, err := pagefile.Check(context.Background(), disk.Dir(root), "f"); err != nil && !known(err) {

@@ -150,7 +150,7 @@ func checkInline(n node) string {
 		return "inline bucket: " + reason
 	}
 	if last := n.entry(n.count() - 1); last.valueAt()+last.size > int64(len(n)) {
-		return "inline bucket: entries go beyond it"
+		return "inline bucket: entries are longer than the bucket"
 	}
 	return ""
 }

@@ -124,11 +124,11 @@ func (n node) entry(i int) entry {
 func checkNode(n node, id uint64, limit int64) string {
 	switch {
 	case n.id() != id:
-		return fmt.Sprintf("page %d says it is page %d", id, n.id())
+		return fmt.Sprintf("page %d has the number of page %d", id, n.id())
 	case n.count() == 0:
 		return fmt.Sprintf("page %d is empty", id)
 	case int64(id)+n.pages() > limit:
-		return fmt.Sprintf("page %d goes on for %d pages, %d are in the file", id, n.pages(), limit)
+		return fmt.Sprintf("page %d extends over %d pages, the file has %d", id, n.pages(), limit)
 	}
 	var reason string
 	switch n.flags() {

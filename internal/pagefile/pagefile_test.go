@@ -98,7 +98,7 @@ func checkBolt(tb rapid.TB, root *os.Root, want []page) {
 		})
 	})
 	if err != nil {
-		tb.Fatalf("bbolt reads something else: %v", err)
+		tb.Fatalf("bbolt reads other pages: %v", err)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestBeforePublish_BothFilesExist(t *testing.T) {
 		}
 		temps, err := filepath.Glob(filepath.Join(root.Name(), "f.*.tmp"))
 		if err != nil || len(temps) != 1 {
-			t.Fatalf("before it has its name there are %v, %v", temps, err)
+			t.Fatalf("before publishing there are %v, %v", temps, err)
 		}
 		info, err := pagefile.Check(t.Context(), disk.Dir(root), filepath.Base(temps[0]))
 		if err != nil || info.Pages != 50 {
@@ -475,7 +475,7 @@ func TestGet_ValueAfterClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(again, pages[0].value) {
-			t.Error("Get gave out bytes it keeps")
+			t.Error("two calls of Get returned the same memory")
 		}
 	}
 }

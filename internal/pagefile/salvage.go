@@ -92,7 +92,7 @@ func (s *salvage) page(e entry, base int64) error {
 		return nil
 	}
 	if s.left -= size; s.left < 0 { // Many hostile leaves may refer to the same bytes.
-		return corrupt(s.name, base, pageSize, "its pages lie over each other")
+		return corrupt(s.name, base, pageSize, "its leaves overlap")
 	}
 	if int64(cap(s.buf)) < size {
 		s.buf = make([]byte, size)

@@ -52,7 +52,7 @@ func FuzzSalvage(f *testing.F) {
 			t.Errorf("Salvage gave %d bytes of a file of %d", visited, len(data))
 		}
 		if used, limit := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+5*len(data)); used > limit {
-			t.Errorf("%d bytes made it allocate %d, at most %d", len(data), used, limit)
+			t.Errorf("for %d bytes it allocated %d, at most %d", len(data), used, limit)
 		}
 	})
 }

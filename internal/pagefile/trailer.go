@@ -122,7 +122,7 @@ func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
 	version := binary.LittleEndian.Uint32(footer[8:])
 	flags := binary.LittleEndian.Uint32(footer[12:])
 	if version > formatVersion || flags != 0 {
-		return nil, fmt.Errorf("%w: %s has format %d with features %#x, known is format %d",
+		return nil, fmt.Errorf("%w: %s has format %d with features %#x, this program supports format %d",
 			ErrNewer, name, version, flags, formatVersion)
 	}
 	if version == 0 {

@@ -141,6 +141,6 @@ func TestUsage_DamagedTree(t *testing.T) {
 		}
 	}
 	if unseen > len(pages) {
-		t.Errorf("%d sizes are wrong and not seen", unseen)
+		t.Errorf("%d wrong sizes were not reported", unseen)
 	}
 }

@@ -205,7 +205,7 @@ func TestCreate_UnfinishedFile(t *testing.T) {
 		}
 		writes++
 		if data := m.Bytes(temp); len(data) > 0 && !bytes.Equal(data[:blockSize], make([]byte, blockSize)) {
-			t.Errorf("before write %d block 0 is there", writes)
+			t.Errorf("before write %d block 0 is already written", writes)
 		}
 	})
 	if _, err := pagefile.Create(m, "f", put(numbered(100, 50_000))); err != nil || writes < 4 {

@@ -132,7 +132,7 @@ func TestBudget_Model(t *testing.T) {
 		}
 	}
 	if waited < 1000 || wokenFor < 100 {
-		t.Errorf("%d waited, %d were woken: nothing was tried", waited, wokenFor)
+		t.Errorf("%d waited, %d were woken: the test covered no waiting share", waited, wokenFor)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestBudget_StuckShare(t *testing.T) {
 	}
 	late.Add(10)
 	if !late.Full() {
-		t.Error("a share takes a second tick from a budget that is used up")
+		t.Error("a used-up budget accepts a second tick of a share")
 	}
 }
 

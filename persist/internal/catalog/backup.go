@@ -44,7 +44,7 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 		return err
 	}
 	if len(there) > 0 {
-		return fmt.Errorf("%w: it holds %s; give an empty directory", fs.ErrExist, naming.Shown(there[0].Name()))
+		return fmt.Errorf("%w: it contains %s; choose an empty directory", fs.ErrExist, naming.Shown(there[0].Name()))
 	}
 	for range MaxListings {
 		c := &copier{Catalog: New(from), to: to, last: durable()}
@@ -57,7 +57,7 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 			return err
 		}
 	}
-	return fmt.Errorf("files are removed faster than they are copied: %w", err)
+	return fmt.Errorf("the program removes files faster than the backup copies them: %w", err)
 }
 
 // A copier copies a store. It makes these files durable in this order:
@@ -209,7 +209,7 @@ func (c *copier) copySnapshot(ctx context.Context, s SnapshotInfo) error {
 	}
 	info, err := pagefile.Check(ctx, c.to, s.Name)
 	if err == nil && (info.CRC != s.CRC || info.Size != s.Size) {
-		err = fmt.Errorf("%w: the copy is not what it was", format.ErrCorrupt)
+		err = fmt.Errorf("%w: the copy differs from the original", format.ErrCorrupt)
 	}
 	return err
 }

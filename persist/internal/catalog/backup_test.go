@@ -57,7 +57,7 @@ func TestCopyStore_BasesRemovedMeanwhile(t *testing.T) {
 		entries, err := then.ReadDir(name)
 		require.NoError(t, err)
 		_, err = os.Stat(filepath.Join(before, name, entries[0].Name()))
-		require.ErrorIs(t, err, fs.ErrNotExist, "what was first is there no more")
+		require.ErrorIs(t, err, fs.ErrNotExist, "the files of the first store still exist")
 	}
 	files, err := disk.Open(before)
 	require.NoError(t, err)

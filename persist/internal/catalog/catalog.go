@@ -331,7 +331,7 @@ func (c *Catalog) Misfit(s SnapshotInfo) error {
 		return nil
 	}
 	if len(c.Log.Segments) == 0 {
-		return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it is missing or empty, but " + s.Name + " is there", Err: format.ErrCorrupt}
+		return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it is missing or empty, but " + s.Name + " exists", Err: format.ErrCorrupt}
 	}
 	// If the record is unreadable or was pruned, the state cannot be compared.
 	e, ok := c.Log.Find(s.ID.Seq)

@@ -74,7 +74,7 @@ func Ours(files disk.FS, dir string) error {
 		}
 	}
 	if foreign != "" {
-		return fmt.Errorf("%w: %s holds %s and nothing of a store; give an empty directory", format.ErrForeign, dir, naming.Shown(foreign))
+		return fmt.Errorf("%w: %s contains %s and no store; choose an empty directory", format.ErrForeign, dir, naming.Shown(foreign))
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func halfBackup(files disk.FS) error {
 	if _, err := files.ReadDir(JournalDir); err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: a backup that was not finished; remove it and make it again", format.ErrForeign)
+	return fmt.Errorf("%w: an unfinished backup; remove it and run the backup again", format.ErrForeign)
 }
 
 // unfinishedBackup is the name of a backup's journal until the backup is durable. A directory with

@@ -44,7 +44,7 @@ func Acquire(files disk.FS) (*Lock, error) {
 	l, err := files.Lock(LockFile)
 	switch {
 	case errors.Is(err, disk.ErrIrregular):
-		return nil, fmt.Errorf("%w: %w; remove it, and opening the store makes the file again", format.ErrForeign, err)
+		return nil, fmt.Errorf("%w: %w; remove it; opening the store creates the file again", format.ErrForeign, err)
 	case errors.Is(err, disk.ErrLocked):
 		return nil, fmt.Errorf("%w by %s", format.ErrLocked, named(readHolder(files)))
 	case err != nil:
@@ -148,7 +148,7 @@ func readLock(files disk.FS) (string, error) {
 func named(holder string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(holder), "\n")
 	if line == "" {
-		return "another process, which does not say which"
+		return "another process, which is unknown"
 	}
 	return printable(line)
 }

@@ -183,14 +183,14 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 			return e.ID.Seq, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: no tick on the way to the newest state is %v newer than the oldest", format.ErrNotFound, age)
+	return 0, fmt.Errorf("%w: no tick on the path to the newest state is %v newer than the oldest", format.ErrNotFound, age)
 }
 
 // before returns the newest ancestor of the newest state that is older than it by age.
 func (c *Catalog) before(age time.Duration) (uint64, error) {
 	seq, _, err := c.by(func(newest time.Time) time.Time { return newest.Add(-age) })
 	if errors.Is(err, errTooEarly) {
-		if err := c.Removed(fmt.Sprintf("what is %v older than the newest state was", age)); err != nil {
+		if err := c.Removed(fmt.Sprintf("the state %v before the newest one was", age)); err != nil {
 			return 0, err
 		}
 		return 0, fmt.Errorf("%w: the newest state has no ancestor that is %v older", format.ErrNotFound, age)
@@ -211,11 +211,11 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 		return t
 	})
 	if errors.Is(err, errTooEarly) {
-		switch removed := c.Removed(fmt.Sprintf("what was there at %s was", at)); {
+		switch removed := c.Removed(fmt.Sprintf("the state at %s was", at)); {
 		case removed != nil:
 			return 0, removed
 		case oldest.IsZero():
-			return 0, fmt.Errorf("%w: %s: there is no tick that says when it was committed", format.ErrNotFound, point)
+			return 0, fmt.Errorf("%w: %s: no tick has a commit time", format.ErrNotFound, point)
 		}
 		return 0, fmt.Errorf("%w: %s is before the first tick, which was committed at %s", format.ErrNotFound, at, oldest.UTC().Format(time.RFC3339Nano))
 	}
@@ -374,7 +374,7 @@ func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	if err := c.Removed(fmt.Sprintf("tick %d was", tick)); err != nil && tick < low {
 		return 0, err
 	}
-	return 0, fmt.Errorf("%w: tick %d; the way to the newest state has ticks %d to %d", format.ErrNotFound, tick, low, high)
+	return 0, fmt.Errorf("%w: tick %d; the path to the newest state has ticks %d to %d", format.ErrNotFound, tick, low, high)
 }
 
 // A Mark is a name that the program gave a tick.

@@ -600,13 +600,13 @@ func (c *Catalog) Usable() error {
 // the damage.
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
-		return fmt.Errorf("persist: newer ticks that were durable may be missing; Options.At goes on without them: %w", d.In(JournalDir))
+		return fmt.Errorf("persist: newer ticks that were durable may be missing; set Options.At to continue without them: %w", d.In(JournalDir))
 	}
 	for _, p := range c.Log.Problems {
 		next := slices.IndexFunc(c.Log.Segments, func(s journal.Segment) bool { return s.After(p.File) })
 		covered := next >= 0 && c.Log.Segments[next].First > 0 && c.Log.Segments[next].First <= base.ID.Seq+1
 		if !covered && !c.headBehind(p) {
-			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", p.In(JournalDir))
+			return fmt.Errorf("persist: ticks that were durable cannot be read; set Options.At to continue without them: %w", p.In(JournalDir))
 		}
 	}
 	return nil

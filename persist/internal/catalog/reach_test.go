@@ -52,11 +52,11 @@ func TestRefreshAndRetry_FilesChanged(t *testing.T) {
 		calls   int
 	}{
 		{"nothing is missing", 100, format.ErrNotFound, 1, 1},
-		{"what is missing was not removed", 0, format.ErrNotFound, 100, 1},
-		{"something is removed once", 1, format.ErrNotFound, 100, 2},
-		{"it is found in the end", 100, format.ErrNotFound, 4, 4},
-		{"files change for ever", 100, format.ErrNotFound, 100, 1 + catalog.MaxListings},
-		{"something is damaged", 100, format.ErrCorrupt, 100, 1},
+		{"the missing file was not removed", 0, format.ErrNotFound, 100, 1},
+		{"a file is removed once", 1, format.ErrNotFound, 100, 2},
+		{"the state is found in the end", 100, format.ErrNotFound, 4, 4},
+		{"files change before every call", 100, format.ErrNotFound, 100, 1 + catalog.MaxListings},
+		{"a file is damaged", 100, format.ErrCorrupt, 100, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := disk.Memory()

@@ -62,10 +62,10 @@ func (c *Catalog) snapshotMismatch(number, crc uint32) string {
 	for _, s := range c.Snapshots {
 		if s.Number == number {
 			if s.Err == nil && s.CRC != crc {
-				return fmt.Sprintf("it has checksum %08x, the journal says %08x", s.CRC, crc)
+				return fmt.Sprintf("it has checksum %08x, the journal lists %08x", s.CRC, crc)
 			}
 			return ""
 		}
 	}
-	return "missing: the journal says that it was written"
+	return "missing: the journal lists it"
 }

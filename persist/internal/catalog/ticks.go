@@ -84,7 +84,7 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 		if hidden := c.Log.Hidden(e); hidden != nil {
 			return nil, hidden.In(JournalDir)
 		}
-		return nil, c.EntryError(e, errors.New("no schema comes before it"))
+		return nil, c.EntryError(e, errors.New("no schema precedes it"))
 	}
 	c.mu.Lock() // Held during decoding, so that concurrent callers get the same pointer.
 	defer c.mu.Unlock()

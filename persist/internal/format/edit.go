@@ -218,7 +218,7 @@ func dense(a, b []byte) (n int) {
 func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 
 // ErrEdits reports edits that do not fit the row that they change.
-var ErrEdits = errors.New("edits that do not fit what the row was")
+var ErrEdits = errors.New("edits do not match the old row")
 
 // AppendEdited applies the first row's edits to row, of type t, and appends the result to dst. It
 // returns the edits of the later rows. The edits were decoded before; AppendEdited checks that the
@@ -398,7 +398,7 @@ func (d *decoder) edits(rows int) []byte {
 		}
 	}
 	if len(v.src) > 0 {
-		d.fail("%d bytes behind the edits of %d rows", len(v.src), rows)
+		d.fail("%d bytes after the edits of %d rows", len(v.src), rows)
 	}
 	return edits
 }
@@ -415,9 +415,9 @@ func (v *varints) rowEdits() error {
 		case v.bad:
 			return ErrShort
 		case removed == 0 && len(given) == 0:
-			return errors.New("one that changes nothing")
+			return errors.New("an edit changes nothing")
 		case i > 0 && skipped < editsApart:
-			return fmt.Errorf("one %d bytes behind another", skipped)
+			return fmt.Errorf("an edit is only %d bytes after another", skipped)
 		}
 	}
 	return nil

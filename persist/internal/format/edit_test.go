@@ -112,9 +112,9 @@ func TestEdits_WholeRowIfShorter(t *testing.T) {
 	small, large := make([]byte, raw.LargeRow), make([]byte, raw.LargeRow+1)
 	other := bytes.Repeat([]byte{1}, raw.LargeRow+1)
 	for name, c := range map[string]struct{ then, now []byte }{
-		"small":         {append([]byte{1}, small[1:]...), small},
-		"becomes small": {large, small},
-		"all changed":   {large, other},
+		"small":            {append([]byte{1}, small[1:]...), small},
+		"new row is small": {large, small},
+		"all changed":      {large, other},
 	} {
 		_, ok := editedOnce(c.then, c.now)
 		require.False(t, ok, name)
@@ -145,14 +145,14 @@ func editBytes(numbers ...uint64) (b []byte) {
 
 func TestEdits_InvalidRefused(t *testing.T) {
 	for name, edits := range map[string][]byte{
-		"none":                   {},
-		"cut short":              editBytes(1, 0, 1),
-		"more than there are":    editBytes(2, 0, 1, 1, 5),
-		"far more":               editBytes(1<<63, 0, 1, 1, 5),
-		"of nothing":             editBytes(1, 4, 0, 0),
-		"too near to each other": editBytes(2, 0, 1, 1, 5, 7, 1, 1, 5),
-		"given past the end":     editBytes(1, 0, 1, 2, 5),
-		"bytes behind":           editBytes(1, 0, 1, 1, 5, 9),
+		"none":                      {},
+		"cut short":                 editBytes(1, 0, 1),
+		"more edits than bytes":     editBytes(2, 0, 1, 1, 5),
+		"far more edits than bytes": editBytes(1<<63, 0, 1, 1, 5),
+		"an empty edit":             editBytes(1, 4, 0, 0),
+		"too near to each other":    editBytes(2, 0, 1, 1, 5, 7, 1, 1, 5),
+		"given past the end":        editBytes(1, 0, 1, 2, 5),
+		"bytes after the edits":     editBytes(1, 0, 1, 1, 5, 9),
 	} {
 		d := decoder{src: appendBin(edits)}
 		d.edits(1)
@@ -160,12 +160,12 @@ func TestEdits_InvalidRefused(t *testing.T) {
 	}
 	row := bytes.Repeat([]byte{3}, 300)
 	for name, edits := range map[string][]byte{
-		"past the row":     editBytes(1, 301, 0, 1, 5),
-		"over its end":     editBytes(1, 299, 2, 1, 5),
-		"far past":         editBytes(1, 1<<63, 1<<63, 1, 5),
-		"begins unchanged": editBytes(1, 5, 2, 2, 3, 5),
-		"ends unchanged":   editBytes(1, 5, 2, 2, 5, 3),
-		"no row":           editBytes(1, 5, 1, 2, 5, 5), // The old row has another length.
+		"past the row":            editBytes(1, 301, 0, 1, 5),
+		"past the end of the row": editBytes(1, 299, 2, 1, 5),
+		"far past":                editBytes(1, 1<<63, 1<<63, 1, 5),
+		"begins unchanged":        editBytes(1, 5, 2, 2, 3, 5),
+		"ends unchanged":          editBytes(1, 5, 2, 2, 5, 3),
+		"no row":                  editBytes(1, 5, 1, 2, 5, 5), // The old row has another length.
 	} {
 		d := decoder{src: appendBin(edits)}
 		d.edits(1)

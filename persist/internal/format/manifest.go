@@ -240,7 +240,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	err := d.end()
 	for _, f := range m.Features {
 		if err == nil && f.Required {
-			return nil, fmt.Errorf("%w: it needs the feature %q, which this program does not know", ErrNewer, f.Name)
+			return nil, fmt.Errorf("%w: it needs the feature %q, which this program does not support", ErrNewer, f.Name)
 		}
 	}
 	if err == nil { // The schema may have a later format than the manifest.

@@ -61,7 +61,7 @@ func TestManifest_Features(t *testing.T) {
 	got, err = DecodeManifest(m.Encode())
 	require.NoError(t, err)
 	require.True(t, got.Repeats)
-	require.Equal(t, m.Features, got.Features, "what must be known is not among those that need not")
+	require.Equal(t, m.Features, got.Features, "Features must not contain required features")
 }
 
 func TestNotes_Limits(t *testing.T) {

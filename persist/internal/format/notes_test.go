@@ -22,19 +22,19 @@ func TestNotes_InvalidRefused(t *testing.T) {
 		tooMany = append(tooMany, "a")
 	}
 	for name, lie := range map[string][]any{
-		"operations alone":        {[]byte(nil)},
-		"nothing noted":           noted(array(0), array(0)),
-		"no inputs":               {array(2), []byte(nil), array(1), "a"},
-		"more marks than bytes":   noted(array(1 << 30)),
-		"too many marks":          noted(append(tooMany, array(0))...),
-		"a mark of bytes":         noted(array(1), []byte("a"), array(0)),
-		"a mark without a name":   noted(array(1), "", array(0)),
-		"a mark nobody sees":      noted(array(1), "\x1b[2J", array(0)),
-		"an input nobody sees":    noted(array(0), array(1), array(2), "\x00", []byte(nil)),
-		"an input of three":       noted(array(0), array(1), array(3), "a", []byte(nil), nil),
-		"an input that is nil":    noted(array(0), array(1), array(2), "a", nil),
-		"an input cut short":      noted(array(0), array(1), array(2), "a", storetest.Cut(5)),
-		"something behind inputs": noted(array(1), "a", array(0), array(0)),
+		"operations alone":                  {[]byte(nil)},
+		"no notes":                          noted(array(0), array(0)),
+		"no inputs":                         {array(2), []byte(nil), array(1), "a"},
+		"more marks than bytes":             noted(array(1 << 30)),
+		"too many marks":                    noted(append(tooMany, array(0))...),
+		"a mark of bytes":                   noted(array(1), []byte("a"), array(0)),
+		"a mark without a name":             noted(array(1), "", array(0)),
+		"a mark with an escape sequence":    noted(array(1), "\x1b[2J", array(0)),
+		"an input with a control character": noted(array(0), array(1), array(2), "\x00", []byte(nil)),
+		"an input of three":                 noted(array(0), array(1), array(3), "a", []byte(nil), nil),
+		"an input that is nil":              noted(array(0), array(1), array(2), "a", nil),
+		"an input cut short":                noted(array(0), array(1), array(2), "a", storetest.Cut(5)),
+		"a value after the inputs":          noted(array(1), "a", array(0), array(0)),
 	} {
 		payload := encode(lie)
 		storetest.BoundedTightly(t, len(payload), func() {

@@ -181,7 +181,7 @@ func DecodeSchema(src []byte) (*Schema, error) {
 			break
 		}
 		if _, twice := s.Numbers[e.Name]; twice || e.Name == "" || len(e.Name) > MaxName {
-			return nil, fmt.Errorf("schema: component name %.40q is empty, too long or there twice", e.Name)
+			return nil, fmt.Errorf("schema: component name %.40q is empty, too long or duplicated", e.Name)
 		}
 		var err error
 		if e.Layout, err = layout.Parse(described); err != nil {

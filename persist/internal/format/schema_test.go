@@ -51,14 +51,14 @@ func TestSchema_InvalidFormerRefused(t *testing.T) {
 		src  []byte
 		want string
 	}{
-		"more than any store has":      {append(past(format.MaxFormer+1), make([]byte, format.MaxFormer+1)...), "1025 former layouts, at most 1024"},
-		"more than there are":          {past(2, formerly(0, good)...), "schema: "},
-		"a version past the last":      {past(1, formerly(1<<32, good)...), "version"},
-		"a layout that is none":        {past(1, formerly(0, []byte{0xc1})...), `former layout of "that"`},
-		"no layout":                    {past(1, formerly(0, nil)...), `former layout of "that"`},
-		"entries of another length":    {past(1, storetest.Array(2), "that", 0), "schema: "},
-		"bytes behind":                 {append(past(0), 0), "schema: "},
-		"a format that does not exist": {append([]byte{0x92, evolvedSchema + 1}, past(0)[2:]...), "schema format 4"},
+		"more former types than allowed": {append(past(format.MaxFormer+1), make([]byte, format.MaxFormer+1)...), "1025 former layouts, at most 1024"},
+		"fewer former types than stated": {past(2, formerly(0, good)...), "schema: "},
+		"a version past the last":        {past(1, formerly(1<<32, good)...), "version"},
+		"an invalid layout":              {past(1, formerly(0, []byte{0xc1})...), `former layout of "that"`},
+		"no layout":                      {past(1, formerly(0, nil)...), `former layout of "that"`},
+		"entries of another length":      {past(1, storetest.Array(2), "that", 0), "schema: "},
+		"bytes after the schema":         {append(past(0), 0), "schema: "},
+		"a format that does not exist":   {append([]byte{0x92, evolvedSchema + 1}, past(0)[2:]...), "schema format 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.BoundedTightly(t, len(tt.src), func() {

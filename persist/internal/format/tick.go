@@ -421,7 +421,7 @@ func (d *decoder) storage(p *StoragePatch, form uint64) {
 		p.EditRanges = d.ranges(min(p.Before, p.After))
 		p.Edits = d.edits(CountRows(p.EditRanges))
 		if overlap(p.EditRanges, p.EntityRanges) || overlap(p.EditRanges, p.ValueRanges) {
-			d.fail("a row is edited and given")
+			d.fail("a row has both edits and a value")
 		}
 	}
 	p.Size = start - len(d.src)

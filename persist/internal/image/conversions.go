@@ -48,7 +48,7 @@ func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 		case st.Version() < c.Version:
 			return nil, fmt.Errorf("%w: %s has version %d, the program version %d", format.ErrNewer, naming.Shown(c.Name), c.Version, st.Version())
 		case had(c, st):
-			return nil, fmt.Errorf("%w: %s: %s; the store was converted from what the program has. To go back to it, give %s the version %d",
+			return nil, fmt.Errorf("%w: %s: %s; the store was converted from the program's type. To convert it back, give %s the version %d",
 				format.ErrNewer, naming.Shown(c.Name), layout.Diff(c.Layout, st.Layout()), naming.Shown(c.Name), c.Version+1)
 		}
 	}

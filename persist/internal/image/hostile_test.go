@@ -73,10 +73,10 @@ func TestApply_InvalidTicks(t *testing.T) {
 	given.ValueRanges, given.Values = storetest.All(1), row
 	taken.EntityRanges, taken.Entities = storetest.All(1), storetest.EntityBytes(e)
 	for name, lie := range map[string]*format.Tick{
-		"more alive than there are":       registry(func(p *format.RegistryPatch) { p.Alive = total + 1 }),
-		"more free than there are":        registry(func(p *format.RegistryPatch) { p.Free = total + 1 }),
-		"fewer alive than operations say": registry(func(p *format.RegistryPatch) { p.Alive-- }),
-		"a registry that grows by nothing": registry(func(p *format.RegistryPatch) {
+		"more alive than there are":             registry(func(p *format.RegistryPatch) { p.Alive = total + 1 }),
+		"more free than there are":              registry(func(p *format.RegistryPatch) { p.Free = total + 1 }),
+		"fewer alive than after the operations": registry(func(p *format.RegistryPatch) { p.Alive-- }),
+		"a registry that grows without rows": registry(func(p *format.RegistryPatch) {
 			p.Total, p.Free, p.Ranges, p.Rows = 1<<31, 1<<31, nil, nil
 		}),
 		"a registry that shrinks":         registry(func(p *format.RegistryPatch) { p.Total, p.Free, p.Alive, p.Ranges, p.Rows = 1, 1, 1, nil, nil }),
@@ -85,15 +85,15 @@ func TestApply_InvalidTicks(t *testing.T) {
 		"an entity past the end": registry(func(p *format.RegistryPatch) {
 			p.Rows = storetest.EntityBytes(slices.Concat(rows[1:], []ecs.Entity{1 << 20})...)
 		}),
-		"a registry that is no permutation": registry(func(p *format.RegistryPatch) {
+		"a registry with an index twice": registry(func(p *format.RegistryPatch) {
 			p.Rows = storetest.EntityBytes(slices.Concat(rows[:total-1], rows[:1])...)
 		}),
 		"a generation of zero": registry(func(p *format.RegistryPatch) {
 			p.Rows = storetest.EntityBytes(slices.Concat([]ecs.Entity{ecs.NewEntity(e.Index(), 0)}, rows[1:])...)
 		}),
 		"a component without a number":         storage(format.StoragePatch{Number: 1000}),
-		"rows before that were not":            storage(format.StoragePatch{Before: n + 1, After: n}),
-		"rows from nowhere":                    storage(format.StoragePatch{Before: n, After: math.MaxUint32}),
+		"wrong number of rows before":          storage(format.StoragePatch{Before: n + 1, After: n}),
+		"more rows than values":                storage(format.StoragePatch{Before: n, After: math.MaxUint32}),
 		"an entity twice":                      storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[1])}),
 		"an entity that is dead":               storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1])}),
 		"an entity that is not in the world":   storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(1 << 30)}),
@@ -104,7 +104,7 @@ func TestApply_InvalidTicks(t *testing.T) {
 		"values without a range":               storage(format.StoragePatch{Before: n, After: n, Values: row}),
 		"a bool of 2":                          storage(format.StoragePatch{Number: 1, Before: w.Body.Len(), After: w.Body.Len(), ValueRanges: storetest.All(1), Values: bytes.Repeat([]byte{2}, 16)}),
 		"a string longer than all":             storage(format.StoragePatch{Number: bags, Before: w.Bag.Len(), After: w.Bag.Len(), ValueRanges: storetest.All(1), Values: []byte{0x83, 0xa4, 'N', 'a', 'm', 'e', 0xdb, 0xff, 0xff, 0xff, 0xff}}),
-		"a resource of no row":                 storage(format.StoragePatch{Number: rulesNumber, Before: 1}),
+		"a resource without a row":             storage(format.StoragePatch{Number: rulesNumber, Before: 1}),
 		"a resource of two rows":               storage(format.StoragePatch{Number: rulesNumber, Before: 1, After: 2}),
 		"a resource with an entity":            storage(format.StoragePatch{Number: rulesNumber, Before: 1, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(e)}),
 		"edits past the rows":                  storage(edits(positions, n+1, n+1, n, 1, 0, 1, 1, 9)),
@@ -112,20 +112,20 @@ func TestApply_InvalidTicks(t *testing.T) {
 		"edits that are cut short":             storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1)),
 		"edits of one byte too many":           storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 2, 8, 9)),
 		"edits past the end of a row":          storage(edits(landNumber, 1, 1, 0, 1, 200, 8, 1, 1, 9)),
-		"edits of what was not so":             storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1, 0)),
-		"edits that make a row no row":         storage(edits(1, w.Body.Len(), w.Body.Len(), 0, 1, 0, 1, 1, 2)),
-		"edits of what does not rewind":        storage(edits(heats, w.Heat.Len(), w.Heat.Len(), 0, 1, 0, 1, 1, 99)),
-		"a row that is edited and given":       storage(given),
-		"a row that is edited for another":     storage(taken),
-		"edits of a resource before it came":   storage(edits(landNumber, 0, 1, 0, 1, 5, 1, 1, 9)),
-		"rows more than operations say":        storage(format.StoragePatch{Before: n, After: n - 1}),
-		"what does not rewind, of the dead":    storage(format.StoragePatch{Number: heats, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1]), ValueRanges: storetest.All(1), Values: []byte{1, 0, 0, 0}}),
+		"edits of equal bytes":                 storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1, 0)),
+		"edits with an invalid row":            storage(edits(1, w.Body.Len(), w.Body.Len(), 0, 1, 0, 1, 1, 2)),
+		"edits of a no-rewind component":       storage(edits(heats, w.Heat.Len(), w.Heat.Len(), 0, 1, 0, 1, 1, 99)),
+		"a row with edits and a value":         storage(given),
+		"an edited row of another entity":      storage(taken),
+		"edits of a resource without a row":    storage(edits(landNumber, 0, 1, 0, 1, 5, 1, 1, 9)),
+		"more rows than operations add":        storage(format.StoragePatch{Before: n, After: n - 1}),
+		"a no-rewind row of a dead entity":     storage(format.StoragePatch{Number: heats, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1]), ValueRanges: storetest.All(1), Values: []byte{1, 0, 0, 0}}),
 		"created without a row":                ops(raw.OpCreate, format.NoComponent, 1, 90, 1),
-		"destroyed and still there":            ops(raw.OpDestroy, format.NoComponent, 1, int64(e.Index()), 1),
-		"added and not there":                  ops(raw.OpAdd, bags, 1, int64(e.Index()), 1),
-		"removed and still there":              ops(raw.OpRemove, positions, 1, int64(e.Index()), 1),
-		"cleared and still there":              ops(raw.OpClear, positions, 1),
-		"all cleared and still there":          ops(raw.OpClear, format.NoComponent, 1),
+		"destroyed but still alive":            ops(raw.OpDestroy, format.NoComponent, 1, int64(e.Index()), 1),
+		"added but without a row":              ops(raw.OpAdd, bags, 1, int64(e.Index()), 1),
+		"removed but with a row":               ops(raw.OpRemove, positions, 1, int64(e.Index()), 1),
+		"cleared but with rows":                ops(raw.OpClear, positions, 1),
+		"world cleared but with entities":      ops(raw.OpClear, format.NoComponent, 1),
 		"an operation that does not exist":     ops(7, positions, 1, 1, 1),
 		"an operation on a resource":           ops(raw.OpAdd, rulesNumber, 1, int64(e.Index()), 1),
 		"operations of no entity":              ops(raw.OpAdd, positions, 0),
@@ -137,7 +137,7 @@ func TestApply_InvalidTicks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			payload := storetest.Payload(lie)
 			err := replayed(t, payload)
-			if name == "what does not rewind, of the dead" {
+			if name == "a no-rewind row of a dead entity" {
 				require.ErrorIs(t, err, format.ErrCorrupt) // The world refuses the state.
 				return
 			}

@@ -92,6 +92,6 @@ func TestEntityMap_SmallTickAfterLarge(t *testing.T) {
 	require.Len(t, m.slots, firstSlots)
 	m.clear()
 	for _, slot := range m.slots[:cap(m.slots)] {
-		require.Zero(t, slot, "all of it is ready for use")
+		require.Zero(t, slot, "all slots must be empty")
 	}
 }

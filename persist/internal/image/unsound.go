@@ -50,7 +50,7 @@ func (im *Image) unsoundRows(c *Component) error {
 		switch {
 		case c.Indexed && e == ecs.Vacant:
 			if string(c.Row(row)) != string(c.Gap()) {
-				return fmt.Errorf("gap %d does not hold the default", row)
+				return fmt.Errorf("gap %d does not contain the default", row)
 			}
 			continue
 		case !im.IsAlive(e):

@@ -140,7 +140,7 @@ func (c *check) component(ctx context.Context, n int) (uint64, error) {
 				return nil
 			}
 			if gaps.Add(1); string(value) != string(of.Gap()) {
-				return fmt.Errorf("gap %d does not hold the default", row)
+				return fmt.Errorf("gap %d does not contain the default", row)
 			}
 			return nil
 		})

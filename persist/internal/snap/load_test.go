@@ -80,7 +80,7 @@ func TestLoad_RepeatedEntities(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.File.ReadAll(t.Context(), l.visit))
 	dense := l.parts[format.Column(0, format.DenseArray)]
-	require.False(t, dense.met.has(0), "it has a page of its own")
+	require.False(t, dense.met.has(0), "the column must have its own page")
 
 	wrong, absent := format.Key(format.RegistryColumn, 0), format.Key(format.RegistryColumn, 1)
 	l.sums[wrong]++

@@ -178,7 +178,7 @@ func BoundedBy(t testing.TB, limit uint64, size int, f func()) {
 	f()
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > limit {
-		t.Fatalf("%d bytes of input made it allocate %d, at most %d", size, used, limit)
+		t.Fatalf("for %d bytes of input it allocated %d, at most %d", size, used, limit)
 	}
 }
 

@@ -57,7 +57,7 @@ func (s *Session) commit() {
 	require.NoError(s.t, s.Store.Commit())
 	s.equal("commit")
 	_, twice := s.States[s.World.Raw().Seq()]
-	require.False(s.t, twice, "seq %d given out twice", s.World.Raw().Seq())
+	require.False(s.t, twice, "two records have seq %d", s.World.Raw().Seq())
 	s.remember()
 }
 
