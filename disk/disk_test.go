@@ -257,7 +257,7 @@ func TestLock_Link(t *testing.T) {
 	}
 }
 
-func TestDir_OperationNames(t *testing.T) {
+func TestDir_ErrorsNameOperation(t *testing.T) {
 	tree, err := disk.Open(t.TempDir())
 	must(t, err)
 	defer tree.Close()
@@ -281,7 +281,7 @@ func TestDir_OperationNames(t *testing.T) {
 	}
 }
 
-func TestMemory_Strict(t *testing.T) {
+func TestMemory_MisuseReturnsError(t *testing.T) {
 	tree := disk.Memory()
 	f := create(t, tree, "f", "text")
 	must(t, tree.Mkdir("d"))

@@ -11,7 +11,7 @@ import (
 )
 
 // The error describes the irregular name in words and says what to do.
-func TestIrregular(t *testing.T) {
+func TestIrregular_ErrorText(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	if err := errors.Join(os.WriteFile(at("file"), nil, 0o600), os.Mkdir(at("dir"), 0o700)); err != nil {

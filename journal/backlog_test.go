@@ -62,7 +62,7 @@ func TestAppend_RefuseWhenFull(t *testing.T) {
 
 // The writer begins a new segment while the queue is full. Append must accept records while the
 // syncs of this roll block.
-func TestAppend_DuringSlowRoll(t *testing.T) {
+func TestAppend_WhileRollWaitsForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
 		write, sync := make(chan bool), make(chan bool)

@@ -85,7 +85,7 @@ func TestAppend_BudgetUsedUp(t *testing.T) {
 }
 
 // Append accepts a reserved record even if another journal has used up the budget since Reserve.
-func TestReserve_BudgetUsedUpBefore(t *testing.T) {
+func TestReserve_BudgetUsedUpAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(4000)
 		fs, release := hanging()
@@ -175,7 +175,7 @@ func TestAppend_BudgetReleased(t *testing.T) {
 }
 
 // A journal that failed to open holds no share.
-func TestOpen_FailedHoldsNoShare(t *testing.T) {
+func TestOpen_FailureReleasesShare(t *testing.T) {
 	b := budget.New(1000)
 	for n := range 6 {
 		fs := disktest.New()
@@ -191,7 +191,7 @@ func TestOpen_FailedHoldsNoShare(t *testing.T) {
 }
 
 // After a burst, the journal releases memory and keeps enough for small records.
-func TestJournal_GivesBackAfterBurst(t *testing.T) {
+func TestJournal_ReleasesMemoryAfterBurst(t *testing.T) {
 	for name, after := range map[string]int{"no records": 0, "small records": 100} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -189,9 +189,9 @@ func TestCrash_BeforeEveryCall(t *testing.T) {
 	}
 }
 
-// TestCrash_AgainWhileReopening crashes, opens the image and appends. Then it crashes before each
-// of these calls, too.
-func TestCrash_AgainWhileReopening(t *testing.T) {
+// TestCrash_SecondCrashWhileReopening crashes, opens the image and appends. Then it crashes before
+// each of these calls, too.
+func TestCrash_SecondCrashWhileReopening(t *testing.T) {
 	var h history
 	images := h.crashes(t, disktest.New(), 2)
 	for i := 0; i < len(images); i += deep.Or(17, 7) { // Coprime to the three images of each call.
@@ -239,7 +239,7 @@ func TestCrash_WhileClosing(t *testing.T) {
 // The first opening gives a new segment its name, but fails to make the name durable. The test
 // crashes the second opening. No crash may keep the name of the second opening's segment and lose
 // the first one's name.
-func TestCrash_SegmentNamesInOrder(t *testing.T) {
+func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(n int, call string) {

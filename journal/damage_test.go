@@ -175,7 +175,7 @@ func TestScan_OneHeaderCopyDamaged(t *testing.T) {
 	}
 }
 
-func TestScan_OtherRecordsStayReadable(t *testing.T) {
+func TestScan_DamagedRecordKeepsOthersReadable(t *testing.T) {
 	fs := sample(t)
 	whole := scan(t, fs)
 	for _, hit := range whole.Entries {
@@ -241,7 +241,7 @@ func TestScan_MissingAndSwappedSegments(t *testing.T) {
 	})
 }
 
-func TestScan_RecordOfAnotherHistory(t *testing.T) {
+func TestScan_SegmentOfAnotherHistory(t *testing.T) {
 	one, other := disktest.New(), disktest.New()
 	for fs, text := range map[*disktest.Mem]string{one: "one payload", other: "another one"} {
 		// Version 1, without a ledger.
@@ -435,7 +435,7 @@ func TestScan_FailedRead(t *testing.T) {
 }
 
 // A preamble was durable before its segment had a name.
-func TestOpen_SegmentTruncatedBefore(t *testing.T) {
+func TestOpen_TruncatedSegmentStaysReported(t *testing.T) {
 	fs := sample(t)
 	segments := scan(t, fs).Segments
 	last := segments[len(segments)-1].Name

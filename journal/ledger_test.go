@@ -143,7 +143,7 @@ func TestLedger_EveryFlippedBit(t *testing.T) {
 	}
 }
 
-func TestScan_IrregularFiles(t *testing.T) {
+func TestScan_SymbolicLinks(t *testing.T) {
 	whole := sample(t)
 	for _, name := range whole.Files() {
 		dir := t.TempDir()
@@ -171,7 +171,7 @@ func TestScan_IrregularFiles(t *testing.T) {
 	}
 }
 
-func TestLedger_Features(t *testing.T) {
+func TestLedger_UnknownFeatures(t *testing.T) {
 	files := sample(t)
 	name, log := onlyLedger(t, files), scan(t, files)
 	number := log.Segments[len(log.Segments)-1].Number
@@ -194,7 +194,7 @@ func TestLedger_Features(t *testing.T) {
 	}
 }
 
-func TestJournal_Version1(t *testing.T) {
+func TestJournal_Version1HasNoLedger(t *testing.T) {
 	files := disktest.New()
 	files.Put("00000001.seg", journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{}))
 	options := sampleOptions

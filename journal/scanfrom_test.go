@@ -110,7 +110,7 @@ func TestScanFrom_EqualsScan(t *testing.T) {
 }
 
 // One call opens few of the segments before base. Repeated calls open all of them.
-func TestScanFrom_ReadsAllInTurns(t *testing.T) {
+func TestScanFrom_RepeatedCallsReadAllSegments(t *testing.T) {
 	const segments = 30
 	files := disktest.New()
 	for range segments {
@@ -141,7 +141,7 @@ func TestScanFrom_ReadsAllInTurns(t *testing.T) {
 
 // ScanFrom reports an unopened segment that is missing or truncated, because it compares names and
 // sizes with the ledger.
-func TestScanFrom_MissingOrCut(t *testing.T) {
+func TestScanFrom_SegmentMissingOrTruncated(t *testing.T) {
 	const segments = 30
 	whole := disktest.New()
 	for range segments {
@@ -190,7 +190,7 @@ func TestScanFrom_DamagedLedger(t *testing.T) {
 }
 
 // A segment that is a link is reported, whatever its target.
-func TestScanFrom_Link(t *testing.T) {
+func TestScanFrom_SymbolicLink(t *testing.T) {
 	whole := openings(t, 2, 20)
 	want := scan(t, whole)
 	dir := t.TempDir()

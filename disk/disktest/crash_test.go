@@ -58,7 +58,7 @@ func TestCrash_KeepsSyncedBytes(t *testing.T) {
 	}
 }
 
-func TestCrashSeed_RepeatableKeepsSyncedBytes(t *testing.T) {
+func TestCrashSeed_DeterministicKeepsSyncedBytes(t *testing.T) {
 	m := disktest.New()
 	f := create(t, m, "f")
 	appendText(t, f, strings.Repeat("s", 700))
@@ -87,7 +87,7 @@ func TestCrashSeed_RepeatableKeepsSyncedBytes(t *testing.T) {
 	}
 }
 
-func TestSync_FailedMarksBytesClean(t *testing.T) {
+func TestSync_FailureMarksBytesClean(t *testing.T) {
 	m := disktest.New()
 	f := create(t, m, "f")
 	if err := m.SyncDir("."); err != nil {
@@ -115,7 +115,7 @@ func TestSync_FailedMarksBytesClean(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestMem_FailInjectsErrors(t *testing.T) {
 	m := disktest.New()
 	var calls []string
 	m.OnCall(func(n int, call string) {
@@ -145,7 +145,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestDirectory(t *testing.T) {
+func TestMem_NamesAndFiles(t *testing.T) {
 	m := disktest.New()
 	create(t, m, "b")
 	m.Put("a", []byte("put"))

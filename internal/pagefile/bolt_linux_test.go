@@ -42,7 +42,7 @@ func checkFailedBolt(t *testing.T, root *os.Root, err error, want string) {
 
 // If the device cannot read a mapped page, CreateWith returns an error. A file that is shorter than
 // its mapping faults in the same way.
-func TestBolt_MappedPageLost(t *testing.T) {
+func TestBolt_MappedPageUnreadable(t *testing.T) {
 	for _, at := range []int{40, 70, 99} { // A transaction takes 31 values.
 		root := testRoot(t)
 		_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
@@ -57,7 +57,7 @@ func TestBolt_MappedPageLost(t *testing.T) {
 }
 
 // CreateWith does not publish a file if a value changed on its way to the device.
-func TestBolt_ReadBack(t *testing.T) {
+func TestBolt_ChangedByteNotPublished(t *testing.T) {
 	root := testRoot(t)
 	_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
 		if i != 99 {

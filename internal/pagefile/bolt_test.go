@@ -18,9 +18,9 @@ func writtenByBolt(data []byte) bool {
 	return binary.LittleEndian.Uint64(data[16+48:]) > 1 || binary.LittleEndian.Uint64(data[pageSize+16+48:]) > 1
 }
 
-// TestBolt_SameContent writes random pages with both writers and compares the results of every
-// reader.
-func TestBolt_SameContent(t *testing.T) {
+// TestBolt_SameContentAsDefaultWriter writes random pages with both writers. It compares the
+// results of every reader.
+func TestBolt_SameContentAsDefaultWriter(t *testing.T) {
 	root := openRoot(t)
 	rapid.Check(t, func(t *rapid.T) {
 		pages := randomPages(t)
@@ -75,7 +75,7 @@ func TestBolt_ManySmallPages(t *testing.T) {
 }
 
 // A file in memory cannot be mapped, so the option has no effect there.
-func TestBolt_MemoryFile(t *testing.T) {
+func TestBolt_IgnoredForMemoryFile(t *testing.T) {
 	m := disktest.New()
 	pages := numbered(40, 5000)
 	if _, err := pagefile.CreateWith(m, "f", pagefile.Options{Bolt: true}, put(pages)); err != nil {

@@ -206,7 +206,7 @@ func TestFile_ShortenedWhileOpen(t *testing.T) {
 	}
 }
 
-func TestVerify_NamesEveryRange(t *testing.T) {
+func TestVerify_ReportsEveryDamagedRange(t *testing.T) {
 	p := newPatient(t, numbered(100, 50_000))
 	for _, block := range []int64{0, 3, 4, 5, 9, 70} {
 		p.write(block*blockSize+block, p.data[block*blockSize+block]^1)

@@ -97,7 +97,7 @@ func TestFile_FailedRead(t *testing.T) {
 }
 
 // Create does not publish a file if a bit flipped on the way to the disk.
-func TestCreate_ReadsBack(t *testing.T) {
+func TestCreate_FlippedBitNotPublished(t *testing.T) {
 	root := testRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(300) {

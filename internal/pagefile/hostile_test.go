@@ -77,8 +77,8 @@ func checkHostile(t *testing.T, name string, data []byte) {
 	}
 }
 
-// TestHostile_Trees changes the structure of valid files and recomputes all checksums.
-func TestHostile_Trees(t *testing.T) {
+// TestHostileFile_ChangedTree changes the structure of valid files and recomputes all checksums.
+func TestHostileFile_ChangedTree(t *testing.T) {
 	small := create(t, openRoot(t), numbered(30_000, 20)) // A tree with two levels of branches.
 	// A branch over leaves of many pages each.
 	large := create(t, openRoot(t), numbered(12, 20_000))
@@ -198,7 +198,7 @@ func TestHostile_Trees(t *testing.T) {
 	}
 }
 
-func TestHostile_Metas(t *testing.T) {
+func TestHostileFile_ChangedMetaPages(t *testing.T) {
 	data := create(t, openRoot(t), numbered(12, 900))
 	both := func(at int, b byte) func([]byte) {
 		return func(body []byte) { body[at], body[pageSize+at] = b, b }
@@ -255,16 +255,16 @@ func (f *forgery) grow(below uint64, first pagefile.Key) uint64 {
 	return id
 }
 
-// TestHostile_LopsidedTree puts one leaf a level lower than the others.
-func TestHostile_LopsidedTree(t *testing.T) {
+// TestHostileFile_LopsidedTree puts one leaf a level lower than the others.
+func TestHostileFile_LopsidedTree(t *testing.T) {
 	f := forge(create(t, openRoot(t), numbered(400, 20)))
 	lower := f.grow(f.child(f.top, 0), pagefile.Key{Column: 1})
 	le.PutUint64(f.element(f.top, 0)[8:], lower)
 	checkHostile(t, "a lopsided tree", sealed(f.body, 400))
 }
 
-// TestHostile_DeepTree builds a chain of branches that never repeats a page.
-func TestHostile_DeepTree(t *testing.T) {
+// TestHostileFile_DeepTree builds a chain of branches that never repeats a page.
+func TestHostileFile_DeepTree(t *testing.T) {
 	f := forge(create(t, openRoot(t), numbered(30_000, 20)))
 	below := f.top
 	for range 40 {

@@ -358,7 +358,7 @@ func TestBeforePublish_BothFilesExist(t *testing.T) {
 }
 
 // Create removes only unfinished files whose writers have ended.
-func TestCreate_Leftovers(t *testing.T) {
+func TestCreate_RemovesUnfinishedFiles(t *testing.T) {
 	root := openRoot(t)
 	dir := disk.Dir(root)
 	leave := func(name string, locked bool) string {

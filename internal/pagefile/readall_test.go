@@ -118,7 +118,7 @@ func TestReadSome_ReadsWantedPages(t *testing.T) {
 }
 
 // Damage outside all values is found, too.
-func TestReadAll_EveryBlock(t *testing.T) {
+func TestReadAll_ReportsDamageOutsideValues(t *testing.T) {
 	p := newPatient(t, numbered(200, 20_000))
 	for at := int64(0); at < int64(len(p.data)); at += blockSize / 2 {
 		p.write(at, p.data[at]^1)
@@ -127,7 +127,7 @@ func TestReadAll_EveryBlock(t *testing.T) {
 	}
 }
 
-func TestReadAll_Stops(t *testing.T) {
+func TestReadAll_StopsOnError(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(200, 20_000))
 	f, err := pagefile.Open(disk.Dir(root), "f")

@@ -61,7 +61,7 @@ func TestUsage_DamagedFile(t *testing.T) {
 
 // The test uses leaves of large values, with and without gaps between keys. Usage reads only the
 // first page of these leaves.
-func TestUsage_DerivedKeys(t *testing.T) {
+func TestUsage_LeavesOfLargeValues(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		var pages []page

@@ -107,7 +107,7 @@ func dump(tb rapid.TB, db *bbolt.DB) []byte {
 	return all
 }
 
-func TestBolt_ChangesFile(t *testing.T) {
+func TestBolt_ChangesPageFile(t *testing.T) {
 	root := openRoot(t)
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(
@@ -195,7 +195,7 @@ func TestCreate_FileReplacedMeanwhile(t *testing.T) {
 }
 
 // An unfinished file begins with zeros.
-func TestCreate_UnfinishedFile(t *testing.T) {
+func TestCreate_UnfinishedFileBeginsWithZeros(t *testing.T) {
 	m := disktest.New()
 	writes := 0
 	m.OnCall(func(_ int, call string) {

@@ -90,7 +90,7 @@ func TestBest_EqualsSorting(t *testing.T) {
 
 // The codes of keys have the order of the keys, and an exact code can be converted back to its
 // key.
-func TestBest_Codes(t *testing.T) {
+func TestBest_CodesOrderedLikeKeys(t *testing.T) {
 	for _, desc := range []bool{false, true} {
 		b := &Best{Desc: desc}
 		for _, x := range sortKeys {
@@ -112,7 +112,7 @@ func TestBest_Codes(t *testing.T) {
 }
 
 // Without a limit, Best stores places in runs, with 16 bytes each.
-func TestBest_ManyRuns(t *testing.T) {
+func TestBest_ManyRunsWithoutLimit(t *testing.T) {
 	b, rng := new(Best), rand.New(rand.NewPCG(1, 1))
 	for i := range 3*runLength + 5 {
 		b.Add(ecs.NewEntity(uint32(i), 1), Answer{rng.IntN(1000)})

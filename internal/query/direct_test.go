@@ -47,7 +47,7 @@ func sameOfRows(t *testing.T, im *inspect.Image, text string, w Want) (direct bo
 	return x.direct != nil
 }
 
-func TestDirect_EqualsProgram(t *testing.T) {
+func TestDirectEvaluation_EqualsProgram(t *testing.T) {
 	im := testImage(t)
 	scalars := []string{
 		"Unit.HP", "Unit.Max", "Unit.Serial", "Unit.Speed", "Unit.Weight", "Unit.private", "Unit.ID", "Unit.At[1]", "Unit.Owner.Unit.HP", "seed", "index", "generation",
@@ -90,7 +90,7 @@ func TestDirect_EqualsProgram(t *testing.T) {
 
 // Looking up components of other entities in the image or by a Lookup must give equal answers. Only
 // live entities are looked up.
-func TestLooking(t *testing.T) {
+func TestLooking_EqualsImage(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.Owner.Unit.HP", `Unit.Owner["game.Dead"]`, `Unit.Owner["game.Bag-2"].Name`, "Unit.Owner.Unit.Owner.Unit.HP ?? 3"} {
 		x, err := Compile(im, "test", text, WantValue)
@@ -127,7 +127,7 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-func TestOfRows_Error(t *testing.T) {
+func TestOfRows_LookupFails(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.HP", "Unit.HP + 1", "not (Unit.HP > 3)"} {
 		x, err := Compile(im, "test", text, WantValue)

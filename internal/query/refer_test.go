@@ -15,7 +15,7 @@ import (
 
 // A pointer to an entity works like an entity in a field. It refers to no entity if the pointer
 // is nil, points to a nil pointer, or points to a destroyed entity.
-func TestRefer_Pointers(t *testing.T) {
+func TestReference_ThroughPointer(t *testing.T) {
 	type follower struct {
 		Boss *ecs.Entity
 		All  []*ecs.Entity

@@ -27,7 +27,7 @@ func TestSum_LargeIntegers(t *testing.T) {
 
 // Floats of all sizes are added in two orders, and some are removed again. The sums must equal
 // the exact sum.
-func TestSum_FloatOrder(t *testing.T) {
+func TestSum_IndependentOfFloatOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 500 {
 		some, all := make([]float64, rng.IntN(30)), NewTotal("sum")
@@ -87,7 +87,7 @@ func TestFloatSum_Carry(t *testing.T) {
 }
 
 // The extremes of changing answers must equal those of all answers. The heap must stay small.
-func TestExtreme_Removal(t *testing.T) {
+func TestExtreme_AnswersChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {
 		k := &answerCache{answers: make([]Answer, 20), tally: newTally(kind)}
@@ -271,7 +271,7 @@ func TestPercentile_AddAfterResult(t *testing.T) {
 	require.Equal(t, untold.Result(), told.Result())
 }
 
-func TestDistinct(t *testing.T) {
+func TestDistinct_ExactThenEstimated(t *testing.T) {
 	total := NewTotal("distinct")
 	for _, v := range []any{1, 1.0, "1", true, nil, "a", 1, uint64(1), []int{1}, []int{1}, 2} {
 		require.NoError(t, total.Add(Answer{v}))
@@ -287,7 +287,7 @@ func TestDistinct(t *testing.T) {
 	require.LessOrEqual(t, len(total.variety.hashes), mostKept)
 }
 
-func TestAnswer_PlainKeys(t *testing.T) {
+func TestAnswer_EqualPlainAnswersHaveEqualKeys(t *testing.T) {
 	values := []any{nil, true, false, 0, 1, -1, "", "1", "a", 1.0, 0.5, 0.0, math.Copysign(0, -1), math.NaN(), math.Inf(1), uint64(1), []int{1}, uint8(1)}
 	for _, a := range values {
 		for _, b := range values {
@@ -299,7 +299,7 @@ func TestAnswer_PlainKeys(t *testing.T) {
 	require.True(t, Answer{1}.Plain() && Answer{0.5}.Plain() && Answer{"a"}.Plain())
 }
 
-func TestExtreme_Zeros(t *testing.T) {
+func TestExtreme_ZeroAndNegativeZero(t *testing.T) {
 	for _, zeros := range [][2]float64{{math.Copysign(0, -1), 0}, {0, math.Copysign(0, -1)}} {
 		k := &answerCache{answers: make([]Answer, 1), tally: newTally("min")}
 		for _, zero := range zeros {

@@ -13,7 +13,7 @@ import (
 )
 
 // An expression on the world must return the same result for a state in pages and in memory.
-func TestWorld_PagesLikeMemory(t *testing.T) {
+func TestWorld_PagedStateEqualsMemory(t *testing.T) {
 	type (
 		Spot   struct{ X, Y float64 }
 		Hunt   struct{ Of ecs.Entity }

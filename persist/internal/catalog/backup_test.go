@@ -29,7 +29,7 @@ func (c *changing) ReadDir(dir string) ([]fs.DirEntry, error) {
 
 // A program may finish a snapshot and remove older snapshots and records after CopyStore has listed
 // the snapshots. Then no listed snapshot leads to the head, and CopyStore starts again.
-func TestCopyStore_BasesRemovedMeanwhile(t *testing.T) {
+func TestCopyStore_SnapshotsRemovedMeanwhile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	texts := ecs.MustRegister[text](w)

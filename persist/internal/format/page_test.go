@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-func TestDecodeSparsePage_Runs(t *testing.T) {
+func TestDecodeSparsePage_RunsOfRows(t *testing.T) {
 	for n := 1; n < 40; n += 3 {
 		rows := make([]uint32, format.PageRows)
 		for i := range rows {

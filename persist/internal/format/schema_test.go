@@ -36,7 +36,7 @@ func TestSchema_RoundTripWithVersions(t *testing.T) {
 	}
 }
 
-func TestSchema_InvalidFormerRefused(t *testing.T) {
+func TestSchema_InvalidFormerTypeRefused(t *testing.T) {
 	past := func(n int, entries ...any) []byte {
 		described := (&layout.Type{Kind: layout.Int8}).Append(nil)
 		head := storetest.Pack(storetest.Array(2), evolvedSchema, storetest.Array(1),

@@ -148,7 +148,7 @@ func TestApply_InvalidTicks(t *testing.T) {
 	require.NoError(t, replayed(t, storetest.Payload(registry(func(*format.RegistryPatch) {}))))
 }
 
-func TestApply_WideRowsAllocation(t *testing.T) {
+func TestApply_WideRowsBoundedAllocation(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	for _, asResource := range []bool{false, true} {
 		im := storetest.ImageOf(t, storetest.HostileBase(t))
@@ -163,7 +163,7 @@ func TestApply_WideRowsAllocation(t *testing.T) {
 	}
 }
 
-func TestApply_AnotherParent(t *testing.T) {
+func TestApply_WrongParentRefused(t *testing.T) {
 	im := storetest.ImageOf(t, storetest.HostileBase(t))
 	err := im.Apply(&format.Tick{Parent: journal.ID{Epoch: 1, Seq: 7, CRC: 9}}, journal.ID{Seq: 8})
 	require.ErrorContains(t, err, "continues state 1/7/00000009")

@@ -62,7 +62,7 @@ func checkDifferences(t *testing.T, rng *rand.Rand, s *opSet, state naiveSet) {
 	}
 }
 
-func TestOpCheck_SteadyAllocation(t *testing.T) {
+func TestOpCheck_AllocatesNothing(t *testing.T) {
 	var s opSet
 	s.before = func(ecs.Entity) bool { return false }
 	tick := func() {

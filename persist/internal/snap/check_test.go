@@ -57,13 +57,13 @@ func written(t *testing.T, im *image.Image) *Reader {
 	return r
 }
 
-func TestCheck_SoundSave(t *testing.T) {
+func TestCheck_ValidSave(t *testing.T) {
 	require.NoError(t, written(t, checked(t)).Check(t.Context()))
 	require.NoError(t, written(t, image.New(&format.Schema{})).Check(t.Context()))
 }
 
 // Check must reject a file with valid checksums and an impossible state, like Load and Unsound.
-func TestCheck_FaultsOfTheState(t *testing.T) {
+func TestCheck_InvalidStateRefused(t *testing.T) {
 	for name, fault := range map[string]struct {
 		of  func(im *image.Image)
 		say string

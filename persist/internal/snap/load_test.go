@@ -26,7 +26,7 @@ func saved(t *testing.T, w *ecs.World) *Reader {
 
 // In a bare image, all components are checked for the world, except those with few entities and
 // indexed ones. Other images are not checked.
-func TestLoad_BareImageChecked(t *testing.T) {
+func TestLoad_OnlyBareImageChecked(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	all := ecs.MustRegister(w, ecs.Component[int64]{Name: "all"})
 	half := ecs.MustRegister(w, ecs.Component[int32]{Name: "half"})
