@@ -83,10 +83,10 @@ func (s *Storage[T]) SinceCommit() (*Delta[T], error) {
 	return d, d.SinceCommit()
 }
 
-// Added returns a filter that keeps the entities that have the component now and did not have it
-// at the last commit.
+// Added returns a filter that keeps the entities that have the component now and did not have it at
+// the last commit.
 //
-// From now on, the world keeps the values at its last commit, also without a history. See
+// From now on, the world retains the values at its last commit, also without a history. See
 // [Storage.OnChange] for the consequences, and for the cases in which Added panics.
 func (s *Storage[T]) Added() *ChangeFilter {
 	return newChangeFilter(s, "Added", func(d *Delta[T]) []Entity { return d.added.entities })
@@ -139,8 +139,8 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 //   - In a loop over a query, a hook must follow the rules of the loop.
 //
 // If a hook panics, the remaining hooks do not run. The component was added, or is still present,
-// and the world is consistent. Set in an OnAdd hook of the same storage nests the hooks, without
-// a limit.
+// and the world is consistent. If an OnAdd hook calls Set of the same storage, the hooks run again
+// inside this call. The depth of such calls is not limited.
 //
 // # What calls no hooks
 //
@@ -163,11 +163,11 @@ func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
-// OnSet adds a hook that runs when a component that an entity has is set again. It runs at the
-// end of Set, of a batch, a bundle or a command, once for each entity, whether or not the values
+// OnSet adds a hook that runs when a component that an entity has is set again. It runs at the end
+// of Set, of a batch, a bundle or a command, once for each entity, whether or not the values
 // differ. old is the previous value, for reading only. Writes through pointers do not call the
-// hook; see [Storage.OnChange]. See [Storage.OnAdd] for what f may do. Set in an OnSet hook of
-// the same storage nests the hooks.
+// hook; see [Storage.OnChange]. See [Storage.OnAdd] for what f may do. If an OnSet hook calls Set
+// of the same storage, the hooks run again inside this call.
 func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 	s.ensureHooks()
 	s.onSet = append(s.onSet, f)
@@ -233,8 +233,8 @@ func (d *Delta[T]) Since(tick uint64) error { return d.since(d.s.w.lastBoundary(
 // SinceCommit sets d to the changes since the last commit. After an error d is empty.
 func (d *Delta[T]) SinceCommit() error { return d.since(d.s.w.newestBoundary(), d.s.w.tick) }
 
-// Added iterates over the entities that have the component now and did not have it then, in the
-// order of their rows.
+// Added iterates over the entities that have the component now and did not have it at the boundary,
+// in the order of their rows.
 func (d *Delta[T]) Added() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for i, e := range d.added.entities {
@@ -245,8 +245,8 @@ func (d *Delta[T]) Added() iter.Seq2[Entity, T] {
 	}
 }
 
-// Changed iterates over the entities that had the component then and have another value of it
-// now, in the order of their rows.
+// Changed iterates over the entities that had the component at the boundary and have another value
+// of it now, in the order of their rows.
 func (d *Delta[T]) Changed() iter.Seq2[Entity, Edit[T]] {
 	return func(yield func(Entity, Edit[T]) bool) {
 		for i, e := range d.changed.entities {
@@ -257,8 +257,8 @@ func (d *Delta[T]) Changed() iter.Seq2[Entity, Edit[T]] {
 	}
 }
 
-// Removed iterates over the entities that had the component then and do not have it now, alive or
-// not. It yields the old values, in the old order of rows.
+// Removed iterates over the entities that had the component at the boundary and do not have it now,
+// alive or not. It yields the old values, in the order of rows at the boundary.
 func (d *Delta[T]) Removed() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for i, e := range d.removed.entities {
@@ -498,12 +498,12 @@ func (d *EntityDelta) Since(tick uint64) error { return d.since(d.w.lastBoundary
 // SinceCommit sets d to the changes since the last commit. After an error d is empty.
 func (d *EntityDelta) SinceCommit() error { return d.since(d.w.newestBoundary(), d.w.tick) }
 
-// Created returns the entities that are alive now and were not alive then, in the order of
-// [World.Entities]. The slice is valid until the next use of d.
+// Created returns the entities that are alive now and were not alive at the boundary, in the order
+// of [World.Entities]. The slice is valid until the next use of d.
 func (d *EntityDelta) Created() []Entity { return d.created }
 
-// Destroyed returns the entities that were alive then and are not alive now, in the order in
-// which World.Entities had them. The slice is valid until the next use of d.
+// Destroyed returns the entities that were alive at the boundary and are not alive now, in the
+// order that World.Entities had at the boundary. The slice is valid until the next use of d.
 func (d *EntityDelta) Destroyed() []Entity { return d.destroyed }
 
 func (d *EntityDelta) since(k int, tick uint64) error {

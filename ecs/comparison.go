@@ -9,18 +9,18 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A comparison matches the rows of a sparse set at a boundary with its rows now. It reads only
-// the rows in which the entity may have changed:
+// A comparison matches the rows of a sparse set at a boundary with its rows now. It reads only the
+// rows whose entity may have changed:
 //
 //	rows    3 4 5     9 10       ascending: written rows, and rows between the two lengths
-//	then    a b c     d e        entity in the row then, or 0 if the row did not exist
-//	now     a d f                entity in the row now
-//	from    1 4 0     0 0        1 + position in then of the entity now, or 0 if it has none
+//	then    a b c     d e        entity of the row at the boundary, or 0 if the row did not exist
+//	now     a d f                entity of the row now
+//	from    1 4 0     0 0        1 + position in then of the entity now, or 0 if it is not in then
 //	gone      1 2       4        positions in then of the entities that are not in the set now
 //
-// An entity that moved has left a row that was written or is past the new length. It has moved to
-// a row that was written or is past the old length. So then and from show all added, removed and
-// moved entities, and no other row is read.
+// The old row of a moved entity was written, or is past the new length. The new row was written, or
+// is past the old length. So then and from show all added, removed and moved entities, and other
+// rows need not be read.
 type comparison struct {
 	rows []uint32
 	then []Entity
@@ -30,8 +30,8 @@ type comparison struct {
 	spans track.Spans // Scratch memory.
 }
 
-// load makes c the comparison of dense with its state when the logs from k on were opened. dense
-// has now rows, and had before rows then. rowOf returns the present row of an entity, or -1.
+// load sets c to the comparison of dense with the start of the k-th frame. dense has now rows, and
+// had before rows at that boundary. rowOf returns the current row of an entity, or -1.
 func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
 	c.rows, c.then = c.rows[:0], c.then[:0]
 	limit := min(before, now)

@@ -184,8 +184,8 @@ func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, er
 	return w.conversions(plans), err
 }
 
-// conversions returns the conversions and kept unknown components of plans. After these come the
-// components for which plans have no data.
+// conversions returns the conversions of plans, and the unknown components that a load would keep.
+// Then it appends the components that have no data in plans.
 func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	if plans == nil {
 		return nil

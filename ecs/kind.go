@@ -15,8 +15,8 @@ const (
 	// Tag is Sparse for types of size 0. A tag has members but no values.
 	Tag
 
-	// Indexed uses the entity index as the row. Rows never move, so pointers stay valid longer. The
-	// rows of an entity in all Indexed storages are equal. Iteration is in the order of entity
+	// Indexed uses the entity index as the row. Rows never move, so pointers and order are stable.
+	// An entity has the same row in all Indexed storages. Iteration is in the order of entity
 	// indices. A row without an entity is a gap, which costs 8 bytes and the size of one component.
 	// Use Indexed for components that nearly every entity has.
 	Indexed

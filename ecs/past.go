@@ -416,9 +416,9 @@ func (x *PastStorage[T]) rows() int {
 	return x.then.N
 }
 
-// Beside returns a value for each of entities: the component at the tick, or the present one if
-// the entity did not have it then. If the entity has neither, the value is zero. Use it in loops
-// over the present that compare the present with the past:
+// Beside returns a value for each of entities: the component at the tick. If the entity did not
+// have the component at the tick, the value is the current one. If the entity has neither, the
+// value is zero. Use this method in loops that compare current values with past values:
 //
 //	for run := range drawn.Runs() {
 //		then := was.Beside(run.Entities)

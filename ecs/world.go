@@ -60,7 +60,7 @@ type World struct {
 	former       map[string]AnyStorage    // The storage of each former name.
 	converted    []raw.Conversion         // The conversions of the last Load.
 	hasObservers bool                     // A recorder or hooks observe created entities.
-	hooked       bool                     // The world has hooks, or a storage has a group.
+	hooked       bool                     // The world or its storages have hooks or groups.
 	watched      bool                     // The world is hooked or has relations.
 	relations    relationHandler          // Nil if there are no relations.
 	released     bool                     // Relations have already permitted the next Destroy.
