@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Apply applies recorded ticks, which must continue the present state of w. The cost is O(rows that
+// Apply applies recorded ticks, which must continue the current state of w. The cost is O(rows that
 // the ticks wrote). Apply saves, writes and marks rows in the same way as a program's writes. So
 // history, indexes and change tracking include the rows.
 func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {

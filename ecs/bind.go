@@ -18,7 +18,7 @@ import (
 //		Heights   *ecs.Storage[Height] `ecs:"height,indexed"`
 //		Score     *ecs.Resource[Score]
 //		Hits      *ecs.Events[Hit]
-//		Physics   Physics // A struct of handles of its own, bound before this one.
+//		Physics   Physics // A nested struct of handles, bound before Game.
 //
 //		movers   *ecs.Query2[Position, Velocity]
 //		children *ecs.Relation[ChildOf]

@@ -60,7 +60,7 @@ func (l *edits[T]) room(n int) {
 	}
 }
 
-// Since returns the changes since the end of tick, on the present branch of history. Writes after
+// Since returns the changes since the end of tick, on the current branch of history. Writes after
 // the last commit are included.
 //
 // The cost is O(rows written since), for storages of any size. If many scattered rows were
@@ -113,40 +113,40 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 // The hooks of an event run in the order in which they were added. A hook that is added during an
 // event runs from the next event on. During the lifetime of an entity, hooks run in this order:
 //
-//	World.OnCreate    the entity was created
-//	RequiredBy        it got a component, and gets the required components
-//	OnAdd             it got a component, in the order of the calls; in a bundle, of the types
-//	OnSet             a component that it had was set again
-//	World.OnDestroy   it is about to be destroyed, after entities that a [Relation] destroys too
-//	OnRemove          it is about to lose each component, in the order of registration
+//	World.OnCreate    after the entity was created
+//	RequiredBy        after it got a component: it now gets the required components
+//	OnAdd             after it got a component, in the order of the calls or of a bundle
+//	OnSet             after a component that it had was set again
+//	World.OnDestroy   before it is destroyed, after the entities that a [Relation] destroys too
+//	OnRemove          before it loses its components, in the order of registration
 //
-// Commands and batches call the hooks at each change that they make. OnChange hooks run in
-// Commit.
+// Commands and batches call the hooks at each change that they make. OnChange hooks run in Commit.
 //
 // # What hooks may do
 //
 // A hook may change anything, including this storage:
 //
 //   - OnAdd and OnSet may remove the component again or destroy the entity. The remaining hooks
-//     do not run then, and Set still returns true.
+//     do not run in this case, and Set still returns true.
 //   - During OnRemove the entity is alive and has all its components, including this one. Writing
-//     the component has no effect. Removing the component again, or destroying the entity that is
-//     being destroyed, does nothing.
-//   - A component that OnRemove gives to an entity being destroyed is removed again, and its own
-//     OnRemove hooks run.
-//   - If a hook gives a component that refers to the entity being destroyed, the policy of its
+//     the component has no effect. Removing the component again does nothing, and neither does
+//     destroying an entity whose destruction has begun.
+//   - If OnRemove adds a component to an entity whose destruction has begun, the component is
+//     removed again, and its OnRemove hooks run.
+//   - If a hook adds a component that refers to such an entity, the policy of the component's
 //     [Relation] applies after the last hook.
 //   - In a loop over a query, a hook must follow the rules of the loop.
 //
-// If a hook panics, the remaining hooks do not run. The component was added, or is still present,
-// and the world is consistent. If an OnAdd hook calls Set of the same storage, the hooks run again
-// inside this call. The depth of such calls is not limited.
+// If a hook panics, the remaining hooks do not run, and the world is consistent. After a panic in
+// OnAdd the entity has the new component. After a panic in OnRemove it still has the component. If
+// an OnAdd hook calls Set of the same storage, the hooks run again inside this call. The depth of
+// such calls is not limited.
 //
 // # What calls no hooks
 //
-// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. The same is true for rows
-// of a NoRewind component that are removed because a rollback removed their entities. Hooks are
-// not part of the world's state. So a restore leaves them unchanged, and a clone has none.
+// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. The same is true for rows of
+// a NoRewind component that are removed because a rollback removed their entities. Hooks are not
+// part of the world's state. So a restore leaves them unchanged, and a clone has none.
 func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 	h := s.ensureHooks()
 	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.Live[row]) })
@@ -155,9 +155,9 @@ func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 // OnRemove adds a hook that runs before an entity loses the component, in Remove, Destroy and
 // Clear. See [Storage.OnAdd] for what f may do.
 //
-// Clear of a storage with such a hook removes its present rows one by one, from the last row to
-// the first. World.Clear destroys the entities in the same way. Components and entities that
-// hooks add meanwhile stay.
+// Clear of a storage with such a hook removes its rows one by one, from the last row to the first.
+// World.Clear destroys the entities in the same way. Components and entities that hooks add during
+// Clear are not removed.
 func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 	h := s.ensureHooks()
 	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
@@ -175,16 +175,16 @@ func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 
 // RequiredBy makes s a required component of other. When an entity gets a component of other and
 // has none of s, it gets a copy of v. This happens at the end of Set, of a batch, a bundle, a
-// command or a copy, before the OnAdd hooks of other run. Giving v runs the hooks of s, and the
-// components that s requires are added too.
+// command or a copy, before the OnAdd hooks of other run. Adding v runs the hooks of s, and adds
+// the components that s requires.
 //
 //	velocities.RequiredBy(positions, Velocity{})
 //	positions.Set(e, Position{1, 2}) // Now e also has a Velocity.
 //
 // The required component may be removed later. RequiredBy is a hook: see [Storage.OnAdd] for
-// operations that call none. A bundle gives its components in its own order, so name a required
-// component first; OnAdd then sees the bundle's value instead of v. RequiredBy panics if other is
-// s, a resource, or of another world.
+// operations that call none. A bundle adds its components in the order of its types. So name a
+// required component first; OnAdd then sees the bundle's value instead of v. RequiredBy panics if
+// other is s, a resource, or of another world.
 func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 	o := s.w.mustBeComponent("RequiredBy", other)
 	if o == &s.set {

@@ -30,7 +30,7 @@ const (
 //
 //	order   | 9 10 15 |                                positions
 //	rows    | 3 90 . |                                 rows of these positions
-//	words   | 0 0 0 0 0 0 0 0 | 0 1 1 0 0 0 0 1 |      made at the first change
+//	words   | 0 0 0 0 0 0 0 0 | 0 1 1 0 0 0 0 1 |      built at the first change
 //	ahead         0                   0                number of positions before each word
 type chunk struct {
 	epoch uint64
@@ -91,7 +91,7 @@ func (l *listBuffer) add(many, n, w int, word uint64) {
 // before returns the number of positions in the list c that are less than i.
 func (c *chunk) before(i int) int {
 	switch {
-	case i == 0: // Most iterations ask for 0 first.
+	case i == 0: // The usual case: an iteration starts at position 0.
 		return 0
 	case i >= c.n:
 		return c.many

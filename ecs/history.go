@@ -343,7 +343,7 @@ func (w *World) push(f frame) {
 	}
 }
 
-// pushTick opens the first frame of a history that begins at the present state.
+// pushTick opens the first frame of a history that begins at the current state.
 func (w *World) pushTick(n seqs) {
 	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
 }
@@ -652,7 +652,7 @@ func (w *World) firstFrame(tick uint64) int {
 	return track.Search(w.oldest, len(w.frames), func(i int) bool { return w.frames[i].at >= tick })
 }
 
-// Ticks iterates in ascending order over the ticks that Seek can reach: older ticks, the present
+// Ticks iterates in ascending order over the ticks that Seek can reach: older ticks, the current
 // one, and ticks of the forward branch. The world must not change during the loop.
 func (h History) Ticks() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {

@@ -3,7 +3,7 @@
 // built on it. [ecs.World.Raw] returns the interface.
 //
 //	follow a world           World.Attach, Recorder, Follower, Change
-//	read the present state   World.Storages, Storage, World.Registry
+//	read the current state   World.Storages, Storage, World.Registry
 //	read a past tick         World.Pin, Pin
 //	load a state             World.Load, World.Conversions, State
 //	apply recorded ticks     World.Apply, Patch
