@@ -2,13 +2,13 @@ package ecs
 
 // A ChangeFilter keeps the entities whose component was added, changed or removed since the last
 // commit, or since an earlier tick: see [ChangeFilter.Since]. [Storage.Added], [Storage.Changed]
-// and [Storage.Removed] create one.
+// and [Storage.Removed] create a ChangeFilter.
 //
 // It is a [Filter] of queries: NewQuery1(Read(health)).With(health.Changed()).
 //
-// The filter finds its entities when an iteration begins, in O(rows written since the commit).
-// For other entities, the iteration reads one bit for 64 rows. After the loop moves rows of its
-// driving storage, the filter tests each entity. Changes that the loop makes do not count.
+// The filter finds its entities when an iteration begins, in O(rows written since the commit). The
+// iteration skips other entities at the cost of one bit for 64 rows. If the loop moves rows of its
+// driving storage, the filter tests each later entity. Changes that the loop makes do not count.
 //
 // Use each filter in one query only.
 type ChangeFilter struct {
@@ -40,9 +40,9 @@ func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []E
 	return f
 }
 
-// Since makes f compare with the end of tick from now on, instead of the last commit. An error
-// wraps [ErrNotHeld]; f is then unchanged. An iteration panics if the history has dropped the
-// tick by then, so call Since before each iteration.
+// Since makes f compare with the end of tick instead of the last commit, from now on. An error
+// wraps [ErrNotHeld] and leaves f unchanged. An iteration panics if the history has dropped the
+// tick in the meantime, so call Since before each iteration.
 func (f *ChangeFilter) Since(tick uint64) error {
 	fixed, was := f.fixed, f.tick
 	f.fixed, f.tick = true, tick

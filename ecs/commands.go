@@ -134,17 +134,16 @@ func (d *Deferred[T]) Remove(e Entity) {
 	d.c.log = append(d.c.log, command{e, d.number, commandRemove})
 }
 
-// Apply makes the recorded changes: first those of the first argument in the order of recording,
-// then those of the second, and so on. The order in which the producers recorded does not matter.
-// Commands that hooks and functions record during Apply are applied by the same Apply, after all
-// others.
+// Apply makes the changes that commands have recorded. It begins with the first argument, in the
+// order of recording, then continues with the second, and so on. So it does not matter in which
+// order several producers recorded. Hooks and functions may record more commands during Apply.
+// Apply makes these changes last.
 //
-// A command for an entity that is no longer alive changes nothing; Apply returns the number of
-// these commands. A Destroy that a [Relation] refuses does not count as skipped. The changes are
-// ordinary changes: a checkpoint can undo them, and the rules of changing the world while
-// iterating hold.
+// A command for an entity that is no longer alive changes nothing; Apply returns the number of such
+// commands. A Destroy that a [Relation] refuses does not count as skipped. The changes are ordinary
+// changes: a checkpoint can undo them, and a loop over a query allows only some of them.
 //
-// The Commands are empty afterwards, also if a function or hook panics. The commands after the
+// The Commands are empty afterwards, even if a function or hook panics. The commands after the
 // panic are then dropped.
 func (w *World) Apply(commands ...*Commands) (skipped int) {
 	begun := 0

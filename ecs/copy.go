@@ -463,12 +463,12 @@ func (r *registry) nextEntities(n int) []Entity {
 }
 
 // References iterates over the components that refer to e. It yields the entity that has the
-// component, and the storage. A component refers to e if its value contains the [Entity] e. It
-// may be in nested structs, arrays, slices and maps, or behind pointers. References does not
-// search interfaces, funcs, channels, resources, or components that the program did not register.
+// component, and the storage. A component refers to e if its value contains the [Entity] e, also in
+// nested structs, arrays, slices and maps, or behind pointers. References does not search
+// interfaces, funcs, channels, resources, or components that the program did not register.
 //
-// The world keeps no list of references, so the cost is O(rows) of the storages whose type
-// contains entities. The world must not change during the loop.
+// The world keeps no list of references, so the cost is O(rows) of the storages whose type contains
+// entities. The world must not change during the loop.
 func (w *World) References(e Entity) iter.Seq2[Entity, AnyStorage] {
 	return func(yield func(Entity, AnyStorage) bool) {
 		if e == 0 {

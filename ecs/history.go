@@ -18,9 +18,9 @@ var ErrNotHeld = errors.New("ecs: tick not held")
 // attached, they receive the tick.
 //
 // The cost is O(storages changed in the tick), without a recorder. With history, Commit also
-// compares each written row above 256 bytes and keeps only its changed parts. Pointers and slices
-// for writing from before are no longer valid. Commit panics in a system of a [Stepper] and in
-// the body of ParallelRuns.
+// compares each written row above 256 bytes with its old value, and retains only the bytes that
+// differ. Pointers and slices for writing from before the Commit are no longer valid. Commit panics
+// in a system of a [Stepper] and in the body of ParallelRuns.
 func (w *World) Commit() {
 	w.mustBeBetween("Commit")
 	if len(w.hooks.change) > 0 {
@@ -165,9 +165,9 @@ func (h History) Rewind(n int) error {
 	return h.Seek(h.w.tick - uint64(n))
 }
 
-// Seek moves the world to the end of a committed tick, backward or forward. It discards
-// uncommitted changes and the checkpoints newer than the target. After a step back, the later
-// ticks can still be reached until the program changes or commits the world.
+// Seek moves the world to the end of a committed tick, backward or forward. It discards uncommitted
+// changes and the checkpoints newer than the target. After a Seek backward, Seek can also go
+// forward again, until the program changes or commits the world.
 //
 // The cost is O(rows written in the ticks between). An error wraps [ErrNotHeld] and names the
 // nearest retained ticks; the world is then unchanged.
@@ -563,11 +563,12 @@ func (w *World) release(k int) {
 }
 
 // Try calls f between a checkpoint and its release. If f returns an error or panics, Try restores
-// the world to the checkpoint. It then returns the error, or continues the panic.
+// the world to the checkpoint. Then it returns the error, or continues the panic.
 //
-// f must not restore an older checkpoint or tick. If f does so, Try cannot restore the world. It
-// then adds an error that says so to the error of f, or panics with such an error. That error
-// also wraps the value with which f panicked, if that value is an error.
+// f must not restore an older checkpoint or tick, because Try then cannot restore the world. In
+// this case Try returns the error of f joined with an error that reports the misuse. If f has
+// returned no error, Try panics with that second error. If f has panicked, Try panics with an error
+// that also wraps the panic value, if the value is an error.
 func (w *World) Try(f func() error) (err error) {
 	cp := w.Checkpoint()
 	hands, done := len(w.activeCursors), false

@@ -59,10 +59,10 @@ func (s *set) Row(e Entity) (row int, ok bool) {
 // Get returns the component of e. The result ok is false if e does not have the component.
 //
 // Slices, maps and pointers in the component belong to the world. They are read-only, and valid
-// until the next change of the row. To change them, use [Storage.Mut], or Set with new ones. A
-// write through them before the call of Set or Mut changes the row before the world saves it.
-// Then no checkpoint and no tick has the old value. Only a debug build (-tags stetdebug) finds
-// this mistake.
+// until the next change of the row. To change them, use [Storage.Mut], or Set with new slices, maps
+// and pointers. A write to this memory before the call of Set or Mut changes the row before the
+// world saves it. Then no checkpoint and no tick has the old value. Only a debug build (-tags
+// stetdebug) finds this mistake.
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	if debug {
 		mustBeCurrent(e)
@@ -142,9 +142,9 @@ func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 }
 
 // SetJSON is [Storage.Set] for JSON as [Storage.GetJSON] returns it. Fields that src does not
-// name keep their value, or are zero if e has no component. The same holds for fields of nested
-// structs. Arrays, slices, maps and pointers are replaced as a whole. An error names the field,
-// and leaves the world unchanged.
+// contain keep their value, or are zero if e has no component. This is also true for fields of
+// nested structs. Arrays, slices, maps and pointers are replaced as a whole. An error names the
+// field, and leaves the world unchanged.
 func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
 	row, err := s.adapter.ofJSON(&s.spec, s.row(e), src)
 	return s.setChecked(e, row, err)
@@ -416,8 +416,8 @@ func (s *set) newPage(e Entity) *track.Page {
 	return s.page(e.Index())
 }
 
-// Remove removes the component from e. It returns false if e does not have the component. The
-// last row moves into its place. In an [Indexed] storage, the row becomes a gap instead.
+// Remove removes the component from e. It returns false if e does not have the component. The last
+// row moves to the row of e. In an [Indexed] storage, the row of e becomes a gap instead.
 func (s *Storage[T]) Remove(e Entity) bool {
 	r := s.row(e)
 	if r < 0 {
