@@ -2,9 +2,9 @@
 
 package ecs
 
-// A Bundle1 creates entities with a component, and gives the component to other entities. Bundles
-// of up to twelve components have the same methods. A bundle does the work of [World.Create] and
-// of a [Storage.Set] for each component in one call, and takes less time.
+// A Bundle1 creates entities with a component, and gives the component to existing entities.
+// Bundles of up to twelve components have the same methods. A call of Create has the same result
+// as [World.Create] and then a [Storage.Set] for each component, but it is faster.
 type Bundle1[A any] struct {
 	a *Storage[A]
 }
@@ -15,7 +15,7 @@ func NewBundle1[A any](a *Storage[A]) *Bundle1[A] {
 	return &Bundle1[A]{a}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle1[A]) Create(a A) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -36,8 +36,8 @@ func (bundle *Bundle1[A]) Create(a A) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle1[A]) CreateN(dst []Entity, n int, a A) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -45,21 +45,22 @@ func (bundle *Bundle1[A]) CreateN(dst []Entity, n int, a A) []Entity {
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle1[A]) Set(entity Entity, a A) bool {
 	return bundle.a.Set(entity, a)
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle1[A]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
 	return some
 }
 
-// A Bundle2 creates entities with two components, and gives the components to other
+// A Bundle2 creates entities with two components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle2[A, B any] struct {
 	a *Storage[A]
@@ -72,7 +73,7 @@ func NewBundle2[A, B any](a *Storage[A], b *Storage[B]) *Bundle2[A, B] {
 	return &Bundle2[A, B]{a, b}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -101,8 +102,8 @@ func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle2[A, B]) CreateN(dst []Entity, n int, a A, b B) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -111,9 +112,9 @@ func (bundle *Bundle2[A, B]) CreateN(dst []Entity, n int, a A, b B) []Entity {
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle2[A, B]) Set(entity Entity, a A, b B) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -122,7 +123,8 @@ func (bundle *Bundle2[A, B]) Set(entity Entity, a A, b B) bool {
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle2[A, B]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -130,7 +132,7 @@ func (bundle *Bundle2[A, B]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle3 creates entities with three components, and gives the components to other
+// A Bundle3 creates entities with three components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle3[A, B, C any] struct {
 	a *Storage[A]
@@ -144,7 +146,7 @@ func NewBundle3[A, B, C any](a *Storage[A], b *Storage[B], c *Storage[C]) *Bundl
 	return &Bundle3[A, B, C]{a, b, c}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -181,8 +183,8 @@ func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle3[A, B, C]) CreateN(dst []Entity, n int, a A, b B, c C) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -192,9 +194,9 @@ func (bundle *Bundle3[A, B, C]) CreateN(dst []Entity, n int, a A, b B, c C) []En
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle3[A, B, C]) Set(entity Entity, a A, b B, c C) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -204,7 +206,8 @@ func (bundle *Bundle3[A, B, C]) Set(entity Entity, a A, b B, c C) bool {
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle3[A, B, C]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -213,7 +216,7 @@ func (bundle *Bundle3[A, B, C]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle4 creates entities with four components, and gives the components to other
+// A Bundle4 creates entities with four components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle4[A, B, C, D any] struct {
 	a *Storage[A]
@@ -228,7 +231,7 @@ func NewBundle4[A, B, C, D any](a *Storage[A], b *Storage[B], c *Storage[C], d *
 	return &Bundle4[A, B, C, D]{a, b, c, d}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -273,8 +276,8 @@ func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle4[A, B, C, D]) CreateN(dst []Entity, n int, a A, b B, c C, d D) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -285,9 +288,9 @@ func (bundle *Bundle4[A, B, C, D]) CreateN(dst []Entity, n int, a A, b B, c C, d
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle4[A, B, C, D]) Set(entity Entity, a A, b B, c C, d D) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -298,7 +301,8 @@ func (bundle *Bundle4[A, B, C, D]) Set(entity Entity, a A, b B, c C, d D) bool {
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle4[A, B, C, D]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -308,7 +312,7 @@ func (bundle *Bundle4[A, B, C, D]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle5 creates entities with five components, and gives the components to other
+// A Bundle5 creates entities with five components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle5[A, B, C, D, E any] struct {
 	a *Storage[A]
@@ -324,7 +328,7 @@ func NewBundle5[A, B, C, D, E any](a *Storage[A], b *Storage[B], c *Storage[C], 
 	return &Bundle5[A, B, C, D, E]{a, b, c, d, e}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -377,8 +381,8 @@ func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle5[A, B, C, D, E]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -390,9 +394,9 @@ func (bundle *Bundle5[A, B, C, D, E]) CreateN(dst []Entity, n int, a A, b B, c C
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle5[A, B, C, D, E]) Set(entity Entity, a A, b B, c C, d D, e E) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -404,7 +408,8 @@ func (bundle *Bundle5[A, B, C, D, E]) Set(entity Entity, a A, b B, c C, d D, e E
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle5[A, B, C, D, E]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -415,7 +420,7 @@ func (bundle *Bundle5[A, B, C, D, E]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle6 creates entities with six components, and gives the components to other
+// A Bundle6 creates entities with six components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle6[A, B, C, D, E, F any] struct {
 	a *Storage[A]
@@ -432,7 +437,7 @@ func NewBundle6[A, B, C, D, E, F any](a *Storage[A], b *Storage[B], c *Storage[C
 	return &Bundle6[A, B, C, D, E, F]{a, b, c, d, e, f}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -493,8 +498,8 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) En
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle6[A, B, C, D, E, F]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -507,9 +512,9 @@ func (bundle *Bundle6[A, B, C, D, E, F]) CreateN(dst []Entity, n int, a A, b B, 
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle6[A, B, C, D, E, F]) Set(entity Entity, a A, b B, c C, d D, e E, f F) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -522,7 +527,8 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Set(entity Entity, a A, b B, c C, d D, 
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle6[A, B, C, D, E, F]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -534,7 +540,7 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle7 creates entities with seven components, and gives the components to other
+// A Bundle7 creates entities with seven components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle7[A, B, C, D, E, F, G any] struct {
 	a *Storage[A]
@@ -552,7 +558,7 @@ func NewBundle7[A, B, C, D, E, F, G any](a *Storage[A], b *Storage[B], c *Storag
 	return &Bundle7[A, B, C, D, E, F, G]{a, b, c, d, e, f, g}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F, g G) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -621,8 +627,8 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F,
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -636,9 +642,9 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) CreateN(dst []Entity, n int, a A, b 
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -652,7 +658,8 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Set(entity Entity, a A, b B, c C, d 
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -665,7 +672,7 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle8 creates entities with eight components, and gives the components to other
+// A Bundle8 creates entities with eight components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle8[A, B, C, D, E, F, G, H any] struct {
 	a *Storage[A]
@@ -684,7 +691,7 @@ func NewBundle8[A, B, C, D, E, F, G, H any](a *Storage[A], b *Storage[B], c *Sto
 	return &Bundle8[A, B, C, D, E, F, G, H]{a, b, c, d, e, f, g, h}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f F, g G, h H) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -761,8 +768,8 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -777,9 +784,9 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) CreateN(dst []Entity, n int, a A,
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -794,7 +801,8 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Set(entity Entity, a A, b B, c C,
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -808,7 +816,7 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle9 creates entities with nine components, and gives the components to other
+// A Bundle9 creates entities with nine components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle9[A, B, C, D, E, F, G, H, I any] struct {
 	a *Storage[A]
@@ -828,7 +836,7 @@ func NewBundle9[A, B, C, D, E, F, G, H, I any](a *Storage[A], b *Storage[B], c *
 	return &Bundle9[A, B, C, D, E, F, G, H, I]{a, b, c, d, e, f, g, h, i}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -913,8 +921,8 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -930,9 +938,9 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) CreateN(dst []Entity, n int, a
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -948,7 +956,8 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Set(entity Entity, a A, b B, c
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -963,7 +972,7 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Remove(entity Entity) bool {
 	return some
 }
 
-// A Bundle10 creates entities with ten components, and gives the components to other
+// A Bundle10 creates entities with ten components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle10[A, B, C, D, E, F, G, H, I, J any] struct {
 	a *Storage[A]
@@ -984,7 +993,7 @@ func NewBundle10[A, B, C, D, E, F, G, H, I, J any](a *Storage[A], b *Storage[B],
 	return &Bundle10[A, B, C, D, E, F, G, H, I, J]{a, b, c, d, e, f, g, h, i, j}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -1077,8 +1086,8 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D,
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -1095,9 +1104,9 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) CreateN(dst []Entity, n in
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -1114,7 +1123,8 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Set(entity Entity, a A, b 
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -1130,7 +1140,7 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Remove(entity Entity) bool
 	return some
 }
 
-// A Bundle11 creates entities with eleven components, and gives the components to other
+// A Bundle11 creates entities with eleven components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle11[A, B, C, D, E, F, G, H, I, J, K any] struct {
 	a *Storage[A]
@@ -1152,7 +1162,7 @@ func NewBundle11[A, B, C, D, E, F, G, H, I, J, K any](a *Storage[A], b *Storage[
 	return &Bundle11[A, B, C, D, E, F, G, H, I, J, K]{a, b, c, d, e, f, g, h, i, j, k}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -1253,8 +1263,8 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -1272,9 +1282,9 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) CreateN(dst []Entity, n
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -1292,7 +1302,8 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Set(entity Entity, a A,
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
@@ -1309,7 +1320,7 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Remove(entity Entity) b
 	return some
 }
 
-// A Bundle12 creates entities with twelve components, and gives the components to other
+// A Bundle12 creates entities with twelve components, and gives the components to existing
 // entities. See [Bundle1].
 type Bundle12[A, B, C, D, E, F, G, H, I, J, K, L any] struct {
 	a *Storage[A]
@@ -1332,7 +1343,7 @@ func NewBundle12[A, B, C, D, E, F, G, H, I, J, K, L any](a *Storage[A], b *Stora
 	return &Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]{a, b, c, d, e, f, g, h, i, j, k, l}
 }
 
-// Create returns a new entity with these components.
+// Create returns a new entity with the given components.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) Entity {
 	w := bundle.a.w
 	entity := w.Create()
@@ -1441,8 +1452,8 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C
 	return entity
 }
 
-// CreateN creates n entities with copies of these components, and appends the entities to dst,
-// which may be nil. It copies with [Component].Clone where necessary.
+// CreateN creates n entities with copies of the given components, and appends the entities to dst,
+// which may be nil. If a component has a [Component].Clone, CreateN copies with it.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -1461,9 +1472,9 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) CreateN(dst []Entity
 	return dst
 }
 
-// Set gives an entity these components. If the entity is not alive, Set changes nothing and
-// returns false. If a hook destroys the entity during the call, it gets no further components.
-// Set then still returns true, as [Storage.Set] does.
+// Set gives an entity the given components. If the entity is not alive, Set changes nothing and
+// returns false. If a hook destroys the entity during the call, the entity gets no further
+// components. Set then still returns true, as [Storage.Set] does.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) bool {
 	if !bundle.a.Set(entity, a) {
 		return false
@@ -1482,7 +1493,8 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Set(entity Entity, a
 	return true
 }
 
-// Remove removes the components from an entity. It reports whether the entity had one of them.
+// Remove removes the components of the bundle from an entity. It returns false if the entity had
+// none of them.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some

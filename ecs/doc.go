@@ -110,7 +110,7 @@
 // call. In a function of about 700 statements or more, the compiler does not inline all calls. One
 // call then remains for each run of rows. This cost is small if rows are contiguous, but it is two
 // calls a row if rows are scattered. If the loop body has some hundred statements or more, it
-// becomes a function that is called for each row. So put a loop into a function of its own,
+// becomes a function that is called for each row. So put a loop into a separate function,
 //
 //	func move(q *ecs.Query2[Position, Velocity]) {
 //		for _, row := range q.All() {

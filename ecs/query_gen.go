@@ -10,36 +10,37 @@ import (
 // A Query1 iterates over the entities that have a component. Queries of several components, up to
 // eight, have the same methods and rules.
 //
-// Create a query once and reuse it: the query caches which rows of its storages belong to the same
-// entity.
+// Create a query once and keep it, because the query caches which rows of its storages belong to
+// the same entity.
 //
 // # Order
 //
-// The storage with the fewest rows drives the query. If several storages have the same number of
-// rows, the first of them drives. Iteration follows the dense order of the driving storage. An
-// [Ordered] storage iterates by ascending index. So the order depends only on the state of the
-// world.
+// The storage with the fewest rows drives the query; among equals, the first one. The query visits
+// entities in the dense order of that storage. For an [Ordered] storage, it visits them in the
+// order of entity indices. So the order depends only on the state of the world.
 //
 // # Changing the world while iterating with All
 //
-//   - The body may write components that the query returns for writing; see [Write].
-//   - The body may create entities and add components. The loop visits a row that is appended to
-//     the driving storage. In index order, it visits a new entity with a higher index.
-//   - The body may destroy the current entity or remove its components, once. The loop then visits
-//     the row that moves to the same position.
-//   - If the body destroys another entity, or removes a component of the query from another
-//     entity, the loop panics. It also panics after a Restore or Seek of a storage of the query.
-//     Components that are Optional, or named in Without or Or, may be removed from any entity.
+//   - The loop body may write the components that the query returns for writing.
+//   - It may create entities and add components. The loop visits rows that are appended to the
+//     driving storage. In index order, it visits a new entity if its index is higher than that of
+//     the current entity.
+//   - It may destroy the current entity, or remove components from it, once. The loop visits the
+//     row that moves to the row of the current entity.
+//   - The loop panics, with a message that says so, if the body destroys another entity, or removes
+//     a component of the query from another entity. The loop also panics if Restore or Seek restore
+//     a storage of the query. The body may remove components that are Optional, or in Without or
+//     Or, from any entity.
 //   - Checkpoint, Release, Try and Commit are allowed. So are Restore and Seek if they restore no
-//     storage of the query. The current pointers remain valid for writing in the body and in the
-//     functions it calls. The current rows are saved again and count as written again. A loop over
-//     iter.Pull has no body, so its pointers are invalid after such a call. The same is true for
-//     pointers in other goroutines.
-//   - The body may panic. If the program recovers, the current rows count as written
-//     until the next Commit.
+//     storage of the query. The current pointers stay valid for writing, in the body and in the
+//     functions that it calls. The world saves the current rows again, and they count as written
+//     again. A loop driven by iter.Pull has no body, so its pointers are valid only until the
+//     boundary. The same is true for pointers in other goroutines.
+//   - The body may panic. If the program recovers, the current rows count as written until the
+//     next Commit.
 //
-// Pointers are valid until the loop's next step, and until an entity is added to or removed from
-// a storage of the query.
+// Pointers are valid until the next entity is visited, and until an entity is added to or removed
+// from a storage of the query.
 type Query1[A any] struct {
 	join     join
 	a        Access[A]
@@ -51,20 +52,20 @@ func NewQuery1[A any](a Access[A]) *Query1[A] {
 	return &Query1[A]{join: newJoin(a.s.w, a.joined()), a: a}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query1[A]) With(filters ...Filter) *Query1[A] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query1[A]) Without(filters ...AnyStorage) *Query1[A] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query1[A]) Or(filters ...AnyStorage) *Query1[A] {
 	q.join.either(filters)
 	return q
@@ -73,8 +74,8 @@ func (q *Query1[A]) Or(filters ...AnyStorage) *Query1[A] {
 // Count returns the number of entities that the query finds.
 func (q *Query1[A]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query1[A]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query1[A]) base() *join { return &q.join }
@@ -82,8 +83,8 @@ func (q *Query1[A]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query1[A]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query1[A]) Get(e Entity) (*A, bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -91,8 +92,8 @@ func (q *Query1[A]) Get(e Entity) (*A, bool) {
 	return nil, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query1[A]) First() (Entity, *A, bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -104,8 +105,8 @@ func (q *Query1[A]) at(rows []uint32) *A { return q.a.at(rows[0]) }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walkAll()
@@ -130,8 +131,9 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -169,10 +171,10 @@ type Run1[A any] struct {
 	A        []A
 }
 
-// Runs iterates over slices of consecutive rows, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over slices of consecutive rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
@@ -196,17 +198,17 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query1[A]) ParallelRuns(workers int, body func(Run1[A])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -218,8 +220,7 @@ func (q *Query1[A]) run(entities []Entity, rows []uint32) Run1[A] {
 	return Run1[A]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities))}
 }
 
-// A Query2 iterates over the entities that have two components. See [Query1]
-// for the rules.
+// A Query2 iterates over the entities that have two components. See [Query1] for the rules.
 type Query2[A, B any] struct {
 	join     join
 	a        Access[A]
@@ -232,20 +233,20 @@ func NewQuery2[A, B any](a Access[A], b Access[B]) *Query2[A, B] {
 	return &Query2[A, B]{join: newJoin(a.s.w, a.joined(), b.joined()), a: a, b: b}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query2[A, B]) With(filters ...Filter) *Query2[A, B] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query2[A, B]) Without(filters ...AnyStorage) *Query2[A, B] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query2[A, B]) Or(filters ...AnyStorage) *Query2[A, B] {
 	q.join.either(filters)
 	return q
@@ -254,8 +255,8 @@ func (q *Query2[A, B]) Or(filters ...AnyStorage) *Query2[A, B] {
 // Count returns the number of entities that the query finds.
 func (q *Query2[A, B]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query2[A, B]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query2[A, B]) base() *join { return &q.join }
@@ -263,8 +264,8 @@ func (q *Query2[A, B]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query2[A, B]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query2[A, B]) Get(e Entity) (Row2[A, B], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -272,8 +273,8 @@ func (q *Query2[A, B]) Get(e Entity) (Row2[A, B], bool) {
 	return Row2[A, B]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query2[A, B]) First() (Entity, Row2[A, B], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -293,8 +294,8 @@ type Row2[A, B any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walkAll()
@@ -320,8 +321,9 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -360,18 +362,18 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 	}
 }
 
-// Run2 is a run of rows that are consecutive in all storages. The slice of a component that
-// none of the entities has is nil.
+// Run2 is a run of rows that are consecutive in all storages. If none of the entities has a
+// component, the slice of the component is nil.
 type Run2[A, B any] struct {
 	Entities []Entity
 	A        []A
 	B        []B
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over the runs of rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
@@ -396,17 +398,17 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query2[A, B]) ParallelRuns(workers int, body func(Run2[A, B])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -418,8 +420,7 @@ func (q *Query2[A, B]) run(entities []Entity, rows []uint32) Run2[A, B] {
 	return Run2[A, B]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities))}
 }
 
-// A Query3 iterates over the entities that have three components. See [Query1]
-// for the rules.
+// A Query3 iterates over the entities that have three components. See [Query1] for the rules.
 type Query3[A, B, C any] struct {
 	join     join
 	a        Access[A]
@@ -433,20 +434,20 @@ func NewQuery3[A, B, C any](a Access[A], b Access[B], c Access[C]) *Query3[A, B,
 	return &Query3[A, B, C]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined()), a: a, b: b, c: c}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query3[A, B, C]) With(filters ...Filter) *Query3[A, B, C] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query3[A, B, C]) Without(filters ...AnyStorage) *Query3[A, B, C] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query3[A, B, C]) Or(filters ...AnyStorage) *Query3[A, B, C] {
 	q.join.either(filters)
 	return q
@@ -455,8 +456,8 @@ func (q *Query3[A, B, C]) Or(filters ...AnyStorage) *Query3[A, B, C] {
 // Count returns the number of entities that the query finds.
 func (q *Query3[A, B, C]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query3[A, B, C]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query3[A, B, C]) base() *join { return &q.join }
@@ -464,8 +465,8 @@ func (q *Query3[A, B, C]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query3[A, B, C]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query3[A, B, C]) Get(e Entity) (Row3[A, B, C], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -473,8 +474,8 @@ func (q *Query3[A, B, C]) Get(e Entity) (Row3[A, B, C], bool) {
 	return Row3[A, B, C]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query3[A, B, C]) First() (Entity, Row3[A, B, C], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -495,8 +496,8 @@ type Row3[A, B, C any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walkAll()
@@ -523,8 +524,9 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -570,8 +572,8 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 	}
 }
 
-// Run3 is a run of rows that are consecutive in all storages. The slice of a component that
-// none of the entities has is nil.
+// Run3 is a run of rows that are consecutive in all storages. If none of the entities has a
+// component, the slice of the component is nil.
 type Run3[A, B, C any] struct {
 	Entities []Entity
 	A        []A
@@ -579,10 +581,10 @@ type Run3[A, B, C any] struct {
 	C        []C
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over the runs of rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
@@ -608,17 +610,17 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query3[A, B, C]) ParallelRuns(workers int, body func(Run3[A, B, C])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -630,8 +632,7 @@ func (q *Query3[A, B, C]) run(entities []Entity, rows []uint32) Run3[A, B, C] {
 	return Run3[A, B, C]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities))}
 }
 
-// A Query4 iterates over the entities that have four components. See [Query1]
-// for the rules.
+// A Query4 iterates over the entities that have four components. See [Query1] for the rules.
 type Query4[A, B, C, D any] struct {
 	join     join
 	a        Access[A]
@@ -646,20 +647,20 @@ func NewQuery4[A, B, C, D any](a Access[A], b Access[B], c Access[C], d Access[D
 	return &Query4[A, B, C, D]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined()), a: a, b: b, c: c, d: d}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query4[A, B, C, D]) With(filters ...Filter) *Query4[A, B, C, D] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query4[A, B, C, D]) Without(filters ...AnyStorage) *Query4[A, B, C, D] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query4[A, B, C, D]) Or(filters ...AnyStorage) *Query4[A, B, C, D] {
 	q.join.either(filters)
 	return q
@@ -668,8 +669,8 @@ func (q *Query4[A, B, C, D]) Or(filters ...AnyStorage) *Query4[A, B, C, D] {
 // Count returns the number of entities that the query finds.
 func (q *Query4[A, B, C, D]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query4[A, B, C, D]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query4[A, B, C, D]) base() *join { return &q.join }
@@ -677,8 +678,8 @@ func (q *Query4[A, B, C, D]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query4[A, B, C, D]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query4[A, B, C, D]) Get(e Entity) (Row4[A, B, C, D], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -686,8 +687,8 @@ func (q *Query4[A, B, C, D]) Get(e Entity) (Row4[A, B, C, D], bool) {
 	return Row4[A, B, C, D]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query4[A, B, C, D]) First() (Entity, Row4[A, B, C, D], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -709,8 +710,8 @@ type Row4[A, B, C, D any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walkAll()
@@ -738,8 +739,9 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -792,8 +794,8 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	}
 }
 
-// Run4 is a run of rows that are consecutive in all storages. The slice of a component that
-// none of the entities has is nil.
+// Run4 is a run of rows that are consecutive in all storages. If none of the entities has a
+// component, the slice of the component is nil.
 type Run4[A, B, C, D any] struct {
 	Entities []Entity
 	A        []A
@@ -802,10 +804,10 @@ type Run4[A, B, C, D any] struct {
 	D        []D
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over the runs of rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
@@ -832,17 +834,17 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query4[A, B, C, D]) ParallelRuns(workers int, body func(Run4[A, B, C, D])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -854,8 +856,7 @@ func (q *Query4[A, B, C, D]) run(entities []Entity, rows []uint32) Run4[A, B, C,
 	return Run4[A, B, C, D]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities))}
 }
 
-// A Query5 iterates over the entities that have five components. See [Query1]
-// for the rules.
+// A Query5 iterates over the entities that have five components. See [Query1] for the rules.
 type Query5[A, B, C, D, E any] struct {
 	join     join
 	a        Access[A]
@@ -871,20 +872,20 @@ func NewQuery5[A, B, C, D, E any](a Access[A], b Access[B], c Access[C], d Acces
 	return &Query5[A, B, C, D, E]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined()), a: a, b: b, c: c, d: d, e: e}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query5[A, B, C, D, E]) With(filters ...Filter) *Query5[A, B, C, D, E] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query5[A, B, C, D, E]) Without(filters ...AnyStorage) *Query5[A, B, C, D, E] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query5[A, B, C, D, E]) Or(filters ...AnyStorage) *Query5[A, B, C, D, E] {
 	q.join.either(filters)
 	return q
@@ -893,8 +894,8 @@ func (q *Query5[A, B, C, D, E]) Or(filters ...AnyStorage) *Query5[A, B, C, D, E]
 // Count returns the number of entities that the query finds.
 func (q *Query5[A, B, C, D, E]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query5[A, B, C, D, E]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
@@ -904,8 +905,8 @@ func (q *Query5[A, B, C, D, E]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query5[A, B, C, D, E]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query5[A, B, C, D, E]) Get(e Entity) (Row5[A, B, C, D, E], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -913,8 +914,8 @@ func (q *Query5[A, B, C, D, E]) Get(e Entity) (Row5[A, B, C, D, E], bool) {
 	return Row5[A, B, C, D, E]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query5[A, B, C, D, E]) First() (Entity, Row5[A, B, C, D, E], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -937,8 +938,8 @@ type Row5[A, B, C, D, E any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walkAll()
@@ -967,8 +968,9 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1028,8 +1030,8 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 	}
 }
 
-// Run5 is a run of rows that are consecutive in all storages. The slice of a component that
-// none of the entities has is nil.
+// Run5 is a run of rows that are consecutive in all storages. If none of the entities has a
+// component, the slice of the component is nil.
 type Run5[A, B, C, D, E any] struct {
 	Entities []Entity
 	A        []A
@@ -1039,10 +1041,10 @@ type Run5[A, B, C, D, E any] struct {
 	E        []E
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over the runs of rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
@@ -1070,17 +1072,17 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query5[A, B, C, D, E]) ParallelRuns(workers int, body func(Run5[A, B, C, D, E])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -1092,8 +1094,7 @@ func (q *Query5[A, B, C, D, E]) run(entities []Entity, rows []uint32) Run5[A, B,
 	return Run5[A, B, C, D, E]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, 0, rows[4], len(entities))}
 }
 
-// A Query6 iterates over the entities that have six components. See [Query1]
-// for the rules.
+// A Query6 iterates over the entities that have six components. See [Query1] for the rules.
 type Query6[A, B, C, D, E, F any] struct {
 	join     join
 	a        Access[A]
@@ -1110,20 +1111,20 @@ func NewQuery6[A, B, C, D, E, F any](a Access[A], b Access[B], c Access[C], d Ac
 	return &Query6[A, B, C, D, E, F]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined()), a: a, b: b, c: c, d: d, e: e, f: f}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query6[A, B, C, D, E, F]) With(filters ...Filter) *Query6[A, B, C, D, E, F] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query6[A, B, C, D, E, F]) Without(filters ...AnyStorage) *Query6[A, B, C, D, E, F] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query6[A, B, C, D, E, F]) Or(filters ...AnyStorage) *Query6[A, B, C, D, E, F] {
 	q.join.either(filters)
 	return q
@@ -1132,8 +1133,8 @@ func (q *Query6[A, B, C, D, E, F]) Or(filters ...AnyStorage) *Query6[A, B, C, D,
 // Count returns the number of entities that the query finds.
 func (q *Query6[A, B, C, D, E, F]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query6[A, B, C, D, E, F]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
@@ -1143,8 +1144,8 @@ func (q *Query6[A, B, C, D, E, F]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query6[A, B, C, D, E, F]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query6[A, B, C, D, E, F]) Get(e Entity) (Row6[A, B, C, D, E, F], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -1152,8 +1153,8 @@ func (q *Query6[A, B, C, D, E, F]) Get(e Entity) (Row6[A, B, C, D, E, F], bool) 
 	return Row6[A, B, C, D, E, F]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query6[A, B, C, D, E, F]) First() (Entity, Row6[A, B, C, D, E, F], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1177,8 +1178,8 @@ type Row6[A, B, C, D, E, F any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walkAll()
@@ -1208,8 +1209,9 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1276,8 +1278,8 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 	}
 }
 
-// Run6 is a run of rows that are consecutive in all storages. The slice of a component that
-// none of the entities has is nil.
+// Run6 is a run of rows that are consecutive in all storages. If none of the entities has a
+// component, the slice of the component is nil.
 type Run6[A, B, C, D, E, F any] struct {
 	Entities []Entity
 	A        []A
@@ -1288,10 +1290,10 @@ type Run6[A, B, C, D, E, F any] struct {
 	F        []F
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over the runs of rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
@@ -1320,17 +1322,17 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query6[A, B, C, D, E, F]) ParallelRuns(workers int, body func(Run6[A, B, C, D, E, F])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -1342,8 +1344,7 @@ func (q *Query6[A, B, C, D, E, F]) run(entities []Entity, rows []uint32) Run6[A,
 	return Run6[A, B, C, D, E, F]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, 0, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, 0, rows[5], len(entities))}
 }
 
-// A Query7 iterates over the entities that have seven components. See [Query1]
-// for the rules.
+// A Query7 iterates over the entities that have seven components. See [Query1] for the rules.
 type Query7[A, B, C, D, E, F, G any] struct {
 	join     join
 	a        Access[A]
@@ -1361,20 +1362,20 @@ func NewQuery7[A, B, C, D, E, F, G any](a Access[A], b Access[B], c Access[C], d
 	return &Query7[A, B, C, D, E, F, G]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query7[A, B, C, D, E, F, G]) With(filters ...Filter) *Query7[A, B, C, D, E, F, G] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query7[A, B, C, D, E, F, G]) Without(filters ...AnyStorage) *Query7[A, B, C, D, E, F, G] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query7[A, B, C, D, E, F, G]) Or(filters ...AnyStorage) *Query7[A, B, C, D, E, F, G] {
 	q.join.either(filters)
 	return q
@@ -1383,8 +1384,8 @@ func (q *Query7[A, B, C, D, E, F, G]) Or(filters ...AnyStorage) *Query7[A, B, C,
 // Count returns the number of entities that the query finds.
 func (q *Query7[A, B, C, D, E, F, G]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query7[A, B, C, D, E, F, G]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
@@ -1394,8 +1395,8 @@ func (q *Query7[A, B, C, D, E, F, G]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query7[A, B, C, D, E, F, G]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query7[A, B, C, D, E, F, G]) Get(e Entity) (Row7[A, B, C, D, E, F, G], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -1403,8 +1404,8 @@ func (q *Query7[A, B, C, D, E, F, G]) Get(e Entity) (Row7[A, B, C, D, E, F, G], 
 	return Row7[A, B, C, D, E, F, G]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query7[A, B, C, D, E, F, G]) First() (Entity, Row7[A, B, C, D, E, F, G], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1429,8 +1430,8 @@ type Row7[A, B, C, D, E, F, G any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walkAll()
@@ -1461,8 +1462,9 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1536,8 +1538,8 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 	}
 }
 
-// Run7 is a run of rows that are consecutive in all storages. The slice of a component that
-// none of the entities has is nil.
+// Run7 is a run of rows that are consecutive in all storages. If none of the entities has a
+// component, the slice of the component is nil.
 type Run7[A, B, C, D, E, F, G any] struct {
 	Entities []Entity
 	A        []A
@@ -1549,10 +1551,10 @@ type Run7[A, B, C, D, E, F, G any] struct {
 	G        []G
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over the runs of rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]] {
@@ -1582,17 +1584,17 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query7[A, B, C, D, E, F, G]) ParallelRuns(workers int, body func(Run7[A, B, C, D, E, F, G])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
@@ -1604,8 +1606,7 @@ func (q *Query7[A, B, C, D, E, F, G]) run(entities []Entity, rows []uint32) Run7
 	return Run7[A, B, C, D, E, F, G]{entities, rowsFrom(q.a.s.data.Live, 0, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, 0, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, 0, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, 0, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, 0, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, 0, rows[5], len(entities)), rowsFrom(q.g.s.data.Live, 0, rows[6], len(entities))}
 }
 
-// A Query8 iterates over the entities that have eight components. See [Query1]
-// for the rules.
+// A Query8 iterates over the entities that have eight components. See [Query1] for the rules.
 type Query8[A, B, C, D, E, F, G, H any] struct {
 	join     join
 	a        Access[A]
@@ -1624,20 +1625,20 @@ func NewQuery8[A, B, C, D, E, F, G, H any](a Access[A], b Access[B], c Access[C]
 	return &Query8[A, B, C, D, E, F, G, H]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined(), h.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g, h: h}
 }
 
-// With adds filters: the query finds only entities that pass all filters. It returns q.
+// With adds filters: the query keeps only entities that pass all of them. It returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) With(filters ...Filter) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.with(filters)
 	return q
 }
 
-// Without makes the query find only entities that have none of the components. It returns q.
+// Without keeps only entities that have none of the components. It returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) Without(filters ...AnyStorage) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or makes the query find only entities that have at least one of the components. After several
-// calls, an entity needs at least one component of each call. Or returns q.
+// Or keeps only entities that have at least one of the components. After several calls, the query
+// keeps entities that fulfill each of them. Or returns q.
 func (q *Query8[A, B, C, D, E, F, G, H]) Or(filters ...AnyStorage) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.either(filters)
 	return q
@@ -1646,8 +1647,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Or(filters ...AnyStorage) *Query8[A, B,
 // Count returns the number of entities that the query finds.
 func (q *Query8[A, B, C, D, E, F, G, H]) Count() int { return q.join.count() }
 
-// AppendEntities appends the query's entities to dst, in the order of iteration. Use the result for
-// batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+// AppendEntities appends the entities that the query finds to dst, in the order of iteration. Use
+// the result for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
 func (q *Query8[A, B, C, D, E, F, G, H]) AppendEntities(dst []Entity) []Entity {
 	return q.join.appendEntities(dst)
 }
@@ -1657,8 +1658,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) base() *join { return &q.join }
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query8[A, B, C, D, E, F, G, H]) Has(e Entity) bool { return q.join.find(e) != nil }
 
-// Get returns the components of e, and whether the query finds e. The cost is O(1). Only this row
-// counts as written.
+// Get returns the components of e, and whether the query finds e. The cost is O(1). Only the row of
+// e counts as written.
 func (q *Query8[A, B, C, D, E, F, G, H]) Get(e Entity) (Row8[A, B, C, D, E, F, G, H], bool) {
 	if rows := q.join.get(e); rows != nil {
 		return q.at(rows), true
@@ -1666,8 +1667,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Get(e Entity) (Row8[A, B, C, D, E, F, G
 	return Row8[A, B, C, D, E, F, G, H]{}, false
 }
 
-// First returns the first entity in the order of iteration, and whether the query finds one. Only
-// its row counts as written.
+// First returns the first entity in the order of iteration and its components. It returns false if
+// the query finds no entity. Only the row of this entity counts as written.
 func (q *Query8[A, B, C, D, E, F, G, H]) First() (Entity, Row8[A, B, C, D, E, F, G, H], bool) {
 	if e, rows := q.join.first(); rows != nil {
 		return e, q.at(rows), true
@@ -1693,8 +1694,8 @@ type Row8[A, B, C, D, E, F, G, H any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. In such a function, move
-// the loop into a separate function, which makes it two to six times as fast.
+// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
+// function into a separate one, which makes the loop two to six times as fast.
 func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walkAll()
@@ -1726,8 +1727,9 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 	}
 }
 
-// AllOptional is like All, for queries with [Optional] components. The pointer to a missing
-// component is nil. AllOptional costs about one nanosecond per row more than All.
+// AllOptional is All for queries with [Optional] components. If an entity does not have a
+// component, the pointer to the component is nil. AllOptional costs about one nanosecond per row
+// more than All.
 func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walk(q.join.columns)
@@ -1808,8 +1810,8 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 	}
 }
 
-// Run8 is a run of rows that are consecutive in all storages. The slice of a component that
-// none of the entities has is nil.
+// Run8 is a run of rows that are consecutive in all storages. If none of the entities has a
+// component, the slice of the component is nil.
 type Run8[A, B, C, D, E, F, G, H any] struct {
 	Entities []Entity
 	A        []A
@@ -1822,10 +1824,10 @@ type Run8[A, B, C, D, E, F, G, H any] struct {
 	H        []H
 }
 
-// Runs iterates over aligned slices, at most 4096 rows each. It panics if the
-// structure of the query's storages changes during the loop.
+// Runs iterates over the runs of rows, of at most 4096 rows each. It panics if rows
+// of the query's storages are added, removed or moved during the loop.
 //
-// A loop over the rows is twice as fast if it first copies the slices to variables, as in
+// A loop over the rows of a run is twice as fast if it first copies the slices to variables, as in
 // a := run.A. A run is too large for registers, so each run.A[i] reads the slice header from
 // memory.
 func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, G, H]] {
@@ -1856,17 +1858,17 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 	}
 }
 
-// ParallelRuns calls body for parts of the runs, on up to the given number of goroutines. 0 means
-// runtime.GOMAXPROCS. The order of calls is unspecified. So body must write only its run, and
-// shared data under a lock. Get and Has of storages are the only calls of the world that body may
-// make. A change of the world's structure in body panics.
+// ParallelRuns divides the runs into parts and calls body for each part, on up to workers
+// goroutines. If workers is 0, it uses runtime.GOMAXPROCS goroutines. The order of calls is
+// unspecified. So body must write only its run, and data that it protects by a lock. From the
+// world, it may use only Get and Has of storages. A change of the world's structure in body panics.
 //
-// Parts have 64 to 1024 rows. With enough rows, there are some sixty parts. At first, only the
-// calling goroutine works. The other goroutines start if the remaining work takes some 20 µs, so
+// A part has 64 to 1024 rows. If there are enough rows, there are about sixty parts. The calling
+// goroutine starts alone. The other goroutines start if the remaining work takes 20 µs or more, so
 // short loops wait for no goroutine.
 //
-// Rows for writing are saved before the first call of body. A panic in body ends the iteration and
-// reaches the caller. If several calls panic, the caller gets the panic of the earliest run.
+// The rows for writing are saved before the first call of body. A panic in body ends the iteration
+// and continues in the caller. If several calls panic, the panic of the first run continues.
 func (q *Query8[A, B, C, D, E, F, G, H]) ParallelRuns(workers int, body func(Run8[A, B, C, D, E, F, G, H])) {
 	if q.parallel.run == nil {
 		q.parallel.run = q.run
