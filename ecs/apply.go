@@ -109,7 +109,7 @@ func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {
 		if r.N <= 0 || r.First < at || r.First+r.N > after || r.First+r.N < 0 {
-			return fmt.Errorf("rows %d to %d of %d, behind row %d", r.First, r.First+r.N, after, at)
+			return fmt.Errorf("rows %d to %d of %d, after row %d", r.First, r.First+r.N, after, at)
 		}
 		at, given = r.First+r.N, given-r.N
 		grown += max(0, at-max(r.First, before))

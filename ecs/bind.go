@@ -108,7 +108,7 @@ func (b *binding) run(v reflect.Value) error {
 	}
 	for _, f := range b.handles {
 		if f.v.IsNil() {
-			return fmt.Errorf("%s: it is nil; make it in Build, or leave it out by the tag `ecs:\"-\"`", f.path)
+			return fmt.Errorf("%s: it is nil; create it in Build, or exclude it by the tag `ecs:\"-\"`", f.path)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (b *binding) field(path string, v reflect.Value, h handle, tag string) erro
 	if s == nil {
 		t.name = cmp.Or(t.name, h.usualName())
 		if other, taken := b.names[t.name]; taken {
-			return fmt.Errorf("%s is to register %s too; give one of them another name", other, naming.Shown(t.name))
+			return fmt.Errorf("%s also registers %s; give one of them another name", other, naming.Shown(t.name))
 		}
 		if t.name != "" {
 			b.names[t.name] = path
@@ -201,7 +201,7 @@ func (b *binding) find(v reflect.Value, h handle, t bindTag) (AnyStorage, error)
 				return s, nil
 			}
 		}
-		return nil, errors.New("it is of another world; bind an empty struct")
+		return nil, errors.New("it belongs to another world; bind an empty struct")
 	}
 	if s, there := b.w.names[t.name]; there {
 		if h.of(s) == nil {
@@ -250,7 +250,7 @@ func parseBindTag(tag string) (t bindTag, err error) {
 		default:
 			for t.kind = Sparse; t.kind.String() != word; t.kind++ {
 				if t.kind == Ordered {
-					return t, fmt.Errorf("its tag has %q; there are sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist", word)
+					return t, fmt.Errorf("its tag has the unknown word %q; the words are sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist", word)
 				}
 			}
 			t.kinded = true

@@ -132,7 +132,7 @@ func TestBind_Clone(t *testing.T) {
 	assert.Equal(t, before, w.Digest())
 
 	err := ecs.Bind(c, b)
-	assert.EqualError(t, err, "ecs: bind bound.Motion.Positions: it is of another world; bind an empty struct")
+	assert.EqualError(t, err, "ecs: bind bound.Motion.Positions: it belongs to another world; bind an empty struct")
 }
 
 func TestBind_RegisteredBefore(t *testing.T) {
@@ -224,14 +224,14 @@ func TestBind_Errors(t *testing.T) {
 		}{}, "ecs: bind struct.At: a, which the world has, is of another type", true},
 		{twoOf(), &struct {
 			At, Also *ecs.Storage[at]
-		}{}, "ecs: bind struct.Also: struct.At is to register at too; give one of them another name", true},
+		}{}, "ecs: bind struct.Also: struct.At also registers at; give one of them another name", true},
 		{twoOf(), &struct {
 			One *ecs.Storage[hp] `ecs:"a"`
 			Two *ecs.Storage[hp] `ecs:"a"`
 		}{}, "ecs: bind struct.Two: struct.One is a too", true},
 		{twoOf(), &struct {
 			At *ecs.Storage[at] `ecs:"x,fast"`
-		}{}, `ecs: bind struct.At: its tag has "fast"; there are sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist`, true},
+		}{}, `ecs: bind struct.At: its tag has the unknown word "fast"; the words are sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist`, true},
 		{twoOf(), &struct {
 			N int `ecs:"x"`
 		}{}, "ecs: bind struct.N: a tag is for an exported field that is a Storage, Resource, Events or Rand", true},
@@ -242,7 +242,7 @@ func TestBind_Errors(t *testing.T) {
 			Score *ecs.Resource[score] `ecs:",indexed"`
 		}{}, "ecs: bind struct.Score: its tag has a setting that only storages support", true},
 		{twoOf(), &badBuild{}, "ecs: bind badBuild: its method Build is a func(*ecs.World); Bind calls a func(*ecs.World) error", true},
-		{twoOf(), &lacks{}, "ecs: bind lacks.In.moving: it is nil; make it in Build, or leave it out by the tag `ecs:\"-\"`", false},
+		{twoOf(), &lacks{}, "ecs: bind lacks.In.moving: it is nil; create it in Build, or exclude it by the tag `ecs:\"-\"`", false},
 		{twoOf(), &WithBuild{fails: errors.New("no way")}, "ecs: bind WithBuild: no way", false},
 	} {
 		err := ecs.Bind(test.w, test.game)

@@ -58,7 +58,7 @@ func (f *ChangeFilter) narrow(q narrowed) { q.filter(f) }
 func (f *ChangeFilter) begin() {
 	found, err := f.find()
 	if err != nil {
-		panic(err.Error() + "; ask ChangeFilter.Since before the iteration")
+		panic(err.Error() + "; call ChangeFilter.Since before the iteration")
 	}
 	f.found, f.placed = found, false
 }

@@ -84,8 +84,8 @@ func (w *World) verifyRows(c guardedRows) {
 
 func (w *World) panicOfStray(what string) {
 	panic(fmt.Sprintf("ecs: %s was written in the tick after %d without the world's knowledge; "+
-		"write what Write hands out, or with Mut or Set, never what Read, Get, All, Values or Entities return, "+
-		"and take pointers and slices again after Checkpoint, Commit, Restore, Release, Seek and a look-up in an index", what, w.tick))
+		"write through the pointers of Write and Mut, or call Set, and never to what Read, Get, All, Values or Entities return; "+
+		"take pointers and slices again after Checkpoint, Commit, Restore, Release, Seek and a look-up in an index", what, w.tick))
 }
 
 // stray returns a row that changed in span and has no mark, or -1.
@@ -117,8 +117,8 @@ func (w *World) saved(c guardedRows, lo, hi int) {
 		c.scratch = c.append(c.scratch[:0], row, row+1)
 		if string(c.scratch) != string(c.rows[from:c.ends[row]]) && !c.mayBeWritten(row) {
 			panic(fmt.Sprintf("ecs: %s was written in the tick after %d before the world could save it; "+
-				"what Get, Read, All, Values and Set share with it are its own slices, maps and pointers: "+
-				"write what Mut and Write hand out, or a copy with slices, maps and pointers of its own, and Set that", c.what(row), w.tick))
+				"Get, Read, All, Values and Set share slices, maps and pointers with the world: "+
+				"write through the pointers of Mut and Write, or Set a deep copy", c.what(row), w.tick))
 		}
 	}
 }
@@ -131,7 +131,7 @@ func checkedClone[T any](clone func(T) T, name string) func(T) T {
 	return func(v T) T {
 		copied := clone(v)
 		if fault := layout.CopyFault(v, copied); fault != "" {
-			panic(fmt.Sprintf("ecs: Component.Clone of %s is no deep copy: %s; copy that field too, or leave Clone out", naming.Shown(name), fault))
+			panic(fmt.Sprintf("ecs: Component.Clone of %s is not a deep copy: %s; copy this field too, or omit Clone", naming.Shown(name), fault))
 		}
 		return copied
 	}

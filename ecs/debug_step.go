@@ -92,8 +92,8 @@ func (w *World) refusesStep() *refusal {
 		return nil
 	}
 	if s := all[len(all)-1]; s.w != w {
-		return &refusal{fmt.Sprintf("the system %q was given one world and writes another", s.system),
-			"let it use what belongs to the world that it is given: Storage.In, Resource.In and Group.In find that, and queries are made for each world"}
+		return &refusal{fmt.Sprintf("the system %q runs on one world and writes another", s.system),
+			"use the storages of the world that the system receives: Storage.In, Resource.In and Group.In return them; create queries for each world"}
 	}
 	return nil
 }

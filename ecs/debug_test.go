@@ -167,9 +167,9 @@ func TestDebug_WriteTwiceInFrame(t *testing.T) {
 
 func TestDebug_ShallowClone(t *testing.T) {
 	for want, clone := range map[string]func(l bag) bag{
-		"Component.Clone of bag is no deep copy: bag.Items shares memory": func(b bag) bag { return b },
-		"bag.Name differs from the original":                              func(b bag) bag { return bag{} },
-		"bag.Items[0] shares memory":                                      func(b bag) bag { b.Items = append([][]int(nil), b.Items...); return b },
+		"Component.Clone of bag is not a deep copy: bag.Items shares memory": func(b bag) bag { return b },
+		"bag.Name differs from the original":                                        func(b bag) bag { return bag{} },
+		"bag.Items[0] shares memory":                                         func(b bag) bag { b.Items = append([][]int(nil), b.Items...); return b },
 	} {
 		w := NewWorld(Options{History: 2})
 		s := MustRegister(w, Component[bag]{Clone: clone})
@@ -298,7 +298,7 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 		stepper.Add(name, func(*World, struct{}) { run() })
 		clone := w.Clone()
 		before, digest := clone.Digest(), w.Digest()
-		mustPanic(t, `ecs: the system "`+name+`" was given one world and writes another`, func() { stepper.Step(clone, struct{}{}) })
+		mustPanic(t, `ecs: the system "`+name+`" runs on one world and writes another`, func() { stepper.Step(clone, struct{}{}) })
 		if clone.Digest() != before || w.Digest() != digest {
 			t.Errorf("%s: a world was written", name)
 		}
@@ -354,5 +354,5 @@ func TestDebug_SystemStepsClone(t *testing.T) {
 		inner.Add("astray", func(*World, int) { a.Mut(entities[0]).X++ })
 		inner.Step(w.Clone(), 1)
 	})
-	mustPanic(t, `the system "astray" was given`, func() { wrong.Step(w, 1) })
+	mustPanic(t, `the system "astray" runs on one world`, func() { wrong.Step(w, 1) })
 }

@@ -21,10 +21,10 @@ func (w *World) refuses() *refusal {
 	switch {
 	case w.parallel:
 		return &refusal{"the world is written in the body of ParallelRuns",
-			"write only what the run hands out there, collect the rest under a lock, and write it after the loop"}
+			"write only the rows of the run there; collect other changes under a lock, and make them after the loop"}
 	case w.guards.following != "":
 		return &refusal{"the key function of an index of " + naming.Shown(w.guards.following) + " writes the world",
-			"let it only compute a key from the component that it is given"}
+			"it must only compute a key from its argument"}
 	}
 	return w.refusesStep()
 }
@@ -70,7 +70,7 @@ func (s *set) following() (end func()) {
 // mustNotFollow panics if a key function looks up an index of s.
 func (s *set) mustNotFollow() {
 	if outer := s.w.guards.following; outer != "" {
-		panic(fmt.Sprintf("ecs: the key function of an index of %s looks up an index of %s; let it only compute a key from the component that it is given",
+		panic(fmt.Sprintf("ecs: the key function of an index of %s looks up an index of %s; it must only compute a key from its argument",
 			naming.Shown(outer), naming.Shown(s.w.nameOf(&s.dense))))
 	}
 }

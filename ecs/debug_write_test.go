@@ -85,7 +85,7 @@ func TestDebugWrite_ParallelRunsAllowed(t *testing.T) {
 func TestDebugWrite_KeyFunction(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	score := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
-	const repair = "let it only compute a key from the component that it is given"
+	const repair = "it must only compute a key from its argument"
 	for op, write := range map[string]func(){
 		"Set of padded of 0v1":          func() { b.Set(entities[0], padded{}) },
 		"Mut of plain of 0v1":           func() { a.Mut(entities[0]).X++ },

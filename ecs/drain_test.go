@@ -35,7 +35,7 @@ func (w *queueWorld) drain(f func(n int) bool) (n int) {
 	return n
 }
 
-const drainRestored = "ecs: a loop over Drain of plain goes on after the world was put back to before "
+const drainRestored = "ecs: a loop over Drain of plain continues after a restore to a state before "
 
 // A loop over Drain panics if its body restores the rows that the loop removed. Without the panic,
 // the loop would never end.
@@ -70,7 +70,7 @@ func TestDrain_BodyRestores(t *testing.T) {
 						t.Error("a loop is still running")
 					}
 				}()
-				mustPanic(t, drainRestored+"2v1 was taken", func() {
+				mustPanic(t, drainRestored+"2v1 was removed", func() {
 					w.drain(func(n int) bool {
 						if n == 3 {
 							back(w)

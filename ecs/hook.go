@@ -48,7 +48,7 @@ func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	k := w.newestBoundary()
 	switch {
 	case t.Exempt:
-		panic("ecs: " + verb + " of " + name + ", which is NoRewind: no tick keeps its values; use OnAdd and OnRemove, or leave NoRewind out")
+		panic("ecs: " + verb + " of " + name + ", which is NoRewind: the history has no values of it; use OnAdd and OnRemove, or omit NoRewind")
 	case w.options.History > 0 || w.hooks.keepsTick:
 	case w.anyCheckpoint():
 		panic("ecs: " + verb + " of " + name + " while a checkpoint is held; add it before, or set Options.History")

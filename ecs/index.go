@@ -99,7 +99,7 @@ const (
 // one such literal.
 func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	if key == nil {
-		panic("ecs: NewIndex without a key; give it a function from the component to what it is found by")
+		panic("ecs: NewIndex without a key function; pass a function that returns the key of a component")
 	}
 	if x := indexBy(mustNonNil(s), key); x != nil {
 		return x
@@ -133,7 +133,7 @@ func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 		}
 	}
 	if alike == maxPerLiteral {
-		panic(fmt.Sprintf("ecs: NewIndex of %s: one function literal that captures variables made %d indexes, and each stays; make the index once and keep it, close it, or give it a function that captures nothing", s.name, alike))
+		panic(fmt.Sprintf("ecs: NewIndex of %s: a function literal that captures variables has created %d indexes, which all stay in memory; create the index once and keep it, close it, or use a function that captures no variables", s.name, alike))
 	}
 }
 
@@ -297,7 +297,7 @@ func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 		var first Entity
 		for other := range x.Of(key) {
 			if first != 0 {
-				panic(fmt.Sprintf("ecs: Index.%s of %s of %v: a hook changed a key, so that %v and %v have the same; let hooks leave keys alone, or change the component before %s",
+				panic(fmt.Sprintf("ecs: Index.%s of %s of %v: a hook changed a key, so that %v and %v have the same key; do not change keys in hooks, or change the component before %s",
 					op, x.s.name, e, first, other, op))
 			}
 			first = other
@@ -340,7 +340,7 @@ func (x *Index[T, K]) refresh() {
 func (x *Index[T, K]) update() {
 	s, w := x.s, x.s.w
 	if x.closed {
-		panic("ecs: a look-up in an index of " + s.name + " that is closed; close it later, or make another")
+		panic("ecs: a look-up in an index of " + s.name + " that is closed; close it later, or create another")
 	}
 	if w.parallel {
 		return
@@ -446,7 +446,7 @@ func (x *Index[T, K]) list(row int) {
 	}
 	key := x.key(x.s.data.Live[row])
 	if x.dynamic && !reflect.ValueOf(&key).Elem().Comparable() {
-		panic(fmt.Sprintf("ecs: an index of %s: the key of %v is %v, of a type that cannot be compared; let the key function return another one", x.s.name, e, key))
+		panic(fmt.Sprintf("ecs: an index of %s: the key of %v is %v, of a type that cannot be compared; return a comparable key", x.s.name, e, key))
 	}
 	if key != key { // The key is NaN or contains one.
 		return

@@ -26,9 +26,9 @@ func TestIndex_KeyNotComparable(t *testing.T) {
 	require.Equal(t, 1, byTag.Len("a"))
 	require.Equal(t, 1, inArray.Len([1]struct{ K any }{{"a"}}))
 	tags.Set(e, tag{Parts: []int{1}})
-	const want = "ecs: an index of tag: the key of 0v1 is [1], of a type that cannot be compared; let the key function return another one"
+	const want = "ecs: an index of tag: the key of 0v1 is [1], of a type that cannot be compared; return a comparable key"
 	require.PanicsWithValue(t, want, func() { byTag.Len("a") })
-	const inside = "ecs: an index of tag: the key of 0v1 is [{[1]}], of a type that cannot be compared; let the key function return another one"
+	const inside = "ecs: an index of tag: the key of 0v1 is [{[1]}], of a type that cannot be compared; return a comparable key"
 	require.PanicsWithValue(t, inside, func() { inArray.Len([1]struct{ K any }{{"a"}}) })
 
 	// The remaining keys can be compared.

@@ -87,7 +87,7 @@ func newJoin(w *World, columns ...joinedColumn) join {
 	j := join{w: w, columns: columns, sets: sets[:0:n], allSets: sets[n:n]}
 	for i, c := range columns {
 		if k := slices.Index(j.sets, c.set); k >= 0 && (c.write || columns[k].write) {
-			panic("ecs: a query writes " + c.name + " and names it twice, so that one pointer writes what the other has; name it once, with Write")
+			panic("ecs: a query writes " + c.name + " and names it twice, so two pointers refer to the same component; name it once, with Write")
 		}
 		j.include(c.set)
 		j.writes = j.writes || c.write
@@ -168,7 +168,7 @@ func (j *join) smallest() int {
 
 func (j *join) mustRequire() {
 	if j.optional == 1<<len(j.sets)-1 {
-		panic("ecs: every component of a query is Optional, so nothing says which entities to find; require one, or a storage with With")
+		panic("ecs: every component of a query is Optional, so it selects no entities; require one component, or add a storage with With")
 	}
 }
 

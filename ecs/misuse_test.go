@@ -403,7 +403,7 @@ func TestIndex_LeakPanics(t *testing.T) {
 	if err := w.check(); err != nil {
 		t.Error(err)
 	}
-	mustPanic(t, "ecs: NewIndex of plain: one function literal that captures variables made 64 indexes", func() {
+	mustPanic(t, "ecs: NewIndex of plain: a function literal that captures variables has created 64 indexes", func() {
 		for size := range int32(maxPerLiteral + 1) {
 			by(size + 1)
 		}

@@ -139,8 +139,8 @@ func (p *Past) find() bool {
 // mustFind panics if p is no longer valid.
 func (p *Past) mustFind() {
 	if !p.Valid() {
-		panic(fmt.Sprintf("ecs: the past at tick %d is read, which the world no longer holds, or not as it was: %s; "+
-			"aim it at a tick by Past.At, or ask Past.Valid before", p.tick, p.w.History().nearestRetained(p.tick)))
+		panic(fmt.Sprintf("ecs: read of the past at tick %d, which is no longer retained or was replaced by another branch: %s; "+
+			"move the Past to a retained tick by Past.At, or check Past.Valid first", p.tick, p.w.History().nearestRetained(p.tick)))
 	}
 }
 
@@ -171,7 +171,7 @@ func (x *pastReader) refresh() {
 //go:noinline
 func (x *pastReader) update() {
 	if x.w.parallel {
-		panic("ecs: a Past is read in ParallelRuns behind what was written since its last look-up; look it up before the loop, and not where the query writes")
+		panic("ecs: a Past is read in ParallelRuns after the world changed; make a look-up in the storage before the loop, and do not read storages that the query writes")
 	}
 	x.p.mustFind()
 	x.then.CatchUp(x.p.frame, x.p.ahead)

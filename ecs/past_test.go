@@ -316,7 +316,7 @@ func TestPast_TickNotHeld(t *testing.T) {
 	if past.Valid() {
 		t.Error("a Past of an evicted tick is valid")
 	}
-	const gone = "no longer holds, or not as it was: the oldest retained tick is"
+	const gone = "which is no longer retained or was replaced by another branch: the oldest retained tick is"
 	for _, read := range []func(){
 		func() { past.Alive(entities[0]) }, func() { past.Len() }, func() { was.Get(entities[0]) }, func() { was.Len() }, func() { was.Beside(entities) }, func() { r.At(past) },
 		func() {
@@ -547,7 +547,7 @@ func TestPast_ParallelRuns(t *testing.T) {
 			}
 		}
 	})
-	mustPanic(t, "a Past is read in ParallelRuns behind what was written", func() {
+	mustPanic(t, "a Past is read in ParallelRuns after the world changed", func() {
 		NewQuery1(Write(a)).ParallelRuns(2, func(run Run1[plain]) { a.At(past).Get(run.Entities[0]) })
 	})
 }

@@ -108,7 +108,7 @@ type Component[T any] struct {
 // optional returns the optional Component argument of a registration, or the zero Component.
 func optional[T any](said []Component[T]) (c Component[T]) {
 	if len(said) > 1 {
-		panic("ecs: two Components to register one type with; say all in one")
+		panic("ecs: two Components for one registration; set all options in one Component")
 	}
 	for _, c = range said {
 	}
@@ -220,16 +220,16 @@ func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) 
 	*s = spec{name: cmp.Or(c.Name, defaultName(t)), kind: c.Kind, masked: c.Masked || c.Kind == Ordered,
 		tag: t.Size() == 0, pointers: layout.HasPointers(t), noRewind: c.NoRewind, noPersist: c.NoPersist}
 	if s.name == "" && t.Kind() == reflect.Pointer {
-		return fail(errName, "a component is a value: register %v and not a pointer to it, as Mut and queries hand out pointers; what shall be one needs a Component.Name", t.Elem())
+		return fail(errName, "a component is a value: register %v and not a pointer to it, because Mut and queries return pointers; a component that is a pointer needs a Component.Name", t.Elem())
 	}
 	if len(w.storages)+len(w.resources) >= maxComponents {
-		return fail(errMany, "a world has at most %d components and resources; make one of several, with a field that says which it is", maxComponents)
+		return fail(errMany, "a world has at most %d components and resources; combine several into one, with a field that tells them apart", maxComponents)
 	}
 	if s.name == "" {
 		return fail(errName, "the type has no plain name; give one as Component.Name")
 	}
 	if err := naming.Check("the name of a component", s.name); err != nil {
-		return fail(errName, "%v; give another as Component.Name, and as a former one what it was saved under", err)
+		return fail(errName, "%v; give another name as Component.Name, and the saved name as a former name", err)
 	}
 	if hint := w.nameFault(s.name, c.FormerNames); hint != "" {
 		return fail(errName, "%s", hint)
@@ -237,11 +237,11 @@ func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) 
 	codec, noCodec := layout.NewCodec(t)
 	switch {
 	case noCodec != nil && !c.NoPersist && noCopy != nil:
-		return fail(noCodec, "it cannot be saved; change it, or say NoPersist and how to copy it as Component.Clone")
+		return fail(noCodec, "it cannot be saved; change the type, or set NoPersist and Component.Clone")
 	case noCodec != nil && !c.NoPersist:
-		return fail(noCodec, "it cannot be saved; change it or say NoPersist")
+		return fail(noCodec, "it cannot be saved; change the type or set NoPersist")
 	case noCopy != nil:
-		return fail(errSharedMemory, "%s; say how to copy it as Component.Clone", strings.TrimPrefix(noCopy.Error(), "layout: "))
+		return fail(errSharedMemory, "%s; set Component.Clone to a function that copies it", strings.TrimPrefix(noCopy.Error(), "layout: "))
 	}
 	if s.tag && s.kind == Sparse {
 		s.kind = Tag

@@ -22,15 +22,15 @@ func TestRegister_Errors(t *testing.T) {
 		err      error
 		text     string
 	}{
-		{"an interface", registering(Component[struct{ V any }]{Name: "i", NoPersist: true}), errSharedMemory, ".V: the content of an interface cannot be copied; say how to copy it as Component.Clone"},
-		{"a func inside", registering(Component[nested]{NoPersist: true}), errSharedMemory, "nested.B.Inner[].F: the content of a func cannot be copied; say how to copy it as Component.Clone"},
-		{"a func that is to be saved", registering[nested](), nil, "Inner[].F: func values cannot be stored: register ecs.nested: it cannot be saved; change it, or say NoPersist and how to copy it as Component.Clone"},
-		{"a type that contains itself", registering(Component[branching]{NoPersist: true}), errSharedMemory, "a type that contains itself can hold values that go round in circles; say how to copy"},
+		{"an interface", registering(Component[struct{ V any }]{Name: "i", NoPersist: true}), errSharedMemory, ".V: the content of an interface cannot be copied; set Component.Clone to a function that copies it"},
+		{"a func inside", registering(Component[nested]{NoPersist: true}), errSharedMemory, "nested.B.Inner[].F: the content of a func cannot be copied; set Component.Clone to a function that copies it"},
+		{"a func that is to be saved", registering[nested](), nil, "Inner[].F: func values cannot be stored: register ecs.nested: it cannot be saved; change the type, or set NoPersist and Component.Clone"},
+		{"a type that contains itself", registering(Component[branching]{NoPersist: true}), errSharedMemory, "a type that contains itself can hold values that go round in circles; set Component.Clone"},
 		{"a time", registering(Component[struct{ T time.Time }]{Name: "t"}), nil, "keep UnixNano"},
 		{"a type without a name", registering[struct{ X int }](), errName, "give one as Component.Name"},
 		{"a basic type", registering[int](), errName, "give one as Component.Name"},
 		{"an instance of a generic type", registering[generic[int]](), errName, "give one as Component.Name"},
-		{"a name with a NUL", registering(Component[plain]{Name: "a\x00"}), errName, `"a\x00" has characters that cannot be seen; give another as Component.Name`},
+		{"a name with a NUL", registering(Component[plain]{Name: "a\x00"}), errName, `"a\x00" has characters that cannot be seen; give another name as Component.Name`},
 		{"a name of two lines", registering(Component[plain]{Name: "a\nb"}), errName, `"a\nb" has characters that cannot be seen`},
 		{"a name that colours", registering(Component[plain]{Name: "\x1b[31m"}), errName, `"\x1b[31m" has characters that cannot be seen`},
 		{"a name of no UTF-8", registering(Component[plain]{Name: "\xff"}), errName, `"\xff" has characters that cannot be seen`},
@@ -38,7 +38,7 @@ func TestRegister_Errors(t *testing.T) {
 		{"a name of a megabyte", registering(Component[plain]{Name: strings.Repeat("x", 1<<20)}), errName, "has 1 to 255 bytes, not 1048576"},
 		{"the same type", registering[word](), errName, `the name "word" is taken; give another as Component.Name`},
 		{"another type of the same name", registering(Component[plain]{Name: "word"}), errName, `the name "word" is taken`},
-		{"what cannot be encoded", registering(Component[struct{ F func() }]{Name: "f", Clone: func(v struct{ F func() }) struct{ F func() } { return v }}), nil, "it cannot be saved; change it or say NoPersist"},
+		{"what cannot be encoded", registering(Component[struct{ F func() }]{Name: "f", Clone: func(v struct{ F func() }) struct{ F func() } { return v }}), nil, "it cannot be saved; change the type or set NoPersist"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -200,7 +200,7 @@ func (r *Relation[T]) Set(e Entity, v T) error {
 	s := r.sources.s
 	s.Set(e, v)
 	if r.options.Tree && (s.hooks != nil || len(s.onSet) > 0) && r.above(e, e) {
-		panic(fmt.Sprintf("ecs: Relation.Set of %s of %v: a hook changed a target, so that the entity is below itself; let hooks leave targets alone, or change the component before Set", s.name, e))
+		panic(fmt.Sprintf("ecs: Relation.Set of %s of %v: a hook changed a target, so that the entity is below itself; do not change targets in hooks, or change the component before Set", s.name, e))
 	}
 	return nil
 }
@@ -542,7 +542,7 @@ const maxRounds = 1000
 func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
-			panic(fmt.Sprintf("ecs: %v is being destroyed, and after %d rounds hooks still make sources of it or of what is destroyed with it; let a hook make none for the sources that it made itself",
+			panic(fmt.Sprintf("ecs: %v is being destroyed, and after %d rounds hooks still add sources to it or to entities destroyed with it; a hook must not add sources to the sources that it added itself",
 				doomed[0], maxRounds))
 		}
 		did = true

@@ -366,7 +366,7 @@ func TestDestroy_CalledByHookOfSource(t *testing.T) {
 // If hooks create a new source for every removed source, Destroy would never end. So it panics
 // after 1000 rounds.
 func TestDestroy_EndlessHooksPanic(t *testing.T) {
-	const text = "1v1 is being destroyed, and after 1000 rounds hooks still make sources"
+	const text = "1v1 is being destroyed, and after 1000 rounds hooks still add sources"
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		e := w.CreateN(nil, 2)[1]

@@ -19,7 +19,7 @@ func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	plan(from[:packed])
 	plan(from[packed:])
 	if w.changes != changes {
-		panic("ecs: the world was changed by a function that compares for a sort; change it before or after")
+		panic("ecs: the comparison function of a sort changed the world; change it before or after the sort")
 	}
 	if g := s.group; g != nil {
 		for _, member := range g.storages {

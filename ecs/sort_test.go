@@ -270,13 +270,13 @@ func TestSort_CompareChangesWorld(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	checkAtEnd(t, w)
 	before := slices.Clone(a.Entities())
-	mustPanic(t, "changed by a function that compares", func() {
+	mustPanic(t, "the comparison function of a sort changed the world", func() {
 		a.SortFunc(func(x, y plain) int {
 			b.SortEntities(byIndexBackwards)
 			return cmp.Compare(y.X, x.X)
 		})
 	})
-	mustPanic(t, "changed by a function that compares", func() {
+	mustPanic(t, "the comparison function of a sort changed the world", func() {
 		a.SortEntities(func(x, y Entity) int { a.Remove(entities[2]); return -1 })
 	})
 	if !slices.Equal(a.Entities(), before[:2]) {

@@ -44,7 +44,7 @@ func (s *system[In]) on(w *World, in In) {
 func (s *Stepper[In]) Add(name string, run func(w *World, in In)) {
 	for i := range s.systems {
 		if s.systems[i].name == name {
-			panic(fmt.Sprintf("ecs: a second system %q; give each a name of its own", name))
+			panic(fmt.Sprintf("ecs: a second system named %q; give each system a different name", name))
 		}
 	}
 	s.systems = append(s.systems, system[In]{name, run})

@@ -256,7 +256,7 @@ func (w *World) openFrame() uint64 {
 // mustBeTaken panics if a restore has undone the last removal of the loop over Drain.
 func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 	if loop.undone && !s.noRewind {
-		panic(fmt.Sprintf("ecs: a loop over Drain of %s goes on after the world was put back to before %v was taken; end the loop where the world goes back so far, or make the checkpoint in the loop",
+		panic(fmt.Sprintf("ecs: a loop over Drain of %s continues after a restore to a state before %v was removed; end the loop after such a restore, or create the checkpoint in the loop",
 			s.name, loop.taken))
 	}
 }

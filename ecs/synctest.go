@@ -55,11 +55,11 @@ type partSums []Digest
 func (s *Stepper[In]) SyncTest(w *World, distance int) (*SyncTest[In], error) {
 	switch {
 	case distance < 1:
-		return nil, fmt.Errorf("ecs: sync test over %d ticks: going back takes at least 1", distance)
+		return nil, fmt.Errorf("ecs: sync test over %d ticks: the distance must be at least 1", distance)
 	case w.options.History < distance:
 		return nil, fmt.Errorf("ecs: sync test over %d ticks: ecs: the history is too short; Options.History is %d", distance, w.options.History)
 	case w.Raw().Dirty():
-		return nil, fmt.Errorf("ecs: sync test from tick %d: %w; commit what the first step begins with", w.tick, raw.ErrDirty)
+		return nil, fmt.Errorf("ecs: sync test from tick %d: %w; commit before the first step", w.tick, raw.ErrDirty)
 	}
 	t := &SyncTest[In]{w: w, stepper: s, back: distance}
 	start := syncTick[In]{tick: w.tick, stages: []partSums{w.partSums(nil, 0)}, world: w.Clone()}
@@ -84,7 +84,7 @@ func (t *SyncTest[In]) Step(in In) error {
 func (t *SyncTest[In]) step(in In) error {
 	last := &t.ticks[len(t.ticks)-1]
 	if t.w.Raw().Dirty() || t.w.tick != last.tick {
-		return fmt.Errorf("ecs: sync test at tick %d: %w outside of a step, which cannot be made again; do it in a system", last.tick, raw.ErrDirty)
+		return fmt.Errorf("ecs: sync test at tick %d: %w outside of a step, which the test cannot repeat; write in a system instead", last.tick, raw.ErrDirty)
 	}
 	if len(t.ticks) > t.back {
 		copy(t.ticks, t.ticks[1:])

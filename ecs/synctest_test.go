@@ -219,5 +219,5 @@ func TestStepper_Order(t *testing.T) {
 	if !slices.Equal(s.Systems(), []string{"c", "a", "b"}) {
 		t.Errorf("Systems() = %v", s.Systems())
 	}
-	mustPanic(t, `ecs: a second system "a"; give each a name of its own`, func() { s.Add("a", nil) })
+	mustPanic(t, `ecs: a second system named "a"; give each system a different name`, func() { s.Add("a", nil) })
 }

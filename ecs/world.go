@@ -553,6 +553,6 @@ func (w *World) mustBeBetween(op string) {
 	case w.parallel:
 		panic("ecs: " + op + " in the body of ParallelRuns; call it after the loop")
 	case w.system != nil:
-		panic(fmt.Sprintf("ecs: %s in the system %q, whose tick has not ended; call it after Run, or leave it to Step, which commits behind the last system", op, *w.system))
+		panic(fmt.Sprintf("ecs: %s in the system %q, whose tick has not ended; call it after Run; Step commits after the last system", op, *w.system))
 	}
 }

@@ -36,7 +36,7 @@ type Run[In comparable] struct {
 // Report fills m with the next message to a peer. It reuses the slices of m.
 func (s *Session[In]) Report(to int, m *Message[In]) error {
 	if to < 0 || to >= len(s.peers) || to == s.o.Peer {
-		return fmt.Errorf("rollback: report to peer %d: not another one", to)
+		return fmt.Errorf("rollback: report to peer %d: not another peer", to)
 	}
 	other := &s.peers[to]
 	m.Tick, m.Ahead, m.Has = s.tick, other.ahead, m.Has[:0]
@@ -76,7 +76,7 @@ func (s *Session[In]) Report(to int, m *Message[In]) error {
 // The inputs take effect at the next [Session.Advance] or [Session.Settle].
 func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	if from < 0 || from >= len(s.peers) || from == s.o.Peer {
-		return fmt.Errorf("%w: from peer %d: not another one", ErrMessage, from)
+		return fmt.Errorf("%w: from peer %d: not another peer", ErrMessage, from)
 	}
 	other := &s.peers[from]
 	if other.gone {
@@ -117,10 +117,10 @@ func (s *Session[In]) check(m *Message[In]) error {
 		return fmt.Errorf("%d ticks and %d runs for %d players", len(m.Has), len(m.Runs), len(s.players))
 	}
 	if k := uint64(s.o.CheckEvery); m.Checked > 0 && (m.Checked < s.start || (m.Checked-s.start)%k != 0) || m.Checked > m.Tick {
-		return fmt.Errorf("a digest of tick %d at tick %d; there is one every %d", m.Checked, m.Tick, k)
+		return fmt.Errorf("a digest of tick %d at tick %d; digests are %d ticks apart", m.Checked, m.Tick, k)
 	}
 	if m.Tick > s.tick+1<<20 || m.Ahead > 1<<20 || m.Ahead < -1<<20 {
-		return fmt.Errorf("tick %d, %d ahead, where it is tick %d here", m.Tick, m.Ahead, s.tick)
+		return fmt.Errorf("tick %d, %d ahead, but this peer is at tick %d", m.Tick, m.Ahead, s.tick)
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.players[p].known() {
@@ -133,11 +133,11 @@ func (s *Session[In]) check(m *Message[In]) error {
 		}
 		p := &s.players[r.Player]
 		if r.From <= s.start || r.From > p.known()+1 || len(r.Values) > maxRun {
-			return fmt.Errorf("%d inputs of player %d from tick %d, where %d is known", len(r.Values), r.Player, r.From, p.known())
+			return fmt.Errorf("%d inputs of player %d from tick %d; the last known tick is %d", len(r.Values), r.Player, r.From, p.known())
 		}
 		for i, v := range r.Values {
 			if t := r.From + uint64(i); t >= p.first && t <= p.known() && p.values[t-p.first] != v {
-				return fmt.Errorf("another input of player %d in tick %d than before", r.Player, t)
+				return fmt.Errorf("the input of player %d in tick %d differs from an earlier message", r.Player, t)
 			}
 		}
 	}

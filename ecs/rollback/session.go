@@ -14,7 +14,7 @@ import (
 var (
 	// ErrAhead reports that this peer must wait. It is [Options.Window] ticks ahead of the last
 	// tick for which it knows all inputs.
-	ErrAhead = errors.New("rollback: too far ahead of what is known")
+	ErrAhead = errors.New("rollback: too far ahead of the known inputs")
 	// ErrMessage reports a message that is not valid in this game. The session is unchanged.
 	ErrMessage = errors.New("rollback: bad message")
 	// ErrDesync reports that two peers have different worlds. See [DesyncError].
@@ -165,7 +165,7 @@ func New[In comparable](w *ecs.World, stepper *ecs.Stepper[Inputs[In]], o Option
 	}
 	switch {
 	case w.Raw().Dirty():
-		return nil, fmt.Errorf("rollback: session from tick %d: %w; commit what the game begins with", w.Tick(), raw.ErrDirty)
+		return nil, fmt.Errorf("rollback: session from tick %d: %w; commit before New", w.Tick(), raw.ErrDirty)
 	case o.Window < 0 || o.CheckEvery < 0 || o.Delay < 0 || o.Delay >= maxRun || o.Window >= maxRun:
 		return nil, fmt.Errorf("rollback: Window %d, CheckEvery %d, Delay %d: none may be negative, Window and Delay are below %d", o.Window, o.CheckEvery, o.Delay, maxRun)
 	case o.Peer < 0 || o.Peer >= o.Peers || len(o.Players) == 0:
@@ -182,7 +182,7 @@ func New[In comparable](w *ecs.World, stepper *ecs.Stepper[Inputs[In]], o Option
 	s.players = make([]player[In], len(o.Players))
 	for p, owner := range o.Players {
 		if owner < 0 || owner >= o.Peers {
-			return nil, fmt.Errorf("rollback: player %d is of peer %d, of %d", p, owner, o.Peers)
+			return nil, fmt.Errorf("rollback: player %d belongs to peer %d, but there are %d peers", p, owner, o.Peers)
 		}
 		s.peers[owner].plays = true
 		s.players[p] = player[In]{first: s.start + 1, last: o.Default}
@@ -270,7 +270,7 @@ func (s *Session[In]) Ahead() int {
 // others.
 func (s *Session[In]) Drop(peer int, from uint64) error {
 	if peer < 0 || peer >= len(s.peers) || peer == s.o.Peer || s.peers[peer].gone {
-		return fmt.Errorf("rollback: drop peer %d: not another one that plays", peer)
+		return fmt.Errorf("rollback: drop peer %d: not another active peer", peer)
 	}
 	for p, owner := range s.o.Players {
 		if known := s.players[p].known(); owner == peer && from <= known {
@@ -313,7 +313,7 @@ func (s *Session[In]) Advance(local ...In) error {
 		return s.fail(err)
 	}
 	if s.local > 0 && s.w.History().Oldest() > max(s.start, s.tick-min(s.tick, window)) {
-		return s.fail(fmt.Errorf("rollback: the history begins at tick %d of %d; a window of %d takes ecs.Options.History of as many", s.w.History().Oldest(), s.tick, window))
+		return s.fail(fmt.Errorf("rollback: the history begins at tick %d, the world is at tick %d; a window of %d ticks needs ecs.Options.History of at least as many", s.w.History().Oldest(), s.tick, window))
 	}
 	s.trim()
 	return nil
