@@ -168,7 +168,7 @@ func TestDebug_WriteTwiceInFrame(t *testing.T) {
 func TestDebug_ShallowClone(t *testing.T) {
 	for want, clone := range map[string]func(l bag) bag{
 		"Component.Clone of bag is not a deep copy: bag.Items shares memory": func(b bag) bag { return b },
-		"bag.Name differs from the original":                                        func(b bag) bag { return bag{} },
+		"bag.Name differs from the original":                                 func(b bag) bag { return bag{} },
 		"bag.Items[0] shares memory":                                         func(b bag) bag { b.Items = append([][]int(nil), b.Items...); return b },
 	} {
 		w := NewWorld(Options{History: 2})
