@@ -99,7 +99,7 @@ func TestCompact_KeepFromAnyTick(t *testing.T) {
 	// The record was abandoned by a rewind.
 	_, err := v.Compact(storetest.Background, filepath.Join(t.TempDir(), "x"), inspect.CompactOptions{Keep: "record:4"})
 	require.ErrorIs(t, err, persist.ErrNotFound)
-	require.ErrorContains(t, err, "not on the way")
+	require.ErrorContains(t, err, "is not an ancestor")
 }
 
 func TestCompact_AtAnyTick(t *testing.T) {

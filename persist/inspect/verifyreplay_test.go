@@ -110,7 +110,7 @@ func TestImageUnsound_EachFault(t *testing.T) {
 		"not alive":            func(im *inspect.Image) { im.Find("position").Entities[1] = dead },
 		"two rows":             func(im *inspect.Image) { c := im.Find("position"); c.Entities[1] = c.Entities[0] },
 		"another index":        func(im *inspect.Image) { c := im.Find("armor"); c.Entities[1] = im.Registry[2] },
-		"not hold the default": func(im *inspect.Image) { c := im.Find("armor"); c.Packed[1*c.Width]++ },
+		"not contain the default": func(im *inspect.Image) { c := im.Find("armor"); c.Packed[1*c.Width]++ },
 	} {
 		im := good.Clone()
 		spoil(im)
