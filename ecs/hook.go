@@ -30,6 +30,24 @@ type worldHooks struct {
 	members      []Entity // Stack of the members that are being removed one by one.
 }
 
+// observers has what learns of the changes of a world: recorders, hooks, and relations.
+type observers struct {
+	hasObservers bool // A recorder or hooks observe created entities.
+	hooked       bool // The world or its storages have hooks or groups.
+	watched      bool // The world is hooked or has relations.
+	hooks        worldHooks
+	relations    relationHandler // Nil if there are no relations.
+	released     bool            // Relations have already permitted the next Destroy.
+
+	recorders []raw.Recorder
+	recording bool // The recorders are running. The pins already have the rows of the tick.
+	change    change
+	ops       *[]raw.Op // The operations of the open frame, or nil without a recorder.
+
+	onRestore []func()
+	restores  uint64 // The number of restores and loads so far.
+}
+
 // runChangeHooks calls the OnChange hooks.
 func (h *worldHooks) runChangeHooks() {
 	if h.changing {

@@ -5,6 +5,17 @@ import (
 	"strings"
 )
 
+// A loops has the loops of a world that are running.
+type loops struct {
+	activeCursors cursorStack // The running loops that write, the innermost one last.
+	// The number of boundaries in this tick at which activeCursors had entries. It starts again at
+	// 0 when activeCursors is empty.
+	loopBoundaries uint
+	// A parallel loop is running, so the program may write only the rows of its runs.
+	parallel bool
+	drains   drainLoops
+}
+
 // An activeCursor is a loop that has passed rows to its body for writing. A boundary makes the undo
 // marks of these rows stale while the body may still write. So a boundary saves these rows again.
 type activeCursor interface {

@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"iter"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -53,82 +52,6 @@ func (m *Memory) Total() int64 {
 // Total returns the sum of all parts.
 func (m *StorageMemory) Total() int64 {
 	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare + m.Indexes
-}
-
-// Checkpoints iterates over the checkpoints that are not released, oldest first. If the memory of a
-// program grows without limit, the cause may be a checkpoint that is never released. Names given by
-// [World.CheckpointAs] help to find it. The loop must not change the world.
-func (w *World) Checkpoints() iter.Seq[Checkpoint] {
-	return func(yield func(Checkpoint) bool) {
-		for i := range w.frames {
-			if f := &w.frames[i]; !f.removed && !f.tick && !yield(Checkpoint{w, f.ID}) {
-				return
-			}
-		}
-	}
-}
-
-// CheckpointAs is Checkpoint with a name that describes its purpose. [World.Checkpoints] shows
-// the name. Several checkpoints may have the same name.
-func (w *World) CheckpointAs(name string) Checkpoint {
-	cp := w.Checkpoint()
-	w.frames[len(w.frames)-1].name = name
-	return cp
-}
-
-// Name returns the name given by [World.CheckpointAs]. It returns "" if cp has no name or is not
-// valid.
-func (cp Checkpoint) Name() string {
-	if f := cp.frame(); f != nil {
-		return f.name
-	}
-	return ""
-}
-
-// Tick returns the tick of the world when cp was made. It returns 0 if cp is not valid.
-func (cp Checkpoint) Tick() uint64 {
-	if f := cp.frame(); f != nil {
-		return f.at
-	}
-	return 0
-}
-
-// Bytes returns the number of bytes saved between cp and the next retained checkpoint or end of a
-// tick. [History.Bytes] includes them. It costs O(storages written in this time).
-func (cp Checkpoint) Bytes() (n int64) {
-	if f := cp.frame(); f != nil {
-		n = f.saved()
-	}
-	return n
-}
-
-// TickBytes returns the number of bytes saved between the end of tick and the end of the next
-// retained tick. They are the memory that retaining tick costs, and [History.Bytes] includes them.
-// TickBytes returns 0 for a tick that is not retained. It costs O(ticks retained, storages
-// written).
-func (h History) TickBytes(tick uint64) (n int64) {
-	w := h.w
-	if k := w.lastBoundary(tick); k >= 0 && w.frames[k].held() {
-		n = w.frames[k].saved()
-		for k = w.younger(k); k < len(w.frames) && !w.frames[k].tick; k = w.younger(k) {
-			n += w.frames[k].saved()
-		}
-	}
-	for i, begin := len(w.forward)-1, w.tick; i >= 0; i-- {
-		if begin == tick {
-			n += w.forward[i].saved()
-		}
-		begin = w.forward[i].at
-	}
-	return n
-}
-
-// saved returns the number of bytes that frame f saved.
-func (f *frame) saved() (n int64) {
-	for _, t := range f.Touched {
-		n += t.SavedIn(f.ID)
-	}
-	return n
 }
 
 // room returns the size of the memory of k in bytes.

@@ -36,80 +36,39 @@ type Options struct {
 	HistoryDense int
 }
 
-// frameLists has the buffers of a removed frame. A new frame reuses them while they are in a
-// processor cache.
-type frameLists struct {
-	touched []*track.Tracker
-	ops     []raw.Op
-}
-
 // A World has entities, their components and resources. It can restore all of them to an earlier
 // state. [NewWorld] creates a World.
 //
 // A World is not safe for concurrent use.
 type World struct {
 	options Options
+	timeline
+	loops
+	observers
 
-	entities     registry
-	sets         []*set           // The sparse set of each storage, in the order of registration.
-	storages     []AnyStorage     // In the same order as sets.
-	candidates   []pageCandidates // For each sparse page, the storages that may have its entities.
-	paged        uint64           // Counts changes that invalidate candidates; never decreases.
-	resources    []AnyStorage
-	names        map[string]AnyStorage
-	former       map[string]AnyStorage    // The storage of each former name.
-	converted    []raw.Conversion         // The conversions of the last Load.
-	hasObservers bool                     // A recorder or hooks observe created entities.
-	hooked       bool                     // The world or its storages have hooks or groups.
-	watched      bool                     // The world is hooked or has relations.
-	relations    relationHandler          // Nil if there are no relations.
-	released     bool                     // Relations have already permitted the next Destroy.
-	system       *string                  // Name of the running system of a Stepper, or nil.
-	noRewind     []noRewindStorage        // Storages of NoRewind components.
-	ticking      []interface{ endTick() } // Resources whose values change at the end of a tick.
-	groups       []*Group
+	entities   registry
+	sets       []*set           // The sparse set of each storage, in the order of registration.
+	storages   []AnyStorage     // In the same order as sets.
+	candidates []pageCandidates // For each sparse page, the storages that may have its entities.
+	paged      uint64           // Counts changes that invalidate candidates; never decreases.
+	changes    uint64           // The number of structural changes. It never decreases.
+	resources  []AnyStorage
+	names      map[string]AnyStorage
+	former     map[string]AnyStorage // The storage of each former name.
+	converted  []raw.Conversion      // The conversions of the last Load.
+	groups     []*Group
 
-	// The frames, oldest first. The last frame is open. A world without history, checkpoints and
-	// recorders has no frames.
-	frames         []frame
-	oldest         int // The position of the first frame that is not removed.
-	removed        int // The number of removed frames.
-	evictableTicks int // The number of boundaries that evict can remove.
-	clock          track.Clock
-	pins           []*rawPin
-	ticks          int          // The number of frames that begin at the end of a tick.
-	forward        []frame      // Frames undone by a seek. The last one is the next to redo.
-	lists          []frameLists // Buffers of removed frames.
-	frameID        uint64       // The id of the newest frame. It never decreases.
-	turn           uint64       // The number of starts and ends of frames. It never decreases.
-	tick           uint64
+	noRewind      []noRewindStorage        // Storages of NoRewind components.
+	ticking       []interface{ endTick() } // Resources whose values change at the end of a tick.
+	identityPages []*track.Page            // The sparse pages of all Indexed storages.
+	system        *string                  // Name of the running system of a Stepper, or nil.
+	guards        guards                   //nolint:unused // Used only in a debug build.
 
-	thinning      thinning
-	recorders     []raw.Recorder
-	recording     bool // The recorders are running. The pins already have the rows of the tick.
-	change        change
-	ops           *[]raw.Op // The operations of the open frame, or nil without a recorder.
-	onRestore     []func()
-	restores      uint64        // The number of restores and loads so far.
-	identityPages []*track.Page // The sparse pages of all Indexed storages.
-	equal         equality
-	hooks         worldHooks
-	guards        guards //nolint:unused // Used only in a debug build.
-
-	changes       uint64      // The number of structural changes. It never decreases.
-	activeCursors cursorStack // The running loops that write, the innermost one last.
-	// A parallel loop is running, so the program may write only the rows of its runs.
-	parallel bool
-
-	// The number of boundaries in this tick at which activeCursors had entries. It starts again at
-	// 0 when activeCursors is empty.
-	loopBoundaries uint
-
+	equal      equality
 	from, used []uint32    // Buffers for sorting.
 	batch      []Entity    // Buffer for batches.
 	finding    *listBuffer // Buffer for joins.
 	spare      spareSets   // Pool of sets for relations and batches.
-	drains     drainLoops
 }
 
 // NewWorld returns an empty world at tick 0.

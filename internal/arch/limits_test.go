@@ -25,7 +25,7 @@ var house = map[string]int{
 	"knot":              12, // Files that refer to each other in a cycle.
 	"knot ecs":          20,
 	"methods":           4, // Files that contain the exported methods of a type.
-	"methods ecs.World": 8,
+	"methods ecs.World": 9,
 	"lines":             585, // Lines with code in a file that is not generated.
 	// Types of functional options. CONTRIBUTING.md describes the alternative.
 	"options": 0,

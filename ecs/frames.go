@@ -1,0 +1,293 @@
+package ecs
+
+import (
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
+)
+
+// A timeline has the saved states of a world: its checkpoints and the ticks of its history.
+//
+//	oldest ◀─ older ─── frames ─── younger ─▶ open
+//
+// forward has the frames that Seek undid, until the next write.
+type timeline struct {
+	// The frames, oldest first. The last frame is open. A world without history, checkpoints and
+	// recorders has no frames.
+	frames  []frame
+	oldest  int          // The position of the first frame that is not removed.
+	removed int          // The number of removed frames.
+	lists   []frameLists // Buffers of removed frames.
+	forward []frame      // Frames undone by a seek. The last one is the next to redo.
+
+	tick           uint64
+	ticks          int // The number of frames that begin at the end of a tick.
+	evictableTicks int // The number of boundaries that evict can remove.
+	thinning       thinning
+
+	clock   track.Clock
+	frameID uint64 // The id of the newest frame. It never decreases.
+	turn    uint64 // The number of starts and ends of frames. It never decreases.
+	pins    []*rawPin
+}
+
+// frameLists has the buffers of a removed frame. A new frame reuses them while they are in a
+// processor cache.
+type frameLists struct {
+	touched []*track.Tracker
+	ops     []raw.Op
+}
+
+// A frame is the span between two boundaries. A boundary is a checkpoint or the end of a tick. The
+// saved rows of a frame are in the logs of the columns. This struct has the other state.
+//
+//	frames   | tick 7 | checkpoint | tick 8 | tick 9 |
+//	                                          open: writes go here
+//	boundary ^        ^            ^        ^
+//
+// A frame is named after the boundary at its start. Removing the boundary empties the frame, but
+// the frame keeps its position in the list. Later, compactFrames deletes many removed frames at
+// once, so a commit costs the same for histories of any length. frames[oldest] is the oldest
+// frame that is not removed. The last frame is open and is never removed.
+type frame struct {
+	track.Frame
+	removed bool
+	// The frame begins with the end of a committed tick. Otherwise it begins with a checkpoint.
+	tick bool
+	name string // Name that the program gave the checkpoint, if any.
+	// The world's tick at the start of the frame, or at its end if the frame is undone.
+	at    uint64
+	seq   seqs   // Record numbers of the tick in at.
+	state uint64 // First id of the boundary. Rewinding and redoing assign new ids.
+	ops   []raw.Op
+}
+
+// held reports whether the world can be restored to the start of f.
+func (f *frame) held() bool { return !f.Bare }
+
+// saved returns the number of bytes that frame f saved.
+func (f *frame) saved() (n int64) {
+	for _, t := range f.Touched {
+		n += t.SavedIn(f.ID)
+	}
+	return n
+}
+
+// push closes the open frame and opens f.
+func (w *World) push(f frame) {
+	w.frameID++
+	w.clock.Span++
+	w.changes++
+	w.turn++
+	if f.ID, f.at = w.frameID, w.tick; f.state == 0 {
+		f.state = f.ID
+	}
+	if k := len(w.lists) - 1; k >= 0 {
+		f.Touched, f.ops, w.lists = w.lists[k].touched, w.lists[k].ops, w.lists[:k]
+	}
+	w.frames = append(w.frames, f)
+	if f.tick {
+		w.ticks++
+		w.markEvictable(w.older(len(w.frames)-1), len(w.frames)-1)
+	}
+	w.setOpenFrame()
+	w.remember()
+	// After the end of a tick, the caller calls saveActiveCursors.
+	if !f.tick && len(w.activeCursors) > 0 {
+		w.saveActiveCursors()
+	}
+}
+
+// pushTick opens the first frame of a history that begins at the current state.
+func (w *World) pushTick(n seqs) {
+	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
+}
+
+// setOpenFrame sets the frame that receives changes and recorded operations to the open frame.
+func (w *World) setOpenFrame() {
+	k := len(w.frames) - 1
+	if k < 0 {
+		w.clock.Frame = nil
+		return
+	}
+	w.clock.Frame = &w.frames[k].Frame
+	if len(w.recorders) > 0 {
+		w.ops = &w.frames[k].ops
+	}
+}
+
+// newSpan starts a new span. The marks of all columns and all pointers for writing become stale.
+func (w *World) newSpan() {
+	w.clock.Span++
+	w.changes++
+	w.turn++
+	w.setOpenFrame()
+	w.remember()
+}
+
+// putBack undoes all writes since the start of frames[k]. These writes cannot be redone. frames[k]
+// becomes the open frame.
+func (w *World) putBack(k int) {
+	f := &w.frames[k]
+	for i := k; i < len(w.frames); i++ {
+		for _, t := range w.frames[i].Touched {
+			t.PutBack(f.ID)
+		}
+	}
+	w.tick = f.at
+	f.Touched, f.ops = f.Touched[:0], f.ops[:0]
+	w.cutFrames(k + 1)
+	w.invalidatePins(f.ID)
+	w.drains.wentBack(f.ID)
+	w.newSpan()
+}
+
+// release removes the boundary at the start of frames[k].
+func (w *World) release(k int) {
+	f := &w.frames[k]
+	if k == w.oldest {
+		for _, t := range f.Touched {
+			t.Drop(f.ID)
+		}
+	} else {
+		older := &w.frames[w.older(k)]
+		for _, t := range f.Touched {
+			t.Release(&f.Frame, &older.Frame)
+		}
+		older.ops = append(older.ops, f.ops...)
+	}
+	w.removeFrame(k)
+	w.newSpan()
+}
+
+// cutFrames removes frames[k:]. The logs of these frames are removed already.
+func (tl *timeline) cutFrames(k int) {
+	for i := len(tl.frames) - 1; i >= k; i-- {
+		f := &tl.frames[i]
+		tl.reuseLists(f)
+		switch {
+		case f.removed:
+			tl.removed--
+		case f.tick:
+			tl.ticks--
+			if tl.isEvictable(tl.older(i), i) {
+				tl.evictableTicks--
+			}
+		}
+	}
+	for ; k > 0 && tl.frames[k-1].removed; k-- {
+		tl.removed--
+	}
+	tl.frames = tl.frames[:k]
+	tl.oldest = min(tl.oldest, k)
+}
+
+// removeFrame removes frames[k] from the list. The logs of the frame are removed already.
+func (tl *timeline) removeFrame(k int) {
+	f, before, after := &tl.frames[k], tl.older(k), tl.younger(k)
+	if !f.tick {
+		tl.markEvictable(before, after) // The checkpoint no longer keeps the previous boundary.
+	} else if tl.ticks--; tl.isEvictable(before, k) || tl.isEvictable(k, after) {
+		tl.evictableTicks--
+	}
+	tl.reuseLists(f)
+	f.removed, f.tick = true, false
+	tl.removed++
+	if before < 0 {
+		tl.oldest = after
+	}
+	if after == len(tl.frames) {
+		tl.cutFrames(before + 1)
+	}
+	if tl.removed > 8+len(tl.frames)/4 {
+		tl.compactFrames()
+	}
+}
+
+// compactFrames deletes the removed frames from the list.
+func (tl *timeline) compactFrames() {
+	tl.frames = slices.DeleteFunc(tl.frames, func(f frame) bool { return f.removed })
+	tl.oldest, tl.removed = 0, 0
+}
+
+// reuseLists keeps the lists of the removed frame f for new frames.
+func (tl *timeline) reuseLists(f *frame) {
+	if cap(f.Touched)+cap(f.ops) > 0 {
+		tl.lists = append(tl.lists, frameLists{f.Touched[:0], f.ops[:0]})
+		f.Touched, f.ops = nil, nil
+	}
+}
+
+// older returns the position of the frame before frames[k], or -1.
+func (tl *timeline) older(k int) int {
+	if k <= tl.oldest {
+		return -1
+	}
+	for k--; tl.frames[k].removed; {
+		k--
+	}
+	return k
+}
+
+// younger returns the position of the frame after frames[k], or len(frames) if there is none.
+func (tl *timeline) younger(k int) int {
+	for k++; k < len(tl.frames) && tl.frames[k].removed; {
+		k++
+	}
+	return k
+}
+
+// firstFrame returns the position of the first frame that begins at tick or later. The frame may be
+// a removed one.
+func (tl *timeline) firstFrame(tick uint64) int {
+	return track.Search(tl.oldest, len(tl.frames), func(i int) bool { return tl.frames[i].at >= tick })
+}
+
+// lastBoundary returns the position of the newest frame that begins with the end of tick at, or -1
+// if there is none.
+func (tl *timeline) lastBoundary(at uint64) int {
+	k := -1
+	for i := tl.firstFrame(at); i < len(tl.frames) && tl.frames[i].at == at; i++ {
+		if tl.frames[i].tick {
+			k = i
+		}
+	}
+	return k
+}
+
+// anyCheckpoint reports whether the program holds a checkpoint.
+func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl.ticks }
+
+// isEvictable reports whether evict can remove the boundary at the start of frames[k]. It and the
+// boundary at the start of frames[next], which follows it, must be tick boundaries. So a boundary
+// before a checkpoint stays. The newest boundary is never removed.
+func (tl *timeline) isEvictable(k, next int) bool {
+	return k >= 0 && next < len(tl.frames) && tl.frames[k].tick && tl.frames[next].tick
+}
+
+// markEvictable counts the boundary of frames[k] as evictable if it is. frames[next] is the frame
+// that now follows.
+func (tl *timeline) markEvictable(k, next int) {
+	if tl.isEvictable(k, next) {
+		tl.evictableTicks++
+		tl.thinning.consider(tl.frames[k].at)
+	}
+}
+
+// dropForward drops the forward branch, which has the ticks after the tick that Seek went back to.
+func (w *World) dropForward() {
+	if !w.clock.Undone {
+		return
+	}
+	w.turn++
+	w.clock.Undone = false
+	for i := range w.forward {
+		for _, t := range w.forward[i].Touched {
+			t.DropForward()
+		}
+	}
+	clear(w.forward)
+	w.forward = w.forward[:0]
+	w.settle()
+}
