@@ -103,13 +103,13 @@ func TestImageUnsound_EachFault(t *testing.T) {
 	require.NoError(t, good.Unsound(storetest.Background))
 	dead := ecs.NewEntity(0, 99)
 	for says, spoil := range map[string]func(im *inspect.Image){
-		"there twice":          func(im *inspect.Image) { im.Registry[1] = im.Registry[0] },
-		"out of range":         func(im *inspect.Image) { im.Registry[1] = ecs.NewEntity(1<<20, 1) },
-		"holds 0v0":            func(im *inspect.Image) { im.Registry[0] = 0 },
-		"with free ones":       func(im *inspect.Image) { im.Free = im.Alive - 1 },
-		"not alive":            func(im *inspect.Image) { im.Find("position").Entities[1] = dead },
-		"two rows":             func(im *inspect.Image) { c := im.Find("position"); c.Entities[1] = c.Entities[0] },
-		"another index":        func(im *inspect.Image) { c := im.Find("armor"); c.Entities[1] = im.Registry[2] },
+		"there twice":             func(im *inspect.Image) { im.Registry[1] = im.Registry[0] },
+		"out of range":            func(im *inspect.Image) { im.Registry[1] = ecs.NewEntity(1<<20, 1) },
+		"holds 0v0":               func(im *inspect.Image) { im.Registry[0] = 0 },
+		"with free ones":          func(im *inspect.Image) { im.Free = im.Alive - 1 },
+		"not alive":               func(im *inspect.Image) { im.Find("position").Entities[1] = dead },
+		"two rows":                func(im *inspect.Image) { c := im.Find("position"); c.Entities[1] = c.Entities[0] },
+		"another index":           func(im *inspect.Image) { c := im.Find("armor"); c.Entities[1] = im.Registry[2] },
 		"not contain the default": func(im *inspect.Image) { c := im.Find("armor"); c.Packed[1*c.Width]++ },
 	} {
 		im := good.Clone()
