@@ -6,74 +6,74 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The benchmarks below add and remove ten components of 16 bytes each by a bundle.
+// The benchmarks below add and remove eight components of 16 bytes each by a bundle.
 
 type part struct{ X, Y float64 }
 
 var aPart = part{1, 2}
 
-// A tenfold is a world with n entities of ten components each. The limit is hand-written sparse
+// A eightfold is a world with n entities of eight components each. The limit is hand-written sparse
 // sets for the same entities, allocated in full beforehand. In the limit, one function writes all
 // components of an entity.
-type tenfold struct {
+type eightfold struct {
 	w        *ecs.World
-	bundle   *ecs.Bundle10[part, part, part, part, part, part, part, part, part, part]
+	bundle   *ecs.Bundle8[part, part, part, part, part, part, part, part]
 	entities []ecs.Entity
 
-	limit   tenSets
+	limit   eightSets
 	handles []limitEntity
 }
 
-func newTenfold(n int) *tenfold {
-	t := &tenfold{w: ecs.NewWorld(ecs.Options{}), entities: make([]ecs.Entity, n), handles: make([]limitEntity, n)}
-	var s [10]*ecs.Storage[part]
+func newEightfold(n int) *eightfold {
+	t := &eightfold{w: ecs.NewWorld(ecs.Options{}), entities: make([]ecs.Entity, n), handles: make([]limitEntity, n)}
+	var s [8]*ecs.Storage[part]
 	for i := range s {
 		s[i] = ecs.MustRegister(t.w, ecs.Component[part]{Name: string(rune('a' + i))})
 	}
-	t.bundle = ecs.NewBundle10(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9])
-	t.limit = newTenSets(n)
+	t.bundle = ecs.NewBundle8(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
+	t.limit = newEightSets(n)
 	t.create()
 	t.limitCreate()
 	return t
 }
 
-func (t *tenfold) create() {
+func (t *eightfold) create() {
 	for i := range t.entities {
-		t.entities[i] = t.bundle.Create(aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart)
+		t.entities[i] = t.bundle.Create(aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart)
 	}
 }
 
-func (t *tenfold) createN() {
-	t.entities = t.bundle.CreateN(t.entities[:0], len(t.entities), aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart)
+func (t *eightfold) createN() {
+	t.entities = t.bundle.CreateN(t.entities[:0], len(t.entities), aPart, aPart, aPart, aPart, aPart, aPart, aPart, aPart)
 }
 
-func (t *tenfold) destroy() {
+func (t *eightfold) destroy() {
 	for _, e := range t.entities {
 		t.w.Destroy(e)
 	}
 }
 
-func (t *tenfold) limitCreate() {
+func (t *eightfold) limitCreate() {
 	for i := range t.handles {
 		t.handles[i] = t.limit.create(aPart)
 	}
 }
 
-func (t *tenfold) limitCreateN() { t.limit.createN(t.handles, aPart) }
+func (t *eightfold) limitCreateN() { t.limit.createN(t.handles, aPart) }
 
-func (t *tenfold) limitDestroy() {
+func (t *eightfold) limitDestroy() {
 	for _, e := range t.handles {
 		t.limit.destroy(e)
 	}
 }
 
-func (t *tenfold) limitClear() { t.limit.clear() }
+func (t *eightfold) limitClear() { t.limit.clear() }
 
-// tenSets is a hand-written world with fixed capacity.
-type tenSets struct {
+// eightSets is a hand-written world with fixed capacity.
+type eightSets struct {
 	generations []uint32
 	free        []uint32
-	sets        [10]partSet
+	sets        [8]partSet
 }
 
 type partSet struct {
@@ -83,7 +83,7 @@ type partSet struct {
 	values []part
 }
 
-func newTenSets(n int) (w tenSets) {
+func newEightSets(n int) (w eightSets) {
 	w.generations, w.free = make([]uint32, n), make([]uint32, 0, n)
 	for i := range n {
 		w.free = append(w.free, uint32(n-1-i))
@@ -97,7 +97,7 @@ func newTenSets(n int) (w tenSets) {
 	return w
 }
 
-func (w *tenSets) next() limitEntity {
+func (w *eightSets) next() limitEntity {
 	last := len(w.free) - 1
 	i := w.free[last]
 	w.free = w.free[:last]
@@ -119,7 +119,7 @@ func (s *partSet) get(e limitEntity) *part {
 	return nil
 }
 
-func (w *tenSets) create(v part) limitEntity {
+func (w *eightSets) create(v part) limitEntity {
 	e := w.next()
 	s := &w.sets
 	s[0].put(e, v)
@@ -130,12 +130,10 @@ func (w *tenSets) create(v part) limitEntity {
 	s[5].put(e, v)
 	s[6].put(e, v)
 	s[7].put(e, v)
-	s[8].put(e, v)
-	s[9].put(e, v)
 	return e
 }
 
-func (w *tenSets) createN(entities []limitEntity, v part) {
+func (w *eightSets) createN(entities []limitEntity, v part) {
 	for i := range entities {
 		entities[i] = w.next()
 	}
@@ -150,7 +148,7 @@ func (w *tenSets) createN(entities []limitEntity, v part) {
 	}
 }
 
-func (w *tenSets) destroy(e limitEntity) bool {
+func (w *eightSets) destroy(e limitEntity) bool {
 	if int(e.index) >= len(w.generations) || w.generations[e.index] != e.generation {
 		return false
 	}
@@ -170,7 +168,7 @@ func (w *tenSets) destroy(e limitEntity) bool {
 	return true
 }
 
-func (w *tenSets) clear() {
+func (w *eightSets) clear() {
 	for _, e := range w.sets[0].dense[:w.sets[0].n] {
 		w.generations[e.index]++
 		w.free = append(w.free, e.index)
@@ -187,7 +185,7 @@ func (w *tenSets) clear() {
 // So creating one by one may take 1.2 times as long as the archetype ECS. Creating all at once may
 // take half the time. If the slices do not fit the second-level cache, it may take a quarter more
 // than the slices. Destroying may take 1.1 to 1.35 times as long.
-var tenfoldSizes = []struct {
+var eightfoldSizes = []struct {
 	n                        int
 	create, createN, destroy float64
 }{
@@ -198,18 +196,18 @@ var tenfoldSizes = []struct {
 
 // The world had the same number of entities before and was cleared. So its memory is already
 // allocated.
-func BenchmarkBudgetCreate10(b *testing.B) {
-	for _, size := range tenfoldSizes {
+func BenchmarkBudgetCreate8(b *testing.B) {
+	for _, size := range eightfoldSizes {
 		for _, form := range []struct {
 			name         string
 			budget       float64
-			ours, limits func(t *tenfold)
+			ours, limits func(t *eightfold)
 		}{
-			{"one by one", size.create, (*tenfold).create, (*tenfold).limitCreate},
-			{"at once", size.createN, (*tenfold).createN, (*tenfold).limitCreateN},
+			{"one by one", size.create, (*eightfold).create, (*eightfold).limitCreate},
+			{"at once", size.createN, (*eightfold).createN, (*eightfold).limitCreateN},
 		} {
 			b.Run(sizeName(size.n)+"/"+form.name, func(b *testing.B) {
-				t := newTenfold(size.n)
+				t := newEightfold(size.n)
 				compare(b, size.n, form.budget,
 					side{t.w.Clear, func() { form.ours(t) }}, side{t.limitClear, func() { form.limits(t) }})
 			})
@@ -218,10 +216,10 @@ func BenchmarkBudgetCreate10(b *testing.B) {
 }
 
 // The entities are destroyed from the first to the last, so each call moves a different row.
-func BenchmarkBudgetDestroy10(b *testing.B) {
-	for _, size := range tenfoldSizes {
+func BenchmarkBudgetDestroy8(b *testing.B) {
+	for _, size := range eightfoldSizes {
 		b.Run(sizeName(size.n), func(b *testing.B) {
-			t := newTenfold(size.n)
+			t := newEightfold(size.n)
 			t.destroy()
 			t.limitDestroy()
 			compare(b, size.n, size.destroy, side{t.create, t.destroy}, side{t.limitCreate, t.limitDestroy})

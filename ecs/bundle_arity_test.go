@@ -12,7 +12,6 @@ func everyBundle() (*World, []any) {
 	w := NewWorld(Options{History: 4})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
 	e, f, g, h := addNth[uint8](w, "e"), addNth[uint16](w, "f"), addNth[uint32](w, "g"), addNth[uint64](w, "h")
-	i, j, k, l := addNth[float32](w, "i"), addNth[float64](w, "j"), addNth[string](w, "k"), addNth[bool](w, "l")
 	return w, []any{
 		NewBundle2(a, b),
 		NewBundle3(a, b, c),
@@ -21,10 +20,6 @@ func everyBundle() (*World, []any) {
 		NewBundle6(a, b, c, d, e, f),
 		NewBundle7(a, b, c, d, e, f, g),
 		NewBundle8(a, b, c, d, e, f, g, h),
-		NewBundle9(a, b, c, d, e, f, g, h, i),
-		NewBundle10(a, b, c, d, e, f, g, h, i, j),
-		NewBundle11(a, b, c, d, e, f, g, h, i, j, k),
-		NewBundle12(a, b, c, d, e, f, g, h, i, j, k, l),
 	}
 }
 

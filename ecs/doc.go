@@ -57,7 +57,7 @@
 //
 // Batches and deferred changes:
 //
-//	create with components        NewBundle1 … NewBundle12: Create, CreateN, Set, Remove
+//	create with components        NewBundle1 … NewBundle8: Create, CreateN, Set, Remove
 //	change many entities          World.CreateN, Storage.SetAll, Storage.SetEach,
 //	                              Storage.MutEach, Storage.RemoveAll, World.DestroyAll
 //	change the world after a loop Commands; Storage.Later, World.Apply

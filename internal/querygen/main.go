@@ -17,13 +17,16 @@ import (
 //go:embed *.tmpl
 var templates embed.FS
 
-// kinds maps each template to the maximum number of components. Each template generates one file.
-var kinds = map[string]int{"query": 8, "bundle": 12}
+// kinds are the templates. Each generates one file.
+var kinds = []string{"query", "bundle"}
+
+// maxComponents is the maximum number of components of a query or a bundle.
+const maxComponents = 8
 
 func main() {
 	dir := flag.String("o", ".", "the directory to write to")
 	flag.Parse()
-	for kind := range kinds {
+	for _, kind := range kinds {
 		source, err := generate(kind)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(*dir, kind+"_gen.go"), source, 0o644)
@@ -42,7 +45,7 @@ func generate(kind string) ([]byte, error) {
 		return nil, err
 	}
 	var queries []query
-	for n := 1; n <= kinds[kind]; n++ {
+	for n := 1; n <= maxComponents; n++ {
 		queries = append(queries, newQuery(n))
 	}
 	var b bytes.Buffer
@@ -66,7 +69,7 @@ type component struct {
 }
 
 func newQuery(n int) query {
-	q := query{N: n, Count: strings.Fields("zero one two three four five six seven eight nine ten eleven twelve")[n]}
+	q := query{N: n, Count: strings.Fields("zero one two three four five six seven eight")[n]}
 	for i := range n {
 		letter := string(rune('a' + i))
 		q.Components = append(q.Components, component{strings.ToUpper(letter), letter, i})

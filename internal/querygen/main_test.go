@@ -7,7 +7,7 @@ import (
 )
 
 func TestGenerated_UpToDate(t *testing.T) {
-	for kind := range kinds {
+	for _, kind := range kinds {
 		want, err := generate(kind)
 		if err != nil {
 			t.Fatal(err)
