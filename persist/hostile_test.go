@@ -16,11 +16,11 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )

@@ -21,8 +21,8 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/deep"
-	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A damaged state is repaired so that a world can load it. Three arrays are partly redundant, so

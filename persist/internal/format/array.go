@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // An Array describes one array of a state in snapshot files: rows, split into pages. Readers and

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/internal/digest"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // Columns of a snapshot file. Each component has four columns: its sparse, dense and data arrays,

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/naming"
-	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A Reader reads a snapshot file and the files that it refers to. Several goroutines may read pages

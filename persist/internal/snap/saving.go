@@ -13,10 +13,10 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/naming"
-	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A Saving writes a world or an image to a file in one go. It copies nothing: its pages are

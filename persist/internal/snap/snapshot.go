@@ -13,9 +13,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/naming"
-	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A snapshot of a store takes three steps. Only the first one delays the program:

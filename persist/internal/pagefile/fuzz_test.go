@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // FuzzPatchedFile changes some numbers of a valid file and recomputes all checksums. Reading must

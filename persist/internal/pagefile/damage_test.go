@@ -11,7 +11,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/deep"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A patient is the open file "f", in which a test damages bytes.

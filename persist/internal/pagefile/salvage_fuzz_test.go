@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // FuzzSalvage searches for pages in files with arbitrary damage. A patch has the format of

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 const benchBytes = 64 << 20

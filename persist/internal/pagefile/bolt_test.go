@@ -9,7 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // writtenByBolt reports whether bbolt wrote the file. bbolt counts its transactions from 0, and the

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // checkContent opens the file "f" and compares everything that can be read from it with want.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // readAll returns all pages that ReadAll visits, in ascending order.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 func TestUsage_AddsUpToSize(t *testing.T) {

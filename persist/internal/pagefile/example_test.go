@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A file is written, read, and damaged. The error names the damaged block.
