@@ -18,7 +18,7 @@ func BenchmarkGroupIterate(b *testing.B) {
 	for _, form := range []string{"runs", "all"} {
 		b.Run(form, func(b *testing.B) {
 			group, limit := shuffled(grouped), moving(grouped)
-			group.w.MustNewGroup(group.positions, group.velocities)
+			ecs.Must(group.w.NewGroup(group.positions, group.velocities))
 			step := func(p *benchWorld) side {
 				q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
 				if form == "runs" {
@@ -35,7 +35,7 @@ func BenchmarkGroupIterate(b *testing.B) {
 // world whose rows stay in random orders.
 func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 	group, limit := shuffled(grouped), shuffled(grouped)
-	group.w.MustNewGroup(group.positions, group.velocities)
+	ecs.Must(group.w.NewGroup(group.positions, group.velocities))
 	a := ecs.NewQuery2(ecs.Write(group.positions), ecs.Read(group.velocities))
 	c := ecs.NewQuery2(ecs.Write(limit.positions), ecs.Read(limit.velocities))
 	compare(b, grouped, 1, side{work: func() { stepAll(a) }}, side{work: func() { stepAll(c) }})
@@ -46,7 +46,7 @@ func BenchmarkGroupFew(b *testing.B) {
 	few := func(group bool) side {
 		p := newBenchWorld(grouped)
 		if group {
-			p.w.MustNewGroup(p.positions, p.velocities)
+			ecs.Must(p.w.NewGroup(p.positions, p.velocities))
 		}
 		for i, k := range permutation(grouped, 1) {
 			p.setPosition(k)
@@ -75,7 +75,7 @@ func (p *benchWorld) other(int) int {
 func BenchmarkGroupAddRemove(b *testing.B) {
 	const n = 100_000
 	group, limit := moving(n), moving(n)
-	group.w.MustNewGroup(group.positions, group.velocities)
+	ecs.Must(group.w.NewGroup(group.positions, group.velocities))
 	group.removeVelocities()
 	limit.removeVelocities()
 	compare(b, n, 5, side{work: group.addRemove}, side{work: limit.addRemove})

@@ -73,8 +73,8 @@ func (b *bound) Build(w *ecs.World) (err error) {
 
 func newBound(t *testing.T) (*ecs.World, *bound) {
 	w := ecs.NewWorld(ecs.Options{History: 3})
-	ecs.MustRegisterRand(w, 1, 2)
-	ecs.MustRegisterRand(w, 3, 4, ecs.Component[ecs.Rand]{Name: "coins"})
+	ecs.Must(ecs.RegisterRand(w, 1, 2))
+	ecs.Must(ecs.RegisterRand(w, 3, 4, ecs.Component[ecs.Rand]{Name: "coins"}))
 	var b bound
 	require.NoError(t, ecs.Bind(w, &b))
 	return w, &b

@@ -25,7 +25,7 @@ func TestBlank_DigestWithEvents(t *testing.T) {
 	register := func() (*World, *Events[plain]) {
 		w := NewWorld(Options{})
 		MustRegister[padded](w)
-		hits := MustRegisterEvent[plain](w)
+		hits := Must(RegisterEvent[plain](w))
 		if _, err := hits.Reader("sounds"); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ func BenchmarkBudgetLarge(b *testing.B) {
 	type tiles struct{ Cells [1 << 16]byte }
 	type chunk struct{ Cells [1 << 12]byte }
 	w := ecs.NewWorld(ecs.Options{History: 60})
-	land, chunks := ecs.MustRegisterResource(w, tiles{}), ecs.MustRegister[chunk](w)
+	land, chunks := ecs.Must(ecs.RegisterResource(w, tiles{})), ecs.MustRegister[chunk](w)
 	for range 100 {
 		chunks.Set(w.Create(), chunk{})
 	}

@@ -63,7 +63,7 @@ func byName(t require.TestingT, w *ecs.World, name string) ecs.AnyStorage {
 func TestByName_Storage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister(w, ecs.Component[namedPlace]{Name: "Place"})
-	score := ecs.MustRegisterResource(w, namedScore(3), ecs.Component[namedScore]{Name: "Score"})
+	score := ecs.Must(ecs.RegisterResource(w, namedScore(3), ecs.Component[namedScore]{Name: "Score"}))
 	require.Same(t, places, byName(t, w, "Place"))
 	require.Same(t, score, byName(t, w, "Score"))
 	s, ok := w.Storage("namedPlace")
@@ -119,7 +119,7 @@ func TestByName_JSONPatch(t *testing.T) {
 func TestByName_ValuesAreCopies(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	bags := ecs.MustRegister[namedBag](w)
-	kept := ecs.MustRegisterResource(w, fullBag(), ecs.Component[namedBag]{Name: "Kept"})
+	kept := ecs.Must(ecs.RegisterResource(w, fullBag(), ecs.Component[namedBag]{Name: "Kept"}))
 	e := w.Create()
 	for _, s := range []ecs.AnyStorage{bags, kept} {
 		mine := fullBag()
@@ -143,7 +143,7 @@ func TestByName_ValuesAreCopies(t *testing.T) {
 func TestByName_HooksAndRestore(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister[namedPlace](w)
-	score := ecs.MustRegisterResource(w, namedScore(1))
+	score := ecs.Must(ecs.RegisterResource(w, namedScore(1)))
 	var came []ecs.Entity
 	places.OnAdd(func(e ecs.Entity, _ namedPlace) { came = append(came, e) })
 	a, b := w.Create(), w.Create()
@@ -168,7 +168,7 @@ func TestByName_Errors(t *testing.T) {
 	ecs.MustRegister(w, ecs.Component[namedBag]{Name: "Bag"})
 	ecs.MustRegister(w, ecs.Component[struct{ X int8 }]{Name: "Bare"})
 	ecs.MustRegister(w, ecs.Component[func()]{Name: "Act", NoPersist: true, Clone: func(f func()) func() { return f }})
-	ecs.MustRegisterResource(w, namedScore(1), ecs.Component[namedScore]{Name: "Score"})
+	ecs.Must(ecs.RegisterResource(w, namedScore(1), ecs.Component[namedScore]{Name: "Score"}))
 	e, dead := w.Create(), w.Create()
 	require.NoError(t, byName(t, w, "Bag").SetAny(e, fullBag()))
 	w.Destroy(dead)
@@ -272,7 +272,7 @@ func FuzzByName_SetJSON(f *testing.F) {
 		w := ecs.NewWorld(ecs.Options{})
 		all := []ecs.AnyStorage{
 			ecs.MustRegister[namedPlace](w), ecs.MustRegister[namedBag](w),
-			ecs.MustRegisterResource(w, fullBag(), ecs.Component[namedBag]{Name: "Kept"}),
+			ecs.Must(ecs.RegisterResource(w, fullBag(), ecs.Component[namedBag]{Name: "Kept"})),
 		}
 		held, bare := w.Create(), w.Create()
 		require.NoError(t, all[0].SetAny(held, namedPlace{X: 1}))

@@ -643,7 +643,7 @@ func TestDelta_Allocations(t *testing.T) {
 	}
 	w, a, _, entities := members(2000, Options{History: 2})
 	gaps := MustRegister(w, Component[padded]{Name: "gaps"})
-	res := MustRegisterResource(w, padded{}, Component[padded]{Name: "resource"})
+	res := Must(RegisterResource(w, padded{}, Component[padded]{Name: "resource"}))
 	for _, e := range entities {
 		gaps.Set(e, padded{})
 	}
@@ -688,7 +688,7 @@ func TestDelta_Allocations(t *testing.T) {
 // After an error, the resource is not reported as changed.
 func TestResourceSince_NotHeld(t *testing.T) {
 	w := NewWorld(Options{History: 2})
-	r := MustRegisterResource(w, plain{X: 1})
+	r := Must(RegisterResource(w, plain{X: 1}))
 	for range 4 {
 		w.Commit()
 		r.Set(plain{X: r.Get().X + 1})

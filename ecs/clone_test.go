@@ -39,7 +39,7 @@ func TestDerivedClone_UsedForEveryCopy(t *testing.T) {
 			}
 			w := NewWorld(Options{History: 3})
 			s := MustRegister(w, c)
-			r := MustRegisterResource(w, newBag(1), Component[bag]{Name: "resource"})
+			r := Must(RegisterResource(w, newBag(1), Component[bag]{Name: "resource"}))
 			es := w.CreateN(nil, 8)
 			s.SetAll(es[:6], newBag(2))
 			s.Remove(es[1])

@@ -20,8 +20,8 @@ type party struct {
 // The order of the calls does not depend on the order of maps. All copies get the results.
 func TestCopyOutside_CalledOncePerField(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
-	MustRegisterResource(to.w, party{})
-	parties := MustRegisterResource(from.w, party{})
+	Must(RegisterResource(to.w, party{}))
+	parties := Must(RegisterResource(from.w, party{}))
 	e := from.w.CreateN(nil, 9)
 	from.kins.Set(e[1], kin{
 		Parent: e[8], private: e[8], Couples: [2]struct{ A, B Entity }{{A: e[7], B: e[0]}, {A: e[6], B: e[7]}},
@@ -109,13 +109,13 @@ func TestCopy_Resources(t *testing.T) {
 	type other struct{ Of, To Entity }
 	from, to := NewWorld(Options{}), NewWorld(Options{History: 1})
 	e := from.CreateN(nil, 2)
-	source := MustRegisterResource(from, pair{e[1], e[0]}, Component[pair]{Name: "pair"})
-	target := MustRegisterResource(to, other{}, Component[other]{Name: "pair"})
-	MustRegisterResource(from, extra{}, Component[extra]{Name: "only here"})
-	MustRegisterResource(to, extra{}, Component[extra]{Name: "only there"})
+	source := Must(RegisterResource(from, pair{e[1], e[0]}, Component[pair]{Name: "pair"}))
+	target := Must(RegisterResource(to, other{}, Component[other]{Name: "pair"}))
+	Must(RegisterResource(from, extra{}, Component[extra]{Name: "only here"}))
+	Must(RegisterResource(to, extra{}, Component[extra]{Name: "only there"}))
 	MustRegister(from, Component[plain]{Name: "component"})
-	MustRegisterResource(from, 1, Component[int]{Name: "n"})
-	MustRegisterResource(to, "", Component[string]{Name: "n"})
+	Must(RegisterResource(from, 1, Component[int]{Name: "n"}))
+	Must(RegisterResource(to, "", Component[string]{Name: "n"}))
 	to.Create()
 	to.Commit()
 	before := to.Digest()
@@ -145,7 +145,7 @@ func TestCopy_Resources(t *testing.T) {
 // A blank world has the types of the original world, but no entities.
 func TestBlank_TypesWithoutEntities(t *testing.T) {
 	f := newReferenceWorld(Options{History: 3})
-	parties := MustRegisterResource(f.w, party{Leader: 1})
+	parties := Must(RegisterResource(f.w, party{Leader: 1}))
 	indexed := MustRegister(f.w, Component[extra]{Kind: Indexed, Default: extra{7}})
 	NewIndex(f.links, func(e Entity) Entity { return e })
 	added := 0

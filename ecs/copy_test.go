@@ -287,7 +287,7 @@ func TestCopy_Errors(t *testing.T) {
 	MustRegister(from.w, Component[plain]{Name: "other"})
 	MustRegister(to.w, Component[word]{Name: "other"})
 	MustRegister(from.w, Component[extra]{Name: "singleton"})
-	MustRegisterResource(to.w, extra{}, Component[extra]{Name: "singleton"})
+	Must(RegisterResource(to.w, extra{}, Component[extra]{Name: "singleton"}))
 	e := from.w.CreateN(nil, 9)
 	from.kins.Set(e[0], kin{Debts: map[Entity]int{e[2]: 1, e[3]: 2, e[1]: 5}})
 	hides.Set(e[1], hidden{})
@@ -563,13 +563,13 @@ func TestCopy_OtherVersion(t *testing.T) {
 	type feet struct{ V int64 }
 	from := NewWorld(Options{})
 	old := MustRegister(from, Component[metres]{Name: "length", Version: 1})
-	MustRegisterResource(from, metres{3}, Component[metres]{Name: "rules", Version: 1})
+	Must(RegisterResource(from, metres{3}, Component[metres]{Name: "rules", Version: 1}))
 	e := from.Create()
 	old.Set(e, metres{7})
 	for version := range uint32(4) {
 		to := NewWorld(Options{})
 		s := MustRegister(to, Component[feet]{Name: "length", Version: version})
-		r := MustRegisterResource(to, feet{}, Component[feet]{Name: "rules", Version: version})
+		r := Must(RegisterResource(to, feet{}, Component[feet]{Name: "rules", Version: version}))
 		before := to.Digest()
 		copies, err := to.Copy(from, []Entity{e}, CopyOptions{})
 		if version == 1 {

@@ -66,7 +66,7 @@ func TestDebug_StalePointers(t *testing.T) {
 func TestDebug_StrayWriteNamesData(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 2})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
-	r := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
+	r := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
 	u := MustRegister[word](w)
 	l.Set(entities[2], list{[]int{1}})
 	u.Set(entities[2], word{"x"})
@@ -185,7 +185,7 @@ func TestDebug_LoopOverMovedEntities(t *testing.T) {
 	const text = "ecs: a slice of Entities was read at a position"
 	newWorld := func() (w *World, a *Storage[plain], g *Group) {
 		w, a, b, _ := members(10, Options{})
-		return w, a, w.MustNewGroup(a, b)
+		return w, a, Must(w.NewGroup(a, b))
 	}
 	w, _, _ := newWorld()
 	mustPanic(t, text, func() {
@@ -272,7 +272,7 @@ func TestDebug_AllowedLoops(t *testing.T) {
 
 func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
-	r := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
+	r := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
 	query := NewQuery2(Write(a), Read(b))
 	for name, run := range map[string]func(){
 		"set":     func() { a.Set(entities[0], plain{}) },

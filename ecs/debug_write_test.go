@@ -11,9 +11,9 @@ import (
 // write.
 func TestDebugWrite_ParallelRuns(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
-	score := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
-	hits := MustRegisterEvent(w, Component[word]{Name: "hits"})
-	random := MustRegisterRand(w, 1, 2)
+	score := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
+	hits := Must(RegisterEvent(w, Component[word]{Name: "hits"}))
+	random := Must(RegisterRand(w, 1, 2))
 	reader, err := hits.Reader("sounds")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestDebugWrite_ParallelRunsAllowed(t *testing.T) {
 
 func TestDebugWrite_KeyFunction(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
-	score := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
+	score := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
 	const repair = "it must only compute a key from its argument"
 	for op, write := range map[string]func(){
 		"Set of padded of 0v1":          func() { b.Set(entities[0], padded{}) },

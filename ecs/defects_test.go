@@ -246,7 +246,7 @@ func TestHistory_RowOrderAfterRewind(t *testing.T) {
 func TestDigest_Differences(t *testing.T) {
 	build := func(change func(w *World, a *Storage[plain], r *Resource[word], entities []Entity)) Digest {
 		w, a, _, entities := members(4, Options{})
-		r := MustRegisterResource(w, word{"x"})
+		r := Must(RegisterResource(w, word{"x"}))
 		change(w, a, r, entities)
 		return w.Digest()
 	}

@@ -22,7 +22,7 @@
 // Basics:
 //
 //	create a world                NewWorld with Options
-//	register the components       Register, MustRegister; Component
+//	register the components       Register, MustRegister; Component; Must
 //	all handles in one call       Bind
 //	create and destroy            World.Create, World.CreateAt, World.Destroy, World.Alive,
 //	                              World.Clear
@@ -33,9 +33,9 @@
 //	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count
 //	a single value                RegisterResource; Resource.Get, Resource.Read, Resource.Mut,
 //	                              Resource.Set
-//	events of a tick              RegisterEvent, MustRegisterEvent; Events.Send, Events.All,
+//	events of a tick              RegisterEvent; Events.Send, Events.All,
 //	                              Events.Last, Events.Reader
-//	random numbers                RegisterRand, MustRegisterRand; Rand
+//	random numbers                RegisterRand; Rand
 //	by name, without the type     World.Storage; AnyStorage: GetAny, SetAny, GetJSON, SetJSON
 //	end a tick                    World.Commit
 //

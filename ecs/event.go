@@ -9,7 +9,7 @@ import (
 // Events are a queue of things that happened: hits, deaths, opened doors. Senders and readers are
 // independent. Any number of readers may read the same events, in the order of sending.
 //
-//	hits := ecs.MustRegisterEvent[Hit](w)
+//	hits := ecs.Must(ecs.RegisterEvent[Hit](w))
 //	hits.Send(Hit{arrow, orc, 7})
 //	for hit := range hits.All() { … }
 //
@@ -93,11 +93,6 @@ func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
 		return nil, err
 	}
 	return &Events[T]{r}, nil
-}
-
-// MustRegisterEvent is [RegisterEvent], but panics on an error.
-func MustRegisterEvent[T any](w *World, c ...Component[T]) *Events[T] {
-	return must(RegisterEvent(w, c...))
 }
 
 // In returns the events with the same name and type in another world, or nil.

@@ -10,7 +10,7 @@ import (
 
 // addEvents registers events and a reader in the world of p.
 func (p *model) addEvents() {
-	p.events = MustRegisterEvent(p.w, Component[list]{Name: "events", Clone: cloneList})
+	p.events = Must(RegisterEvent(p.w, Component[list]{Name: "events", Clone: cloneList}))
 	reader, err := p.events.Reader("reader")
 	if err != nil {
 		failf("Reader: %v", err)
@@ -73,7 +73,7 @@ func (p *model) checkEvents() {
 func TestEvents_Lifetime(t *testing.T) {
 	for _, noPersist := range []bool{false, true} {
 		w := NewWorld(Options{History: 4})
-		hits := MustRegisterEvent(w, Component[plain]{NoPersist: noPersist})
+		hits := Must(RegisterEvent(w, Component[plain]{NoPersist: noPersist}))
 		expect := func(when string, want ...int32) {
 			t.Helper()
 			var got []int32
@@ -109,7 +109,7 @@ func TestEvents_Lifetime(t *testing.T) {
 // next loop. The body may even commit.
 func TestEvents_ChangedInLoop(t *testing.T) {
 	w := NewWorld(Options{History: 2})
-	hits := MustRegisterEvent[plain](w)
+	hits := Must(RegisterEvent[plain](w))
 	for x := range int32(3) {
 		hits.Send(plain{x, 0})
 	}
@@ -134,7 +134,7 @@ func TestEvents_ChangedInLoop(t *testing.T) {
 // events.
 func TestEventReader_CommitInLoop(t *testing.T) {
 	w := NewWorld(Options{})
-	hits := MustRegisterEvent[plain](w)
+	hits := Must(RegisterEvent[plain](w))
 	reader, err := hits.Reader("reader")
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestEventReader_CommitInLoop(t *testing.T) {
 
 func TestEvents_Errors(t *testing.T) {
 	w := NewWorld(Options{})
-	hits := MustRegisterEvent[plain](w)
+	hits := Must(RegisterEvent[plain](w))
 	var fault *RegisterError
 	if _, err := RegisterEvent[plain](w); !errors.As(err, &fault) {
 		t.Errorf("events registered twice: %v", err)
@@ -190,7 +190,7 @@ func TestEvents_Allocations(t *testing.T) {
 		t.Skip("a debug build allocates")
 	}
 	w := NewWorld(Options{})
-	hits := MustRegisterEvent[plain](w)
+	hits := Must(RegisterEvent[plain](w))
 	tick := func() {
 		for x := range int32(100) {
 			hits.Send(plain{x, 0})
@@ -218,7 +218,7 @@ func xOf(events iter.Seq[plain]) (xs []int32) {
 // missed.
 func TestEventReader_CreatedAfterEvents(t *testing.T) {
 	w := NewWorld(Options{})
-	hits := MustRegisterEvent[plain](w)
+	hits := Must(RegisterEvent[plain](w))
 	send := func(x int32) { hits.Send(plain{X: x}) }
 	send(1)
 	w.Commit()
@@ -244,7 +244,7 @@ func TestEventReader_CreatedAfterEvents(t *testing.T) {
 // Last visits each event once, in the tick after the event was sent.
 func TestEvents_Last(t *testing.T) {
 	w := NewWorld(Options{})
-	hits := MustRegisterEvent[plain](w)
+	hits := Must(RegisterEvent[plain](w))
 	var got []int32
 	for tick := range int32(4) {
 		hits.Send(plain{X: 10 * tick})
@@ -264,7 +264,7 @@ func TestEvents_Last(t *testing.T) {
 // A seek in either direction restores the events, their number, and the position of each reader.
 func TestEvents_Rewind(t *testing.T) {
 	w := NewWorld(Options{History: 8})
-	hits := MustRegisterEvent[plain](w)
+	hits := Must(RegisterEvent[plain](w))
 	r, err := hits.Reader("reader")
 	if err != nil {
 		t.Fatal(err)

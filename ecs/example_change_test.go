@@ -79,7 +79,7 @@ func ExampleDelta() {
 
 func ExampleResource_Since() {
 	world := ecs.NewWorld(ecs.Options{History: 5})
-	gold := ecs.MustRegisterResource(world, 10, ecs.Component[int]{Name: "Gold"})
+	gold := ecs.Must(ecs.RegisterResource(world, 10, ecs.Component[int]{Name: "Gold"}))
 	world.Commit()
 	*gold.Mut() += 5
 	fmt.Println(gold.Since(1))

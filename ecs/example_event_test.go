@@ -13,7 +13,7 @@ func ExampleRegisterEvent() {
 		Damage int
 	}
 	w := ecs.NewWorld(ecs.Options{History: 10})
-	hits := ecs.MustRegisterEvent[Hit](w)
+	hits := ecs.Must(ecs.RegisterEvent[Hit](w))
 	sounds, _ := hits.Reader("sounds")
 	orc := w.Create()
 

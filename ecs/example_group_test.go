@@ -13,7 +13,7 @@ func ExampleGroup() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
 	velocities := ecs.MustRegister[Velocity](world)
-	moving := world.MustNewGroup(positions, velocities)
+	moving := ecs.Must(world.NewGroup(positions, velocities))
 
 	var entities []ecs.Entity
 	for i := range 6 {

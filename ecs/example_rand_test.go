@@ -9,7 +9,7 @@ import (
 // After a rewind, the dice roll the same numbers again.
 func ExampleRegisterRand() {
 	world := ecs.NewWorld(ecs.Options{History: 1})
-	dice := ecs.MustRegisterRand(world, 1, 2)
+	dice := ecs.Must(ecs.RegisterRand(world, 1, 2))
 	world.Commit()
 	roll := func() (rolls []int) {
 		for range 6 {

@@ -68,7 +68,7 @@ func ExampleWorld_Restore() {
 // Try reverts all changes of its function if the function returns an error.
 func ExampleWorld_Try() {
 	world := ecs.NewWorld(ecs.Options{})
-	gold := ecs.MustRegisterResource(world, 10, ecs.Component[int]{Name: "Gold"})
+	gold := ecs.Must(ecs.RegisterResource(world, 10, ecs.Component[int]{Name: "Gold"}))
 	pay := func(price int) error {
 		*gold.Mut() -= price
 		if gold.Get() < 0 {
@@ -86,7 +86,7 @@ func ExampleWorld_Try() {
 // Seek goes back to committed ticks. It can go forward again until the world is written.
 func ExampleHistory_Seek() {
 	world := ecs.NewWorld(ecs.Options{History: 100})
-	score := ecs.MustRegisterResource(world, 0, ecs.Component[int]{Name: "Score"})
+	score := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Score"}))
 	for range 5 {
 		*score.Mut() += 10
 		world.Commit()

@@ -106,8 +106,8 @@ func ExampleComponent_name() {
 // A restore does not change a NoRewind component.
 func ExampleComponent_noRewind() {
 	world := ecs.NewWorld(ecs.Options{})
-	turn := ecs.MustRegisterResource(world, 1, ecs.Component[int]{Name: "Turn"})
-	tries := ecs.MustRegisterResource(world, 0, ecs.Component[int]{Name: "Tries", NoRewind: true})
+	turn := ecs.Must(ecs.RegisterResource(world, 1, ecs.Component[int]{Name: "Turn"}))
+	tries := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Tries", NoRewind: true}))
 	start := world.Checkpoint()
 	for range 3 {
 		*turn.Mut()++

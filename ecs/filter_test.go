@@ -8,7 +8,7 @@ import (
 func TestQuery_AllOptional(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	_, other, _, _ := members(0, Options{})
-	r := MustRegisterResource(w, extra{})
+	r := Must(RegisterResource(w, extra{}))
 	const world, resource = "ecs: a query joins storages of different worlds", "ecs: a query cannot filter by the resource extra"
 	mustPanic(t, world, func() { NewQuery1(Read(a)).Or(b, other) })
 	mustPanic(t, resource, func() { NewQuery1(Read(a)).Or(r) })

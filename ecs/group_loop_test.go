@@ -302,7 +302,7 @@ func TestNewGroup_DiscardsUndoneTicks(t *testing.T) {
 	if err := w.History().Rewind(1); err != nil {
 		t.Fatal(err)
 	}
-	g := w.MustNewGroup(a, b)
+	g := Must(w.NewGroup(a, b))
 	if w.History().Newest() != 0 || g.Len() != 4 {
 		t.Errorf("Newest() = %d with %d members, want 0, 4", w.History().Newest(), g.Len())
 	}
@@ -363,7 +363,7 @@ func TestGroupInLoop_PackAndSort(t *testing.T) {
 		return w, a, b, NewQuery1(Read(a))
 	}
 	for name, do := range map[string]func(w *World, a *Storage[plain], b *Storage[padded]){
-		"NewGroup": func(w *World, a *Storage[plain], b *Storage[padded]) { w.MustNewGroup(a, b) },
+		"NewGroup": func(w *World, a *Storage[plain], b *Storage[padded]) { Must(w.NewGroup(a, b)) },
 		"SortFunc": func(_ *World, a *Storage[plain], _ *Storage[padded]) {
 			a.SortFunc(func(x, y plain) int { return int(y.X - x.X) })
 		},

@@ -135,7 +135,7 @@ func grouped(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	w = NewWorld(o)
 	a = plainKind.add(w).any().(*Storage[plain])
 	b = paddedKind.add(w).any().(*Storage[padded])
-	g = w.MustNewGroup(a, b)
+	g = Must(w.NewGroup(a, b))
 	for i := range 2 * n {
 		e := w.Create()
 		a.Set(e, plain{int32(i), int32(-i)})
@@ -211,12 +211,12 @@ func TestNewGroup_Errors(t *testing.T) {
 	w, a, b, _ := members(1, Options{})
 	c, free := MustRegister[word](w), MustRegister(w, Component[extra]{NoRewind: true})
 	_, far, _, _ := members(1, Options{})
-	r := MustRegisterResource(w, label{}, Component[label]{Name: "rules"})
+	r := Must(RegisterResource(w, label{}, Component[label]{Name: "rules"}))
 	if err := w.Raw().Load(&raw.State{Storages: []raw.StorageState{{Name: "stranger", Layout: MustRegister[label](NewWorld(Options{})).Raw().Layout()}}}); err != nil {
 		t.Fatal(err)
 	}
 	stranger := w.names["stranger"]
-	w.MustNewGroup(b, c)
+	Must(w.NewGroup(b, c))
 	for want, storages := range map[string][]AnyStorage{
 		"0 storages":       {},
 		"1 storages":       {a},
@@ -237,10 +237,10 @@ func TestNewGroup_Errors(t *testing.T) {
 	}
 	defer func() {
 		if err, _ := recover().(error); err == nil || !strings.HasPrefix(err.Error(), "ecs: bad group: ") {
-			t.Errorf("MustNewGroup panics with %v", err)
+			t.Errorf("Must panics with %v", err)
 		}
 	}()
-	w.MustNewGroup(a)
+	Must(w.NewGroup(a))
 }
 
 func TestGroup_LoadMembersInOrder(t *testing.T) {
@@ -460,7 +460,7 @@ func TestGroupQuery_NotPacked(t *testing.T) {
 		b.Set(all[i], extra{})
 	}
 	w.Commit()
-	g := w.MustNewGroup(a, b)
+	g := Must(w.NewGroup(a, b))
 	w.Commit()
 	if g.Len() != 3 {
 		t.Fatalf("%d rows are packed, want 3", g.Len())

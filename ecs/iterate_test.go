@@ -363,7 +363,7 @@ func TestRuns_MaxLength(t *testing.T) {
 func TestQuery_Misuse(t *testing.T) {
 	w, a, b, _ := members(0, Options{})
 	_, other, _, _ := members(0, Options{})
-	r := MustRegisterResource(w, extra{})
+	r := Must(RegisterResource(w, extra{}))
 	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery2(Read(other), Read(b)) })
 	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery1(Read(a)).With(other) })
 	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery1(Read(a)).Without(other) })

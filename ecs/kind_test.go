@@ -29,7 +29,7 @@ func newKindWorld(t *testing.T, grouped bool) *kindWorld {
 		c.others = append(c.others, MustRegister(c.w, Component[plain]{Kind: k, Name: k.String()}))
 	}
 	if grouped {
-		c.w.MustNewGroup(c.sparse, c.others[1], c.others[2])
+		Must(c.w.NewGroup(c.sparse, c.others[1], c.others[2]))
 	}
 	// Some of the indices are equal modulo the page size.
 	const spread = 6 * track.PageSize

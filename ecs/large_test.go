@@ -19,7 +19,7 @@ func TestLargeRow_ChangedPartsKept(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 0x6c))
 		w := NewWorld(Options{History: 60})
-		land := MustRegisterResource(w, canvas{})
+		land := Must(RegisterResource(w, canvas{}))
 		regions := MustRegister[region](w)
 		for range 20 {
 			regions.Set(w.Create(), region{})
@@ -92,7 +92,7 @@ func TestLargeRow_ChangedPartsKept(t *testing.T) {
 // If all bytes of a large row change, the history stores the old row once.
 func TestLargeRow_AllBytesChanged(t *testing.T) {
 	w := NewWorld(Options{History: 4})
-	land := MustRegisterResource(w, canvas{})
+	land := Must(RegisterResource(w, canvas{}))
 	w.Commit()
 	for tick := range byte(8) {
 		for i := range land.Mut().Cells {
@@ -109,7 +109,7 @@ func TestLargeRow_AllBytesChanged(t *testing.T) {
 // between.
 func TestLargeRow_PointerAfterRelease(t *testing.T) {
 	w := NewWorld(Options{})
-	land := MustRegisterResource(w, canvas{})
+	land := Must(RegisterResource(w, canvas{}))
 	first := w.Checkpoint()
 	second := w.Checkpoint()
 	p := land.Mut()

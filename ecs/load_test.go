@@ -17,7 +17,7 @@ func loadable(t *testing.T) (*World, *Storage[plain]) {
 	p := MustRegister[plain](w)
 	l := MustRegister(w, Component[list]{Clone: cloneList})
 	d := MustRegister[label](w)
-	r := MustRegisterResource(w, word{"rules"})
+	r := Must(RegisterResource(w, word{"rules"}))
 	for i := range 6 {
 		e := w.Create()
 		p.Set(e, plain{int32(i), 0})

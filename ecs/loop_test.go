@@ -34,7 +34,7 @@ func newLoopWorld(kind Kind, grouped bool, n int) loopWorld {
 		}
 	}
 	if grouped {
-		w.MustNewGroup(l.s, l.other)
+		Must(w.NewGroup(l.s, l.other))
 	}
 	w.Commit()
 	return l

@@ -43,7 +43,7 @@ func stateWith[T any](v T, resource bool, c Component[T]) *raw.State {
 	w := NewWorld(Options{})
 	c.Name, c.Clone = "it", func(v T) T { return v }
 	if resource {
-		MustRegisterResource(w, v, c)
+		Must(RegisterResource(w, v, c))
 	} else {
 		MustRegister(w, c).Set(w.Create(), v)
 	}
@@ -59,7 +59,7 @@ func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, convert
 	c.Name, c.Clone = "it", func(v T) T { return v }
 	value := func() T { return v }
 	if state.Storages[0].Resource {
-		value = MustRegisterResource(w, v, c).Get
+		value = Must(RegisterResource(w, v, c)).Get
 	} else if s := MustRegister(w, c); len(state.Storages[0].Entities) > 0 {
 		value = func() T { v, _ := s.Get(Entity(state.Registry[0])); return v }
 	}
@@ -227,7 +227,7 @@ func TestLoad_SuggestsRename(t *testing.T) {
 	_, err = try(pos, func(w *World) { MustRegister(w, Component[other]{Name: "place"}) })
 	refused("a component", `component place: nothing is stored of it, but it, which is not registered, has its fields; `+
 		`if it was renamed: ecs.Component[other]{Name: "place", FormerNames: []string{"it"}}; if not: ecs.Component[other]{Name: "place", FormerNames: []string{}}`, err)
-	_, err = try(stateWith(lossPos{1, 2}, true, Component[lossPos]{}), func(w *World) { MustRegisterResource(w, lossPos{}) })
+	_, err = try(stateWith(lossPos{1, 2}, true, Component[lossPos]{}), func(w *World) { Must(RegisterResource(w, lossPos{})) })
 	refused("a resource", `ecs.Component[lossPos]{FormerNames: []string{"it"}}`, err)
 	w, err := try(pos, func(w *World) { MustRegister(w, Component[other]{FormerNames: []string{"it"}}) })
 	if err != nil || !strings.Contains(fmt.Sprint(w.Raw().Converted()), "was it") {
@@ -237,7 +237,7 @@ func TestLoad_SuggestsRename(t *testing.T) {
 	for name, register := range map[string]func(w *World){
 		"another, it says":   func(w *World) { MustRegister(w, Component[other]{FormerNames: []string{}}) },
 		"what is not stored": func(w *World) { MustRegister(w, Component[other]{NoPersist: true}) },
-		"a resource":         func(w *World) { MustRegisterResource(w, other{}) },
+		"a resource":         func(w *World) { Must(RegisterResource(w, other{})) },
 		"other fields":       func(w *World) { MustRegister[lossItem](w) },
 		"fewer fields":       func(w *World) { MustRegister[lossOne](w) },
 		"a number":           func(w *World) { MustRegister[lossNumber](w) },
@@ -266,13 +266,13 @@ func TestConverted_ListsChanges(t *testing.T) {
 	w := NewWorld(Options{})
 	p := MustRegister[lossPos](w)
 	MustRegister[lossItem](w)
-	MustRegisterResource(w, word{"rules"})
+	Must(RegisterResource(w, word{"rules"}))
 	p.Set(w.Create(), lossPos{1, 2})
 	later := NewWorld(Options{})
 	MustRegister[lossPos](later)
 	MustRegister[label](later)
 	MustRegister(later, Component[lossTag]{NoPersist: true})
-	MustRegisterResource(later, lossNumber(3))
+	Must(RegisterResource(later, lossNumber(3)))
 	for range 2 { // The second load finds the components of the first load.
 		if err := later.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)

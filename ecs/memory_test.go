@@ -48,7 +48,7 @@ func TestMemoryUsage_Parts(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
 	tags := MustRegister[label](w)
-	MustRegisterResource(w, list{}, Component[list]{Name: "list", Clone: cloneList})
+	Must(RegisterResource(w, list{}, Component[list]{Name: "list", Clone: cloneList}))
 	a.data.Live, a.dense.Live = make([]plain, 0, 100), make([]Entity, 0, 50)
 	tags.sparse.Grow(track.PageSize)
 	m := w.MemoryUsage()

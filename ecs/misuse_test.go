@@ -173,7 +173,7 @@ func TestNilStorage(t *testing.T) {
 		"Or with a nil storage":      func() { NewQuery1(Read(a)).Or(b, nil) },
 		"SortLike with a nil":        func() { a.SortLike(none) },
 		"a bundle with a nil":        func() { NewBundle2(none, b) },
-		"storage 1 is nil":           func() { panicText(w.MustNewGroup, b, none) },
+		"storage 1 is nil":           func() { panicText(func(s ...AnyStorage) *Group { return Must(w.NewGroup(s...)) }, b, none) },
 	} {
 		mustPanic(t, what, misuse)
 	}
@@ -196,7 +196,7 @@ func TestRegister_PointerType(t *testing.T) {
 func TestResource_Read(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	type chart struct{ Heights [64 << 10]byte }
-	r := MustRegisterResource(w, chart{})
+	r := Must(RegisterResource(w, chart{}))
 	w.Commit()
 	height := r.Read()
 	r.Mut().Heights[7] = 1

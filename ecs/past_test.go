@@ -265,7 +265,7 @@ func TestPastModel_Seeks(t *testing.T) {
 		for op := range 2 * ticks {
 			longer := append(slices.Clip(sequence), op)
 			w, a, _, entities := members(2, Options{History: ticks})
-			r := MustRegisterResource(w, large{})
+			r := Must(RegisterResource(w, large{}))
 			first, _ := a.Get(entities[0])
 			start := first.X
 			var past *Past
@@ -302,7 +302,7 @@ func TestPastModel_Seeks(t *testing.T) {
 
 func TestPast_TickNotHeld(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
-	r := MustRegisterResource(w, list{[]int{1}})
+	r := Must(RegisterResource(w, list{[]int{1}}))
 	w.Commit()
 	past, err := w.History().At(w.Tick())
 	if err != nil {
@@ -335,7 +335,7 @@ func TestPast_TickNotHeld(t *testing.T) {
 	}
 	other := NewWorld(Options{History: 1})
 	mustPanic(t, "with a past of another world", func() { MustRegister[plain](other).At(past) })
-	mustPanic(t, "with a past of another world", func() { MustRegisterResource(other, list{}).At(past) })
+	mustPanic(t, "with a past of another world", func() { Must(RegisterResource(other, list{})).At(past) })
 }
 
 // A tickReader reads ticks of a storage in two ways. It has one Past per tick, and a single Past
@@ -490,7 +490,7 @@ func TestPast_ComponentRegisteredLater(t *testing.T) {
 	w, _, _, entities := members(3, Options{History: 4})
 	w.Commit()
 	late := MustRegister[extra](w)
-	score := MustRegisterResource(w, word{"first"})
+	score := Must(RegisterResource(w, word{"first"}))
 	late.Set(entities[0], extra{1})
 	score.Set(word{"second"})
 	w.Commit()

@@ -39,11 +39,6 @@ func RegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) (*Rand, e
 	return &Rand{state}, nil
 }
 
-// MustRegisterRand is [RegisterRand], but panics on an error.
-func MustRegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) *Rand {
-	return must(RegisterRand(w, seed1, seed2, c...))
-}
-
 // In returns the Rand of the same name in another world, or nil.
 func (r *Rand) In(w *World) *Rand {
 	if state := r.state.In(w); state != nil {

@@ -9,7 +9,7 @@ import (
 
 func TestRand_SameAsPCG(t *testing.T) {
 	for _, seeds := range [][2]uint64{{0, 0}, {1, 2}, {math.MaxUint64, math.MaxUint64}, {1 << 63, 12345}} {
-		ours, theirs := MustRegisterRand(NewWorld(Options{}), seeds[0], seeds[1]), rand.NewPCG(seeds[0], seeds[1])
+		ours, theirs := Must(RegisterRand(NewWorld(Options{}), seeds[0], seeds[1])), rand.NewPCG(seeds[0], seeds[1])
 		for i := range 1000 {
 			if got, want := ours.Uint64(), theirs.Uint64(); got != want {
 				t.Fatalf("number %d of seeds %d is %x, want %x", i, seeds, got, want)
@@ -20,7 +20,7 @@ func TestRand_SameAsPCG(t *testing.T) {
 
 // The numbers are part of saves and replays, so they must never change.
 func TestRand_FixedNumbers(t *testing.T) {
-	r := MustRegisterRand(NewWorld(Options{}), 1, 2)
+	r := Must(RegisterRand(NewWorld(Options{}), 1, 2))
 	var ints [8]int
 	for i := range ints {
 		ints[i] = r.IntN(100)
@@ -42,7 +42,7 @@ func TestRand_FixedNumbers(t *testing.T) {
 }
 
 func TestRand_Distribution(t *testing.T) {
-	r := MustRegisterRand(NewWorld(Options{}), 7, 9)
+	r := Must(RegisterRand(NewWorld(Options{}), 7, 9))
 	for _, n := range []int{1, 2, 3, 7, 64} {
 		counts := make([]int, n)
 		const draws = 10_000
@@ -80,8 +80,8 @@ func TestRand_Distribution(t *testing.T) {
 func TestRand_Restore(t *testing.T) {
 	w := NewWorld(Options{History: 3})
 	checkAtEnd(t, w)
-	r := MustRegisterRand(w, 1, 2)
-	loot := MustRegisterRand(w, 1, 2, Component[Rand]{Name: "Loot"})
+	r := Must(RegisterRand(w, 1, 2))
+	loot := Must(RegisterRand(w, 1, 2, Component[Rand]{Name: "Loot"}))
 	kept := rand.New(r)
 	w.Commit()
 	draw := func() (numbers [5]uint64) {
@@ -130,15 +130,15 @@ func TestRand_Restore(t *testing.T) {
 	}
 	defer func() {
 		if err, _ := recover().(error); !errors.Is(err, errName) {
-			t.Errorf("MustRegisterRand panics with %v", err)
+			t.Errorf("Must panics with %v", err)
 		}
 	}()
-	MustRegisterRand(w, 1, 2)
+	Must(RegisterRand(w, 1, 2))
 }
 
 func TestRand_Allocations(t *testing.T) {
 	w := NewWorld(Options{History: 2})
-	r := MustRegisterRand(w, 1, 2)
+	r := Must(RegisterRand(w, 1, 2))
 	if n := allocations(t, 100, func() { r.IntN(6); r.Float64(); w.Commit() }); n > 0 {
 		t.Errorf("%v allocations for two numbers and a commit", n)
 	}
@@ -147,7 +147,7 @@ func TestRand_Allocations(t *testing.T) {
 // The benchmark compares Rand with the PCG of the standard library.
 func BenchmarkRand(b *testing.B) {
 	w := NewWorld(Options{History: 2})
-	r, pcg := MustRegisterRand(w, 1, 2), rand.NewPCG(1, 2)
+	r, pcg := Must(RegisterRand(w, 1, 2)), rand.NewPCG(1, 2)
 	b.Run("world", func(b *testing.B) {
 		for b.Loop() {
 			r.Uint64()

@@ -89,7 +89,7 @@ func TestRaw_Dirty(t *testing.T) {
 
 func TestStorages_Order(t *testing.T) {
 	w := NewWorld(Options{})
-	r := MustRegisterResource(w, word{"x"})
+	r := Must(RegisterResource(w, word{"x"}))
 	p := MustRegister[plain](w)
 	l := MustRegister(w, Component[label]{NoRewind: true, NoPersist: true})
 	if got, want := w.Storages(), []AnyStorage{p, l, r}; !slices.Equal(got, want) {

@@ -137,8 +137,8 @@ func Register[T any](w *World, c ...Component[T]) (*Storage[T], error) {
 	return s, nil
 }
 
-// MustRegister is [Register], but panics on an error.
-func MustRegister[T any](w *World, c ...Component[T]) *Storage[T] { return must(Register(w, c...)) }
+// MustRegister is [Register], but panics on an error. See [Must].
+func MustRegister[T any](w *World, c ...Component[T]) *Storage[T] { return Must(Register(w, c...)) }
 
 // RegisterResource adds a resource of type T to w, and returns it. The rules are those of
 // [Register]. The world takes ownership of the slices, maps and pointers in value.
@@ -152,12 +152,11 @@ func RegisterResource[T any](w *World, value T, c ...Component[T]) (*Resource[T]
 	return r, nil
 }
 
-// MustRegisterResource is [RegisterResource], but panics on an error.
-func MustRegisterResource[T any](w *World, value T, c ...Component[T]) *Resource[T] {
-	return must(RegisterResource(w, value, c...))
-}
-
-func must[T any](v T, err error) T {
+// Must returns v. It panics if err is not nil. It is for calls in programs whose registrations
+// cannot fail, such as
+//
+//	score := ecs.Must(ecs.RegisterResource(world, Score{}))
+func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}

@@ -92,7 +92,7 @@ func TestRegister_AllowedTypes(t *testing.T) {
 func TestMustRegister_Panics(t *testing.T) {
 	for name, f := range map[string]func(w *World){
 		"component": func(w *World) { MustRegister(w, Component[branching]{NoPersist: true}) },
-		"resource":  func(w *World) { MustRegisterResource(w, branching{}, Component[branching]{NoPersist: true}) },
+		"resource":  func(w *World) { Must(RegisterResource(w, branching{}, Component[branching]{NoPersist: true})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -182,7 +182,7 @@ func TestRegister_TooMany(t *testing.T) {
 		spec.name = fmt.Sprint("c", i)
 		w.adopt(newStorage(w, spec))
 	}
-	MustRegisterResource(w, plain{}) // This registration reaches the maximum.
+	Must(RegisterResource(w, plain{})) // This registration reaches the maximum.
 	for _, err := range []error{
 		func() error { _, err := Register[word](w); return err }(),
 		func() error { _, err := RegisterResource(w, word{}); return err }(),
@@ -197,7 +197,7 @@ func TestRegister_TooMany(t *testing.T) {
 func TestRegister_FormerNameTaken(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister(w, Component[plain]{FormerNames: []string{"old"}})
-	MustRegisterResource(w, word{}, Component[word]{FormerNames: []string{"older"}})
+	Must(RegisterResource(w, word{}, Component[word]{FormerNames: []string{"older"}}))
 	for _, w := range []*World{w, w.Clone()} {
 		for _, c := range []Component[list]{{Name: "old"}, {Name: "older"}, {FormerNames: []string{"x", "old"}}, {FormerNames: []string{"older"}}} {
 			if _, err := Register(w, c); !errors.Is(err, errName) || !strings.Contains(err.Error(), "is a former name of") {

@@ -505,7 +505,7 @@ func newRandomHookWorld(t *testing.T, seed uint64) *randomHookWorld {
 		w.relateAlso(policies[rng.IntN(3)])
 	}
 	if rng.IntN(3) == 0 && w.links.Kind() != Indexed {
-		w.MustNewGroup(w.links, w.parts)
+		Must(w.NewGroup(w.links, w.parts))
 	}
 	if rng.IntN(4) > 0 {
 		w.OnDestroy(func(e Entity) { w.act(e) })

@@ -194,7 +194,7 @@ func (n *requiredOracle) copied(e, twin Entity) {
 func TestRequiredBy_Errors(t *testing.T) {
 	w, other := NewWorld(Options{}), NewWorld(Options{})
 	s := MustRegister[plain](w)
-	for name, as := range map[string]AnyStorage{"word": MustRegister[word](other), "list": MustRegisterResource(w, list{})} {
+	for name, as := range map[string]AnyStorage{"word": MustRegister[word](other), "list": Must(RegisterResource(w, list{}))} {
 		assert.PanicsWithValue(t, "ecs: RequiredBy with "+name+", which is no component of this world; give it another storage of it",
 			func() { s.RequiredBy(as, plain{}) })
 	}

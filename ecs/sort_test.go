@@ -126,7 +126,7 @@ func TestAlign_Misuse(t *testing.T) {
 	_, _, far, _ := members(3, Options{})
 	checkAtEnd(t, w)
 	fixed := MustRegister(w, Component[indexed]{Kind: Indexed})
-	r := MustRegisterResource(w, label{})
+	r := Must(RegisterResource(w, label{}))
 	b.Remove(entities[0])
 	before := slices.Clone(a.Entities())
 	mustPanic(t, "Align with label", func() { w.Align(b, a, r) })
@@ -243,7 +243,7 @@ func TestSort_Stable(t *testing.T) {
 func TestSortLike_Misuse(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	_, _, far, _ := members(3, Options{})
-	r := MustRegisterResource(w, label{})
+	r := Must(RegisterResource(w, label{}))
 	mustPanic(t, "SortLike with label", func() { a.SortLike(r) })
 	mustPanic(t, "SortLike with padded", func() { a.SortLike(far) })
 }

@@ -23,7 +23,7 @@ func newArena(t *testing.T, options Options) *arena {
 	l := &arena{w: NewWorld(options)}
 	checkAtEnd(t, l.w)
 	l.places, l.lives = MustRegister[plain](l.w), MustRegister[extra](l.w)
-	l.score = MustRegisterResource(l.w, 0, Component[int]{Name: "Score"})
+	l.score = Must(RegisterResource(l.w, 0, Component[int]{Name: "Score"}))
 	l.entities = l.w.CreateN(nil, 8)
 	for i, e := range l.entities {
 		l.places.Set(e, plain{X: int32(i)})

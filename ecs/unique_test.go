@@ -149,7 +149,7 @@ func TestKeepOnly_Errors(t *testing.T) {
 	s := MustRegister[plain](w)
 	e := w.Create()
 	s.Set(e, plain{})
-	for name, as := range map[string]AnyStorage{"word": MustRegister[word](other), "list": MustRegisterResource(w, list{})} {
+	for name, as := range map[string]AnyStorage{"word": MustRegister[word](other), "list": Must(RegisterResource(w, list{}))} {
 		assert.PanicsWithValue(t, "ecs: KeepOnly with "+name+", which is no component of this world; give it another storage of it",
 			func() { w.KeepOnly(e, as) })
 	}

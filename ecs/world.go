@@ -407,9 +407,6 @@ func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 	return w.group(storages), nil
 }
 
-// MustNewGroup is [World.NewGroup], but panics on an error.
-func (w *World) MustNewGroup(storages ...AnyStorage) *Group { return must(w.NewGroup(storages...)) }
-
 // Align moves the entities that are in all of storages to the front of each storage, in the order
 // of the first storage:
 //

@@ -19,8 +19,8 @@ func BenchmarkBudgetLargeRows(b *testing.B) {
 	type chunk struct{ Cells [64][64]uint8 }
 	type canvas struct{ Pixels []uint8 }
 	w := ecs.NewWorld(ecs.Options{})
-	land := ecs.MustRegisterResource(w, tiles{})
-	drawn := ecs.MustRegisterResource(w, canvas{make([]uint8, 1<<16)})
+	land := ecs.Must(ecs.RegisterResource(w, tiles{}))
+	drawn := ecs.Must(ecs.RegisterResource(w, canvas{make([]uint8, 1<<16)}))
 	chunks := ecs.MustRegister[chunk](w)
 	for range 100 {
 		chunks.Set(w.Create(), chunk{})

@@ -45,8 +45,8 @@ type mapWorld struct {
 func newMapWorld(history int) *mapWorld {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	return &mapWorld{
-		World: w, tiles: ecs.MustRegisterResource(w, tileMap{}),
-		sheet:  ecs.MustRegisterResource(w, sheet{"a sheet", make([]uint8, 64<<10)}),
+		World: w, tiles: ecs.Must(ecs.RegisterResource(w, tileMap{})),
+		sheet:  ecs.Must(ecs.RegisterResource(w, sheet{"a sheet", make([]uint8, 64<<10)})),
 		chunks: ecs.MustRegister(w, ecs.Component[[4096]uint8]{Name: "chunk"}),
 	}
 }

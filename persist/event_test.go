@@ -29,7 +29,7 @@ type ring struct {
 
 func newRing(t *testing.T) *ring {
 	w := ecs.NewWorld(ecs.Options{History: 8})
-	r := &ring{World: w, hits: ecs.MustRegisterEvent[hit](w), flashes: ecs.MustRegisterEvent(w, ecs.Component[flash]{NoPersist: true})}
+	r := &ring{World: w, hits: ecs.Must(ecs.RegisterEvent[hit](w)), flashes: ecs.Must(ecs.RegisterEvent(w, ecs.Component[flash]{NoPersist: true}))}
 	var err error
 	r.sounds, err = r.hits.Reader("sounds")
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestEvents_AcrossStoreAndSave(t *testing.T) {
 
 	// Under a new name, events are found by the former name, with the positions of their readers.
 	renamed := ecs.NewWorld(ecs.Options{})
-	blows := ecs.MustRegisterEvent(renamed, ecs.Component[hit]{Name: "blow", FormerNames: []string{"hit"}})
+	blows := ecs.Must(ecs.RegisterEvent(renamed, ecs.Component[hit]{Name: "blow", FormerNames: []string{"hit"}}))
 	heard, err := blows.Reader("sounds")
 	require.NoError(t, err)
 	require.NoError(t, persist.Load(ctx, save, renamed))

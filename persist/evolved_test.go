@@ -75,7 +75,7 @@ func newOlderWorld() *olderWorld {
 		armor:  ecs.MustRegister(w, ecs.Component[olderArmor]{Name: "armor", Kind: ecs.Indexed, Default: olderArmor{5}}),
 		health: ecs.MustRegister(w, ecs.Component[olderHealth]{Name: "health"}),
 		heat:   ecs.MustRegister(w, ecs.Component[olderHeat]{Name: "heat", NoRewind: true}),
-		rules:  ecs.MustRegisterResource(w, olderRules{"fair", 9}, ecs.Component[olderRules]{Name: "rules"}),
+		rules:  ecs.Must(ecs.RegisterResource(w, olderRules{"fair", 9}, ecs.Component[olderRules]{Name: "rules"})),
 	}
 }
 
@@ -170,14 +170,14 @@ func newNewerWorld() *newerWorld {
 		armor:    ecs.MustRegister(w, ecs.Component[newerArmor]{Name: "armor", Kind: ecs.Indexed, Default: newerArmor{9}}),
 		vitality: ecs.MustRegister(w, ecs.Component[newerVitality]{Name: "vitality", FormerNames: []string{"life", "health"}}),
 		heat:     ecs.MustRegister(w, ecs.Component[newerHeat]{Name: "heat", Kind: ecs.Indexed}),
-		rules: ecs.MustRegisterResource(w, newerRules{"none"}, ecs.Component[newerRules]{Name: "rules", Version: 2, Migrations: []ecs.Migration{
+		rules: ecs.Must(ecs.RegisterResource(w, newerRules{"none"}, ecs.Component[newerRules]{Name: "rules", Version: 2, Migrations: []ecs.Migration{
 			ecs.Migrate(0, func(r olderRules) rulesOne { return rulesOne{r.Name, strconv.Itoa(int(r.Limit))} }),
 			ecs.Migrate(1, func(v layout.Value) newerRules {
 				name, _ := v.Field("Name")
 				limit, _ := v.Field("Limit")
 				return newerRules{name.Text() + " " + limit.Text()}
 			}),
-		}}),
+		}})),
 	}
 }
 

@@ -47,7 +47,7 @@ func newNewestWorld() *newestWorld {
 		}}),
 		armor: ecs.MustRegister(w, ecs.Component[newestArmor]{Name: "armor"}),
 		heat:  ecs.MustRegister(w, ecs.Component[newerHeat]{Name: "heat"}),
-		rules: ecs.MustRegisterResource(w, newestRules{}, ecs.Component[newestRules]{Name: "rules", Version: 3, Migrations: []ecs.Migration{ecs.Migrate(2, func(r newerRules) newestRules { return newestRules{[3]string{r.Text, "", "!"}} })}}),
+		rules: ecs.Must(ecs.RegisterResource(w, newestRules{}, ecs.Component[newestRules]{Name: "rules", Version: 3, Migrations: []ecs.Migration{ecs.Migrate(2, func(r newerRules) newestRules { return newestRules{[3]string{r.Text, "", "!"}} })}})),
 	}
 }
 

@@ -15,7 +15,7 @@ func ExampleFollower() {
 	dir, remove := tempDir()
 	defer remove()
 	game := ecs.NewWorld(ecs.Options{})
-	score := ecs.MustRegisterResource(game, 0, ecs.Component[int]{Name: "Score"})
+	score := ecs.Must(ecs.RegisterResource(game, 0, ecs.Component[int]{Name: "Score"}))
 	store, err := persist.Open(ctx, dir, game, persist.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -23,7 +23,7 @@ func ExampleFollower() {
 	}
 
 	standby := ecs.NewWorld(ecs.Options{History: 100})
-	seen := ecs.MustRegisterResource(standby, 0, ecs.Component[int]{Name: "Score"})
+	seen := ecs.Must(ecs.RegisterResource(standby, 0, ecs.Component[int]{Name: "Score"}))
 	follower, err := persist.Follow(ctx, dir, standby)
 	if err != nil {
 		fmt.Println(err)

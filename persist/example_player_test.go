@@ -12,7 +12,7 @@ import (
 // newPatient returns a world of one patient, and a function that heals it up to most points.
 func newPatient(most int) (w *ecs.World, heal func([]inspect.Input) error) {
 	w = ecs.NewWorld(ecs.Options{})
-	health := ecs.MustRegisterResource(w, 50, ecs.Component[int]{Name: "Health"})
+	health := ecs.Must(ecs.RegisterResource(w, 50, ecs.Component[int]{Name: "Health"}))
 	return w, func(inputs []inspect.Input) error {
 		for _, in := range inputs {
 			health.Set(min(most, health.Get()+int(in.Data[0])))

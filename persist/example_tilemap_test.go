@@ -16,7 +16,7 @@ func Example_tileMap() {
 	ctx := context.Background()
 	files := disk.Memory()
 	world := ecs.NewWorld(ecs.Options{})
-	tiles := ecs.MustRegisterResource(world, Tiles{})
+	tiles := ecs.Must(ecs.RegisterResource(world, Tiles{}))
 	store, err := persist.OpenFS(ctx, files, world, persist.Options{})
 	if err != nil {
 		fmt.Println(err)

@@ -107,7 +107,7 @@ func TestReport_UnknownAndUnstored(t *testing.T) {
 	other := func(w *ecs.World) {
 		ecs.MustRegister(w, ecs.Component[lossHealth]{FormerNames: []string{}})
 		ecs.MustRegister(w, ecs.Component[lossBare]{NoPersist: true})
-		ecs.MustRegisterResource(w, lossBare{5}, ecs.Component[lossBare]{Name: "rules"})
+		ecs.Must(ecs.RegisterResource(w, lossBare{5}, ecs.Component[lossBare]{Name: "rules"}))
 	}
 	s, err := persist.Open(storetest.Background, dir, program(other).world(), persist.Options{})
 	require.NoError(t, err)

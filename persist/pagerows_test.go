@@ -153,7 +153,7 @@ func TestSnapshot_RowTooLarge(t *testing.T) {
 func TestSave_LargeResource(t *testing.T) {
 	t.Cleanup(pagefile.LimitValues(valueLimit))
 	w := ecs.NewWorld(ecs.Options{})
-	ecs.MustRegisterResource(w, chunk{make([]byte, 50_000)})
+	ecs.Must(ecs.RegisterResource(w, chunk{make([]byte, 50_000)}))
 	err := persist.Save(storetest.Background, filepath.Join(t.TempDir(), "save"), w)
 	require.ErrorContains(t, err, "component chunk: ")
 }

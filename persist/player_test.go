@@ -220,7 +220,7 @@ func TestPlayer_UnrecordedResource(t *testing.T) {
 	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Commit())
-	late := ecs.MustRegisterResource(w, storetest.Seed(5))
+	late := ecs.Must(ecs.RegisterResource(w, storetest.Seed(5)))
 	require.NoError(t, s.Commit())
 	late.Set(6)
 	require.NoError(t, s.Commit())
@@ -228,7 +228,7 @@ func TestPlayer_UnrecordedResource(t *testing.T) {
 
 	w = ecs.NewWorld(ecs.Options{})
 	known(w)
-	late = ecs.MustRegisterResource(w, storetest.Seed(5))
+	late = ecs.Must(ecs.RegisterResource(w, storetest.Seed(5)))
 	p := openPlayer(t, dir, w, inspect.PlayerOptions{})
 	require.NoError(t, p.Seek(storetest.Background, 3))
 	require.Equal(t, storetest.Seed(6), late.Get())

@@ -211,7 +211,7 @@ func TestFormatDoc_Examples(t *testing.T) {
 	type Seed uint64
 	w := ecs.NewWorld(ecs.Options{})
 	positions, links := ecs.MustRegister[Position](w), ecs.MustRegister[Link](w)
-	seed := ecs.MustRegisterResource(w, Seed(7))
+	seed := ecs.Must(ecs.RegisterResource(w, Seed(7)))
 	first := w.Create()
 	positions.Set(first, Position{1, -2})
 	require.Equal(t, v.Snapshots()[0].Digest, w.Digest())

@@ -21,7 +21,7 @@ func component[T any](c ...ecs.Component[T]) program {
 }
 
 func resource[T any](value T, c ...ecs.Component[T]) program {
-	return func(w *ecs.World) { ecs.MustRegisterResource(w, value, c...) }
+	return func(w *ecs.World) { ecs.Must(ecs.RegisterResource(w, value, c...)) }
 }
 
 func (p program) world() *ecs.World {
@@ -48,7 +48,7 @@ func TestSchema_MismatchNamesField(t *testing.T) {
 	dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})
 	units := ecs.MustRegister[unit](w)
-	ecs.MustRegisterResource(w, storetest.Rules{Name: "one", Limit: 1})
+	ecs.Must(ecs.RegisterResource(w, storetest.Rules{Name: "one", Limit: 1}))
 	units.Set(w.Create(), unit{30, 2})
 	require.NoError(t, persist.Save(storetest.Background, file, w))
 	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
@@ -198,8 +198,8 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	require.NoError(t, s.Commit())
 
 	bags := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
-	seeds := ecs.MustRegisterResource(w, storetest.Seed(41))
-	clocks := ecs.MustRegisterResource(w, storetest.Clock(5), ecs.Component[storetest.Clock]{NoRewind: true})
+	seeds := ecs.Must(ecs.RegisterResource(w, storetest.Seed(41)))
+	clocks := ecs.Must(ecs.RegisterResource(w, storetest.Clock(5), ecs.Component[storetest.Clock]{NoRewind: true}))
 	_, err = s.Snapshot(storetest.Background) // None of the late components is committed yet.
 	require.NoError(t, err)
 	digests := map[uint64]ecs.Digest{}

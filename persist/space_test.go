@@ -25,7 +25,7 @@ func spaceStore(t *testing.T) string {
 	positions := ecs.MustRegister(w, ecs.Component[position]{Name: "Position"})
 	names := ecs.MustRegister(w, ecs.Component[string]{Name: "Name"})
 	tags := ecs.MustRegister(w, ecs.Component[struct{}]{Name: "Tag"})
-	score := ecs.MustRegisterResource(w, 7, ecs.Component[int]{Name: "score"})
+	score := ecs.Must(ecs.RegisterResource(w, 7, ecs.Component[int]{Name: "score"}))
 	ctx := context.Background()
 	store, err := persist.Open(ctx, dir, w, persist.Options{SnapshotBytes: -1})
 	require.NoError(t, err)

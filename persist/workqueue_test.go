@@ -27,7 +27,7 @@ type counted struct {
 
 func newCounted(t *testing.T, dir string) counted {
 	w := ecs.NewWorld(ecs.Options{})
-	n := ecs.MustRegisterResource(w, total{})
+	n := ecs.Must(ecs.RegisterResource(w, total{}))
 	s, err := persist.Open(t.Context(), dir, w, persist.Options{})
 	require.NoError(t, err)
 	return counted{s, n}

@@ -99,7 +99,7 @@ func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	points, mixed := ecs.MustRegister[Point](w), ecs.MustRegister[Mixed](w)
 	links, frozen := ecs.MustRegister[Link](w), ecs.MustRegister[Frozen](w)
 	odd := ecs.MustRegister(w, ecs.Component[int32]{Name: "a/b c"})
-	score := ecs.MustRegisterResource(w, int64(7), ecs.Component[int64]{Name: "score"})
+	score := ecs.Must(ecs.RegisterResource(w, int64(7), ecs.Component[int64]{Name: "score"}))
 	store, err := persist.Open(t.Context(), dir, w, persist.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -47,8 +47,8 @@ func NewLife(history int) *Life {
 		World:  w,
 		cells:  ecs.MustRegister[Cell](w),
 		ages:   ecs.MustRegister[Age](w),
-		tally:  ecs.MustRegisterResource(w, Tally{}),
-		origin: ecs.MustRegisterResource(w, Origin{}),
+		tally:  ecs.Must(ecs.RegisterResource(w, Tally{})),
+		origin: ecs.Must(ecs.RegisterResource(w, Origin{})),
 		crowd:  make(map[Cell]int8),
 	}
 	l.older = ecs.NewQuery1(ecs.Write(l.ages))

@@ -65,7 +65,7 @@ func (g *game) Build(w *ecs.World) error {
 // newGame returns a dungeon with a history of the given number of turns.
 func newGame(seed uint64, turns int) (*game, error) {
 	w := ecs.NewWorld(ecs.Options{History: turns})
-	ecs.MustRegisterRand(w, seed, 0)
+	ecs.Must(ecs.RegisterRand(w, seed, 0))
 	g := new(game)
 	if err := ecs.Bind(w, g); err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func newGame(history int, c config) *game {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	g := &game{
 		world:      w,
-		chance:     ecs.MustRegisterRand(w, c.seed, 1),
+		chance:     ecs.Must(ecs.RegisterRand(w, c.seed, 1)),
 		positions:  ecs.MustRegister[Position](w),
 		velocities: ecs.MustRegister[Velocity](w),
 		ships:      ecs.MustRegister[Ship](w),

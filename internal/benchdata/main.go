@@ -74,7 +74,7 @@ func newGame(seed uint64) *game {
 		target: ecs.MustRegister[Target](w), parent: ecs.MustRegister[Parent](w),
 		label: ecs.MustRegister[Label](w), bag: ecs.MustRegister[Bag](w),
 		frozen: ecs.MustRegister[Frozen](w), visible: ecs.MustRegister[Visible](w),
-		cooling: ecs.MustRegister[Cooling](w), score: ecs.MustRegisterResource(w, Score{}),
+		cooling: ecs.MustRegister[Cooling](w), score: ecs.Must(ecs.RegisterResource(w, Score{})),
 	}
 }
 

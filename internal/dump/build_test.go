@@ -50,7 +50,7 @@ func newSample() *sample {
 		frozen: ecs.MustRegister[Frozen](w),
 		target: ecs.MustRegister[Target](w),
 		health: ecs.MustRegister[Health](w),
-		score:  ecs.MustRegisterResource(w, 0, ecs.Component[int64]{Name: "score"}),
+		score:  ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int64]{Name: "score"})),
 	}
 }
 

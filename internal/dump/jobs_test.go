@@ -48,7 +48,7 @@ func buildJobs(dir string) error {
 	w := ecs.NewWorld(ecs.Options{})
 	jobs := ecs.MustRegister(w, ecs.Component[job]{Name: "Job"})
 	health := ecs.MustRegister(w, ecs.Component[Health]{Name: "Health"})
-	boss := ecs.MustRegisterResource(w, ecs.Entity(0), ecs.Component[ecs.Entity]{Name: "boss"})
+	boss := ecs.Must(ecs.RegisterResource(w, ecs.Entity(0), ecs.Component[ecs.Entity]{Name: "boss"}))
 	store, err := persist.Open(context.Background(), dir, w, persist.Options{Now: clock()})
 	if err != nil {
 		return err

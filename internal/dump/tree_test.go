@@ -41,7 +41,7 @@ func buildForest(dir, save string) error {
 	children, springs := ecs.MustRegister[ChildOf](w), ecs.MustRegister[Spring](w)
 	owners := ecs.MustRegister(w, ecs.Component[ecs.Entity]{Name: "Owner"})
 	bands := ecs.MustRegister[Band](w)
-	ecs.MustRegisterResource(w, ecs.NewEntity(11, 1), ecs.Component[ecs.Entity]{Name: "chosen"})
+	ecs.Must(ecs.RegisterResource(w, ecs.NewEntity(11, 1), ecs.Component[ecs.Entity]{Name: "chosen"}))
 	store, err := persist.Open(ctx, dir, w, persist.Options{Now: clock(), SnapshotBytes: -1})
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func buildWideStore(dir string) error {
 	children := ecs.MustRegister[ChildOf](w)
 	sprawls := ecs.MustRegister(w, ecs.Component[longValues]{Name: "AComponentWhoseNameIsAboutAsLongAsGeneratedNamesOfNestedTypesBecome"})
 	wide := ecs.MustRegister(w, ecs.Component[string]{Name: "広い文字の名前"})
-	score := ecs.MustRegisterResource(w, int64(0), ecs.Component[int64]{Name: "a resource of which the name is long enough to leave no room for values"})
+	score := ecs.Must(ecs.RegisterResource(w, int64(0), ecs.Component[int64]{Name: "a resource of which the name is long enough to leave no room for values"}))
 	var many []*ecs.Storage[int32]
 	for i := range 30 {
 		many = append(many, ecs.MustRegister(w, ecs.Component[int32]{Name: fmt.Sprintf("Number%02dOfMany", i)}))

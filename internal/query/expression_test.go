@@ -77,7 +77,7 @@ func testImage(t testing.TB) *inspect.Image {
 	ecs.MustRegister(w, ecs.Component[float64]{Name: "entity"})
 	ecs.MustRegister(w, ecs.Component[float64]{Name: "Late"})
 	tasks := ecs.MustRegister(w, ecs.Component[task]{Name: "Task", Clone: func(t task) task { return t }})
-	ecs.MustRegisterResource(w, uint64(math.MaxUint64), ecs.Component[uint64]{Name: "seed"})
+	ecs.Must(ecs.RegisterResource(w, uint64(math.MaxUint64), ecs.Component[uint64]{Name: "seed"}))
 	e := [3]ecs.Entity{w.Create(), w.Create(), w.Create()}
 	units.Set(e[0], unit{
 		HP: -7, Max: 200, ID: 1<<63 + 1, Serial: 1<<53 + 1, Speed: 0.1, Weight: math.NaN(),

@@ -69,7 +69,7 @@ func newFollowedGame(rng *rand.Rand, second bool) *followedGame {
 	g.tags = ecs.MustRegister(w, ecs.Component[dead]{Name: "Tag"})
 	g.melt = ecs.MustRegister(w, ecs.Component[int16]{Name: "Melt", NoRewind: true})
 	g.tiles = ecs.MustRegister(w, ecs.Component[int8]{Name: "Tile", Kind: ecs.Indexed})
-	g.score = ecs.MustRegisterResource(w, int64(0), ecs.Component[int64]{Name: "Score"})
+	g.score = ecs.Must(ecs.RegisterResource(w, int64(0), ecs.Component[int64]{Name: "Score"}))
 	if second {
 		g.late = ecs.MustRegister(w, ecs.Component[int32]{Name: "Late"})
 	}

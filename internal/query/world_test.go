@@ -25,7 +25,7 @@ func TestWorld_PagedStateEqualsMemory(t *testing.T) {
 	)
 	w := ecs.NewWorld(ecs.Options{})
 	spots, hunts, names := ecs.MustRegister[Spot](w), ecs.MustRegister[Hunt](w), ecs.MustRegister[Name](w)
-	leader := ecs.MustRegisterResource(w, Leader{})
+	leader := ecs.Must(ecs.RegisterResource(w, Leader{}))
 	for i := range 9000 {
 		e := w.Create()
 		if i%3 > 0 {

@@ -162,10 +162,10 @@ func newRewindingWorld(history int) *storetest.World {
 		Rank:     ecs.MustRegister(r, ecs.Component[storetest.Rank]{Kind: ecs.Ordered}),
 		Chunk:    ecs.MustRegister[storetest.Chunk](r),
 		Scroll:   ecs.MustRegister[storetest.Scroll](r),
-		Land:     ecs.MustRegisterResource(r, storetest.Land{}),
-		Rules:    ecs.MustRegisterResource(r, storetest.Rules{Name: "none", Limit: 1}),
-		Seed:     ecs.MustRegisterResource(r, storetest.Seed(1)),
-		Clock:    ecs.MustRegisterResource(r, storetest.Clock(0)),
+		Land:     ecs.Must(ecs.RegisterResource(r, storetest.Land{})),
+		Rules:    ecs.Must(ecs.RegisterResource(r, storetest.Rules{Name: "none", Limit: 1})),
+		Seed:     ecs.Must(ecs.RegisterResource(r, storetest.Seed(1))),
+		Clock:    ecs.Must(ecs.RegisterResource(r, storetest.Clock(0))),
 	}
 }
 
@@ -300,10 +300,10 @@ func TestDiffSchemas(t *testing.T) {
 		ecs.MustRegister(w, ecs.Component[before]{Name: "Thing"})
 		ecs.MustRegister(w, ecs.Component[inner]{Name: "OnlyOld"})
 		ecs.MustRegister(w, ecs.Component[int32]{Name: "Level"})
-		ecs.MustRegisterResource(w, int8(1), ecs.Component[int8]{Name: "Either"})
+		ecs.Must(ecs.RegisterResource(w, int8(1), ecs.Component[int8]{Name: "Either"}))
 	})
 	newer := image(func(w *ecs.World) {
-		ecs.MustRegisterResource(w, uint8(3), ecs.Component[uint8]{Name: "OnlyNew"})
+		ecs.Must(ecs.RegisterResource(w, uint8(3), ecs.Component[uint8]{Name: "OnlyNew"}))
 		ecs.MustRegister(w, ecs.Component[int8]{Name: "Either"})
 		ecs.MustRegister(w, ecs.Component[int32]{Name: "Level", Version: 2, Kind: ecs.Indexed})
 		ecs.MustRegister(w, ecs.Component[after]{Name: "Thing"})

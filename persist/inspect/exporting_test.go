@@ -119,7 +119,7 @@ func smallExport(t testing.TB) string {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister(w, ecs.Component[float64]{Name: "Health"})
 	armors := ecs.MustRegister(w, ecs.Component[storetest.Armor]{Name: "Armor", Kind: ecs.Indexed, Default: storetest.Armor{Points: 5}})
-	ecs.MustRegisterResource(w, int64(7), ecs.Component[int64]{Name: "score"})
+	ecs.Must(ecs.RegisterResource(w, int64(7), ecs.Component[int64]{Name: "score"}))
 	for i := range 3 {
 		health.Set(w.Create(), math.Inf(i%2-1))
 	}

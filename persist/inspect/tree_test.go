@@ -55,7 +55,7 @@ type forest struct {
 // newForest returns an empty world. If lately is false, the world has no component late.
 func newForest(lately bool) *forest {
 	w := ecs.NewWorld(ecs.Options{History: 8})
-	ecs.MustRegisterResource(w, socket{}, ecs.Component[socket]{Name: "chosen"})
+	ecs.Must(ecs.RegisterResource(w, socket{}, ecs.Component[socket]{Name: "chosen"}))
 	f := &forest{
 		w, ecs.MustRegister[childOf](w), ecs.MustRegister(w, ecs.Component[ecs.Entity]{Name: "owner"}),
 		ecs.MustRegister(w, ecs.Component[spring]{Clone: func(s spring) spring { return s }}),

@@ -57,7 +57,7 @@ type world struct {
 
 func newWorld(history int) *world {
 	w := storetest.New(history)
-	return &world{w, ecs.MustRegister[bond](w.World), ecs.MustRegisterResource(w.World, bond{}, ecs.Component[bond]{Name: "chief"})}
+	return &world{w, ecs.MustRegister[bond](w.World), ecs.Must(ecs.RegisterResource(w.World, bond{}, ecs.Component[bond]{Name: "chief"}))}
 }
 
 // grow carries out random actions, and creates bonds among all entities that live or have lived.

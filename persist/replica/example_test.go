@@ -116,7 +116,7 @@ func Example() {
 		ctx, cancel := context.WithCancel(context.Background())
 		m := machine{name, log, disk.Memory(), func(ctx context.Context, o *replica.Owner) error {
 			w := ecs.NewWorld(ecs.Options{})
-			steps := ecs.MustRegisterResource(w, 0, ecs.Component[int]{Name: "steps"})
+			steps := ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int]{Name: "steps"}))
 			return playWorld(ctx, o, w, func() {
 				if steps.Set(steps.Get() + 1); steps.Get() == 5 {
 					fmt.Println(name, "makes step 5")
@@ -148,11 +148,11 @@ func TestExample_EndsAtOpenError(t *testing.T) {
 	}
 	first, stop := context.WithCancel(ctx)
 	w := ecs.NewWorld(ecs.Options{})
-	ecs.MustRegisterResource(w, 0, ecs.Component[int]{Name: "steps"}).Set(1)
+	ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int]{Name: "steps"})).Set(1)
 	a := machine{"a", log, disk.Memory(), play(w, stop)}
 	require.NoError(t, a.run(first))
 	other := ecs.NewWorld(ecs.Options{})
-	ecs.MustRegisterResource(other, "", ecs.Component[string]{Name: "steps"})
+	ecs.Must(ecs.RegisterResource(other, "", ecs.Component[string]{Name: "steps"}))
 	b := machine{"b", log, disk.Memory(), play(other, func() {})}
 	require.ErrorIs(t, b.run(ctx), persist.ErrSchema)
 }

@@ -37,7 +37,7 @@ type game struct {
 
 func newGame() *game {
 	w := ecs.NewWorld(ecs.Options{History: 10})
-	return &game{w, ecs.MustRegisterResource(w, score(0), ecs.Component[score]{Name: "score"})}
+	return &game{w, ecs.Must(ecs.RegisterResource(w, score(0), ecs.Component[score]{Name: "score"}))}
 }
 
 // play commits a tick.

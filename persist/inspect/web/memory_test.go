@@ -153,7 +153,7 @@ func largeSave(tb testing.TB) string {
 	positions := ecs.MustRegister(w, ecs.Component[largePosition]{Name: "Position"})
 	healths := ecs.MustRegister(w, ecs.Component[largeHealth]{Name: "Health"})
 	stats := ecs.MustRegister(w, ecs.Component[largeStats]{Name: "Stats"})
-	ecs.MustRegisterResource(w, largePosition{1, 2, 3})
+	ecs.Must(ecs.RegisterResource(w, largePosition{1, 2, 3}))
 	for i := range 280_000 {
 		e := w.Create()
 		positions.Set(e, largePosition{float64(i), 1, 2})

@@ -63,7 +63,7 @@ func beginIn(t testing.TB, open func(*ecs.World, persist.Options) (*persist.Stor
 	s := &sample{
 		world: w, positions: ecs.MustRegister[Position](w), labels: ecs.MustRegister[Label](w), targets: ecs.MustRegister[Target](w),
 		healths: ecs.MustRegister[Health](w), frozen: ecs.MustRegister[Frozen](w),
-		score: ecs.MustRegisterResource(w, 0, ecs.Component[int64]{Name: "score"}),
+		score: ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int64]{Name: "score"})),
 	}
 	now := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 	clock := func() time.Time { now = now.Add(time.Second); return now }

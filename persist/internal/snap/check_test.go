@@ -24,7 +24,7 @@ func checked(t *testing.T) *image.Image {
 	w := ecs.NewWorld(ecs.Options{})
 	plain, text, tag := ecs.MustRegister[Plain](w), ecs.MustRegister[Text](w), ecs.MustRegister[Tag](w)
 	placed := ecs.MustRegister(w, ecs.Component[Placed]{Kind: ecs.Indexed})
-	ecs.MustRegisterResource(w, Only{"one"})
+	ecs.Must(ecs.RegisterResource(w, Only{"one"}))
 	for i := range 2*format.PageRows + 7 {
 		e := w.Create()
 		plain.Set(e, Plain{int64(i)})

@@ -131,7 +131,7 @@ func NewGroupedWorld(history int) *World {
 
 // Groups returns the groups of w, and creates them first.
 func (w *World) Groups() (saved, partly *ecs.Group) {
-	return w.MustNewGroup(w.Position, w.Body), w.MustNewGroup(w.Sprite, w.Bag, w.Frozen)
+	return ecs.Must(w.NewGroup(w.Position, w.Body)), ecs.Must(w.NewGroup(w.Sprite, w.Bag, w.Frozen))
 }
 
 // Sort sorts one of the storages.

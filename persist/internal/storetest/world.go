@@ -160,10 +160,10 @@ func New(history int) *World {
 		Rank:     ecs.MustRegister(w, ecs.Component[Rank]{Kind: ecs.Ordered}),
 		Chunk:    ecs.MustRegister[Chunk](w),
 		Scroll:   ecs.MustRegister[Scroll](w),
-		Rules:    ecs.MustRegisterResource(w, Rules{"none", 1}),
-		Seed:     ecs.MustRegisterResource(w, Seed(1)),
-		Clock:    ecs.MustRegisterResource(w, Clock(0), ecs.Component[Clock]{NoRewind: true}),
-		Land:     ecs.MustRegisterResource(w, Land{1012: 1}),
+		Rules:    ecs.Must(ecs.RegisterResource(w, Rules{"none", 1})),
+		Seed:     ecs.Must(ecs.RegisterResource(w, Seed(1))),
+		Clock:    ecs.Must(ecs.RegisterResource(w, Clock(0), ecs.Component[Clock]{NoRewind: true})),
+		Land:     ecs.Must(ecs.RegisterResource(w, Land{1012: 1})),
 	}
 }
 

@@ -102,7 +102,7 @@ type chain struct {
 
 func newChain() *chain {
 	w := ecs.NewWorld(ecs.Options{})
-	return &chain{w, ecs.MustRegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"})}
+	return &chain{w, ecs.Must(ecs.RegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"}))}
 }
 
 // A machine follows, claims when the owner is silent, and makes ticks while it owns the world. A

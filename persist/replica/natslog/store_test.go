@@ -27,7 +27,7 @@ type game struct {
 
 func newGame() *game {
 	w := ecs.NewWorld(ecs.Options{})
-	return &game{w, ecs.MustRegisterResource(w, score(0), ecs.Component[score]{Name: "score"})}
+	return &game{w, ecs.Must(ecs.RegisterResource(w, score(0), ecs.Component[score]{Name: "score"}))}
 }
 
 // play makes ticks, and waits until they are confirmed.

@@ -49,7 +49,7 @@ func newGame() *game {
 	return &game{
 		world: w, positions: ecs.MustRegister[Position](w), kinds: ecs.MustRegister[Kind](w), healths: ecs.MustRegister[Health](w),
 		targets: ecs.MustRegister[Target](w), gold: ecs.MustRegister[Gold](w), fled: ecs.MustRegister[Fled](w),
-		score: ecs.MustRegisterResource(w, Score{}), rng: rand.New(rand.NewPCG(7, 7)),
+		score: ecs.Must(ecs.RegisterResource(w, Score{})), rng: rand.New(rand.NewPCG(7, 7)),
 	}
 }
 

@@ -30,7 +30,7 @@ type game struct {
 
 func newGame() *game {
 	w := ecs.NewWorld(ecs.Options{})
-	return &game{w, ecs.MustRegister(w, ecs.Component[ball]{Name: "Ball"}), ecs.MustRegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"})}
+	return &game{w, ecs.MustRegister(w, ecs.Component[ball]{Name: "Ball"}), ecs.Must(ecs.RegisterResource(w, uint64(0), ecs.Component[uint64]{Name: "sum"}))}
 }
 
 // step computes the next tick on the machine called name. It returns the checksums before and after
