@@ -59,15 +59,15 @@ type CopyOptions struct {
 	// in both worlds. The method Refuse returns an error. Or the program computes a replacement.
 	//
 	// Copy calls Outside once for each component, field and entity, in the order of storages,
-	// entities and fields. Outside must not change the worlds. Default nil: the reference becomes
-	// the zero entity, and a map entry with such a key is removed.
+	// entities and fields. Outside must not change the worlds. The default nil means that the
+	// reference becomes the zero entity, and a map entry with such a key is removed.
 	Outside func(Reference) (Entity, error)
 
 	// SkipMissing skips components for which the target has no storage. By default they are an
 	// error.
 	SkipMissing bool
 
-	// Keep selects the components to copy. Default nil: all.
+	// Keep selects the components to copy. The default nil means all.
 	Keep func(AnyStorage) bool
 
 	// Resources names the resources to copy too. Their values overwrite the target's values.
@@ -76,7 +76,7 @@ type CopyOptions struct {
 	Resources []string
 
 	// Times is the number of copies of the whole list of entities. References between the entities
-	// become references within the same copy of the list. Default 0: one copy.
+	// become references within the same copy of the list. The default 0 means one copy.
 	Times int
 }
 

@@ -364,8 +364,8 @@ func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	return true
 }
 
-// wholeFrom returns how many positions in [lo, hi), from lo on, form full words with contiguous
-// rows.
+// wholeFrom returns the number of positions from lo on that form full words with contiguous rows.
+// It counts only positions below hi.
 func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	if lo&63 != 0 {
 		return 0

@@ -58,7 +58,7 @@ type frame struct {
 	name string // Name that the program gave the checkpoint, if any.
 	// The world's tick at the start of the frame, or at its end if the frame is undone.
 	at    uint64
-	seq   seqs   // Record numbers of the tick in at.
+	seq   seqs   // Record numbers of the tick that the field at names.
 	state uint64 // First id of the boundary. Rewinding and redoing assign new ids.
 	ops   []raw.Op
 }

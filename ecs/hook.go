@@ -235,7 +235,8 @@ func (w *World) destroyEach() bool {
 	return told
 }
 
-// destroyReleased is Destroy for an entity whose sources have already had their policies applied.
+// destroyReleased destroys an entity like Destroy. The policies were already applied to its
+// sources.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
 	// Reset the flag even if Destroy did not read it, or if a hook panicked.

@@ -48,7 +48,7 @@ type Index[T any, K comparable] struct {
 	key func(T) K
 	pending
 
-	rows  []entry // The entity and list of each row at the last look-up.
+	rows  []entry // By row, the entity at the last look-up and the list that contained it.
 	lists roster.Lists[K, Entity]
 
 	version uint64   // Incremented when a list changes.
@@ -267,7 +267,7 @@ func (x *Index[T, K]) Keys() iter.Seq[K] {
 	}
 }
 
-// Set is [Storage.Set] for e, but no other entity may have the key of v. If one does, the error
+// Set is like [Storage.Set], but no other entity may have the key of v. If one does, the error
 // wraps [ErrTaken]. It is also an error if e is not alive. An error leaves the world unchanged.
 func (x *Index[T, K]) Set(e Entity, v T) error {
 	if !x.s.w.Alive(e) {
@@ -305,8 +305,8 @@ func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	}
 }
 
-// Replace is [Storage.Set] for e, and removes the component from other entities with the same key.
-// It returns false and changes nothing if e is not alive.
+// Replace is like [Storage.Set], but first removes the component from other entities with the same
+// key. It returns false and changes nothing if e is not alive.
 func (x *Index[T, K]) Replace(e Entity, v T) bool {
 	if !x.s.w.Alive(e) {
 		return false

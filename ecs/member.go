@@ -113,7 +113,7 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	return true
 }
 
-// GetAny is [Storage.Get], but returns a copy that shares no memory with the world. It returns
+// GetAny is like [Storage.Get], but returns a copy that shares no memory with the world. It returns
 // false for a component that the program has not registered; GetJSON can read such components.
 func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
 	row := s.row(e)
@@ -123,8 +123,8 @@ func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
 	return s.adapter.copy(s.data.Live[row]), true
 }
 
-// SetAny is [Storage.Set] for a copy of v, which must be a T or a pointer to a T. An error says
-// what is wrong with v, and leaves the world unchanged.
+// SetAny is like [Storage.Set] with a copy of v, which must be a T or a pointer to a T. An error
+// says what is wrong with v, and leaves the world unchanged.
 func (s *Storage[T]) SetAny(e Entity, v any) error {
 	row, err := s.adapter.ofAny(&s.spec, v)
 	return s.setChecked(e, row, err)
@@ -141,10 +141,10 @@ func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 	return s.adapter.json(&s.spec, row)
 }
 
-// SetJSON is [Storage.Set] for JSON as [Storage.GetJSON] returns it. Fields that src does not
-// contain keep their value, or are zero if e has no component. This is also true for fields of
-// nested structs. Arrays, slices, maps and pointers are replaced as a whole. An error names the
-// field, and leaves the world unchanged.
+// SetJSON is like [Storage.Set], but takes JSON in the form that [Storage.GetJSON] returns. Fields
+// that src does not contain keep their value, or are zero if e has no component. This is also true
+// for fields of nested structs. Arrays, slices, maps and pointers are replaced as a whole. An error
+// names the field, and leaves the world unchanged.
 func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
 	row, err := s.adapter.ofJSON(&s.spec, s.row(e), src)
 	return s.setChecked(e, row, err)

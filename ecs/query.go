@@ -12,8 +12,8 @@ type Access[T any] struct {
 	optional bool
 }
 
-// Write makes a query return components of s for writing. Every row that the query returns counts
-// as written.
+// Write makes a query return components of s for writing. The world records every row that the
+// query returns as written, whether or not the loop changes the row.
 func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s), write: true} }
 
 // Read makes a query return components of s for reading. The components are read-only, and so is

@@ -225,7 +225,7 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	c, s := &w.change, told.(trackedStorage)
 	t := s.tracked()
 	k, before, limit := 0, track.Lengths{}, 0
-	if t.Exempt { // The recorder receives all rows.
+	if t.Exempt { // The recorder receives all rows of this storage.
 		t.Changed = false
 	} else {
 		k, before, _ = t.Since(c.from)
@@ -243,7 +243,8 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	return change
 }
 
-// trackedStorage has methods that every [raw.Storage] of this package has in addition.
+// trackedStorage lists the methods that the storages of this package have in addition to those of
+// [raw.Storage].
 type trackedStorage interface {
 	tracked() *track.Tracker
 	sparseSet() *set

@@ -253,5 +253,5 @@ func (r *registry) summary(level, k int) uint64 {
 	return 0
 }
 
-// of returns the entity that is alive at index i. There must be one.
+// of returns the living entity with index i, which must exist.
 func (r *registry) of(i int) Entity { return r.dense.Live[r.sparse[i]] }

@@ -182,7 +182,7 @@ func (r *Relation[T]) Target(e Entity) (Entity, bool) {
 	return target, target != 0
 }
 
-// Set is [Storage.Set] for e, which must be alive. The target in v must be alive or zero. If the
+// Set is like [Storage.Set], but e must be alive. The target in v must be alive or zero. If the
 // relation is a tree, and e is the target or one of its ancestors, the error wraps [ErrCycle]. An
 // error leaves the world unchanged.
 func (r *Relation[T]) Set(e Entity, v T) error {

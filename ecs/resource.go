@@ -67,16 +67,16 @@ func (r *Resource[T]) GetAny(Entity) (v any, ok bool) {
 	return r.adapter.copy(r.data.Live[0]), true
 }
 
-// SetAny is [Storage.SetAny] for the value. It ignores the entity.
+// SetAny sets the value as [Storage.SetAny] sets a component. It ignores the entity.
 func (r *Resource[T]) SetAny(_ Entity, v any) error {
 	value, err := r.adapter.ofAny(&r.spec, v)
 	return r.setChecked(value, err)
 }
 
-// GetJSON is [Storage.GetJSON] for the value. It ignores the entity.
+// GetJSON returns the value as [Storage.GetJSON] returns a component. It ignores the entity.
 func (r *Resource[T]) GetJSON(Entity) (src []byte, ok bool) { return r.adapter.json(&r.spec, 0) }
 
-// SetJSON is [Storage.SetJSON] for the value. It ignores the entity.
+// SetJSON changes the value as [Storage.SetJSON] changes a component. It ignores the entity.
 func (r *Resource[T]) SetJSON(_ Entity, src []byte) error {
 	value, err := r.adapter.ofJSON(&r.spec, 0, src)
 	return r.setChecked(value, err)

@@ -320,7 +320,8 @@ func fill[T any](rows []T, v T) {
 	}
 }
 
-// fillGaps writes the default to the given rows, which are gaps. So equal worlds have equal rows.
+// fillGaps sets rows, which are all gaps, to the default value. So the rows of equal worlds are
+// equal, including the gaps.
 func (s *Storage[T]) fillGaps(rows []T) {
 	switch {
 	case s.adapter.gap == nil:

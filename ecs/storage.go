@@ -356,8 +356,8 @@ func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	})
 }
 
-// SortEntities is [Storage.SortFunc] for a function that compares entities, by index or by their
-// components in other storages.
+// SortEntities is like [Storage.SortFunc], but takes a function that compares entities, by index or
+// by their components in other storages.
 func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	rows := s.dense.Live
 	s.arrange(s, func(from []uint32) {

@@ -11,8 +11,8 @@ import (
 
 // Options configure a World. The zero Options mean no history.
 type Options struct {
-	// History is the number of committed ticks that the world retains. Default 0: the world has no
-	// history, which costs nothing.
+	// History is the number of committed ticks that the world retains. The default 0 means that the
+	// world has no history, which costs nothing.
 	//
 	// A retained tick takes memory for the old values of the rows that the next tick overwrites.
 	// For example, 4,800 positions of 16 bytes that change in each tick take 109 kB a tick. At 60
@@ -20,7 +20,7 @@ type Options struct {
 	History int
 
 	// HistoryBytes limits the size of the saved rows in the history, in bytes. The history drops
-	// its oldest ticks first. Default 0: no limit.
+	// its oldest ticks first. The default 0 means no limit.
 	HistoryBytes int64
 
 	// HistoryDense lets the history reach further back within these limits. It is the number of
@@ -32,7 +32,7 @@ type Options struct {
 	//
 	// A dropped tick is merged with the tick before it, so a commit costs up to O(rows in both
 	// ticks). On average, it costs O(rows written) times the logarithm of the number of ticks so
-	// far. Default 0: the history drops its oldest ticks.
+	// far. The default 0 means that the history drops its oldest ticks.
 	HistoryDense int
 }
 

@@ -353,9 +353,9 @@ func staysFailed(t *testing.T, j *journal.Journal) {
 	}
 }
 
-// reopenAfterFailure opens the files that the system still shows, like a program that restarts
-// after a failed fsync. The records that it finds must survive a crash, although the system has
-// marked the lost bytes clean.
+// reopenAfterFailure opens the files as the system shows them, like a program that restarts after a
+// failed fsync. The system has marked the lost bytes as clean. Still, the records that
+// reopenAfterFailure finds must survive a crash.
 func reopenAfterFailure(t *testing.T, fs *disktest.Mem, h *history) {
 	t.Helper()
 	log := scan(t, fs)

@@ -82,8 +82,8 @@ type judge struct {
 	segment *Segment
 	scanner *scanner
 	vouched int64
-	torn    int64 // Start of the torn tail. -1: no torn tail.
-	ended   int64 // End of the segment that a seal states. 0: no seal.
+	torn    int64 // Start of the torn tail. -1 means no torn tail.
+	ended   int64 // End of the segment that a seal states. 0 means no seal.
 }
 
 // inner classifies a segment that was durable up to end when its successor was created.

@@ -33,7 +33,7 @@ type ledger struct {
 	segments []listedSegment
 	note     []byte
 	closed   closedSegment
-	torn     int64 // Offset of an unfinished or damaged last entry. 0: no such entry.
+	torn     int64 // Offset of an unfinished or damaged last entry. 0 means no such entry.
 	told     bool  // A problem already says that the ledger ends too early.
 }
 
@@ -279,9 +279,9 @@ func (l *Log) closedAt(s *Segment) int64 {
 	return int64(l.ledger.closed.end)
 }
 
-// checkEnd reports an unfinished end of the ledger of a closed journal. The writer records the
-// close in the ledger before it writes the seals, so the ledger must be complete. If newer segments
-// may be missing, checkEnd marks the log as not clean.
+// checkEnd checks that the ledger of a closed journal is complete. The writer records the close in
+// the ledger before it writes the seals. So if the ledger ends before that entry, checkEnd reports
+// a problem. If newer segments may be missing, checkEnd marks the log as not clean.
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
 	for _, file := range l.spare {

@@ -46,7 +46,7 @@ type ledgerWriter struct {
 type writtenSegment struct {
 	listedSegment
 	at     int64
-	length int // 0: the segment has no summary, or the summary is in memory.
+	length int // 0 means that the segment has no summary, or the summary is in memory.
 }
 
 // ledgerWriter returns a writer for a new ledger that lists the segments of l. All these segments

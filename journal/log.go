@@ -38,8 +38,8 @@ type Log struct {
 	// order. The scan has read all other bytes.
 	Problems []*DamageError
 
-	// Torn is the unfinished tail of the last segment. No record in it was acknowledged. Nil: no
-	// tail.
+	// Torn is the unfinished tail of the last segment. No record in it was acknowledged. Nil means
+	// no tail.
 	Torn *DamageError
 
 	// Disowned lists tails of earlier segments that a later opening for writing cut out of the
@@ -48,23 +48,23 @@ type Log struct {
 
 	World  [16]byte // World of the segments. Zero if there are no segments.
 	Epoch  uint64   // Highest epoch. 0 if there are no segments.
-	Head   uint64   // Seq of the record that recovery leads to. 0: no record.
-	Last   uint64   // Highest seq in use, readable or not. 0: none.
+	Head   uint64   // Seq of the record that recovery leads to. 0 means no record.
+	Last   uint64   // Highest seq in use, readable or not. 0 means none.
 	LastID ID       // The last readable record, or the one before the oldest segment.
 
 	// Clean reports that the journal was closed, or is empty. Then no record is missing at its end.
 	Clean bool
 
-	// Unsure says why newer, acknowledged segments may be missing. Nil: no newer segment is
-	// missing, or the journal has version 1, which cannot detect this. Problems contains Unsure as
-	// well.
+	// Unsure says why newer, acknowledged segments may be missing. Nil means that no newer segment
+	// is missing, or the journal has version 1, which cannot detect this. Problems contains Unsure
+	// as well.
 	Unsure *DamageError
 
 	// Believed counts the segments whose contents the log took from the ledger; see [Scan] and
 	// [Log.ScanFrom].
 	Believed int
 
-	// Note is the last note of [Journal.KeepNote]. Nil: no note.
+	// Note is the last note of [Journal.KeepNote]. Nil means no note.
 	Note []byte
 
 	fs     disk.FS
@@ -92,7 +92,8 @@ type Segment struct {
 	Name   string
 	Number uint64 // Numbers are consecutive.
 	Epoch  uint64 // Epoch of the opening that wrote it.
-	// Seq of its first record, even if that is not written yet. 0: the header cannot be read.
+	// Seq of its first record, even if that is not written yet. 0 means that the header cannot be
+	// read.
 	First uint64
 	Size  int64 // File size in bytes.
 	End   int64 // End of its records, marks and seals. Later bytes are torn or disowned.
@@ -102,7 +103,7 @@ type Segment struct {
 	// Previous is the last record before this segment, as the header states.
 	Previous ID
 
-	// Err says why the segment cannot be read. Nil: its header is valid.
+	// Err says why the segment cannot be read. Nil means that its header is valid.
 	Err *DamageError
 
 	header  segmentHeader
@@ -126,7 +127,7 @@ func (s *Segment) After(file string) bool {
 // An Entry is a record without its payload, and its position.
 type Entry struct {
 	ID      ID
-	Parent  uint64 // Seq of the parent. 0: no parent.
+	Parent  uint64 // Seq of the parent. 0 means no parent.
 	Tick    uint64
 	Flags   uint32 // The caller's flags, and FlagPreamble.
 	Length  uint32 // Length of the payload in bytes, all parts together.

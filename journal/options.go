@@ -73,13 +73,13 @@ type Options struct {
 	// Sync is the fsync policy. Zero: every 100 ms.
 	Sync SyncPolicy
 
-	// SegmentSize is the size in bytes from which the next record goes into a new segment. 0: 64
-	// MiB. The maximum is 1 GiB; a larger value counts as 1 GiB.
+	// SegmentSize is the size in bytes from which the next record goes into a new segment. 0 means
+	// 64 MiB. The maximum is 1 GiB; a larger value counts as 1 GiB.
 	SegmentSize int64
 
 	// QueueSize bounds the bytes that wait for the writer. While at least QueueSize bytes wait, the
-	// queue accepts no record. So the queue holds at most QueueSize bytes and one payload. 0: 64
-	// MiB.
+	// queue accepts no record. So the queue holds at most QueueSize bytes and one payload. 0 means
+	// 64 MiB.
 	//
 	// A sync stops the writer, and the end of a segment takes four syncs in sequence. Records for
 	// which the queue has room do not wait for these syncs.
@@ -87,7 +87,7 @@ type Options struct {
 
 	// Budget bounds the memory of the queues of all journals that share it, in addition to
 	// QueueSize. The queue accepts no record while the journal's share of the budget is full. An
-	// empty queue always accepts one record. See [budget.Budget]. Nil: no bound.
+	// empty queue always accepts one record. See [budget.Budget]. Nil means no bound.
 	Budget *budget.Budget
 
 	// RefuseWhenFull makes Append refuse a record with [ErrBacklog] when the queue or budget is
@@ -95,26 +95,26 @@ type Options struct {
 	// can append the same record later.
 	RefuseWhenFull bool
 
-	// FirstSeq is the seq of the first record of an empty directory. 0: 1.
+	// FirstSeq is the seq of the first record of an empty directory. 0 means 1.
 	FirstSeq uint64
 
 	// Epoch is the lowest epoch of the appended records. A program that elects its writers by other
 	// means passes a new epoch for each writer. The journal uses the highest epoch in the segments
-	// plus one, or Epoch if that is higher. 0: no lower bound.
+	// plus one, or Epoch if that is higher. 0 means no lower bound.
 	Epoch uint64
 
 	// Preamble returns the payload of the first record of every segment, at most MaxPayload bytes.
-	// The journal copies it. Open, Append and Roll call Preamble in their caller's goroutine. Nil:
-	// no preamble.
+	// The journal copies it. Open, Append and Roll call Preamble in their caller's goroutine. Nil
+	// means no preamble.
 	Preamble func() []byte
 
 	// Writer describes the program that writes, for [Log.Writer]. Bytes after the first 255 are cut
 	// off. The journal stores Writer with each new segment; a journal of version 1 does not store
-	// it. "": unknown.
+	// it. "" means unknown.
 	Writer string
 
 	// OnDurable is called by the writer goroutine after an fsync covered seq and all records before
-	// it. It must not block, and must not call Close or Wait. Nil: no call.
+	// it. It must not block, and must not call Close or Wait. Nil means no call.
 	OnDurable func(seq uint64)
 
 	// OnLocal is called by the writer goroutine before OnDurable, once seq survives a crash of this
@@ -126,7 +126,7 @@ type Options struct {
 	// after every fsync, before it reports anything as durable. Open and the writer call it before
 	// a segment gets its name, and Prune calls it before each removal. An error fails the journal,
 	// or the call of Open or Prune. Guard must not block and must not call methods of the journal.
-	// Nil: no check.
+	// Nil means no check.
 	Guard func() error
 
 	partSize int64 // MaxPayload, or less in tests.

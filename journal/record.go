@@ -24,8 +24,9 @@ func (id ID) String() string { return fmt.Sprintf("%d/%d/%08x", id.Epoch, id.Seq
 // A Record is one node of the tree. It contains the change from the state of its parent to the
 // state after the record.
 type Record struct {
-	ID      ID
-	Parent  uint64 // Seq of the record that this record continues, less than ID.Seq. 0: no parent.
+	ID ID
+	// Seq of the record that this record continues, less than ID.Seq. 0 means no parent.
+	Parent  uint64
 	Tick    uint64 // Set by the caller.
 	Flags   uint32 // Set by the caller, within FlagsUser.
 	Payload []byte

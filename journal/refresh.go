@@ -63,8 +63,9 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// continued reports whether files continue l: the segments of l without a pruned prefix, and
-// perhaps newer ones. It also checks that the sizes are consistent with l.
+// continued reports whether files continue l. They do if they are the segments of l and perhaps
+// newer segments. Pruned segments may be missing at the start; pruned is their number. The sizes of
+// the files must also be consistent with l.
 func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 	if len(l.Problems) > 0 || len(files) == 0 {
 		return 0, false

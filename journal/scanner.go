@@ -183,8 +183,8 @@ func (h *header) impossible(offset int64) string {
 	return ""
 }
 
-// findHeader returns the offset of the first valid header from offset on. It returns the limit if
-// there is none.
+// findHeader returns the offset of the first valid header at or after offset. It returns s.limit if
+// it finds none.
 func (s *scanner) findHeader(offset int64) (int64, error) {
 	var h header
 	for {
@@ -333,15 +333,15 @@ func (s *scanner) checkPadding(h *header, offset int64) error {
 	return nil
 }
 
-// bytes returns n bytes from offset on, at most windowSize. It returns fewer at the limit. The
-// bytes are valid until the next call.
+// bytes returns the n bytes that begin at offset. n must not exceed windowSize. If s.limit cuts the
+// range short, bytes returns fewer than n bytes. They are valid until the next call.
 func (s *scanner) bytes(offset int64, n int) ([]byte, error) {
 	b, err := s.atLeast(offset, n)
 	return b[:min(n, len(b))], err
 }
 
-// atLeast returns at least n bytes from offset on. It moves the window if the window has fewer. At
-// the limit it returns fewer than n bytes.
+// atLeast returns at least n bytes that begin at offset. It moves the window if the window does not
+// contain them. If s.limit cuts the range short, atLeast returns fewer than n bytes.
 func (s *scanner) atLeast(offset int64, n int) ([]byte, error) {
 	left := s.limit - offset
 	if left <= 0 {

@@ -52,7 +52,8 @@ func parseTag(f reflect.StructField) (n fieldName, fault string) {
 	return n, ""
 }
 
-// formerFault returns an error text if two fields of t have the same stored or former name, or "".
+// formerFault returns an error text if two fields of t have the same stored or former name.
+// Otherwise it returns "".
 func (t *Type) formerFault() string {
 	claimed := make(map[string]bool, len(t.Fields))
 	for _, f := range t.Fields {

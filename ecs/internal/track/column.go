@@ -26,7 +26,7 @@ type Column[T any] struct {
 	// Copies a row. Set if plain copies of a row would share memory.
 	Clone func(T) T
 	Log   Log
-	// Number of free rows before Live in its array.
+	// Number of free rows in the array of Live, before the first row.
 	front int
 	// Chunks that a Past has released and another Past can reuse.
 	past sync.Pool
@@ -146,7 +146,7 @@ func (c *Column[T]) Overwrite(i int, v T) bool {
 	return true
 }
 
-// saveSlow implements Save and covers the cases that the fast path does not.
+// saveSlow does the work of Save if the fast path cannot save the row.
 //
 //go:noinline
 func (c *Column[T]) saveSlow(i int) {

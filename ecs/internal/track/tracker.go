@@ -151,7 +151,7 @@ func (t *Tracker) least() int {
 	return rows
 }
 
-// join opens a record for frame f unless the newest record is of f.
+// join opens a record for frame f, unless the newest record already belongs to f.
 func (t *Tracker) join(f *Frame) {
 	k := len(t.recs)
 	if k > 0 && t.recs[k-1].frame == f.ID {
