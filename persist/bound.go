@@ -15,7 +15,7 @@ import (
 
 // A bounding holds the bound of a store.
 type bounding struct {
-	bound int64 // Maximum bytes on the disk; 0: no bound, or the bound is ignored.
+	bound int64 // Maximum bytes on the disk; 0 means no bound, or that the bound is ignored.
 	// The store was above the default bound when it was opened, so nothing is removed.
 	overLimitAtOpen bool
 }
@@ -99,8 +99,8 @@ func (s *Store) manySegments() bool {
 // share returns how many bytes of the bound one snapshot or one segment may use.
 func share(bound int64) int64 { return max(minShare, bound/shares) }
 
-// segmentBytes returns the size in bytes of a journal segment; 0: the journal's default. A small
-// bound needs small segments, because pruning removes whole segments.
+// segmentBytes returns the size in bytes of a journal segment; 0 means the journal's default. A
+// small bound needs small segments, because pruning removes whole segments.
 func (s *Store) segmentBytes() int64 {
 	r := s.options.Retain
 	switch bound := s.options.bound(s.fullSize); {

@@ -130,7 +130,8 @@ func (c *campaign) zero(name string, sector int) {
 	c.with(name, data, func() { c.noticed(name, int64(first), int64(last)+1) })
 }
 
-// differ returns the first and the last index at which a and b differ; -1: they are equal.
+// differ returns the first and the last index at which a and b differ; -1 means that they are
+// equal.
 func differ(a, b []byte) (first, last int) {
 	first, last = -1, -1
 	for i := range a {

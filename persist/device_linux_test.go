@@ -31,7 +31,7 @@ type device struct {
 	cached  []diskWrite // Writes since the last flush, in order.
 	flushes int
 
-	calls int    // Number of writes and flushes until cut is called; 0: never.
+	calls int    // Number of writes and flushes until cut is called; 0 means never.
 	cut   func() // Called before the last of these calls is carried out.
 }
 

@@ -20,7 +20,7 @@ type storageEdits struct {
 // any reports whether the tick has edits.
 func (e *edits) any() bool { return e.n > 0 }
 
-// of returns the edited rows of st; nil: none.
+// of returns the edited rows of st; nil means none.
 func (e *edits) of(st raw.Storage) *format.EditedRows {
 	for i := range e.found[:e.n] {
 		if e.found[i].storage == st {

@@ -41,7 +41,7 @@ type Follower struct {
 	store *Store // The store that will own the world; it has no journal yet.
 	cat   *catalog.Catalog
 	typed image.Typed
-	image *image.Image // The state that the world was converted from; nil: no conversion.
+	image *image.Image // The state that the world was converted from; nil means no conversion.
 	// The state of the world after the last load or the last applied tick.
 	state storedState
 	empty *raw.State // The world before Follow, without entities.

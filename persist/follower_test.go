@@ -31,8 +31,8 @@ type crowd struct {
 type member struct {
 	*persist.Follower
 	world  *ecs.World
-	own    *storetest.World   // nil: the world has other types.
-	places *ecs.Storage[wide] // nil: the world has the store's types.
+	own    *storetest.World   // nil means that the world has other types.
+	places *ecs.Storage[wide] // nil means that the world has the store's types.
 	told   int                // Number of OnRestore calls.
 }
 

@@ -91,7 +91,7 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 	return s.Err()
 }
 
-// load is [Store.Load] for a file in files.
+// load is like [Store.Load], but reads a file in files.
 func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err := s.leave(ctx); err != nil {
 		return err

@@ -36,9 +36,9 @@ func lossStore(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// Open and Load refuse a conversion that would lose values. Both errors have the same text, and
-// store, save and world stay unchanged. A player shows the state, and reports the values it leaves
-// out.
+// Open and Load refuse a conversion that would lose values. Their errors have the same text. The
+// store, the save and the world stay unchanged. A player still shows the state, and lists the
+// values that it leaves out.
 func TestConversion_LossRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

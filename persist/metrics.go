@@ -19,7 +19,7 @@ type Metrics struct {
 	// Tick of the newest commit that survives a crash of this machine: see [Options.OnLocal].
 	LocalTick uint64
 	LagTicks  uint64 // Number of records that are not durable yet.
-	Err       error  // Why the journal failed, see [Store.Err]; nil: no failure.
+	Err       error  // Why the journal failed, see [Store.Err]; nil means no failure.
 
 	JournalSegments int
 	JournalBytes    int64         // Bytes in all segments.
@@ -193,7 +193,7 @@ func (t *counters) observeStall(d time.Duration) {
 }
 
 // ended counts a snapshot that finished or failed, and the bytes removed after it. k describes the
-// data that is still kept; nil: pruning was not planned.
+// data that is still kept; nil means that pruning was not planned.
 func (t *counters) ended(r SnapshotResult, removed int64, k *Keeping) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

@@ -195,7 +195,7 @@ func TestMarksAndInputs_FailedStore(t *testing.T) {
 	require.Error(t, s.Close(storetest.Background))
 }
 
-// marked commits a tick with the given mark.
+// marked commits a tick that has one mark with the given name.
 func marked(t testing.TB, w *storetest.World, s *persist.Store, name string) {
 	t.Helper()
 	require.NoError(t, s.Mark(name))

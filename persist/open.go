@@ -24,13 +24,13 @@ import (
 type Report struct {
 	Fresh bool   // The directory was empty, and the given world became the base.
 	Tick  uint64 // Tick of the recovered state, or of the base.
-	// The snapshot file that recovery began with; "": Follower.Open read none.
+	// The snapshot file that recovery began with. It is empty if Follower.Open read no snapshot.
 	Snapshot string
 	Replayed int  // Number of ticks replayed after the snapshot.
 	Clean    bool // The store had been closed, so no tick can be missing.
 
-	// Torn is the unfinished end of the journal. Its ticks were never reported as durable. nil: no
-	// unfinished end.
+	// Torn is the unfinished end of the journal. Its ticks were never reported as durable. nil
+	// means no unfinished end.
 	Torn error
 
 	// Disowned counts the unfinished ends that earlier calls of Open left behind.
@@ -54,7 +54,7 @@ type Report struct {
 
 	// Build describes the program and the machine that wrote the store last, if their
 	// floating-point results may differ from this build. Replayed systems may then give other
-	// results. "": no difference, or unknown. See docs/MACHINES.md.
+	// results. "" means no difference, or unknown. See docs/MACHINES.md.
 	Build string
 
 	// UnsyncedNames is true if the file system cannot sync directories. After a power cut, files

@@ -34,15 +34,15 @@ import (
 type Retention struct {
 	// Last, Ticks and Age request old data. Last is a number of newest snapshots, Ticks a number of
 	// newest ticks, and Age a duration by the clock of the store. If any of them is set, the store
-	// removes all data that none of them needs, with the abandoned branches in it. Default 0: no
-	// request.
+	// removes all data that none of them needs, with the abandoned branches in it. The default 0
+	// means no request.
 	Last  int
 	Ticks int
 	Age   time.Duration
 
 	// Every is a period by the clock of the store. The store keeps the first snapshot of each
-	// period, however old it is. These states can be read, but not the ticks between them. Default
-	// 0: no periods.
+	// period, however old it is. These states can be read, but not the ticks between them. The
+	// default 0 means no periods.
 	Every time.Duration
 
 	// Bytes bounds the journal and the snapshots together, whatever the other fields request. A
@@ -90,7 +90,7 @@ func (r Retention) asks() bool { return r.Last > 0 || r.Ticks > 0 || r.Age > 0 }
 // unset reports whether r uses the default bound.
 func (r Retention) unset() bool { return !r.asks() && r.Bytes <= 0 && !r.KeepAll }
 
-// bound returns the bound of a store whose largest snapshot has that many bytes; 0: no bound.
+// bound returns the bound of a store whose largest snapshot has that many bytes; 0 means no bound.
 func (o *Options) bound(largest int64) int64 {
 	switch {
 	case o.Retain.KeepAll:
@@ -104,7 +104,7 @@ func (o *Options) bound(largest int64) int64 {
 // A Keeping says which data a store keeps, and why.
 type Keeping struct {
 	Bytes int64 // Bytes of journal and snapshots.
-	Bound int64 // The bound of Bytes; 0: no bound.
+	Bound int64 // The bound of Bytes; 0 means no bound.
 	// The oldest reachable record: Goto can reach each state from this record on.
 	Record uint64
 	Tick   uint64 // The tick of Record.
@@ -136,7 +136,8 @@ func size(n int64) string {
 type storedSnapshot struct {
 	catalog.SnapshotInfo
 	onHead bool // The snapshot is an ancestor of the newest state.
-	// The record that continues the snapshot towards the newest state. 0: the next record, if any.
+	// The record that continues the snapshot towards the newest state. 0 means the next record, if
+	// any.
 	next uint64
 }
 
@@ -169,7 +170,7 @@ type past struct {
 
 // A segmentSize describes a journal segment for retention.
 type segmentSize struct {
-	first uint64 // The seq of the segment's first record; 0: unknown.
+	first uint64 // The seq of the segment's first record; 0 means unknown.
 	bytes int64
 }
 
@@ -224,8 +225,8 @@ func (p *past) largest() (bytes int64) {
 	return bytes
 }
 
-// second returns the index of the newest base that shares no file with the first base; -1: every
-// base shares one.
+// second returns the index of the newest base that shares no file with the first base; -1 means
+// that every base shares one.
 func second(bases []*storedSnapshot) int {
 	return slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.apart(bases[0]) })
 }
@@ -260,7 +261,7 @@ func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 type pruning struct {
 	// Numbers of snapshot files, newest first: a file is removed before the files it refers to.
 	files   []uint32
-	journal uint64 // Segments before this record are removed; 0: none.
+	journal uint64 // Segments before this record are removed; 0 means none.
 	keeping Keeping
 }
 
@@ -516,8 +517,8 @@ func (s *Store) pruneNow() {
 	s.forget(removed, &p.keeping)
 }
 
-// forget removes the entries of deleted files from s. k describes the data that is still kept; nil:
-// pruning was not planned.
+// forget removes the entries of deleted files from s. k describes the data that is still kept; nil
+// means that pruning was not planned.
 func (s *snapshotter) forget(removed []string, k *Keeping) {
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return o.among(removed) })
 	if k != nil {

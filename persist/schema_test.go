@@ -61,7 +61,7 @@ func TestSchema_MismatchNamesField(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		program program
-		names   string // Text in the error; "": the types fit.
+		names   string // Text in the error; "" means that the types fit.
 	}{
 		{name: "the same", program: component[unit]()},
 		{name: "another Go type of the same fields", program: component(ecs.Component[unitAgain]{Name: "unit"})},

@@ -34,8 +34,8 @@ type simRun struct {
 	now     int64    // The time of the store's clock.
 
 	fault     simFault
-	failing   string      // The call that failed first; "": none yet.
-	reference []simCommit // The commits of a run without a fault; nil: unknown.
+	failing   string      // The call that failed first; "" means that no call has failed.
+	reference []simCommit // The commits of a run without a fault; nil means unknown.
 
 	mu      sync.Mutex
 	commits []simCommit
@@ -61,7 +61,7 @@ type simCommit struct {
 
 // A simPromise says which states a store may recover.
 type simPromise struct {
-	acked int // The newest commit that is durable for certain; -1: none.
+	acked int // The newest commit that is durable for certain; -1 means none.
 	// acked before the last sync of the journal. Nothing on the disk confirms that sync yet.
 	before  int
 	fresh   int  // The first commit that may be durable.
@@ -74,7 +74,7 @@ type simImage struct {
 	mem *disktest.Mem
 	simPromise
 	call string // The call before which the machine crashed.
-	seed int    // 0: only synced bytes remain.
+	seed int    // 0 means that only synced bytes remain.
 	n    int
 }
 

@@ -74,7 +74,7 @@ type snapshotter struct {
 	lastTick int64 // Journal bytes of the last tick.
 	number   uint32
 	table    snap.PageTable       // Page table of the last snapshot.
-	sums     snap.PageSums        // Page sums of the last snapshot; nil: unknown.
+	sums     snap.PageSums        // Page sums of the last snapshot; nil means unknown.
 	named    map[uint32]namedFile // The files that table refers to.
 	fullSize int64                // Bytes of pages in the last full snapshot.
 
@@ -82,7 +82,8 @@ type snapshotter struct {
 	since uint64     // The record at which the last snapshot began.
 
 	copying *snapshotCopy // The snapshot that is being copied, or nil.
-	// Receives the result of the snapshot that is being written. nil: no snapshot is being written.
+	// Receives the result of the snapshot that is being written. nil means that no snapshot is
+	// being written.
 	running   chan finishedSnapshot
 	handed    *snapshotCopy // The snapshot that is being written, or nil.
 	paceBoost int           // How many times the pace is doubled.
@@ -128,7 +129,8 @@ type finishedSnapshot struct {
 	// The next snapshot must be full: a file is missing, or shared pages became too large.
 	mustBeFull bool
 
-	keeping *Keeping // Describes the data kept after pruning; nil: pruning was not planned.
+	// Describes the data kept after pruning; nil means that pruning was not planned.
+	keeping *Keeping
 }
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for it. Pages that an

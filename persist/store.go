@@ -61,7 +61,7 @@ type Options struct {
 	SnapshotBytes int64
 
 	// OnDurable is called when a tick has become durable, in the order of commits. The journal's
-	// goroutine calls it, so it must not block. nil: no call.
+	// goroutine calls it, so it must not block. nil means no call.
 	OnDurable func(tick uint64)
 
 	// OnLocal is called when a tick survives a crash of this machine. It is called like OnDurable,
@@ -84,7 +84,7 @@ type Options struct {
 	// OnSnapshot is called when a snapshot has finished or failed, by the snapshot's goroutine. If
 	// the world went back to before the snapshot, the snapshot is abandoned and Commit calls
 	// OnSnapshot. A failed snapshot does not fail the store; the next snapshot is tried when it is
-	// due. nil: no call.
+	// due. nil means no call.
 	OnSnapshot func(SnapshotResult)
 
 	// At is the state to recover, in the syntax of inspect.View.Resolve: "@latest~10", "1200". The
@@ -101,7 +101,7 @@ type Options struct {
 	//
 	// The loaded history ends at a tick where components were converted, a resource was stored for
 	// the first time, or a save was loaded. Open reads one state before the ticks, then reads and
-	// applies each tick. Default 0: the history begins with the recovered state.
+	// applies each tick. The default 0 means that the history begins with the recovered state.
 	History int
 
 	// Epoch is the lowest epoch of the ticks that are committed. The epoch distinguishes two ticks
@@ -114,8 +114,9 @@ type Options struct {
 	// Any other time fails the journal, see [Store.Err]. Default: time.Now.
 	Now func() time.Time
 
-	segmentSize int64 // Size of a journal segment. 0: derived from Retain. Tests use less.
-	leastBound  int64 // The default bound of small worlds. 0: 1 GiB. Tests use less.
+	// Size of a journal segment. 0 means a size derived from Retain. Tests use less.
+	segmentSize int64
+	leastBound  int64 // The default bound of small worlds. 0 means 1 GiB. Tests use less.
 }
 
 // resolved returns o with the defaults that every store needs.
@@ -143,7 +144,7 @@ type Store struct {
 	world   *ecs.World
 	options Options
 	files   disk.FS
-	lock    *catalog.Lock // nil: no other process can reach the files.
+	lock    *catalog.Lock // nil means that no other process can reach the files.
 	report  Report
 	closed  bool
 	// Result of a Close call whose context ended before closing was complete; otherwise nil.

@@ -78,7 +78,7 @@ func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 	}
 }
 
-// isLarge reports whether st is large.
+// isLarge reports whether v keeps the rows of st.
 func (v *varyingRows) isLarge(st raw.Storage) bool { return v.storages[st] != nil }
 
 // find adds the edited rows of c to edited, and keeps the new bytes of all written rows. The

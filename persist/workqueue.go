@@ -67,7 +67,7 @@ func (s *workQueue) remove(d *workItem) bool {
 	return i >= 0
 }
 
-// next removes and returns the oldest function; nil: the queue is empty.
+// next removes and returns the oldest function; nil means that the queue is empty.
 func (s *workQueue) next() (d *workItem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,7 +57,7 @@ type ComponentDiff struct {
 // A RowDiff says how the row of an entity differs.
 type RowDiff struct {
 	Entity         ecs.Entity // 0 for a resource.
-	OldRow, NewRow int        // Row in each state; -1: the state does not have the row.
+	OldRow, NewRow int        // Row in each state; -1 means that the state does not have the row.
 	Changed        bool       // Both states have the row, with different values.
 }
 
@@ -169,7 +169,7 @@ func matched[T any](older, newer []T, compare func(a, b T) int) iter.Seq2[*T, *T
 // A diffColumn is one state's version of a component.
 type diffColumn struct {
 	name     string
-	layout   *layout.Type // nil: the state does not have the component.
+	layout   *layout.Type // nil means that the state does not have the component.
 	resource bool
 	diffRows
 }

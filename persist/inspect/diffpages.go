@@ -38,9 +38,9 @@ type pageDiff struct {
 // errNoPages says that two states cannot be compared page by page.
 var errNoPages = errors.New("persist: not in snapshot files of the same kind")
 
-// diffPages is [View.DiffTo] for states that are in snapshot files. For other states it returns
-// errNoPages. The files may belong to two stores, or one of them may be a save. Memory grows with
-// the number of pages that differ.
+// diffPages does the work of [View.DiffTo] for two states that are in snapshot files. For other
+// states it returns errNoPages. The files may belong to two stores, or one of them may be a save.
+// Memory grows with the number of pages that differ.
 func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (*Diff, error) {
 	var p pageDiff
 	var err error

@@ -33,7 +33,7 @@ func (v *View) Way(seq uint64) (seqs []uint64) {
 	return seqs
 }
 
-// OpenPlayerFS is OpenPlayer for the store in the root directory of files.
+// OpenPlayerFS is like OpenPlayer, but opens the store in the root directory of files.
 func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options PlayerOptions) (*Player, error) {
 	c, err := catalog.OpenFS(ctx, files, ".")
 	if err != nil {

@@ -55,8 +55,9 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	return r, nil
 }
 
-// VerifyChecksums is [View.Verify] for checksums only. It reads every byte of the snapshots. It
-// reads the journal too, unless opening v has already read it. It needs almost no memory.
+// VerifyChecksums is like [View.Verify], but checks only checksums. It reads every byte of the
+// snapshots. It reads the journal too, unless opening v has already read it. It needs almost no
+// memory.
 func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 	if err := v.cat.ReadJournal(ctx); err != nil {
 		return VerifyReport{}, err

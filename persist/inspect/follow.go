@@ -43,7 +43,8 @@ type follower struct {
 	// adopted is the last schema that adopt accepted; adopt skips it.
 	adopted *format.Schema
 
-	// row is the row of the entity's index in the registry; -1: the index was never in use.
+	// row is the row of the entity's index in the registry; -1 means that the index was never in
+	// use.
 	row                int
 	holder             ecs.Entity
 	alive, free, total int
@@ -55,7 +56,7 @@ type follower struct {
 // component.
 type followedRow struct {
 	n     int    // Rows of the component.
-	row   int    // Row of the entity; -1: it does not have the component.
+	row   int    // Row of the entity; -1 means that it does not have the component.
 	value []byte // Encoded; never overwritten.
 	wrote uint64 // Seq of the last tick that wrote the row.
 }

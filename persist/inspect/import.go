@@ -28,8 +28,8 @@ var ErrDigest = errors.New("the digest differs")
 // program need not register them.
 //
 // An error wraps [ErrImport] or [persist.ErrNewer], and names the line and the field. The state
-// must have the digest in the export. If edited is set, the digest is ignored, since the export
-// may have been edited. Memory is a multiple of the size of the export.
+// must have the digest in the export. If edited is set, the digest is ignored, since the export may
+// have been edited. Import needs memory in proportion to the size of the export.
 func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	lines := &lineReader{r: r, line: 1}
 	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
@@ -53,8 +53,9 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	return x.image, x.check(edited)
 }
 
-// A lineReader records the line ends among the bytes read last. The decoder reads ahead and
-// reports only the offset of an error, so at turns an offset into a line number.
+// A lineReader records the line ends among the bytes that were read last. The decoder reads more
+// bytes than it has decoded, and reports only the offset of an error. So at converts an offset to a
+// line number.
 type lineReader struct {
 	r    io.Reader
 	read int64
@@ -136,7 +137,7 @@ func (x *importer) read(ctx context.Context) error {
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the export is followed by more text")
 	}
-	// If the world is empty, no row has begun the list of rows.
+	// If the world is empty, the export has no row that begins the list of rows.
 	return x.enter(exportRows)
 }
 

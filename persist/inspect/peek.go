@@ -31,7 +31,7 @@ type EntityState struct {
 	Seq, Tick uint64
 
 	Alive bool
-	// Row is the registry row of the entity's index; -1: the index was never in use.
+	// Row is the registry row of the entity's index; -1 means that the index was never in use.
 	Row int
 	// Holder is the entity in that row. This is the entity itself, or another entity that has the
 	// index now or had it last.

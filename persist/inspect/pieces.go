@@ -168,7 +168,8 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 			}
 		})
 	}
-	// In memory, a row needs its value, and about 10 bytes for its entity and knownRows.
+	// In memory, each row of the registry takes about 10 bytes: its entity and its bits in
+	// knownRows. A row of a component takes the size of its value in addition.
 	need := 10 * int64(m.Total)
 	for n, c := range m.Schema.Components {
 		need += int64(m.Components[n].Rows) * int64(10+max(c.Layout.Width(), 0))

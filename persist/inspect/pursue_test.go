@@ -78,8 +78,8 @@ type show struct {
 	at int
 	// calls counts the calls since jump was set.
 	calls int
-	// jump is the number of the call before which the show switches to moment to; 0: the show
-	// does not switch.
+	// jump is the number of the call before which the show switches to moment to; 0 means that the
+	// show does not switch.
 	jump int
 	// to is the moment to which the show switches.
 	to int

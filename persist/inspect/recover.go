@@ -317,7 +317,7 @@ func (s *salvage) unreachable() error {
 
 // attempt returns the state after record target. If it cannot reach the state, im is nil. In that
 // case next is the record before the first tick that cannot be applied, or target itself if no
-// snapshot leads to target. The only error is that of ctx.
+// snapshot leads to target. attempt returns an error only if ctx ends.
 func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
 	for _, sn := range s.basesOf(target) {
 		im, err := s.load(ctx, sn)

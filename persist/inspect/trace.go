@@ -63,7 +63,7 @@ type TraceEvent struct {
 	Component string
 	// Number is the number of the component, or -1 if the event concerns the entity itself.
 	Number int
-	// Row is the row of the value after the event, Was the row before it; -1: no row.
+	// Row is the row of the value after the event, Was the row before it; -1 means no row.
 	Row, Was int
 	// Old and New are the values before and after the event, or the zero Value.
 	Old, New layout.Value

@@ -139,7 +139,7 @@ func (c *replayCheck) problem(err error) {
 	}
 }
 
-// from replays all descendants of the state im. The only error is that of ctx.
+// from replays all descendants of the state im. It returns an error only if ctx ends.
 func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 	for im != nil {
 		c.reached[im.ID.Seq] = true

@@ -32,8 +32,8 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	return &View{cat: c}, nil
 }
 
-// OpenFS is [OpenReadOnly] for a file system. name is "." for a store in the root directory of
-// files, or the name of a save. Close does not close files.
+// OpenFS is like [OpenReadOnly], but opens a store in a file system. name is "." for a store in the
+// root directory of files, or the name of a save. Close does not close files.
 func OpenFS(ctx context.Context, files disk.FS, name string) (*View, error) {
 	c, err := catalog.OpenFS(ctx, disk.Sub(files, "."), name)
 	if err != nil {
@@ -124,8 +124,8 @@ func (v *View) Refusal(ctx context.Context) error {
 	return v.cat.CheckOpenable(ctx)
 }
 
-// Recover is [Recover] for the store or save of v. It ignores options.Files. If out is empty, it
-// only reports what it would save.
+// Recover is like the function [Recover], but reads the store or save of v. It ignores
+// options.Files. If out is empty, it only reports what it would save.
 func (v *View) Recover(ctx context.Context, out string, options RecoverOptions) (RecoverReport, error) {
 	options.Files = v.cat.Files
 	return Recover(ctx, cmp.Or(v.cat.Save, "."), out, options)

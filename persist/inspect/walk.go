@@ -81,8 +81,8 @@ func (w *walk) between(ctx context.Context, from, to uint64) error {
 	return err
 }
 
-// base is At for a state to which ticks will be applied. It keeps rows of dead entities in
-// no-rewind components, because later ticks depend on these rows. At drops these rows.
+// base is like At, but returns a state to which ticks will be applied. It keeps rows of dead
+// entities in no-rewind components, because later ticks depend on these rows. At drops these rows.
 func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err error) {
 	err = v.RetryOnChange(ctx, func() error {
 		im, _, err = v.Reach(ctx, seq, false)

@@ -14,7 +14,8 @@ var ErrOutside = errors.New("the entity is outside the part; MergeOptions.Outsid
 // An Outside is a reference out of a part. Its entities are named by their IDs in the original
 // world.
 type Outside struct {
-	From      ecs.Entity // The entity of the part that has the reference; 0: a resource has it.
+	// The entity of the part that has the reference; 0 means that a resource has it.
+	From      ecs.Entity
 	Component string     // The component or resource with the reference.
 	Field     string     // The field that has the reference, as in ecs.Reference.
 	To        ecs.Entity // The entity outside the part.
@@ -76,7 +77,7 @@ type MergeOptions struct {
 	Resources []string
 
 	// Times is how many copies of the entities are created. The references of a copy stay within
-	// the copy. Default 0: one copy.
+	// the copy. The default 0 means one copy.
 	Times int
 }
 

@@ -50,8 +50,8 @@ func reserved(s ecs.AnyStorage) bool { return s.Name() == originName || s.Name()
 
 // Options configure [Of].
 type Options struct {
-	// Keep reports whether a component belongs in the part. Default nil: all components that saves
-	// have.
+	// Keep reports whether a component belongs in the part. The default nil means all components
+	// that saves have.
 	Keep func(ecs.AnyStorage) bool
 
 	// Resources names the resources to include. Default: none.

@@ -59,7 +59,9 @@ func (f *Follower) begin(ctx context.Context) error {
 	if err == nil {
 		err = f.reach(ctx, last)
 	}
-	if errors.Is(err, errGap) { // The files do not match the state.
+	// The files lack operations that the file state claims, so read the log again from its
+	// beginning.
+	if errors.Is(err, errGap) {
 		f.tree, f.next, f.at, f.end, f.owned = nil, nil, trail{}, 0, true
 		err = f.reach(ctx, last)
 	}

@@ -111,8 +111,8 @@ func (o *op) append(b []byte) []byte {
 // errEntry reports an entry that cannot be decoded: it is damaged, or not from this package.
 var errEntry = errors.New("replica: an entry of the log is damaged, or was written by another program")
 
-// decodeEntry decodes an entry. The data of the operations refers to b. If a newer program wrote
-// the operations, decodeEntry returns the header and [persist.ErrNewer].
+// decodeEntry decodes an entry. The data of the operations aliases b. If a newer program wrote the
+// operations, decodeEntry returns the header and [persist.ErrNewer].
 func decodeEntry(b []byte) (h header, ops []op, err error) {
 	if h, err = decodeHeader(b); err != nil {
 		return h, nil, err

@@ -390,7 +390,7 @@ const (
 	longWait  = time.Second
 )
 
-// errReached ends read at its limit.
+// errReached is the error with which read ends at the position upto.
 var errReached = errors.New("reached")
 
 // read applies entries as they arrive. If upto is not nil, read ends with errReached at that

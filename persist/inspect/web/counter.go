@@ -92,7 +92,8 @@ func (c *counts) matchLog(log *journal.Log) {
 		}
 		end = e.ID.Seq + 1
 	}
-	// A bar may still be reading the removed counts, so append must not overwrite them.
+	// A bar may still read the counts that are removed here. Clip makes a later append copy the
+	// slice, so append does not overwrite these counts.
 	c.ticks = slices.Clip(c.ticks[:end-first])
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file answers requests about one entity: its components, its life and its referrers. The
-// life of an entity is the list of its events. The fast session returns the components, because
-// the page asks for them at each step in time. The slow session returns the life, because it
-// reads many ticks. A life is read backward from the newest event, up to a limit of events or
-// bytes.
+// This file answers requests about one entity: its components, its life and its referrers. The life
+// of an entity is the list of its events. The fast session returns the components, because the page
+// asks for them at each step in time. The slow session returns the life, because it reads many
+// ticks. A life is read backward from the newest event, up to a limit of events or bytes. A stretch
+// is the part of the life between two snapshots, or after the last one.
 //
 //	snapshot ── stretch ── snapshot ── stretch ── record     read from right to left,
 //	    ◀── begun                          ◀── events        also within a stretch
@@ -144,7 +144,8 @@ func (h *server) resources(a *params) (any, error) {
 	})
 }
 
-// Limits for reading a life. Ticks after the last snapshot do not count toward maxHistory.
+// Limits for reading the life of an entity. Ticks after the last snapshot do not count toward
+// maxHistory.
 const (
 	maxHistory   = 64 << 20 // Bytes of older ticks.
 	maxEvents    = 1000
@@ -209,7 +210,7 @@ func (h *server) history(a *params) (any, error) {
 		t := historyBuilder{fieldSeries{doc}, h.slow, limit, nil}
 		read, enough := int64(0), false
 		err := h.slow.view.TraceBack(a.ctx, e, seq, func(s *inspect.Stretch) bool {
-			// Read the newest stretch in any case.
+			// Read the newest stretch even if it has more than maxHistory bytes.
 			if s.Last.Seq != seq {
 				read += s.Bytes
 			}
@@ -233,12 +234,13 @@ type historyBuilder struct {
 	desk  *session
 	limit int
 	// begun has the initial events of the oldest stretch so far. If no older stretch follows,
-	// they are events of the life.
+	// finish adds them to the life.
 	begun []inspect.TraceEvent
 }
 
-// addStretch adds the events of s. It returns false if the limit is reached. It only stores the
-// initial events of s in begun: if an older stretch follows, they are discarded.
+// addStretch adds the events of s. It returns false if the number of events reaches the limit. It
+// stores the initial events of s in begun and does not add them yet. If an older stretch follows,
+// they are discarded.
 func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {
@@ -254,7 +256,7 @@ func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	return true
 }
 
-// addEvent adds e if it is relevant. It returns false if the limit is reached.
+// addEvent adds e if it is relevant. It returns false if the list has no room for e.
 func (t *historyBuilder) addEvent(e *inspect.TraceEvent) (room bool) {
 	if !isRelevant(e) {
 		return true

@@ -148,7 +148,8 @@ type sampler struct {
 	exprs []*query.Expr
 }
 
-// along walks the way and samples up to samples states. The last state is always sampled.
+// along visits the states of way and samples at most the given number of them. It always samples
+// the last state.
 func (s *sampler) along(ctx context.Context, way way, samples int) error {
 	// left counts down, so the last state is always sampled.
 	left := way.states()

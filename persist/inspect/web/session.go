@@ -31,7 +31,8 @@ type server struct {
 	fast, slow *session
 	bar        counter
 	following  follower
-	// started distinguishes the answers of this start of the server in a browser's cache.
+	// started identifies this start of the server. It prevents a browser from using cached answers
+	// of an earlier start.
 	started string
 	// ended is closed when the handler is closed.
 	ended <-chan struct{}

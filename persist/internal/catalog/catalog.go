@@ -71,7 +71,8 @@ type Catalog struct {
 	mu      sync.Mutex // Guards the fields below. The first caller that needs a field computes it.
 	schemas map[JournalPreamble]*format.Schema
 	onHead  map[uint64]bool // Seqs of the head and its ancestors. Nil if not computed yet.
-	newest  *newestState    // Result of Newest. Nil: not computed since the last listing.
+	// Result of Newest. Nil means that it was not computed since the last listing.
+	newest *newestState
 }
 
 // A JournalPreamble is the position of a schema in the journal. It is the key of the decoded
@@ -261,9 +262,10 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 	return nil
 }
 
-// ScanToOpen is Scan for a program that holds the lock and continues from the newest state, or from
-// the point at. The newest state does not need records before the newest snapshot, so ScanToOpen
-// reads few of these records; see [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
+// ScanToOpen is like Scan, but serves a program that holds the lock and continues from the newest
+// state, or from the point at. The newest state does not need records before the newest snapshot,
+// so ScanToOpen reads few of these records; see [journal.Log.ScanFrom]. The caller closes c.Log
+// before it writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err
@@ -413,8 +415,8 @@ func (c *Catalog) LockHolder() string {
 	return Named(readHolder(c.Files))
 }
 
-// Head returns the record at the end of the journal, from which [persist.Open] continues. 0: no
-// record. In a journal without records, Head returns the record of the newest snapshot. In a
+// Head returns the record at the end of the journal, from which [persist.Open] continues. 0 means
+// no record. In a journal without records, Head returns the record of the newest snapshot. In a
 // damaged store the head may be unreachable; [Catalog.Newest] returns the newest reachable state.
 func (c *Catalog) Head() uint64 {
 	if c.Log.Head == 0 && c.Log.LastID.IsZero() && len(c.Snapshots) > 0 {
@@ -423,7 +425,7 @@ func (c *Catalog) Head() uint64 {
 	return c.Log.Head
 }
 
-// Build describes the program and the machine that wrote record seq, or the save. "": unknown.
+// Build describes the program and the machine that wrote record seq, or the save. "" means unknown.
 func (c *Catalog) Build(seq uint64) string {
 	if e, ok := c.Log.Find(seq); ok {
 		return c.BuildOf(&c.Log.Segments[e.Segment])
@@ -436,7 +438,7 @@ func (c *Catalog) Build(seq uint64) string {
 	return ""
 }
 
-// BuildOf describes the program and the machine that wrote a segment. "": unknown.
+// BuildOf describes the program and the machine that wrote a segment. "" means unknown.
 func (c *Catalog) BuildOf(s *journal.Segment) string {
 	if text := c.Log.Writer(s); build.Check(text) == nil {
 		return text

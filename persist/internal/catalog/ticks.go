@@ -104,9 +104,9 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	return s, nil
 }
 
-// SchemaAfter is SchemaAt for a record e that continues state id. If the preambles before e are
-// lost, it uses the schema under which the state is stored. This works if a record of the same
-// segment led to the state, and if the store was never converted.
+// SchemaAfter is like SchemaAt, but e is a record that continues state id. If the preambles before
+// e are lost, it uses the schema under which the state is stored. This works if a record of the
+// same segment led to the state, and if the store was never converted.
 func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *format.Schema) (*format.Schema, error) {
 	s, err := c.SchemaAt(e)
 	if err == nil {
@@ -167,7 +167,7 @@ type Record struct {
 	Payload []byte
 	Decoded *format.Tick
 	Schema  *format.Schema // The schema in force at the record. Set by Describe and DescribeAt.
-	err     error          // Why the payload cannot be read or decoded.
+	err     error          // The error of reading or decoding the payload, or nil.
 }
 
 // Record reads record e.
@@ -217,13 +217,13 @@ const (
 	partBytes   = 256 << 10
 )
 
-// Records reads the records of path ahead and calls f with each one in order. f calls Describe or
-// DescribeAt if it needs the schema. Progress counts the records in the phase
-// [progress.PhaseReplay]; the context of f reports no progress. Records stops at the first error of
-// f, and when ctx ends.
+// Records calls f with each record of path, in order. Other goroutines read the next records in the
+// meantime. f calls Describe or DescribeAt if it needs the schema. Progress counts the records in
+// the phase [progress.PhaseReplay]; the context of f reports no progress. Records stops at the
+// first error of f, and when ctx ends.
 //
-// It reads a few parts per processor ahead. A record larger than a part is read only when f needs
-// it, so at most one of them is in memory.
+// The goroutines read a few parts per processor in advance. A record larger than a part is read
+// only when f needs it, so at most one of them is in memory.
 func (c *Catalog) Records(ctx context.Context, path []journal.Entry, f func(ctx context.Context, r *Record) error) error {
 	p, quiet := progress.Start(ctx, progress.PhaseReplay, int64(len(path))), progress.Quiet(ctx)
 	parts := partsOf(path)

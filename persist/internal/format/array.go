@@ -17,11 +17,11 @@ import (
 //	DenseArray    each row: its entity       4096 of 8 bytes
 //	DataArray     each row: its value        number of rows that DataPageRows gave the writer
 type Array struct {
-	Component int // Component number. -1: the registry of entities.
+	Component int // Component number. -1 means the registry of entities.
 	Kind      int // SparseArray, DenseArray or DataArray.
 	Rows      int // Number of rows, or of entries in a sparse array.
 	PageRows  int // Rows in a page. The last page may have fewer.
-	Width     int // Bytes of a row. -1: the width varies.
+	Width     int // Bytes of a row. -1 means that the width varies.
 }
 
 // Registry returns the array of all entities.

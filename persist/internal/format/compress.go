@@ -28,8 +28,8 @@ const (
 	// uncompressed.
 	leastSaved = 8
 
-	// minCompressed is the minimum length of a compressed page. For shorter pages the longer head
-	// outweighs the savings.
+	// minCompressed is the length from which content is compressed. For shorter content,
+	// compression saves less than the longer head costs.
 	minCompressed = 128
 
 	// compressionWindow is the maximum distance of a match. It covers a whole page in most cases.

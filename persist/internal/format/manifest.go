@@ -41,7 +41,7 @@ type Feature struct {
 // Components are [rows, rows in a page], files [number, checksum], features [name, required].
 type Manifest struct {
 	World  [16]byte   // Zero in a save.
-	Number uint32     // Number of the file. 0: a save.
+	Number uint32     // Number of the file. 0 means a save.
 	ID     journal.ID // ID of the state.
 	Tick   uint64
 	Schema *Schema
@@ -49,7 +49,7 @@ type Manifest struct {
 
 	Alive, Free, Total int
 	Components         []ComponentSize // By component number.
-	Files              []FileRef       // Other files that page references name.
+	Files              []FileRef       // Other files with pages of this snapshot.
 
 	Time time.Time // Commit time of the tick. Zero if unknown.
 	Name string    // Name that the program gave the snapshot, or "".
@@ -130,7 +130,7 @@ type FileRef struct {
 	CRC    uint32 // Checksum of the file: [pagefile.Info.CRC].
 }
 
-// Encode returns the canonical bytes of m.
+// Encode returns the encoding of m. Equal manifests have equal encodings.
 func (m *Manifest) Encode() []byte {
 	e := NewEncoder()
 	format := m.format()

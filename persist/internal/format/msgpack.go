@@ -72,8 +72,8 @@ func (e *Encoder) bin(b []byte) {
 // method returns zero and no input is left, so a loop over a claimed length ends.
 //
 // A decoder accepts the forms that an Encoder writes, and also longer forms of numbers and lengths.
-// No length may exceed the remaining bytes, so the decoded size is at most a multiple of the
-// source.
+// No length may exceed the remaining bytes. So the size of the decoded values is bounded by a
+// constant factor times the size of src.
 type decoder struct {
 	src []byte
 	err error
@@ -254,9 +254,9 @@ func (d *decoder) end() error {
 	return d.err
 }
 
-// varints reads the variable-length numbers in a bin. Ranges, operations and sparse pages consist
-// of such numbers. After invalid input, bad is set and all reads return zero. A caller checks bad
-// after it has read a group of numbers.
+// varints reads the variable-length numbers in a bin. Ranges, operations and sparse pages are lists
+// of variable-length numbers. After invalid input, bad is set and all reads return zero. A caller
+// checks bad after it has read a group of numbers.
 type varints struct {
 	src []byte
 	bad bool

@@ -30,7 +30,7 @@ const FlagMarks uint32 = 1 << 0
 type Notes struct {
 	parent uint64 // Seq of the state that the tick continues.
 	marks  []string
-	inputs *Encoder // Encoded inputs, in order. Nil: no input was ever added.
+	inputs *Encoder // Encoded inputs, in order. Nil means that no input was ever added.
 	count  int      // Number of inputs.
 	size   int      // Approximate size of all notes in bytes.
 }

@@ -110,9 +110,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	dense of A, page 7 | content of page 7      |
 //	dense of B, page 7 | Column: dense of A     |   both storages have one order
 type PageRef struct {
-	File   uint32 // 0: the file that contains the reference.
+	File   uint32 // 0 means the file that contains the reference.
 	CRC    uint32 // Checksum of the content.
-	Column uint32 // 0: the column of the page itself.
+	Column uint32 // 0 means the column of the page itself.
 
 	// Compressed is set for a page that contains its own content in compressed form.
 	Compressed bool

@@ -339,9 +339,9 @@ type StoragePatch struct {
 	Number        int         // Number in the schema.
 	Before, After int         // Number of rows before and after the tick, gaps included.
 	EntityRanges  []raw.Range // Ascending, disjoint, below After. Empty for a resource.
-	Entities      []byte      // 8 bytes each.
+	Entities      []byte      // The entities, 8 bytes each.
 	ValueRanges   []raw.Range // Ascending, disjoint, below After.
-	Values        []byte      // In the format of package layout, concatenated.
+	Values        []byte      // The values in the format of package layout, one after the other.
 	// EditRanges are existing rows that keep their entity. No such row is in EntityRanges or
 	// ValueRanges.
 	EditRanges []raw.Range

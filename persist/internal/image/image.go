@@ -58,7 +58,7 @@ type Component struct {
 
 	N        int      // Number of rows.
 	Gaps     int      // Number of rows that are gaps.
-	Width    int      // Bytes of a row. -1: the width varies.
+	Width    int      // Bytes of a row. -1 means that the width varies.
 	Packed   []byte   // Rows of fixed width, concatenated.
 	Rows     [][]byte // Rows of varying width.
 	Pointers []uint32 // Entity index to row. Entries of entities without a row are undefined.

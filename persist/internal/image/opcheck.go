@@ -98,7 +98,7 @@ type opSet struct {
 	cleared bool // If set, entities that are not in known are not members.
 	// Reports whether an entity was a member before the tick, for entities that are not in known.
 	before func(ecs.Entity) bool
-	known  entityMap // Membership of the entities with operations.
+	known  entityMap // For each entity with operations, whether it is a member now.
 }
 
 // begin resets s to the n entities for which before returns true.

@@ -28,7 +28,7 @@ type past interface {
 type present struct {
 	*ecs.World
 	staged   raw.Storage
-	entities []uint64 // Entities of the staged storage. Nil: a resource.
+	entities []uint64 // Entities of the staged storage. Nil means that this is a resource.
 }
 
 // Registry returns the sizes of the registry.
@@ -90,10 +90,11 @@ type rowCopy struct {
 
 // A rowGroup is the copy of 4096 consecutive rows.
 type rowGroup struct {
-	bytes    []byte // Nil: not copied. BufferList.get returns the buffer, and Put takes it back.
-	entities int    // Number of bytes that are entities.
-	ends     []int  // Ends of the data pages in bytes.
-	whole    bool   // Entities and data were copied.
+	// Nil means that they are not copied. BufferList.get returns the buffer, and Put takes it back.
+	bytes    []byte
+	entities int   // Number of bytes that are entities.
+	ends     []int // Ends of the data pages in bytes.
+	whole    bool  // Entities and data were copied.
 }
 
 // wants reports whether a part of group g must be copied.

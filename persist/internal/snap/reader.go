@@ -121,8 +121,8 @@ func (r *Reader) PageInto(buf []byte, a format.Array, page int) ([]byte, error) 
 	return content, fits(&a, page, content)
 }
 
-// Own is [Reader.Page] for a page that the file itself contains. For another page it returns the
-// reference.
+// Own returns the content of a page, like [Reader.Page], if the file itself contains the page. For
+// another page it returns the reference and no content.
 func (r *Reader) Own(a format.Array, page int) ([]byte, format.PageRef, error) {
 	content, ref, err := r.own(a.Key(page), nil)
 	if err == nil && content != nil {
@@ -229,7 +229,7 @@ func (r *Reader) holder(number uint32) (f *pagefile.File, name string, err error
 	return f, r.nameOf(number), err
 }
 
-// Number returns the number of the file. 0: a save, or the manifest is not read yet.
+// Number returns the number of the file. 0 means a save, or that the manifest is not read yet.
 func (r *Reader) Number() uint32 {
 	if r.Manifest == nil {
 		return 0
@@ -252,7 +252,7 @@ func readPage(f *pagefile.File, name string, k pagefile.Key, buf []byte) ([]byte
 	return DecodePage(name, k, value)
 }
 
-// DecodePage is [ReadPage] for a value that was already read.
+// DecodePage is like [ReadPage], but decodes a value that was already read.
 func DecodePage(name string, k pagefile.Key, value []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := format.DecodePage(value)
 	if err != nil {

@@ -52,7 +52,7 @@ type tablePage struct {
 	// comparing their bytes, which are in a file. With 128 bits, a collision by chance is
 	// practically impossible.
 	sum xxh3.Uint128
-	// Size of the content in bytes. 0: the bytes count for another page of the snapshot.
+	// Size of the content in bytes. 0 means that the bytes count for another page of the snapshot.
 	Size uint32
 	rows uint16 // Rows in a page of its array.
 	format.PageRef
@@ -76,8 +76,9 @@ const registryNumber = -1
 type Snapshot struct {
 	pageList
 	StateCopy
-	previous PageTable // Page table of the previous snapshot. Nil: write all pages.
-	before   PageSums  // Checksums of the previous snapshot.
+	// Page table of the previous snapshot. Nil means that all pages are written.
+	previous PageTable
+	before   PageSums // Checksums of the previous snapshot.
 
 	// Checksums of this snapshot, set by Assemble. The next snapshot uses them as before.
 	Sums  PageSums
@@ -87,7 +88,7 @@ type Snapshot struct {
 // A SnapshotBase is the previous snapshot, with which a new one shares pages, and the changes since
 // then.
 type SnapshotBase struct {
-	Table PageTable // Nil: no previous snapshot.
+	Table PageTable // Nil means no previous snapshot.
 	Sums  PageSums
 	Dirty Dirty
 }

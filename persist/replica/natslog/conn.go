@@ -17,8 +17,8 @@ import (
 // the connection moves to another server when no leader answers.
 type connection struct {
 	mu       sync.Mutex
-	answered time.Time // When the leader of a stream last answered a request.
-	moved    time.Time // When leave last moved the connection.
+	answered time.Time // Time of the last answer from the leader of a stream.
+	moved    time.Time // Time at which leave last moved the connection.
 	denied   string    // The first part of a subject that the login may not publish to.
 }
 
