@@ -13,7 +13,7 @@ type definition struct {
 	forms []form
 	sizes []int // Numbers of entities. nil means all published numbers.
 
-	untracked bool // Whether the definition has no world for a checkpoint.
+	untracked bool // True if the definition has no world to take a checkpoint of.
 }
 
 // A form is one way to program a definition.

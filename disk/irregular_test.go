@@ -43,7 +43,7 @@ func TestIrregular_ErrorText(t *testing.T) {
 	}
 }
 
-// Removing a link keeps its target.
+// Remove of a symbolic link removes only the link, and leaves its target unchanged.
 func TestRemove_Link(t *testing.T) {
 	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
 	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {

@@ -43,7 +43,7 @@ type Mem struct {
 	changes int               // Number of changes that can affect the result of a crash.
 	calls   int
 	fail    map[int]error
-	failAll int // All calls from this number on fail. 0: none.
+	failAll int // All calls from this number on fail. 0 means none.
 	failErr error
 	origin  string
 }
@@ -115,7 +115,7 @@ func (m *Mem) FailFrom(n int, err error) {
 
 // OnCall makes the Mem call f before each call, in the caller's goroutine. n is the number of the
 // call, starting at 1; call is a text such as "sync 00000001.seg". f may crash the Mem or make it
-// fail. Nil: no function is called.
+// fail. Nil means that no function is called.
 func (m *Mem) OnCall(f func(n int, call string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

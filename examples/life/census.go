@@ -81,7 +81,7 @@ func (c Cell) isOnBorder() bool {
 	return c.X == math.MinInt32 || c.X == math.MaxInt32 || c.Y == math.MinInt32 || c.Y == math.MaxInt32
 }
 
-// isGlider reports whether object is a glider.
+// isGlider reports whether the cells of object form a glider.
 func isGlider(object []Cell) bool {
 	s, ok := shapeOf(object)
 	return ok && gliderShapes[s]

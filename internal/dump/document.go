@@ -102,11 +102,11 @@ func (a *app) printMore(n, total int, one, many string) {
 	}
 }
 
-// printMoreUnknown prints that a limit left out things after the printed ones, without their
-// number.
+// printMoreUnknown prints that more items follow the printed ones, without their number. A limit
+// left these items out.
 func (a *app) printMoreUnknown(many string) { a.Line("more %s; --limit 0 prints all", many) }
 
-// printEarlier prints how many things before the printed ones a limit left out.
+// printEarlier prints the number n of items before the printed ones. A limit left these items out.
 func (a *app) printEarlier(n int, one, many string) {
 	if n > 0 {
 		a.Line("%s before these; --limit 0 prints all", term.Count(n, one, many))
@@ -129,7 +129,8 @@ type walk[T any] = func(visit func(T) error) error
 // errEnough is returned by a visit function to end a walk early.
 var errEnough = errors.New("enough")
 
-// ignoreEnough returns the error of a walk, or nil if the walk ended early with errEnough.
+// ignoreEnough returns err, the result of a walk. It returns nil if err is errEnough, because visit
+// then ended the walk early.
 func ignoreEnough(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil

@@ -374,9 +374,9 @@ func (t *Total) flush() {
 	t.small = 0
 }
 
-// Result returns the total of all added answers. Without answers, min, max and avg are nil. An
-// integer sum has the smallest type that holds it: int, uint64 or big.Int. If floats were added,
-// the sum is a float64. More answers may be added afterwards.
+// Result returns the total of all added answers. If there are no answers, min, max and avg are nil.
+// An integer sum is an int if it fits, otherwise a uint64 or a big.Int. If a float was added, the
+// sum is a float64. The caller may add more answers after Result.
 func (t *Total) Result() Answer {
 	t.flush()
 	switch {

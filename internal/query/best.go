@@ -23,8 +23,8 @@ import (
 //	    └▶ otherwise           ──▶ full: code, entity, keys        ──┴▶ trim, or merge into Sorted
 type Best struct {
 	Desc  bool   // Descending order.
-	Limit int    // Number of entities to keep; 0: all.
-	After *Place // Keep only entities after this place; nil: all.
+	Limit int    // Number of entities to keep; 0 means all.
+	After *Place // Keep only entities after this place; nil means all.
 
 	Total int // Number of added entities, including those that were dropped.
 

@@ -35,9 +35,9 @@ type column struct {
 	typ reflect.Type
 	// value points to the value that load decodes into.
 	value reflect.Value
-	// component is the component in the image; nil: the image does not have it.
+	// component is the component in the image; nil means that the image does not have it.
 	component *inspect.Component
-	// lookup reads the rows of other entities; nil: component has them.
+	// lookup reads the rows of other entities; nil means that component has them.
 	lookup Lookup
 }
 

@@ -22,7 +22,7 @@ type Error struct {
 	What    string // The argument that contains the expression, such as "--where".
 	Message string
 	Text    string // The expression.
-	At      int    // Position of the error in Text, in runes. -1: unknown.
+	At      int    // Position of the error in Text, in runes. -1 means unknown.
 }
 
 // Error returns the message with the entity and the argument. Excerpt returns the position in the

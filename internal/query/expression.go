@@ -104,13 +104,14 @@ type Expr struct {
 	env map[string]any
 	// im is the image that the expression is bound to.
 	im *inspect.Image
-	// alive reports whether an entity is alive. nil: the image decides.
+	// alive reports whether an entity is alive. nil means that the image decides.
 	alive func(ecs.Entity) bool
-	// direct evaluates the expression without the program. nil: the expression needs the program.
+	// direct evaluates the expression without the program. nil means that the expression needs the
+	// program.
 	direct  func(*reading) any
 	reading reading
 	needs   dependence
-	// asking is called with each entity that exists(…) checks. nil: no call.
+	// asking is called with each entity that exists(…) checks. nil means no call.
 	asking func(ecs.Entity)
 }
 
@@ -299,7 +300,7 @@ func (x *Expr) isThere(e ecs.Entity) bool {
 	return x.isAlive(e)
 }
 
-// isAlive reports whether e is alive.
+// isAlive reports whether e is alive in the state that x is bound to.
 func (x *Expr) isAlive(e ecs.Entity) bool {
 	if x.alive != nil {
 		return x.alive(e)
@@ -354,9 +355,9 @@ func (x *Expr) condition(a Answer) (bool, error) {
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is not a condition: it returns %v", a)})
 }
 
-// Text is [Answer.String] for an answer of x. If total is not empty, a is that total of the
-// answers of x. If x is a field, its constants and durations are written by name. A sum or mean
-// of constants is a plain number.
+// Text returns an answer of x as text, like [Answer.String]. If total is not empty, a is that total
+// of the answers of x. If x is a field, its constants and durations are written by name. A sum or
+// mean of constants is a plain number.
 func (x *Expr) Text(total string, a Answer) string {
 	t := pointee(x.layout)
 	switch v := a.v.(type) {

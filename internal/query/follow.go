@@ -91,7 +91,7 @@ func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 // tally combines all answers. failing has the entities with an error instead of an answer. To
 // evaluate an entity again, the cache removes its old answer from tally and adds the new one.
 type answerCache struct {
-	im      *inspect.Image // nil: the cache has no state.
+	im      *inspect.Image // nil means that the cache has no state.
 	seq     uint64
 	columns []*inspect.Component // Components that the expression reads.
 

@@ -80,8 +80,9 @@ func prepare(x *Expr) (string, *resolver) {
 		if t.Kind != lexer.Number {
 			continue
 		}
-		// The marker hides the first digit, but the other digits still identify the number. Without
-		// leading zeros, such numbers with 19 digits begin with 9, and those with 20 digits with 1.
+		// The marker replaces the first digit, and the other digits still identify the number.
+		// Without leading zeros, a number in this range has 19 digits and begins with 9, or has 20
+		// digits and begins with 1.
 		if n, err := strconv.ParseUint(t.Value, 10, 64); err == nil && n > 1<<63-1 {
 			text[t.From] = marker
 			r.wide[string(marker)+t.Value[1:]] = n
@@ -297,7 +298,7 @@ func (r *resolver) field(n *ast.MemberNode) {
 		if field, names := fieldOf(t, name.Value); field == nil {
 			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, names))
 		}
-	// In a map, m.key is m["key"] for any key.
+	// For a map, the expression m.key means m["key"]. Every key is valid, so no check is needed.
 	case layout.Map:
 	default:
 		r.fail(n.Property, "no field %q: %s has no fields", name.Value, article(t.Kind.String()))

@@ -56,8 +56,8 @@ func (x *Expr) Clone() *Expr {
 	return &c
 }
 
-// OfRows is [Expr.Of] for rows that are not in the image. Direct evaluation looks up only the rows
-// that it reads, and the machine looks up all rows. Of always uses the machine.
+// OfRows is like [Expr.Of], but evaluates rows that are not in the image. Direct evaluation looks
+// up only the rows that it reads, and the machine looks up all rows. Of always uses the machine.
 func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	if x.direct != nil {
 		r := &x.reading
@@ -77,7 +77,7 @@ func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	return x.run(e)
 }
 
-// HoldsRows is [Expr.Holds] for rows that are not in the image.
+// HoldsRows is like [Expr.Holds], but evaluates rows that are not in the image.
 func (x *Expr) HoldsRows(e ecs.Entity, rows Rows) (bool, error) {
 	a, err := x.OfRows(e, rows)
 	if err != nil {

@@ -171,7 +171,8 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 		heap.Pop(x)
 	}
 	best := x.heap[0].Answer
-	// If an answer is -0, the result may be 0 or -0, which the order of entities decides.
+	// If the best answer is 0 and some answer is -0, the order of the entities decides between 0
+	// and -0. The heap does not know that order.
 	return best, best.v != 0.0 || x.zeros == 0
 }
 

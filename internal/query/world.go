@@ -104,7 +104,7 @@ func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	return err
 }
 
-// outcomeOf evaluates s for an entity of a sweep. truth says that s is a condition.
+// outcomeOf evaluates s for an entity of a sweep. The caller sets truth if s is a condition.
 func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	if truth {
 		var holds bool

@@ -88,7 +88,7 @@ func (q query) Accesses() string {
 // Fields returns the names of the accesses, such as "a, b".
 func (q query) Fields() string { return q.join(func(c component) string { return c.Field }) }
 
-// Joined returns a call of joined for each access, such as "a.joined(), b.joined()".
+// Joined returns a list with a call for each access: "a.joined(), b.joined()".
 func (q query) Joined() string {
 	return q.join(func(c component) string { return c.Field + ".joined()" })
 }

@@ -24,7 +24,7 @@ import (
 // error. Most other methods return no error.
 type Out struct {
 	*bufio.Writer      // Writes to screen.
-	Width         int  // Columns of a line; 0: unlimited.
+	Width         int  // Columns of a line; 0 means unlimited.
 	Colour        bool // True if styles are printed.
 
 	screen *screen

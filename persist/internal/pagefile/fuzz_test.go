@@ -86,10 +86,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// readAnything reads the file "f" of size bytes in every way. It fails if a result does not fit
-// into the file, or if an error is not one of this package.
-//
-// Reading must allocate at most a multiple of size, and the fixed buffers of each reader.
+// Reading must allocate at most a constant factor times size, plus the fixed buffers of each
+// reader.
 func readAnything(t *testing.T, root *os.Root, size int) {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -168,8 +168,8 @@ func checkBranch(n node, limit int64) string {
 	return ""
 }
 
-// checkLeaf checks the elements of a leaf: keys and values are in place. They end in the last page
-// of the leaf.
+// checkLeaf checks that the keys and values of a leaf are adjacent and in order. They must end in
+// the last page of the leaf.
 func checkLeaf(n node) string {
 	count := n.count()
 	if headerSize+count*elementSize > len(n) || n.overflow() > 0 && count > maxLarge {

@@ -51,9 +51,9 @@ func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) erro
 
 func anyKey(Key) bool { return true }
 
-// ReadSome is [File.ReadAll] for the pages for which want returns true. It reads the nodes of the
-// tree and the blocks with those pages. It verifies the checksums of these blocks and stops at the
-// first damage.
+// ReadSome is like [File.ReadAll], but reads only the pages for which want returns true. It reads
+// the nodes of the tree and the blocks with those pages. It verifies the checksums of these blocks
+// and stops at the first damage.
 func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k Key, value []byte) error) error {
 	places, err := f.places(want)
 	if err != nil {

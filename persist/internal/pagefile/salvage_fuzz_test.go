@@ -12,7 +12,7 @@ import (
 
 // FuzzSalvage searches for pages in files with arbitrary damage. A patch has the format of
 // FuzzPatchedFile, but the checksums of the file stay invalid. The search ends with values that fit
-// into the file. It reads and allocates at most a multiple of the file's size.
+// into the file. It reads and allocates at most a constant factor times the file's size.
 func FuzzSalvage(f *testing.F) {
 	root := openRoot(f)
 	bases := [][]byte{
