@@ -205,7 +205,7 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 }
 
 // setAligned writes the values of entities[i] and the entities after it, while their rows are
-// contiguous from row on. It returns the number of written rows.
+// contiguous, beginning with row. It returns the number of written rows.
 func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *batchValues[T]) int {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -296,8 +296,8 @@ func (s *set) tail(entities []Entity) (k int) {
 	return k
 }
 
-// aligned returns the largest k for which the first k entities of the list have k rows from row on,
-// in the same order.
+// aligned returns the number of leading entities that are in consecutive rows, in the same order.
+// The first of these rows is row.
 func (s *set) aligned(row int, entities []Entity) (k int) {
 	rows := s.dense.Live[row:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[k] == entities[k] {

@@ -398,8 +398,8 @@ func (d *Delta[T]) compareSingles(i, limit int) int {
 	return i
 }
 
-// compareRows compares old with the current values from row on. Each row has the same entity in
-// both.
+// compareRows compares old with the current values of the rows that begin with row. Each row has
+// the same entity in both.
 func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	s, l, k := d.s, &d.changed, len(d.changed.entities)
 	l.room(len(old))

@@ -72,7 +72,7 @@ type CopyOptions struct {
 
 	// Resources names the resources to copy too. Their values overwrite the target's values.
 	// References inside the values are replaced as in components. A resource that src or the target
-	// lacks is an error. Default: none.
+	// lacks is an error. By default, no resource is copied.
 	Resources []string
 
 	// Times is the number of copies of the whole list of entities. References between the entities

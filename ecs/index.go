@@ -416,8 +416,8 @@ func (x *Index[T, K]) unlistAll(lo, hi int) {
 	}
 }
 
-// unlist removes rows whose entity or key has changed from their lists. It checks those of the 64
-// rows from first on whose bit in written is set. It skips rows without an entry in x.
+// unlist removes rows whose entity or key has changed from their lists. Of the 64 rows that begin
+// with first, it checks those whose bit in written is set. It skips rows without an entry in x.
 func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]

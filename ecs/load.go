@@ -425,7 +425,8 @@ func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	})
 }
 
-// shiftRow adds first to the row number in err. err is the error of decoding rows from first on.
+// shiftRow adds first to the row number in err. err is the error of decoding the rows that begin
+// with first.
 func shiftRow(first int, err error) error {
 	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 {
 		moved := *d

@@ -14,7 +14,7 @@ const (
 	maskBlocks = 1 << 26 // Number of words of level 0 in a full mask.
 )
 
-// upperRow is the row in upper of the first word of each level from 2 on. Each level has one spare
+// upperRow is the row in upper of the first word of each level above 1. Each level has one spare
 // word that is always 0, so that a search may read past its end. Level 2 is last, because it grows.
 var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 
@@ -282,7 +282,7 @@ type tree interface {
 	// that the index is in the set.
 	word(b int) uint64
 
-	// nextWord returns the number of the first block of 64 indices, from b on, that may have an
+	// nextWord returns the number of the first block of 64 indices, at or after b, that may have an
 	// index in the set. It returns -1 if no later block can have one.
 	nextWord(b int) int
 
@@ -357,7 +357,7 @@ func (b Bits) Any() bool {
 	return block >= 0
 }
 
-// scan returns the first block of 64 indices, from b on, that has an index in the set, and its
+// scan returns the first block of 64 indices, at or after b, that has an index in the set, and its
 // word. It returns -1 if there is none.
 func scan(set tree, b int) (block int, word uint64) {
 	if a, ok := set.(*andBits); ok {
@@ -371,8 +371,8 @@ func scan(set tree, b int) (block int, word uint64) {
 	return -1, 0
 }
 
-// search returns the next block, from b on, whose word may not be 0, or -1. It goes up from the
-// summary of block b until a later bit is set, then down along the first set bits. If a set bit
+// search returns the first block, at or after b, whose word may not be 0, or -1. It goes up from
+// the summary of block b until a later bit is set, then down along the first set bits. If a set bit
 // leads to an empty word, it goes up again.
 func search(t tree, b int) int {
 	if b >= maskBlocks {

@@ -189,7 +189,7 @@ type pastSet struct {
 	dense     *track.Column[Entity]
 	set       *set // Nil for the registry.
 	noRewind  bool // The component is NoRewind, so only its current state exists.
-	notedFrom int  // Entities of old rows from notedFrom on are recorded in oldRows.
+	notedFrom int  // Entities of the old rows at or above notedFrom are recorded in oldRows.
 	// The row at the tick of each entity index. An entry may be stale, because each look-up
 	// compares the entity of the row.
 	oldRows []uint32

@@ -263,8 +263,8 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written appends to ranges the rows below limit in the logs of l from k on. ranges must be empty.
-// The result sorted reports whether the ranges are ascending and disjoint.
+// written appends to ranges the rows below limit that are in log k of l or in later logs. ranges
+// must be empty. The result sorted reports whether the ranges are ascending and disjoint.
 func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0
@@ -341,8 +341,8 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
 }
 
-// eachBefore calls tell for each row below limit in the logs from k on, once and in ascending
-// order. then and now are the encoded row before the tick and now.
+// eachBefore calls tell for each row below limit that is in log k or in later logs. It calls tell
+// once per row, in ascending order. then and now are the encoded row before the tick and now.
 func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()

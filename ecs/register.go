@@ -41,24 +41,24 @@ func (e *RegisterError) Unwrap() error { return e.Err }
 
 // A Component has the options of a component or resource of type T. Most types need no options.
 type Component[T any] struct {
-	// Name is the name under which values are saved. It must stay the same once values were
-	// saved. It has 1 to 255 bytes of UTF-8 with visible characters only, and no space at either
-	// end. Default: the name of the Go type, without the package.
+	// Name is the name under which values are saved. It must stay the same once values were saved.
+	// It has 1 to 255 bytes of UTF-8 with visible characters only, and no space at either end. The
+	// default is the name of the Go type, without the package.
 	Name string
 
-	// Kind is the kind of the storage. Resources ignore it. Default: Sparse, or Tag for types of
-	// size 0.
+	// Kind is the kind of the storage. Resources ignore it. The default is Sparse, or Tag for types
+	// of size 0.
 	Kind Kind
 
-	// Default is the value of gaps in Storage.Values of an Indexed storage. Default: the zero
-	// value.
+	// Default is the value of gaps in Storage.Values of an Indexed storage. If it is not set, gaps
+	// have the zero value.
 	Default T
 
 	// Clone returns a deep copy of a value, for types that contain slices, maps or pointers. A
 	// checkpoint keeps such copies. A copy must share no memory with the original.
 	//
-	// Default: a copy function derived from T, which costs about 100 ns for each slice, map and
-	// pointer. A hand-written Clone is faster. A NoPersist type needs a Clone if it contains
+	// The default is a copy function derived from T, which costs about 100 ns for each slice, map
+	// and pointer. A hand-written Clone is faster. A NoPersist type needs a Clone if it contains
 	// interfaces, funcs or channels. So does a type that contains itself.
 	//
 	// A Clone must copy every field and share no memory. A debug build compares the copy with the

@@ -14,8 +14,8 @@ import (
 //	        0                n                m             total
 //
 // Destroying an entity swaps it with the last alive one. Creating an entity takes the entry at n
-// and increases its generation. So the rows from n on are the free list, and a restore of the
-// column restores the list with its order of reuse. An entity whose generation is at its maximum is
+// and increases its generation. So the free list begins at row n, and a restore of the column
+// restores the list with its order of reuse. An entity whose generation is at its maximum is
 // retired: it is swapped with the last free one. It is never used again, except by createAt with
 // this entity.
 //

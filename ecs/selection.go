@@ -48,7 +48,7 @@ func (s *selection) add(p int) {
 
 func (s *selection) has(p int) bool { return s.words[p>>6]>>(p&63)&1 != 0 }
 
-// from returns the bits of the 64 positions from p on.
+// from returns the bits of the 64 positions that begin with p.
 func (s *selection) from(p int) (word uint64) {
 	if w := p >> 6; w < len(s.words) {
 		word = s.words[w] >> (p & 63)
@@ -59,7 +59,7 @@ func (s *selection) from(p int) (word uint64) {
 	return word
 }
 
-// nextWord returns the first word from w on that is not 0, or -1.
+// nextWord returns the first word at or after w that is not 0, or -1.
 func (s *selection) nextWord(w int) int {
 	for b := w >> 6; b < len(s.some); b++ {
 		some := s.some[b]

@@ -390,7 +390,7 @@ func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 //
 // The array is not saved. A restore rebuilds it from dense.
 
-// hashedTries is the number of pages, the newest ones, that pageFor tries for a block.
+// hashedTries is how many of the newest pages pageFor tries for a block.
 const hashedTries = 8
 
 // pageFor returns a page in which the entry of e can be written.

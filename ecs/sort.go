@@ -296,7 +296,7 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	}
 }
 
-// moving returns the first position from k on whose row moves, or the length of from.
+// moving returns the first position at or after k whose row moves, or the length of from.
 func moving(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) == lo+k {
 		k++
@@ -304,7 +304,7 @@ func moving(from []uint32, lo, k int) int {
 	return k
 }
 
-// staying returns the first position from k on whose row does not move, or the length of from.
+// staying returns the first position at or after k whose row does not move, or the length of from.
 func staying(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) != lo+k {
 		k++

@@ -34,7 +34,7 @@ type Storage[T any] struct {
 	raw     rawAdapter
 
 	onSet   []func(e Entity, old, now T)
-	top     int // For types with pointers: all rows from top on are zero.
+	top     int // For types with pointers: top and all later rows are zero.
 	patched []T // Buffer for the decoded rows of a patch. It is all zero between patches.
 }
 

@@ -321,7 +321,7 @@ func (l *Log) loseBetween(before, after *Entry, found []Entry) {
 }
 
 // infer adds the unreadable records between two entries to l.Lost. It adds them only if each record
-// must have continued the one before, and if they fit into the bytes between the two entries.
+// must have continued the record before it, and if they fit into the bytes between the two entries.
 func (l *Log) infer(before, after *Entry) {
 	if before == nil {
 		return

@@ -50,7 +50,7 @@ type Log struct {
 	Epoch  uint64   // Highest epoch. 0 if there are no segments.
 	Head   uint64   // Seq of the record that recovery leads to. 0 means no record.
 	Last   uint64   // Highest seq in use, readable or not. 0 means none.
-	LastID ID       // The last readable record, or the one before the oldest segment.
+	LastID ID       // The last readable record, or the record before the oldest segment.
 
 	// Clean reports that the journal was closed, or is empty. Then no record is missing at its end.
 	Clean bool
@@ -116,8 +116,8 @@ type Segment struct {
 }
 
 // After reports whether s comes after the named file of the journal. It compares the numbers in the
-// names, which have more than 8 digits from 100,000,000 on. A ledger comes before the segment with
-// the same number.
+// names, which have more than 8 digits if the number is 100,000,000 or more. A ledger comes before
+// the segment with the same number.
 func (s *Segment) After(file string) bool {
 	digits, kind, _ := strings.Cut(file, ".")
 	n, err := strconv.ParseUint(digits, 10, 64)

@@ -44,7 +44,7 @@ type writer struct {
 	sums *sums // Summary of the segment so far.
 
 	last  ID     // ID of the last staged record.
-	seq   uint64 // Seq of the last staged record, or the one before the first record.
+	seq   uint64 // Seq of the last staged record, or of the record before the first one.
 	head  uint64 // Seq of the last staged record, or the head at opening.
 	tick  uint64 // Tick of the last staged record, if this writer staged it.
 	items uint64 // Number of items ever staged.

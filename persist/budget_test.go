@@ -179,8 +179,8 @@ func mustSave(b *testing.B, file string, w *ecs.World) {
 }
 
 // BenchmarkBudgetLoad measures loading a save of a million rows of 16 bytes. The rows are in the
-// order of creation or in a random order. The limit is hand-written code: a limitFile, read to a
-// sparse set.
+// order of creation or in a random order. The limit is hand-written code that reads a limitFile to
+// a sparse set.
 func BenchmarkBudgetLoad(b *testing.B) {
 	for _, c := range []struct {
 		name string

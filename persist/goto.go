@@ -70,8 +70,8 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	return s.restart(ctx, conversions != nil)
 }
 
-// restart begins a segment of the journal for a schema that does not continue the one before. A
-// converted state gets a snapshot, as when a store is opened. The world is already at the new
+// restart begins a segment of the journal for a schema that does not continue the previous schema.
+// A converted state gets a snapshot, as when a store is opened. The world is already at the new
 // state, so an error fails the journal.
 func (s *Store) restart(ctx context.Context, converted bool) error {
 	roll := func(ctx context.Context) error {

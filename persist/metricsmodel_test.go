@@ -136,8 +136,8 @@ func (f *fare) clean() {
 	f.settle()
 }
 
-// resume resumes the store. The disk fails at the given call and works from then on; 0 means that
-// it does not fail.
+// resume resumes the store. The disk fails at the given call and works after it; 0 means that it
+// does not fail.
 func (f *fare) resume(fails int) {
 	f.t.Helper()
 	if f.w.Raw().Dirty() {

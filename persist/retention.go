@@ -51,9 +51,9 @@ type Retention struct {
 	// is removed first. Segments are at most a 16th of Bytes. Snapshots are taken, and made full,
 	// often enough that a bound of 16 full snapshots can always be kept.
 	//
-	// Default: none if Last, Ticks or Age is set. Otherwise the larger of 1 GiB and 16 times the
-	// largest snapshot. A store that was already larger when it was opened is not pruned, because
-	// its owner may have wanted that: see [Report.Kept].
+	// By default, there is no bound if Last, Ticks or Age is set. Otherwise the default is the
+	// larger of 1 GiB and 16 times the largest snapshot. A store that was already larger when it
+	// was opened is not pruned, because its owner may have wanted that: see [Report.Kept].
 	//
 	// Each opening begins a segment of the journal and reads the segments after the last snapshot.
 	// So a store without Last, Ticks and Age keeps few small segments: about 40, or one per MiB of

@@ -21,7 +21,7 @@ type SaveOptions struct {
 	// Compress makes the file smaller with Zstandard, page by page. A page that does not shrink by
 	// an eighth stays uncompressed. The loaded world and its digest are the same, and single pages
 	// can still be read alone. Program versions without compressed saves refuse such a file with
-	// [ErrNewer]. Default: not compressed.
+	// [ErrNewer]. By default, saves are not compressed.
 	//
 	// Sorted data, small numbers and text shrink to between an eighth and a quarter; random floats
 	// do not shrink. Without a disk limit, saving takes about 1.5 times as long, and loading 2 to 3

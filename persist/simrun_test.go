@@ -22,8 +22,8 @@ import (
 // A simRun runs a program on a file system in memory, in a bubble of package synctest. So the same
 // program always makes the same calls in the same order.
 //
-// After a crash, Open may recover commit acked, or any commit from fresh on. Commits are counted
-// over all branches and openings; the base is number 0.
+// After a crash, Open may recover commit acked, or commit fresh, or any later commit. Commits are
+// counted over all branches and openings; the base is number 0.
 type simRun struct {
 	program simProgram
 	mem     *disktest.Mem

@@ -452,8 +452,8 @@ func (s *Store) abandon() {
 	}
 }
 
-// undo makes the next snapshot relative to the one before c. That snapshot is due as if the journal
-// had grown by at least grown bytes.
+// undo makes the next snapshot relative to the snapshot before c. That snapshot is due as if the
+// journal had grown by at least grown bytes.
 func (s *Store) undo(c *snapshotCopy, grown int64) {
 	c.base.Dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.base.Dirty, c.since

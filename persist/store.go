@@ -20,13 +20,13 @@ import (
 
 // Options configure a store. The zero value is useful.
 type Options struct {
-	// Sync says when the journal is synced to disk. Default: 100 ms after the first tick that is
-	// not durable yet. journal.SyncAlways() syncs after every tick, and journal.SyncNever() only at
-	// Sync, Snapshot and Close.
+	// Sync says when the journal is synced to disk. The default is 100 ms after the first tick that
+	// is not durable yet. journal.SyncAlways() syncs after every tick, and journal.SyncNever() only
+	// at Sync, Snapshot and Close.
 	Sync journal.SyncPolicy
 
 	// QueueBytes bounds the bytes of ticks that wait for the disk. While that many bytes wait, no
-	// further tick is accepted, so at most QueueBytes and one tick wait. Default: 64 MiB.
+	// further tick is accepted, so at most QueueBytes and one tick wait. The default is 64 MiB.
 	QueueBytes int64
 
 	// Budget bounds the memory of ticks that wait for the disk, over all stores that share the
@@ -42,7 +42,7 @@ type Options struct {
 	//
 	// A store returns its part when the ticks are written, when the journal fails, and at Close.
 	// Package replica has the same option for ticks that wait for its log. Cost: some tens of
-	// nanoseconds a tick. Default: nil, no bound.
+	// nanoseconds a tick. The default nil means no bound.
 	Budget *budget.Budget
 
 	// RefuseWhenFull makes Commit return [ErrBacklog] when the queue is full, before the tick ends,
@@ -53,9 +53,10 @@ type Options struct {
 
 	// SnapshotBytes is how far the journal may grow before Commit begins a snapshot.
 	//
-	// Default: twice the size of the last full snapshot, and at least 16 MiB. Recovery then reads
-	// at most about three times the size of the world, or replays for some hundredths of a second.
-	// The default is at most a 16th of [Retention.Bytes], or one full snapshot if that is more.
+	// The default is twice the size of the last full snapshot, and at least 16 MiB. Recovery then
+	// reads at most about three times the size of the world, or replays for some hundredths of a
+	// second. The default is at most a 16th of [Retention.Bytes], or one full snapshot if that is
+	// more.
 	//
 	// Negative: Commit begins no snapshots, and nothing is removed until the program takes one.
 	SnapshotBytes int64
@@ -73,12 +74,12 @@ type Options struct {
 	// is under way. The pace rises if a snapshot takes long or had to be abandoned. It also rises
 	// if ticks journal so much that a limit of [Options.Retain] could not be kept otherwise.
 	//
-	// Default: 1 MiB, which takes about half a millisecond. Negative: the Commit that begins the
-	// snapshot copies everything.
+	// The default is 1 MiB, which takes about half a millisecond. If it is negative, the Commit
+	// that begins the snapshot copies everything.
 	SnapshotPace int
 
-	// Retain says how much old data stays on the disk. Default: the larger of 1 GiB and 16 full
-	// snapshots.
+	// Retain says how much old data stays on the disk. The default is the larger of 1 GiB and 16
+	// full snapshots.
 	Retain Retention
 
 	// OnSnapshot is called when a snapshot has finished or failed, by the snapshot's goroutine. If
@@ -92,7 +93,7 @@ type Options struct {
 	// a separate branch. Until the next tick is durable or the store is closed, a recovery after a
 	// crash returns the newest state.
 	//
-	// Default: the newest state. In a new store, any other value is [ErrNotFound].
+	// The default is the newest state. In a new store, any other value is [ErrNotFound].
 	At string
 
 	// History is how many of the newest ticks Open loads from the disk into the history of the
@@ -106,12 +107,12 @@ type Options struct {
 
 	// Epoch is the lowest epoch of the ticks that are committed. The epoch distinguishes two ticks
 	// with the same number. If another system decides which process may write, it gives each writer
-	// an unused epoch, as package replica does. Default: one more than the highest epoch in the
-	// store.
+	// an unused epoch, as package replica does. The default is one more than the highest epoch in
+	// the store.
 	Epoch uint64
 
 	// Now is the clock of ticks. It may go backwards, but it must return years from 1678 to 2261.
-	// Any other time fails the journal, see [Store.Err]. Default: time.Now.
+	// Any other time fails the journal, see [Store.Err]. The default is time.Now.
 	Now func() time.Time
 
 	// Size of a journal segment. 0 means a size derived from Retain. Tests use less.

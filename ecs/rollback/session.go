@@ -264,7 +264,7 @@ func (s *Session[In]) Ahead() int {
 	return ahead
 }
 
-// Drop records that a peer has left. From tick from on, its players have the input
+// Drop records that a peer has left. At tick from and later ticks, its players have the input
 // [Options.Default]. All peers must pass the same tick: 1 more than the maximum of [Session.Known]
 // of the dropped peer on the other peers. A peer that lacks earlier inputs receives them from the
 // others.

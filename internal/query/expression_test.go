@@ -205,7 +205,7 @@ func TestExpr_Answers(t *testing.T) {
 		`(Unit.HP > 0 ? Unit.HP : nil) > 3`:                           `false true false`,
 		`Late > 3 or Late <= 3`:                                       `false false false`,
 
-		// Exactness.
+		// Large integers are compared exactly, also with floats.
 		`Unit.ID == 9223372036854775809`:        `true false false`,
 		`Unit.ID > 9223372036854775808`:         `true false false`,
 		`Unit.ID <= 9223372036854775808`:        `false true false`,

@@ -35,8 +35,8 @@ type Commit struct {
 }
 
 // A RowChange says what a tick did to the rows of a component or resource. If After is less than
-// Before, the tick removed the rows from After on. A row that moved counts as written in its new
-// place.
+// Before, the tick removed all rows at or above After. A row that moved counts as written in its
+// new place.
 type RowChange struct {
 	Component     int // Number of the component, as in an [Op].
 	Before, After int // Numbers of rows before and after the tick.

@@ -13,16 +13,15 @@ import (
 // CompactOptions say what the copy made by [View.Compact] contains. The zero value keeps the
 // newest state and the named snapshots.
 type CompactOptions struct {
-	// At is the newest state of the copy, in the syntax of [View.Resolve]. Default: the newest
-	// state.
+	// At is the newest state of the copy, in the syntax of [View.Resolve]. The default is the
+	// newest state.
 	At string
 
-	// Keep is an ancestor of At, in the same syntax. The copy has every tick after Keep, up to
-	// At. Default: At, so the copy has no ticks.
+	// Keep is an ancestor of At, in the same syntax. The copy has every tick after Keep, up to At.
+	// The default is At, so the copy has no ticks.
 	Keep string
 
-	// NoNames leaves the named snapshots out. Default: the copy has all named
-	// ancestors of At.
+	// NoNames leaves the named snapshots out. By default, the copy has all named ancestors of At.
 	NoNames bool
 
 	// Compress compresses the copy of a save, see [persist.SaveOptions]. The copy of a compressed

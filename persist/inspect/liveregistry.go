@@ -86,7 +86,7 @@ func (l *liveRegistry) apply(t *format.Tick, id journal.ID) error {
 }
 
 // each calls f with all live entities, in no particular order. Rows in given replace those of the
-// snapshot. Rows from alive on belong to free indices.
+// snapshot. The rows at or above alive belong to free indices.
 func (l *liveRegistry) each(ctx context.Context, f func(e ecs.Entity)) error {
 	for row, e := range l.given {
 		if row < l.alive {

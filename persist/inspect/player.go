@@ -27,15 +27,15 @@ import (
 // PlayerOptions say what a [Player] plays and how. The zero value is useful.
 type PlayerOptions struct {
 	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,
-	// an ancestor of To, up to To. Default: from the oldest reachable state to the newest one.
-	// Only with the default does [Player.Refresh] look for newer states.
+	// an ancestor of To, up to To. By default, it plays from the oldest reachable state to the
+	// newest one. Only with the default does [Player.Refresh] look for newer states.
 	From, To string
 
 	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes
 	// w as the program did with these inputs, and must not call Commit. The inputs are valid
 	// until Step returns.
 	//
-	// Default: the player applies the recorded tick, in O(rows that the tick wrote). If types
+	// By default, the player applies the recorded tick, in O(rows that the tick wrote). If types
 	// must be converted, it loads the whole state for each tick. In a world with a history, the
 	// applied ticks become part of the history. Only the player may change the world.
 	Step func(w *ecs.World, tick uint64, inputs []Input) error

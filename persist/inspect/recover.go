@@ -28,11 +28,11 @@ import (
 
 // RecoverOptions say what [Recover] saves.
 type RecoverOptions struct {
-	// At is the wanted state, in the syntax of [View.Resolve]. Default: the newest state.
+	// At is the wanted state, in the syntax of [View.Resolve]. The default is the newest state.
 	At string
 
 	// Files is the file system that contains path. path is "." for a store in the root directory,
-	// or the name of a save. Default: the operating system's files.
+	// or the name of a save. The default is the file system of the operating system.
 	Files disk.FS
 
 	// Partial allows a state that is restored from the good pages of a damaged snapshot and the

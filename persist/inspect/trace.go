@@ -25,7 +25,7 @@ import (
 // A TraceKind says what happened to an entity or to one of its components.
 type TraceKind uint8
 
-// Kinds of events. Kinds from TraceAdded on concern a component.
+// Kinds of events. TraceAdded and the kinds after it concern a component.
 const (
 	TraceCreated   TraceKind = 1
 	TraceDestroyed TraceKind = 2 // The entity and all its components were destroyed.

@@ -65,15 +65,15 @@ type MergeOptions struct {
 	// alive, the reference becomes the zero entity. A map entry whose key would be the zero entity
 	// is left out.
 	//
-	// Default: Outside.Refuse, so that no reference is lost without an error.
+	// The default is Outside.Refuse, so that no reference is lost without an error.
 	Outside func(Outside) (ecs.Entity, error)
 
-	// SkipMissing leaves out components that the world has no storage for. Default: they are an
+	// SkipMissing leaves out components that the world has no storage for. By default they are an
 	// error.
 	SkipMissing bool
 
 	// Resources names resources of the part that replace those of the world. A resource that the
-	// part lacks is an error. Default: none.
+	// part lacks is an error. By default, no resource is replaced.
 	Resources []string
 
 	// Times is how many copies of the entities are created. The references of a copy stay within

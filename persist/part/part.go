@@ -54,7 +54,7 @@ type Options struct {
 	// that saves have.
 	Keep func(ecs.AnyStorage) bool
 
-	// Resources names the resources to include. Default: none.
+	// Resources names the resources to include. By default, no resource is included.
 	Resources []string
 
 	// Name returns a name for an entity that is outside the part but referred to. The program that

@@ -19,9 +19,10 @@ import (
 // bytes. Integers are little-endian; integers of operations are varints.
 //
 // The field writer is a random number of the sender, and number counts the sender's entries.
-// Together they identify an entry, so that its sender recognizes it. The three fields from after on
-// are the position and the identity of the previous entry. With these fields, a reader notices that
-// entries were trimmed, or that the log lost an acknowledged entry and continued.
+// Together they identify an entry, so that its sender recognizes it. The field after and the two
+// fields that follow it are the position and the identity of the previous entry. With these fields,
+// a reader notices that entries were trimmed, or that the log lost an acknowledged entry and
+// continued.
 //
 // An operation is a kind and the fields listed below. Readers reject entries with other data.
 const (

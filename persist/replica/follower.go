@@ -17,12 +17,12 @@ import (
 
 // Options are the settings of a follower and its owner. The zero Options are useful.
 type Options struct {
-	// Name is the name of this machine in the log, for people and for [Owner.Offer]. Default: "",
-	// which no owner can offer the store to.
+	// Name is the name of this machine in the log, for people and for [Owner.Offer]. The default is
+	// "". No owner can offer the store to a machine without a name.
 	Name string
 
 	// OnShorter is called when the log has lost acknowledged entries and the missing ones were
-	// appended again. It must not block. Default: nil, which does nothing.
+	// appended again. It must not block. The default nil does nothing.
 	OnShorter func(*ShorterError)
 
 	// Forget follows a log even if it has lost entries of this machine ([ErrLogShorter]). Other
@@ -31,18 +31,19 @@ type Options struct {
 	Forget bool
 
 	// Heartbeat is the silence after which the owner appends an entry without operations. Such
-	// entries show followers that the owner is alive; see [Follower.Fresh]. Default: 1 s. A
+	// entries show followers that the owner is alive; see [Follower.Fresh]. The default is 1 s. A
 	// negative value turns them off.
 	Heartbeat time.Duration
 
 	// Budget bounds the memory of all stores that share it. It counts ticks that wait for the log
 	// or the disk, and entries that the owner retains in case the log loses them. [Owner.Open] uses
 	// it as [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both
-	// options. Each world has two shares. Default: nil, no bound.
+	// options. Each world has two shares. The default nil means no bound.
 	Budget *budget.Budget
 
 	// Version says which states of the world this program can open, and which state it writes.
-	// [Follower.Claim] compares it with the versions of earlier owners. Default: all numbers 0.
+	// [Follower.Claim] compares it with the versions of earlier owners. By default, all its numbers
+	// are 0.
 	Version Version
 
 	patience time.Duration // Returned by sure if it is set.

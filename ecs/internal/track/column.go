@@ -302,7 +302,7 @@ func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 
 // FetchRows reads a byte of each existing row in rows, to bring the rows into the cache. It visits
 // the rows one by one, because counting trailing zeros can be slow. BSF keeps its target if its
-// input is zero, so each count can wait for the one before.
+// input is zero, so each count can wait for the count before it.
 func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
 	if c.empty() {
 		return 0
@@ -321,7 +321,7 @@ func (c *Column[T]) empty() bool {
 	return unsafe.Sizeof(zero) == 0
 }
 
-// skip returns the first row from lo on whose block of 64 rows is not completely saved. It is a
+// skip returns the first row at or after lo whose block of 64 rows is not completely saved. It is a
 // shortcut for ranges in which all rows are saved.
 func (l *Log) skip(lo, hi int) int {
 	for lo&63 == 0 && lo+64 <= hi && l.marks[lo>>6] == (mark{l.span, ^uint64(0)}) {

@@ -159,8 +159,8 @@ func (p *Past[T]) at(r pastRun) []T {
 	return p.store[int(r.at)/p.room].values[at : at+int(r.n)]
 }
 
-// note records n rows from row on, whose values are at position at. behind is false if the values
-// are the first ones of a chunk.
+// note records the n rows that begin with row, whose values are at position at. behind is false if
+// the values are the first ones of a chunk.
 func (g *pastGroup) note(row, n int, at uint32, behind bool) {
 	k, r := len(g.runs)-1, pastRun{uint16(row), uint16(n), at}
 	if behind && k >= 0 && g.runs[k].joins(r) {

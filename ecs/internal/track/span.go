@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// A Span is a range of N rows from Row on, with their old values in the memory of a log.
+// A Span is a range of N rows that begins with Row, with their old values in the memory of a log.
 type Span struct {
 	Row, N uint32
 	old    unsafe.Pointer
@@ -40,8 +40,8 @@ func (s *Spans) At(i int) *Span {
 	return &s.all[i]
 }
 
-// Seek returns the first position from k on whose span ends after row, or s.Len(). It is fast if
-// the result is near k.
+// Seek returns the first position at or after k whose span ends after row, or s.Len(). It is fast
+// if the result is near k.
 func (s *Spans) Seek(k int, row uint32) int {
 	behind := func(k int) bool { return s.At(k).Row+s.At(k).N > row }
 	for next := min(k+8, s.Len()); k < next; k++ {
@@ -62,7 +62,7 @@ func (s *Spans) Reset() {
 	s.all, s.order = s.all[:0], s.order[:0]
 }
 
-// Add adds n rows from row on without old values. Call Sort afterwards.
+// Add adds the n rows that begin with row, without old values. Call Sort afterwards.
 func (s *Spans) Add(row, n uint32) { s.all = append(s.all, Span{row, n, nil}) }
 
 // Read fills s, which must be empty, with the oldest values in the logs of l from position k on,
@@ -102,7 +102,7 @@ func (s *Spans) Sort() {
 	for i := range s.all {
 		row := s.all[i].Row
 		s.order[i] = uint64(row)<<32 | uint64(i)
-		// falls is negative if any row is smaller than the one before.
+		// falls is negative if any row is smaller than the row before it.
 		falls |= int64(row) - last
 		last, ones = int64(row), ones|row
 	}

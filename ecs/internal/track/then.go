@@ -220,8 +220,8 @@ func (o *Old) readAhead(k int) {
 	}
 }
 
-// add adds the n rows at p as row and the following rows. It skips rows from limit on and rows that
-// o already has.
+// add adds the n rows at p as row and the following rows. It skips rows that are not below limit,
+// and rows that o already has.
 func (o *Old) add(row, n int, p unsafe.Pointer) {
 	end := min(row+n, o.limit)
 	if row < end && end > len(o.blocks)<<6 {
@@ -353,8 +353,8 @@ func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	return row
 }
 
-// each calls f for every run of rows in [lo, hi) that o has. A run is some consecutive rows from
-// row on.
+// each calls f for every run of rows in [lo, hi) that o has. A run is some consecutive rows that
+// begin with row.
 func (o *Old) each(lo, hi int, f func(row, some int)) {
 	for at := lo; at < hi && at>>6 < len(o.blocks); {
 		stop := min(at|63+1, hi)
@@ -369,9 +369,9 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsThen copies len(dst) rows of c, from row on, to dst as they were at the boundary of o. It
-// returns dst. If none of the rows was written since, it returns the live rows instead. The caller
-// must not write to the live rows.
+// RowsThen copies the len(dst) rows of c that begin with row to dst. They are as they were at the
+// boundary of o. It returns dst. If none of the rows was written since, it returns the live rows
+// instead. The caller must not write to the live rows.
 func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {
@@ -383,7 +383,7 @@ func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 		}
 		return dst
 	}
-	// Live rows from here on are not yet copied.
+	// Live rows at or after live are not copied yet.
 	live := row
 	o.each(row, end, func(at, n int) {
 		copy(dst[live-row:], c.Live[live:at])

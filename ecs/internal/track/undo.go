@@ -46,7 +46,7 @@ const (
 	// The size of a full chunk. It is large enough to save a range of rows in few copies.
 	chunkBytes   = 64 << 10
 	maxChunkRows = 4096
-	// Each chunk of a log is four times as large as the one before, until this size class.
+	// Each chunk of a log is four times as large as the chunk before it, until this size class.
 	fullRung = 4
 )
 

@@ -20,24 +20,24 @@ import (
 
 // Options configure a Handler. The zero Options are valid.
 type Options struct {
-	// Name is the name of the store on the page and in suggested commands. Default: "STORE".
+	// Name is the name of the store on the page and in suggested commands. The default is "STORE".
 	Name string
 
-	// Token is the secret that the first request must contain. Default: a random one.
+	// Token is the secret that the first request must contain. The default is a random one.
 	Token string
 
 	// Hosts are additional host names, without ports, that a browser may use. The names of this
-	// machine are always allowed. Default: none, so a name that an attacker points to this
-	// machine is rejected.
+	// machine are always allowed. By default there are none, so a name that an attacker points to
+	// this machine is rejected.
 	Hosts []string
 
 	// Interval is how often the store is polled for new records. While the store grows, it is
-	// polled four times as often. Default: 100 ms.
+	// polled four times as often. The default is 100 ms.
 	Interval time.Duration
 
-	// Cache is a directory for results that take long to compute: the number of rows that each
-	// tick wrote. It can be removed at any time. Its size is at most 256 MiB. Default: none, and
-	// nothing is written.
+	// Cache is a directory for results that take long to compute: the number of rows that each tick
+	// wrote. It can be removed at any time. Its size is at most 256 MiB. By default there is no
+	// cache, and nothing is written.
 	Cache string
 }
 

@@ -142,8 +142,8 @@ func appendSpans(dst []edit, a, b []byte) []edit {
 	return dst
 }
 
-// differs returns the first index from at on where a and b differ, or their length. a and b have
-// the same length. Long equal parts are compared in blocks.
+// differs returns the first index, at or after at, where a and b differ. If they do not differ, it
+// returns their length. a and b have the same length. Long equal parts are compared in blocks.
 func differs(a, b []byte, at int) int {
 	const block = 256
 	for at+block <= len(a) && string(a[at:at+block]) == string(b[at:at+block]) {

@@ -255,8 +255,8 @@ var zeros [2 * PageRows]byte
 // NoRow is the entry of an index without a row.
 const NoRow = ^uint32(0)
 
-// DecodeSparsePage calls entries for each run of entries of a page. The n entries from index i on
-// have consecutive rows from row on.
+// DecodeSparsePage calls entries for each run of entries of a page. The run has n entries and
+// begins with index i. The rows of its entries are consecutive and begin with row.
 func DecodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
 	r := sparseRuns{src: src}
 	for len(r.src) > 0 {

@@ -211,8 +211,8 @@ func Resized[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// SetRows replaces n rows from first on by rows of src. It checks these rows and returns the
-// remaining bytes of src.
+// SetRows replaces the n rows that begin with first by rows of src. It checks these rows and
+// returns the remaining bytes of src.
 func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	if c.Width >= 0 {
 		size := n * c.Width
@@ -248,9 +248,9 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 	return nil
 }
 
-// SetEntities sets the entities of rows from first on to those encoded in src. Their indices must
-// be below indices. Earlier rows of these entities are not checked. While a patch is applied, an
-// entity may have two rows; comparing with the operations detects an error later.
+// SetEntities sets the entities of the rows that begin with first to those encoded in src. Their
+// indices must be below indices. Earlier rows of these entities are not checked. While a patch is
+// applied, an entity may have two rows; comparing with the operations detects an error later.
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
@@ -566,7 +566,8 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 	return entries, err
 }
 
-// A sparseRun is a run of n entries of a sparse array from first on, with consecutive rows.
+// A sparseRun is a run of n entries of a sparse array that begins with entry first. The rows of the
+// entries are consecutive and begin with row.
 type sparseRun struct{ first, row, n uint32 }
 
 // Clone returns a copy of im on which ticks can be replayed. The copy shares only memory that never

@@ -29,7 +29,7 @@ func forge(data []byte) forgery {
 // at returns the bytes from page id on.
 func (f forgery) at(id uint64) []byte { return f.body[id*pageSize:] }
 
-// element returns the bytes from element i of page id on.
+// element returns the bytes of page id that begin at element i.
 func (f forgery) element(id uint64, i int) []byte { return f.at(id)[16+16*i:] }
 
 // child returns child i of branch id.

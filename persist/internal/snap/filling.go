@@ -129,9 +129,9 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	return nil
 }
 
-// place puts a page of entities, 8 bytes each, at rows from lo on. It returns the first row without
-// room or with an invalid entity, or -1. The index of a valid entity is below total. An indexed row
-// is vacant, or its entity has the index of the row.
+// place puts a page of entities, 8 bytes each, into the rows that begin with lo. It returns the
+// first row without room or with an invalid entity, or -1. The index of a valid entity is below
+// total. An indexed row is vacant, or its entity has the index of the row.
 func place(rows []ecs.Entity, lo int, content []byte, total int, indexed bool) (int, ecs.Entity) {
 	n := len(content) / 8
 	to := rows[min(lo, len(rows)):min(lo+n, len(rows))]

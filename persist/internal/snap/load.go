@@ -128,7 +128,7 @@ func (l *loading) visit(k pagefile.Key, value []byte) error {
 	l.advance(len(value))
 	p := l.part(k)
 	if p == nil {
-		return nil // The manifest, or an unused page.
+		return nil // The page is the manifest, or unused.
 	}
 	content, ref, err := DecodePage(l.Name, k, value)
 	if err == nil {

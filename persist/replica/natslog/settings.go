@@ -22,7 +22,7 @@ var ErrSettings = errors.New("natslog: the engine may lose acknowledged entries 
 // Options are requirements on a stream. The zero Options are useful.
 type Options struct {
 	// Replicas is the minimum number of servers that store each entry. Ticks are confirmed while
-	// more than half of these servers run. Default: 3.
+	// more than half of these servers run. The default is 3.
 	Replicas int
 }
 
