@@ -61,9 +61,8 @@
 //	                 corrupt  |                 torn   dropped
 //	                          synced of some valid header
 //
-// The last records need such a proof, too. After an fsync that finds the queue empty, the writer
-// appends a mark with the watermark. A clean close appends two seals, and each states the exact
-// end.
+// The last records also need a proof. After an fsync that finds the queue empty, the writer appends
+// a mark with the watermark. A clean close appends two seals, and each states the exact end.
 //
 // # What a crash can leave behind
 //

@@ -20,7 +20,7 @@ type Codec struct {
 	pack, unpack           []move
 	plainPack, plainUnpack bool
 
-	// For types of variable width.
+	// Used for types of variable width.
 	variable coder
 }
 

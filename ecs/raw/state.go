@@ -67,7 +67,7 @@ type StorageState struct {
 	Indexed bool
 	// The row of a gap, or nil for the zero value.
 	Default  []byte
-	Entities []uint64 // In dense order.
+	Entities []uint64 // The entities in dense order.
 	// The sparse array, created from Entities and State.Checked. If it is nil or lacks pages, Load
 	// builds the array.
 	Checked *Sparse

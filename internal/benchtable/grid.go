@@ -12,7 +12,7 @@ type grid struct {
 	unit    string
 	rows    []string
 	columns []string
-	cells   map[[2]string][]float64 // By row and column.
+	cells   map[[2]string][]float64 // The values by row and column.
 }
 
 // grids sorts results into a grid for every unit.

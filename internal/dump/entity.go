@@ -144,7 +144,7 @@ type subject struct {
 	steps     []pathStep // Path to the field; empty for the whole component.
 }
 
-// isResource reports whether sub is a resource.
+// isResource reports whether sub names a resource and not an entity.
 func (sub subject) isResource() bool { return sub.entity == ecs.Vacant }
 
 // holder returns the entity of sub as text, or "" for a resource.

@@ -116,7 +116,7 @@ type counter struct {
 	tick  uint64
 }
 
-// hasEvent reports whether c has an event.
+// hasEvent reports whether the counter has had an event yet.
 func (c *counter) hasEvent() bool { return !math.IsNaN(c.value) }
 
 // print prints an event of c.

@@ -102,7 +102,7 @@ type ends struct {
 }
 
 // diffEnds distinguishes points from a second store. A text in the form of a point is a point. A
-// file with such a name is written ./100.
+// file whose name has that form is written as ./100.
 //
 //	diff D              @latest~1 and the newest state
 //	diff D 100          100 and the newest state

@@ -12,8 +12,8 @@ import (
 )
 
 // For some fields, the layout has names for their numbers, or says that they are durations. In
-// expressions these fields are numbers. Text that such a field is compared with becomes the
-// number of that name:
+// expressions these fields are numbers. If one of these fields is compared with a text, the text
+// becomes the number with that name:
 //
 //	State == "Running"               State == 2
 //	State in ["Idle", "Running"]     State in [0, 2]

@@ -113,8 +113,8 @@ func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made t
 	return err
 }
 
-// writeNamed writes the named snapshots that idOf accepts. For such a snapshot, idOf returns the
-// new ID of the state, and true.
+// writeNamed writes the named snapshots that idOf accepts. For an accepted snapshot, idOf returns
+// the new ID of the state, and true.
 func (r *rewrite) writeNamed(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
 	for _, s := range r.labelled {
 		id, ok := idOf(s)

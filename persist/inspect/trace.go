@@ -80,7 +80,7 @@ func (e *TraceEvent) Fields() []FieldDiff {
 	return f
 }
 
-// A Stretch has the events of an entity between two states: First and Last.
+// A Stretch is a part of the history of an entity: the events between the states First and Last.
 type Stretch struct {
 	First, Last *EntityState
 	Events      []TraceEvent

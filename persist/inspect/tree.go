@@ -40,8 +40,8 @@ type TreeNode struct {
 	Below int
 	// Last says that this is the last source of its target.
 	Last bool
-	// Again says that the node repeats the start of the tree, because of a cycle. Sources and
-	// Below are 0 in such a node.
+	// Again says that the node repeats the start of the tree, because of a cycle. Sources and Below
+	// are 0 in this node.
 	Again bool
 }
 
@@ -310,8 +310,8 @@ func (r *relation) link() {
 	}
 }
 
-// all returns the trees of all roots, and the sources outside of these trees. Such sources are in
-// a cycle, or below one.
+// all returns the trees of all roots, and the sources outside of these trees. A source outside is
+// in a cycle, or below one.
 func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	met := make([]bool, len(r.members))
 	for i, m := range r.members {

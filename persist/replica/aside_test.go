@@ -137,9 +137,9 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *aside) error {
 	return x.sync()
 }
 
-// lowest returns the offset in a file at which the bytes begin that must be quarantined. That is
-// the first byte that differs in any content of the file in the log, or the end of the file in the
-// log. It returns -1 if the log never had the file.
+// lowest returns the offset of the first byte of a file that must be quarantined. That is the first
+// byte that differs in any content of the file in the log, or the end of the file in the log. It
+// returns -1 if the log never had the file.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {

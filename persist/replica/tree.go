@@ -19,10 +19,10 @@ import (
 //	opWrite    writes to name                 sizes[name]
 //	opRemove   removes name or name.tmp
 //
-// The files may be ahead of sizes. After a crash, operations are applied again, and an owner writes
-// its files before the log has the writes. So apply compares new bytes with the bytes in the file.
-// Equal bytes remain. Different bytes were never confirmed. These bytes and all bytes after them
-// are quarantined before they are overwritten. At the end of the log, tidy compares names and
+// The files may be newer than sizes. After a crash, operations are applied again, and an owner
+// writes its files before the log has the writes. So apply compares new bytes with the bytes in the
+// file. Equal bytes remain. Different bytes were never confirmed. These bytes and all bytes after
+// them are quarantined before they are overwritten. At the end of the log, tidy compares names and
 // sizes.
 type tree struct {
 	top   disk.FS          // The directory of the follower.

@@ -369,9 +369,9 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsThen copies the len(dst) rows of c that begin with row to dst. They are as they were at the
-// boundary of o. It returns dst. If none of the rows was written since, it returns the live rows
-// instead. The caller must not write to the live rows.
+// RowsThen copies len(dst) rows of c to dst, beginning with row, as they were at the boundary of o.
+// It returns dst. If none of the rows was written since, it returns the live rows instead. The
+// caller must not write to the live rows.
 func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {

@@ -62,7 +62,7 @@ func (h *server) arrays(a *params) (any, error) {
 	})
 }
 
-// fill adds up to limit rows and limit indices of c, from d.Row and d.Index on.
+// fill adds up to limit rows and limit indices of c. It starts at d.Row and d.Index.
 func (d *arraysDoc) fill(st *inspect.State, c *inspect.Component, limit int) (err error) {
 	for i := d.Row; i < min(d.Row+limit, c.Len()); i++ {
 		v, err := st.Value(c, i)

@@ -304,7 +304,7 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 // result is always older. It is the parent of the first lost record on the path back from target.
 // If that parent is unknown, LastReachableBefore compares tick numbers. The parent of an unknown
 // record has a tick at least 2 less than the record after it. LastReachableBefore returns the
-// newest record or snapshot state with such a tick that is not in bad.
+// newest record or snapshot state whose tick is low enough and that is not in bad.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
 	// hole is the first unknown record. ticks is the tick of the record after the hole.
 	hole, ticks := target, uint64(math.MaxUint64)

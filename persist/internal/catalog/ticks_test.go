@@ -53,7 +53,7 @@ func recorded(t *testing.T, ticks int, rng *rand.Rand) (dir string, c *catalog.C
 	return dir, c, path
 }
 
-// Reading ahead must return the same records as reading one record after the other.
+// Reading by several goroutines must return the same records as reading one record after the other.
 func TestRecords_EqualsReadingOneByOne(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

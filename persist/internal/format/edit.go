@@ -177,7 +177,7 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 		}
 		// The upper half of this word differs, so it ends with at most three equal bytes. A word
 		// with two differing halves begins with at most three equal bytes. Together that is less
-		// than editsApart, so no span ends between such words. Rows with mostly changed bytes are
+		// than editsApart, so no span ends between these words. Rows with mostly changed bytes are
 		// thus skipped quickly.
 		if x>>32 != 0 {
 			if n := dense(a[w+8:], b[w+8:]); n > 0 {

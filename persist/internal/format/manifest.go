@@ -48,7 +48,7 @@ type Manifest struct {
 	Digest ecs.Digest
 
 	Alive, Free, Total int
-	Components         []ComponentSize // By component number.
+	Components         []ComponentSize // In the order of component numbers.
 	Files              []FileRef       // Other files with pages of this snapshot.
 
 	Time time.Time // Commit time of the tick. Zero if unknown.

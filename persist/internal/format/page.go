@@ -345,7 +345,7 @@ func (r *sparseRuns) single(rows *[PageRows]uint32) {
 }
 
 // zeroPairs returns the number of pairs of zeros at the start of src, at most limit. Most entries
-// are such a pair: the next index has the next row.
+// of a page are a pair of zeros, which means that the next index has the next row.
 func zeroPairs(src []byte, limit int) (n int) {
 	limit = min(limit, len(src)/2)
 	for n+4 <= limit && binary.LittleEndian.Uint64(src[2*n:]) == 0 {

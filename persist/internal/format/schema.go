@@ -32,8 +32,8 @@ const (
 //
 // All components have the same format, so one component can raise the format of the others.
 type Schema struct {
-	Components []Entry        // By number.
-	Numbers    map[string]int // By name.
+	Components []Entry        // In the order of their numbers.
+	Numbers    map[string]int // Numbers of the components by name.
 }
 
 // An Entry describes a component or resource.

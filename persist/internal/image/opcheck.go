@@ -26,7 +26,7 @@ import (
 // An opCheck compares sets, not rows: only patches contain the row and value of an entity.
 type opCheck struct {
 	alive   opSet
-	members []opSet // By component number.
+	members []opSet // The members of each component, by its number.
 }
 
 // expect computes the effect of ops. im has the state before the tick.

@@ -35,7 +35,7 @@ const (
 // starts early, so the device works in parallel. The checksums of blocks are computed before
 // writing.
 //
-// buf holds the bytes that are not written yet, as they will be in the file from offset at on:
+// buf holds the bytes that are not written yet, as they will be in the file at offset at:
 //
 //	buf | whole nodes | room | key value key value …
 //	                  leaf   └ leafRoom after it

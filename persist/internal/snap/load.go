@@ -39,7 +39,7 @@ type loading struct {
 	*Reader
 	*Filling
 	bare  bool
-	parts map[uint32]*part // By column.
+	parts map[uint32]*part // The parts by the number of their column.
 
 	mu    sync.Mutex // Guards the fields below, and the parts.
 	table PageTable

@@ -103,8 +103,8 @@ func (l *pageList) write(ctx context.Context, files disk.FS, name string, o page
 	return info, err
 }
 
-// put writes all pages to a file, ordered by key, while encode works one batch ahead. If put fails,
-// it stops encode and waits for it, because encode uses pages of the caller.
+// put writes all pages to a file, ordered by key. While it writes a batch, encode encodes the next
+// one. If put fails, it stops encode and waits for it, because encode uses pages of the caller.
 func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Meter) error {
 	e := format.NewEncoder()
 	manifest := l.Manifest.Encode()

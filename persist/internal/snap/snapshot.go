@@ -58,8 +58,7 @@ type tablePage struct {
 	format.PageRef
 }
 
-// pageRows returns the number of rows in a data page of component number n, or 0 without such a
-// page.
+// pageRows returns the number of rows in a data page of component number n, or 0 if there is none.
 func (t PageTable) pageRows(n int) int {
 	return int(t[format.Key(format.Column(n, format.DataArray), 0)].rows)
 }

@@ -23,7 +23,7 @@ type Session struct {
 	World   *World
 	Twin    *World
 	Store   *persist.Store
-	States  map[uint64]committed // By seq.
+	States  map[uint64]committed // The committed states by seq.
 	opened  int
 	loose   bool // A snapshot has NoRewind values that no commit had.
 }

@@ -32,9 +32,10 @@
 //
 // # Many worlds
 //
-// A follower first reads existing entries in batches, at most 2 MiB ahead. Any server of the stream
-// answers such direct requests. Then the follower creates a consumer, and waits for new entries. So
-// worlds that recover need no consumers, and each followed world has one consumer.
+// A follower first reads existing entries in batches. It has at most 2 MiB of entries that are not
+// applied yet. Any server of the stream answers these direct requests. Then the follower creates a
+// consumer, and waits for new entries. So worlds that recover need no consumers, and each followed
+// world has one consumer.
 //
 // By default, servers allow 1,000 consumers for a stream; [Create] allows more. If a stream has no
 // consumer left, a follower polls four times a second instead. On a stream without --allow-direct,

@@ -24,8 +24,8 @@ const (
 	stillness = 3 * time.Second
 	// Time without a leader's answer after which the connection moves to another server.
 	unheard = 2 * stillness
-	ahead   = 2 << 20 // Bytes of entries that are read ahead.
-	queued  = 64      // Messages of a consumer that are read ahead.
+	ahead   = 2 << 20 // Maximum bytes of entries that are read before they are needed.
+	queued  = 64      // Maximum messages of a consumer that are read before they are needed.
 )
 
 // patiently repeats try until it succeeds, or fails with a permanent error, or the time patience
