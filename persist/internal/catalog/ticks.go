@@ -155,7 +155,7 @@ func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 }
 
 // Records are applied to a state one after the other, but reading and decoding a record needs no
-// state. So several goroutines read ahead of the caller:
+// state. So several goroutines read the next records while the caller applies earlier ones:
 //
 //	path     | part   | part   | part   | …
 //	workers    read     read     read           bytes, checksums, decoded ticks
