@@ -334,13 +334,13 @@ func (j *Journal) KeepNote(b []byte) error {
 	if j.ledger == nil {
 		return nil
 	}
-	return j.told(j.ledger.keepNote(b))
+	return j.waitForFailure(j.ledger.keepNote(b))
 }
 
-// told returns err, an error of the ledger. If the error is final, told first waits until the
-// writer goroutine has failed with this error. If the journal has failed, told returns the
-// journal's error instead.
-func (j *Journal) told(err error) error {
+// waitForFailure returns err, an error of the ledger. If the error is final, waitForFailure first
+// waits until the writer goroutine has failed with this error. If the journal has failed,
+// waitForFailure returns the journal's error instead.
+func (j *Journal) waitForFailure(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -163,7 +163,7 @@ func (l *ledger) read(b []byte, report func(offset, length int64, reason string)
 			}
 			continue
 		}
-		if reason, err := l.take(kind, payload); reason != "" {
+		if reason, err := l.addEntry(kind, payload); reason != "" {
 			d := &DamageError{File: l.name, Offset: base + int64(at), Length: int64(end - at), Reason: reason, Err: err}
 			if errors.Is(err, ErrNewer) {
 				return d
@@ -175,8 +175,9 @@ func (l *ledger) read(b []byte, report func(offset, length int64, reason string)
 	return nil
 }
 
-// take adds the contents of an entry to l. If the entry is invalid, take returns the reason.
-func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
+// addEntry adds the contents of an entry to l. If the entry is invalid, addEntry returns the
+// reason.
+func (l *ledger) addEntry(kind uint32, payload []byte) (reason string, err error) {
 	r := varints{b: payload}
 	switch kind {
 	case entryFeatures:
@@ -297,8 +298,8 @@ func (l *Log) checkEnd() {
 	}
 }
 
-// is reports whether the last of files is the file of l, with unchanged size.
-func (l *ledger) is(files []listedFile) bool {
+// isFile reports whether the last of files is the file of l, with unchanged size.
+func (l *ledger) isFile(files []listedFile) bool {
 	n := len(files)
 	return n > 0 && files[n-1].name == l.name && files[n-1].size == l.size
 }
@@ -313,11 +314,11 @@ func (l *Log) readLedger(files []listedFile) error {
 		return nil
 	}
 	if len(files) == 0 {
-		l.missesLedger()
+		l.reportMissingLedger()
 		return nil
 	}
 	led := before
-	if led == nil || led.torn > 0 || !led.is(files) {
+	if led == nil || led.torn > 0 || !led.isFile(files) {
 		var err error
 		if led, err = l.openLedger(files[len(files)-1], before); err != nil || led == nil {
 			return err
@@ -360,9 +361,9 @@ func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 	return led, nil
 }
 
-// missesLedger reports the missing ledger as a problem. It reports nothing if no segment contains
-// any records: then a crash prevented the first ledger from being written.
-func (l *Log) missesLedger() {
+// reportMissingLedger reports the missing ledger as a problem. It reports nothing if no segment
+// contains any records: then a crash prevented the first ledger from being written.
+func (l *Log) reportMissingLedger() {
 	for i := range l.Segments {
 		if s := &l.Segments[i]; s.Err == nil && s.written() {
 			l.Unsure = l.problem(ledgerName(l.Segments[len(l.Segments)-1].Number), 0, 0, "missing: newer segments may be missing as well")
@@ -377,12 +378,12 @@ func (s *Segment) written() bool { return s.Size > int64(s.header.start) }
 // compare reports differences between the segments and the ledger. A newer, unlisted segment
 // without records is not a difference: the program ended before it added the segment to the ledger.
 func (l *Log) compare(led *ledger) error {
-	if !l.known(led.header.world) {
+	if !l.isOwnWorld(led.header.world) {
 		l.Problems = append(l.Problems, &DamageError{File: led.name, Offset: 16, Length: 16, Err: ErrForeign,
 			Reason: fmt.Sprintf("ledger of world %x among segments of world %x", led.header.world, l.World)})
 		return nil
 	}
-	if err := l.missing(led); err != nil {
+	if err := l.reportMissing(led); err != nil {
 		return err
 	}
 	for i := range l.Segments {
@@ -392,7 +393,7 @@ func (l *Log) compare(led *ledger) error {
 		}
 		switch listed := led.find(s.Number); {
 		case listed == nil && s.Number > led.newest() && s.written():
-			l.unlisted(led, s)
+			l.reportUnlisted(led, s)
 			return nil // The segments after an unlisted one are not listed either.
 		case listed != nil && (listed.epoch != s.header.epoch || listed.first != s.header.first || listed.salt != s.header.salt):
 			_ = l.problem(s.Name, 0, segmentHeaderSize, "it is another segment than the one that the ledger lists")
@@ -401,25 +402,25 @@ func (l *Log) compare(led *ledger) error {
 	return nil
 }
 
-// unlisted reports that the ledger ends before it lists s.
-func (l *Log) unlisted(led *ledger, s *Segment) {
+// reportUnlisted reports that the ledger ends before it lists s.
+func (l *Log) reportUnlisted(led *ledger, s *Segment) {
 	end := cmp.Or(led.torn, led.size)
 	_ = l.problem(led.name, end, led.size-end, fmt.Sprintf("the ledger ends before it lists %s", s.Name))
 	led.told = true
 }
 
-// known reports whether the segments belong to this world. If no segment is readable, known sets
-// the world of the log and returns true.
-func (l *Log) known(world [16]byte) bool {
+// isOwnWorld reports whether the segments belong to this world. If no segment is readable,
+// isOwnWorld sets the world of the log and returns true.
+func (l *Log) isOwnWorld(world [16]byte) bool {
 	if !slices.ContainsFunc(l.Segments, func(s Segment) bool { return s.Err == nil }) {
 		l.World = world
 	}
 	return l.World == world
 }
 
-// missing reports listed segments that do not exist, before the oldest and after the newest
+// reportMissing reports listed segments that do not exist, before the oldest and after the newest
 // existing segment. Gaps between existing segments are found without the ledger.
-func (l *Log) missing(led *ledger) error {
+func (l *Log) reportMissing(led *ledger) error {
 	oldest, newest := uint64(math.MaxUint64), uint64(0)
 	if n := len(l.Segments); n > 0 {
 		oldest, newest = l.Segments[0].Number, l.Segments[n-1].Number

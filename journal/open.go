@@ -47,7 +47,7 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	if err := disk.RemoveTemps(fs, ".", isTemp); err != nil {
 		return nil, fmt.Errorf("journal: remove unfinished files: %w", err)
 	}
-	if err := log.settle(fs); err != nil {
+	if err := log.syncLastSegment(fs); err != nil {
 		return nil, err
 	}
 	j := newJournal(fs, log, opt)
@@ -123,7 +123,7 @@ func (l *Log) ScanFrom(ctx context.Context, fs disk.FS, newest int64, base uint6
 		return err
 	}
 	l.fs = fs
-	l.become(next)
+	l.replaceWith(next)
 	l.small, l.smallSize = next.small, next.smallSize
 	return nil
 }
@@ -193,10 +193,11 @@ func isTemp(temp string) bool {
 	return ok && (segment || ledger)
 }
 
-// settle makes the bytes of the last segment durable, because the next segment's header declares
-// them durable. Reading the bytes back proves nothing: they may exist only in the system's cache.
-// After a failed fsync the cache may treat them as clean. So settle writes the same bytes again.
-func (l *Log) settle(fs disk.FS) error {
+// syncLastSegment makes the bytes of the last segment durable, because the next segment's header
+// declares them durable. Reading the bytes back proves nothing: they may exist only in the system's
+// cache. After a failed fsync the cache may treat them as clean. So syncLastSegment writes the same
+// bytes again.
+func (l *Log) syncLastSegment(fs disk.FS) error {
 	if len(l.Segments) == 0 {
 		return nil
 	}
@@ -370,7 +371,7 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 		name := segmentName(number)
 		// One entry covers all segments that are about to be removed.
 		if i == 0 && j.ledger != nil {
-			if err := j.told(j.ledger.pruned(numbers[len(numbers)-1] + 1)); err != nil {
+			if err := j.waitForFailure(j.ledger.pruned(numbers[len(numbers)-1] + 1)); err != nil {
 				return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 			}
 		}

@@ -12,13 +12,14 @@ import (
 type newest struct {
 	last   uint64
 	lastID ID
-	sound  sound
+	sound  soundPrefix
 }
 
-// A sound describes a prefix of a segment without bad bytes and without an unfinished payload. It
-// contains the scanner's findings in that prefix, except records. Later bytes do not change these
-// findings. In a log without problems, the records of the prefix are those with smaller offsets.
-type sound struct {
+// A soundPrefix describes a prefix of a segment without bad bytes and without an unfinished
+// payload. It contains the scanner's findings in that prefix, except records. Later bytes do not
+// change these findings. In a log without problems, the records of the prefix are those with
+// smaller offsets.
+type soundPrefix struct {
 	offset, vouched int64
 	due             uint64
 	marks           []markAt
@@ -27,8 +28,8 @@ type sound struct {
 
 // soundUpTo returns the findings of s for the sound prefix that ends at offset. s has no findings
 // after offset.
-func (s *scanner) soundUpTo(offset int64) sound {
-	return sound{offset, s.vouched, s.due, s.marks, s.seals}
+func (s *scanner) soundUpTo(offset int64) soundPrefix {
+	return soundPrefix{offset, s.vouched, s.due, s.marks, s.seals}
 }
 
 // Refresh brings l up to date: it adds what was written, rolled and pruned since the scan. It
@@ -59,7 +60,7 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.become(next)
+	l.replaceWith(next)
 	return true, nil
 }
 
@@ -91,13 +92,13 @@ func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 func (l *Log) upToDate(files listing) bool {
 	n := len(l.Segments)
 	return len(files.segments) == n && files.segments[n-1].size == l.Segments[n-1].Size && l.Torn == nil &&
-		(l.ledger == nil || l.ledger.is(files.ledgers))
+		(l.ledger == nil || l.ledger.isFile(files.ledgers))
 }
 
 // refreshed returns the result of a new Scan, computed from l and the new bytes. It returns nil if
 // l is no valid start. The result shares memory with l. The entries of l stay unchanged.
 func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, error) {
-	next := l.before(pruned)
+	next := l.withoutNewest(pruned)
 	at := len(next.Segments)
 	for i, f := range files.segments[at:] {
 		if err := next.addSegment(f, at+i+1 == len(files.segments)); err != nil {
@@ -124,10 +125,10 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 	return next, ctx.Err()
 }
 
-// before returns l without its newest segment, which has the highest epoch, and without pruned
-// segments. Records of the newest segment stay. Appending to the result's entries does not change
-// those of l.
-func (l *Log) before(pruned int) *Log {
+// withoutNewest returns l without its newest segment, which has the highest epoch, and without
+// pruned segments. Records of the newest segment stay. Appending to the result's entries does not
+// change those of l.
+func (l *Log) withoutNewest(pruned int) *Log {
 	b := &Log{
 		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: l.newest.last, LastID: l.newest.lastID,
 		Segments:  slices.Clone(l.Segments[pruned : len(l.Segments)-1]),
@@ -168,8 +169,8 @@ func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	}
 }
 
-// become replaces the contents of l with those of next.
-func (l *Log) become(next *Log) {
+// replaceWith replaces the contents of l with those of next.
+func (l *Log) replaceWith(next *Log) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = l.release()

@@ -38,8 +38,8 @@ type scanner struct {
 	marks     []markAt
 	seals     []sealAt
 	bad       []badRange
-	vouched   int64 // The highest watermark of a valid header.
-	sound     sound // The longest sound prefix so far.
+	vouched   int64       // The highest watermark of a valid header.
+	sound     soundPrefix // The longest sound prefix so far.
 
 	due     uint64 // Seq of the next record.
 	certain bool   // Set if no bad range was found since the last record.

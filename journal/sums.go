@@ -60,9 +60,9 @@ func (s *sums) ended(end int64, sealed bool, last, head uint64) []byte {
 	return append(append(b, s.preambles...), s.records...)
 }
 
-// believe returns a scanner of s whose findings come from the ledger's summary. The segment ends at
-// end. believe returns nil if the ledger has no matching summary.
-func (l *Log) believe(s *Segment, end int64) *scanner {
+// trustSummary returns a scanner of s whose findings come from the ledger's summary. The segment
+// ends at end. trustSummary returns nil if the ledger has no matching summary.
+func (l *Log) trustSummary(s *Segment, end int64) *scanner {
 	if l.ledger == nil || s.Size < end {
 		return nil
 	}

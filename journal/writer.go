@@ -188,11 +188,11 @@ func (w *writer) writeItem(it *item) error {
 	case itemSync:
 		return nil
 	case itemPreamble:
-		w.touch()
+		w.noteStaged()
 		w.sums.preamble(&it.header, w.end(), int64(len(it.payload)))
 		return w.put(it.header, it.payload)
 	default:
-		w.touch()
+		w.noteStaged()
 		w.sums.record(&it.header, w.end(), int64(len(it.payload)))
 		w.seq, w.head, w.tick = it.header.seq, it.header.seq, it.header.tick
 		w.last = ID{Epoch: w.segment.epoch, Seq: it.header.seq, CRC: it.header.crc}
@@ -200,8 +200,8 @@ func (w *writer) writeItem(it *item) error {
 	}
 }
 
-// touch records that staged bytes are not durable yet, and starts the sync timer.
-func (w *writer) touch() {
+// noteStaged records that staged bytes are not durable yet, and starts the sync timer.
+func (w *writer) noteStaged() {
 	if !w.dirty && w.j.opt.Sync.kind == syncEvery {
 		w.timer.Reset(w.j.opt.Sync.every)
 	}
@@ -296,11 +296,11 @@ func (w *writer) fsync() error {
 // directory after that. So if the lock is still held here, the new owner will read all synced
 // bytes.
 func (w *writer) confirm() error {
-	if err := retryBriefly(w.owned); err != nil {
+	if err := retryBriefly(w.checkOwned); err != nil {
 		return err
 	}
 	if time.Since(w.looked) >= lookPeriod {
-		if err := w.complete(); err != nil {
+		if err := w.checkComplete(); err != nil {
 			return err
 		}
 	}
@@ -321,9 +321,9 @@ func retryBriefly(look func() error) error {
 	return err
 }
 
-// owned returns an error if the directory no longer belongs to this journal. It also returns an
-// error if the segment's name no longer refers to the open file.
-func (w *writer) owned() error {
+// checkOwned returns an error if the directory no longer belongs to this journal. It also returns
+// an error if the segment's name no longer refers to the open file.
+func (w *writer) checkOwned() error {
 	if err := w.j.opt.Guard(); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
@@ -349,15 +349,15 @@ func (w *writer) owned() error {
 	return nil
 }
 
-// complete returns an error if an older segment is missing that Prune did not remove. It reads the
-// directory, so the writer calls it only at the end of a segment and once a second.
-func (w *writer) complete() error {
+// checkComplete returns an error if an older segment is missing that Prune did not remove. It reads
+// the directory, so the writer calls it only at the end of a segment and once a second.
+func (w *writer) checkComplete() error {
 	w.looked = time.Now()
-	return w.j.complete()
+	return w.j.checkComplete()
 }
 
-// complete implements [writer.complete]. Cost: O(n log n) for n segments.
-func (j *Journal) complete() error {
+// checkComplete implements [writer.checkComplete]. Cost: O(n log n) for n segments.
+func (j *Journal) checkComplete() error {
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
 	found, err := list(j.fs)
@@ -429,7 +429,7 @@ func (w *writer) seal() error {
 	if err := w.finish(); err != nil {
 		return err
 	}
-	if err := w.complete(); err != nil {
+	if err := w.checkComplete(); err != nil {
 		return err
 	}
 	if w.j.ledger != nil {
@@ -451,7 +451,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {
 		return err
 	}
-	if err := w.complete(); err != nil {
+	if err := w.checkComplete(); err != nil {
 		return err
 	}
 	next := w.segment

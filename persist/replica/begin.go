@@ -36,7 +36,7 @@ func (f *Follower) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lies, err := f.lies()
+	lies, err := f.hasStore()
 	switch {
 	case err != nil:
 		return err
@@ -54,21 +54,21 @@ func (f *Follower) begin(ctx context.Context) error {
 	case last < s.At.Position:
 		f.owned = true
 	default:
-		err = f.remember(ctx, s, first)
+		err = f.resumeState(ctx, s, first)
 	}
 	if err == nil {
-		err = f.reach(ctx, last)
+		err = f.catchUp(ctx, last)
 	}
 	// The files lack operations that the file state claims, so read the log again from its
 	// beginning.
 	if errors.Is(err, errGap) {
 		f.tree, f.next, f.at, f.end, f.owned = nil, nil, trail{}, 0, true
-		err = f.reach(ctx, last)
+		err = f.catchUp(ctx, last)
 	}
 	if err != nil {
 		return err
 	}
-	return f.save()
+	return f.saveState()
 }
 
 // bounds returns the bounds of the log. If the log ends before the known entry, bounds retries for
@@ -100,7 +100,7 @@ func (f *Follower) retry(ctx context.Context, try func() error) error {
 }
 
 // The result is true if this machine has a store: its journal or snapshot directory has files.
-func (f *Follower) lies() (bool, error) {
+func (f *Follower) hasStore() (bool, error) {
 	for _, dir := range []string{journalDir, snapshotDir} {
 		entries, err := f.files.ReadDir(storeDir + "/" + dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,9 +113,9 @@ func (f *Follower) lies() (bool, error) {
 	return false, nil
 }
 
-// remember continues from the given state, unless entries after the state were trimmed from the
+// resumeState continues from the given state, unless entries after the state were trimmed from the
 // log.
-func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
+func (f *Follower) resumeState(ctx context.Context, s *state, first Position) error {
 	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // f.at is before the first entry, so all entries are read again.
@@ -135,15 +135,15 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 		}
 	}
 	f.offer.set(s.Offer)
-	f.at, f.end, f.tree = s.trail(), s.At.Position, newTree(f.files, storeDir, f.aside)
+	f.at, f.end, f.tree = s.trail(), s.At.Position, newReplicaFiles(f.files, storeDir, f.aside)
 	maps.Copy(f.tree.sizes, s.Files)
 	maps.Copy(f.tree.parts, s.Parts)
 	return nil
 }
 
-// reach applies the entries up to last, and quarantines the files that the log does not have.
-// Without a tree, it quarantines nothing; complete does so later.
-func (f *Follower) reach(ctx context.Context, last Position) error {
+// catchUp applies the entries up to last, and quarantines the files that the log does not have.
+// Without files, it quarantines nothing; completeStore does so later.
+func (f *Follower) catchUp(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {
 		return err
@@ -151,7 +151,7 @@ func (f *Follower) reach(ctx context.Context, last Position) error {
 	if f.tree == nil {
 		return nil
 	}
-	if err := f.tree.tidy(); err != nil {
+	if err := f.tree.tidyDirs(); err != nil {
 		return err
 	}
 	f.owned = false

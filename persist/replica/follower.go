@@ -63,7 +63,7 @@ func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEver
 // A Follower keeps the files of a store equal to the content of the log. Its methods may be called
 // from several goroutines.
 //
-//	Log ─▶ read ─▶ take: does the entry continue the files? ─▶ apply ─▶ tree, next
+//	Log ─▶ read ─▶ applyEntry: does the entry continue the files? ─▶ applyOp ─▶ tree, next
 //	                                                            └▶ claims, offers
 //
 // Entries are applied to one of two trees, or to none:
@@ -83,10 +83,10 @@ type Follower struct {
 	files   disk.FS
 	lock    disk.Lock
 	options Options
-	gate    *gate
+	storeFS *sendingFS
 	monitor monitor
 
-	turn turn               // Held by the method that starts or stops following.
+	turn chanMutex          // Held by the method that starts or stops following.
 	stop context.CancelFunc // Stops the goroutine that follows.
 	done chan struct{}      // Closed when that goroutine has ended.
 
@@ -94,24 +94,24 @@ type Follower struct {
 	// holder of turn does.
 	mu      sync.Mutex
 	at      trail     // The newest valid entries that were applied, newest first.
-	skipped link      // The last entry that was not valid; see continues.
+	skipped link      // The last entry that was not valid; see continuesLog.
 	fresh   time.Time // When the last entry was read, or when Follow was called.
 	// Whether fresh is the time of an entry.
 	timed bool
 	gap   time.Duration // The time between the last two entries, or the longest possible time.
 	// logged is the number of bytes read since the last complete store began to be sent.
 	logged int64
-	begun  int64     // The number of bytes read since the incomplete store began to be sent.
-	end    Position  // The last entry that was read, valid or not.
-	term   uint64    // The highest term of all claims.
-	info   logInfo   // The identity and the versions of the log.
-	tree   *tree     // The store. nil if this machine has no complete store.
-	next   *tree     // The store that is being sent.
-	bare   time.Time // The time since which tree is nil.
-	owned  bool      // Whether the files may have data that the log does not have.
-	origin bool      // Whether this machine has a store and the log has none yet.
-	since  int       // The number of bytes applied since the file state was written.
-	aside  *aside    // The quarantine for bytes that the log does not have.
+	begun  int64         // The number of bytes read since the incomplete store began to be sent.
+	end    Position      // The last entry that was read, valid or not.
+	term   uint64        // The highest term of all claims.
+	info   logInfo       // The identity and the versions of the log.
+	tree   *replicaFiles // The store. nil if this machine has no complete store.
+	next   *replicaFiles // The store that is being sent.
+	bare   time.Time     // The time since which tree is nil.
+	owned  bool          // Whether the files may have data that the log does not have.
+	origin bool          // Whether this machine has a store and the log has none yet.
+	since  int           // The number of bytes applied since the file state was written.
+	aside  *quarantine   // The quarantine for bytes that the log does not have.
 	offer  offer
 	grown  chan struct{} // Closed when at or err changes.
 	err    error         // The reason why following has ended.
@@ -151,10 +151,10 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	if err != nil {
 		return nil, err
 	}
-	f := &Follower{log: log, files: files, lock: lock, options: options, turn: newTurn(), grown: make(chan struct{})}
-	f.aside = &aside{top: files}
+	f := &Follower{log: log, files: files, lock: lock, options: options, turn: newChanMutex(), grown: make(chan struct{})}
+	f.aside = &quarantine{top: files}
 	f.offer.set(false)
-	f.gate = newGate(disk.Sub(files, storeDir))
+	f.storeFS = newSendingFS(disk.Sub(files, storeDir))
 	if err := f.begin(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -169,7 +169,7 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 
 // Files returns the files of the store. Readers may use them while the machine follows, and the
 // owner may write them. The file system is empty until the log has a store.
-func (f *Follower) Files() disk.FS { return f.gate }
+func (f *Follower) Files() disk.FS { return f.storeFS }
 
 // Position returns the last entry that the files include.
 func (f *Follower) Position() Position {
@@ -282,7 +282,7 @@ func (f *Follower) Stuck() (since time.Time, err error) {
 
 // Metrics returns the progress of this machine and of the log.
 func (f *Follower) Metrics() Metrics {
-	m := f.monitor.now()
+	m := f.monitor.current()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.Position, m.Term, m.LogBytes, m.Heard = f.end, f.term, f.logged, f.fresh
@@ -324,12 +324,12 @@ func (f *Follower) Close() error {
 	if f.closed {
 		return persist.ErrClosed
 	}
-	f.halt()
+	f.stopFollowing()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
 	f.fail(persist.ErrClosed)
-	return errors.Join(f.save(), f.lock.Close())
+	return errors.Join(f.saveState(), f.lock.Close())
 }
 
 // fail records why following has ended, and wakes the callers of Wait.
@@ -337,17 +337,17 @@ func (f *Follower) fail(err error) {
 	if f.err == nil {
 		f.err = err
 	}
-	f.tell()
+	f.wakeWaiters()
 }
 
-// tell wakes the callers of Wait.
-func (f *Follower) tell() {
+// wakeWaiters wakes the callers of Wait.
+func (f *Follower) wakeWaiters() {
 	close(f.grown)
 	f.grown = make(chan struct{})
 }
 
-// halt ends the goroutine that follows.
-func (f *Follower) halt() {
+// stopFollowing ends the goroutine that follows.
+func (f *Follower) stopFollowing() {
 	f.stop()
 	<-f.done
 }
@@ -405,15 +405,15 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 		if err != nil {
 			return err
 		}
-		err := f.take(ctx, e)
+		err := f.applyEntry(ctx, e)
 		if errors.Is(err, ErrHole) || errors.Is(err, errEntry) {
-			err = f.fill(ctx, e)
+			err = f.fillGap(ctx, e)
 		}
 		f.mu.Lock()
 		if f.stuck = err; errors.As(err, new(*unansweredError)) {
 			f.stuck = nil // Any failure is now caused by the log, not by an entry.
 		} else if err != nil {
-			f.tell()
+			f.wakeWaiters()
 		}
 		f.mu.Unlock()
 		if err != nil {
@@ -426,25 +426,25 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 	return ctx.Err()
 }
 
-// fill applies the missing entries that Entries did not yield, and then the entry at the position
-// of e. It reads from the server that decides on appends, because another server may have a damaged
-// copy.
-func (f *Follower) fill(ctx context.Context, e Entry) error {
+// fillGap applies the missing entries that Entries did not yield, and then the entry at the
+// position of e. It reads from the server that decides on appends, because another server may have
+// a damaged copy.
+func (f *Follower) fillGap(ctx context.Context, e Entry) error {
 	for {
 		missed, err := f.log.Next(ctx, f.end)
 		if err != nil {
 			return &unansweredError{err}
 		}
 		if missed.Position == 0 || missed.Position > e.Position {
-			return f.take(ctx, e)
+			return f.applyEntry(ctx, e)
 		}
-		if err := f.take(ctx, missed); err != nil || missed.Position == e.Position {
+		if err := f.applyEntry(ctx, missed); err != nil || missed.Position == e.Position {
 			return err
 		}
 	}
 }
 
-// continues reports whether an entry is valid. An entry names its previous entry. The previous
+// continuesLog reports whether an entry is valid. An entry names its previous entry. The previous
 // entry of a valid entry is the last valid entry. For any other entry, one of these cases applies:
 //
 //	it names a later entry, which was trimmed    the files are useless: wait until an owner
@@ -453,7 +453,7 @@ func (f *Follower) fill(ctx context.Context, e Entry) error {
 //	the log still has the last valid entry       the writer continued an entry that the log
 //	                                             lost: the new entry is invalid for all readers
 //	the log has another entry in its place       a [ShorterError]
-func (f *Follower) continues(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
+func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {
 		return true, nil
@@ -507,13 +507,13 @@ type unansweredError struct{ error }
 // Unwrap returns the error of the log.
 func (e *unansweredError) Unwrap() error { return e.error }
 
-// take applies an entry if it is valid.
-func (f *Follower) take(ctx context.Context, e Entry) error {
+// applyEntry applies an entry if it is valid.
+func (f *Follower) applyEntry(ctx context.Context, e Entry) error {
 	h, ops, newer := decodeEntry(e.Data)
 	if newer != nil && !errors.Is(newer, persist.ErrNewer) {
 		return fmt.Errorf("%w: at %d", newer, e.Position)
 	}
-	counts, err := f.continues(ctx, e, h, ops)
+	counts, err := f.continuesLog(ctx, e, h, ops)
 	if err != nil && !errors.Is(err, ErrHole) {
 		return &unansweredError{err}
 	}
@@ -528,11 +528,11 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	if !counts {
 		f.skipped, f.end = link{e.Position, h.id}, e.Position
 		f.monitor.succeed(f.end, f.logged)
-		f.tell()
+		f.wakeWaiters()
 		return nil
 	}
 	for i := range ops {
-		if err := f.apply(&ops[i]); err != nil {
+		if err := f.applyOp(&ops[i]); err != nil {
 			return err // The caller applies the entry again, from its first operation on.
 		}
 	}
@@ -541,18 +541,18 @@ func (f *Follower) take(ctx context.Context, e Entry) error {
 	f.heard()
 	f.monitor.succeed(f.end, f.logged)
 	if f.since += len(e.Data); f.since >= stateEvery {
-		if err := f.save(); err != nil {
+		if err := f.saveState(); err != nil {
 			return err
 		}
 	}
-	f.tell()
+	f.wakeWaiters()
 	return nil
 }
 
-// apply applies an operation to the store, or to the store that is being sent.
-func (f *Follower) apply(o *op) error {
+// applyOp applies an operation to the store, or to the store that is being sent.
+func (f *Follower) applyOp(o *op) error {
 	if o.kind == opClaim || o.kind == opBegin {
-		if err := f.learn(o.data); err != nil {
+		if err := f.adoptInfo(o.data); err != nil {
 			return err
 		}
 	}
@@ -562,7 +562,7 @@ func (f *Follower) apply(o *op) error {
 		f.offer.set(false)
 		f.next = nil
 		if f.tree != nil {
-			return f.tree.drop()
+			return f.tree.dropParts()
 		}
 		return nil
 	case opOffer:
@@ -574,13 +574,13 @@ func (f *Follower) apply(o *op) error {
 		f.logged -= f.begun
 	}
 	if f.tree != nil {
-		return f.tree.apply(o)
+		return f.tree.applyOp(o)
 	}
 	switch {
 	case o.kind == opBegin:
 		f.term = max(f.term, o.number)
-		f.next = newTree(f.files, nextDir, f.aside)
-		if err := f.clear(nextDir); err != nil {
+		f.next = newReplicaFiles(f.files, nextDir, f.aside)
+		if err := f.clearDir(nextDir); err != nil {
 			return err
 		}
 		return f.next.make()
@@ -588,13 +588,13 @@ func (f *Follower) apply(o *op) error {
 		// The beginning of the sent store was trimmed, so no store receives the operation.
 		return nil
 	case o.kind == opComplete:
-		return f.complete()
+		return f.completeStore()
 	case o.kind == opWrite: // An owner also writes to files that it has not sent completely.
 		if _, known := f.next.sizes[o.name]; !known {
 			return nil // Parts of the file that are sent later include this write.
 		}
 	}
-	return f.next.apply(o)
+	return f.next.applyOp(o)
 }
 
 // sameLog returns an error if the operations show that the files follow another log, unless
@@ -615,9 +615,9 @@ func (f *Follower) sameLog(ops []op) error {
 	return nil
 }
 
-// learn records the identity and the versions of the log. A log that was removed and created again
-// has a new identity. The store of this machine does not belong to the new log, and remains.
-func (f *Follower) learn(data []byte) error {
+// adoptInfo records the identity and the versions of the log. A log that was removed and created
+// again has a new identity. The store of this machine does not belong to the new log, and remains.
+func (f *Follower) adoptInfo(data []byte) error {
 	info, err := decodeInfo(data)
 	if err != nil {
 		return err
@@ -642,9 +642,9 @@ func (e *otherLogError) Error() string {
 // Unwrap returns [persist.ErrForeign].
 func (e *otherLogError) Unwrap() error { return persist.ErrForeign }
 
-// clear removes a store directory, with its subdirectories first. The directory may be partly
+// clearDir removes a store directory, with its subdirectories first. The directory may be partly
 // removed already.
-func (f *Follower) clear(dir string) error {
+func (f *Follower) clearDir(dir string) error {
 	for _, sub := range []string{dir + "/" + journalDir, dir + "/" + snapshotDir, dir} {
 		entries, err := f.files.ReadDir(sub)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -668,22 +668,22 @@ func (f *Follower) clear(dir string) error {
 	return disk.SyncDir(f.files, ".")
 }
 
-// complete makes the received store the current store. It first quarantines data that the old store
-// has and the log may not have. When next/ is durable, one rename replaces store/ with it.
-func (f *Follower) complete() error {
+// completeStore makes the received store the current store. It first quarantines data that the old
+// store has and the log may not have. When next/ is durable, one rename replaces store/ with it.
+func (f *Follower) completeStore() error {
 	t := f.next
 	if err := t.sync(); err != nil {
 		return err
 	}
 	if f.owned { // If owned is false, the log has all data of the old store.
-		if err := f.aside.replace(newTree(f.files, storeDir, f.aside), t); err != nil {
+		if err := f.aside.replace(newReplicaFiles(f.files, storeDir, f.aside), t); err != nil {
 			return err
 		}
 		f.owned = false
 	}
 	// After a crash from this line on, the file state may name files that are missing. begin
 	// notices the missing files, and reads the log from its beginning.
-	if err := f.clear(storeDir); err != nil {
+	if err := f.clearDir(storeDir); err != nil {
 		return err
 	}
 	if err := f.files.Publish(nextDir, storeDir); err != nil {
@@ -696,12 +696,12 @@ func (f *Follower) complete() error {
 			return err
 		}
 	}
-	return f.save()
+	return f.saveState()
 }
 
-// save makes the files durable and then writes the file state. The state excludes a store that is
-// still being sent. After a restart, the entries of that store are read again.
-func (f *Follower) save() error {
+// saveState makes the files durable and then writes the file state. The state excludes a store that
+// is still being sent. After a restart, the entries of that store are read again.
+func (f *Follower) saveState() error {
 	s := &state{At: f.at[0], Trail: f.at, Logged: f.logged, Term: f.term, Info: f.info, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {
 		if err := f.tree.sync(); err != nil {

@@ -37,7 +37,7 @@ func TestSender_CountsUnconfirmedEntry(t *testing.T) {
 	log.budget = b
 	s := newSender(context.Background(), log, trail{}, 0, &Options{})
 	s.countMemory(b)
-	s.note(op{opWrite, "journal/1.seg", 0, make([]byte, 10_000)})
+	s.addPending(op{opWrite, "journal/1.seg", 0, make([]byte, 10_000)})
 	before := b.Used()
 	require.NoError(t, s.flush())
 	require.GreaterOrEqual(t, log.used, before+10_000)
@@ -75,7 +75,7 @@ func TestSender_CountsMemory(t *testing.T) {
 	several := 0
 	for i := range 200 {
 		for n := range i % 7 {
-			s.note(op{opWrite, "journal/1.seg", uint64(i), make([]byte, 100*(i+n))})
+			s.addPending(op{opWrite, "journal/1.seg", uint64(i), make([]byte, 100*(i+n))})
 		}
 		check("noted")
 		require.NoError(t, s.flush())
@@ -92,7 +92,7 @@ func TestSender_CountsMemory(t *testing.T) {
 	_, err := log.Append(context.Background(), s.end, encodeEntry(header{entryID{1, 1}, s.at[0]}, []op{{kind: opClaim, number: 9}}))
 	require.NoError(t, err)
 	for range 5 {
-		s.note(op{opWrite, "journal/1.seg", 0, make([]byte, maxData)})
+		s.addPending(op{opWrite, "journal/1.seg", 0, make([]byte, maxData)})
 	}
 	require.ErrorIs(t, s.flush(), persist.ErrLost)
 	check("lost")
@@ -108,7 +108,7 @@ func TestSender_ReleasesOtherOperations(t *testing.T) {
 	for range ops {
 		data := make([]byte, maxData)
 		runtime.AddCleanup(&data[0], func(int) { freed.Add(1) }, 0)
-		s.note(op{opWrite, "journal/1.seg", 0, data})
+		s.addPending(op{opWrite, "journal/1.seg", 0, data})
 	}
 	require.NoError(t, s.flush())
 	kept := int32(len(s.recent))

@@ -55,8 +55,8 @@ func (m *monitor) fail(err error) {
 	m.metrics.Errors[ClassOf(err)]++
 }
 
-// hold records why the owner makes no calls, or with nil that it makes calls again.
-func (m *monitor) hold(why error) {
+// setPaused records why the owner makes no calls, or with nil that it makes calls again.
+func (m *monitor) setPaused(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if why != nil && m.held == nil {
@@ -76,8 +76,8 @@ func (m *monitor) failures() (n uint64) {
 	return n
 }
 
-// heal records that the owner repaired the log.
-func (m *monitor) heal() {
+// addRepair records that the owner repaired the log.
+func (m *monitor) addRepair() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.metrics.Healed++
@@ -91,8 +91,8 @@ func (m *monitor) succeed(at Position, logBytes int64) {
 	m.metrics.StuckSince, m.metrics.Stuck = time.Time{}, nil
 }
 
-// now returns the current metrics.
-func (m *monitor) now() Metrics {
+// current returns the current metrics.
+func (m *monitor) current() Metrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.metrics

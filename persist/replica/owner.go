@@ -32,12 +32,13 @@ var ErrUnfinished = errors.New("replica: the store was not sent completely; clai
 //
 // Claim first stops the goroutine that follows, so that the files no longer change. It then appends
 // the claim directly after the last entry that the files include. If the log accepts the claim, no
-// other machine has appended anything since. Only then the gate gets a sender, and accepts writes.
+// other machine has appended anything since. Only then the file system gets a sender, and accepts
+// writes.
 type Owner struct {
 	f       *Follower
 	sender  *sender
 	cancel  context.CancelCauseFunc // Stops the sender from waiting for the log.
-	done    chan struct{}           // Closed when the goroutine of tend has ended.
+	done    chan struct{}           // Closed when the goroutine of maintainLog has ended.
 	watched chan struct{}           // Closed when the goroutine of watch has ended.
 	trims   atomic.Uint64           // Counts the beginnings and the ends of trims.
 	term    uint64
@@ -65,7 +66,7 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	if f.closed {
 		return nil, persist.ErrClosed
 	}
-	f.halt()
+	f.stopFollowing()
 	o, err := f.claim(ctx)
 	if err != nil {
 		f.follow()
@@ -110,7 +111,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	o := &Owner{f: f, sender: s, term: term}
 	first, t := f.tree == nil, f.tree
 	if first {
-		if t, err = f.present(); err != nil {
+		if t, err = f.presentStore(); err != nil {
 			return nil, err
 		}
 	}
@@ -123,30 +124,30 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	// owner sends their remaining bytes.
 	f.at, f.end, f.term, f.info, f.owned, f.next, f.origin = s.at, s.end, term, info, true, nil, first
 	f.offer.set(false)
-	if err = t.drop(); err == nil {
+	if err = t.dropParts(); err == nil {
 		err = t.sync()
 	}
 	if err == nil {
-		err = f.save()
+		err = f.saveState()
 	}
 	f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	if first { // Until the complete store is sent, only this machine can claim: see ErrUnfinished.
-		if _, err := s.all(f.gate.FS, term); err != nil {
+		if _, err := s.sendAll(f.storeFS.FS, term); err != nil {
 			return nil, err
 		}
-		if err := o.remember(); err != nil {
+		if err := o.saveOwnerState(); err != nil {
 			return nil, err
 		}
 	}
 	// The log has the claim. From here on, calls of the sender end only with the owner.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	s.countMemory(f.options.Budget)
-	f.gate.sender.Store(s)
+	f.storeFS.sender.Store(s)
 	o.done = make(chan struct{})
-	go o.tend(s.ctx)
+	go o.maintainLog(s.ctx)
 	o.watched = make(chan struct{})
 	go o.watch(s.ctx)
 	return o, nil
@@ -159,7 +160,7 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	if f.tree != nil {
 		return term, nil
 	}
-	log, err := journal.Scan(ctx, disk.Sub(f.gate.FS, journalDir), 0, nil)
+	log, err := journal.Scan(ctx, disk.Sub(f.storeFS.FS, journalDir), 0, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return term, nil
 	}
@@ -169,10 +170,10 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	return max(term, log.Epoch/termEpochs+1), log.Close()
 }
 
-// present returns a tree of all files in store/, recorded as if the log had them. The owner sends
-// these files next.
-func (f *Follower) present() (*tree, error) {
-	t := newTree(f.files, storeDir, f.aside)
+// presentStore returns the replicaFiles of all files in store/, recorded as if the log had them.
+// The owner sends these files next.
+func (f *Follower) presentStore() (*replicaFiles, error) {
+	t := newReplicaFiles(f.files, storeDir, f.aside)
 	if err := t.make(); err != nil {
 		return nil, err
 	}
@@ -202,39 +203,39 @@ func (o *Owner) Term() uint64 { return o.term }
 func (o *Owner) Epoch() uint64 { return o.term * termEpochs }
 
 // Position returns the position of the last entry that the owner appended.
-func (o *Owner) Position() Position { return o.sender.monitor.now().Position }
+func (o *Owner) Position() Position { return o.sender.monitor.current().Position }
 
 // Writes returns which state of the world the owner must write. See [Follower.Writes].
 func (o *Owner) Writes() uint64 { return o.sender.info.Writes }
 
 // Err returns why the owner can no longer confirm ticks. The error wraps [persist.ErrLost] if
 // another machine claimed the store. Err returns nil until the owner has found such an error.
-func (o *Owner) Err() error { return o.sender.lost() }
+func (o *Owner) Err() error { return o.sender.failure() }
 
 // Stuck returns why the log has not confirmed the current entry, and since when. The owner retries,
 // so ticks may be confirmed later. [ClassOf] classifies the error. The error is nil if no entry
 // waits, or if no call has failed yet.
 func (o *Owner) Stuck() (since time.Time, err error) {
-	m := o.sender.monitor.now()
+	m := o.sender.monitor.current()
 	return m.StuckSince, m.Stuck
 }
 
 // Metrics returns the progress and the errors of this machine and its log.
 func (o *Owner) Metrics() Metrics {
-	m := o.sender.monitor.now()
+	m := o.sender.monitor.current()
 	m.Term = o.term
 	return m
 }
 
 // Files returns the files of the store. See [Follower.Files].
-func (o *Owner) Files() disk.FS { return o.f.gate }
+func (o *Owner) Files() disk.FS { return o.f.storeFS }
 
 // Open opens the store for the world w. See [persist.OpenFS]. Alternatively, let a
 // [persist.Follower] of the same files open the store, with [Owner.Epoch] in its options. Such a
 // follower only reads the new ticks, and not the complete store.
 func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options) (*persist.Store, error) {
 	options.Epoch, options.Budget = max(options.Epoch, o.Epoch()), cmp.Or(options.Budget, o.f.options.Budget)
-	return persist.OpenFS(ctx, o.f.gate, w, options)
+	return persist.OpenFS(ctx, o.f.storeFS, w, options)
 }
 
 // Rebase sends all files of the store again, and trims the log before them. A new follower then
@@ -255,14 +256,14 @@ func (o *Owner) rebase(ctx context.Context) error {
 	if o.f.closed {
 		return persist.ErrClosed
 	}
-	begin, err := o.sender.all(o.f.gate.FS, o.term)
+	begin, err := o.sender.sendAll(o.f.storeFS.FS, o.term)
 	if err != nil {
 		return err
 	}
-	if err := o.remember(); err != nil {
+	if err := o.saveOwnerState(); err != nil {
 		return err
 	}
-	if err := o.sender.holds(); err != nil {
+	if err := o.sender.verifyLast(); err != nil {
 		return err
 	}
 	o.trims.Add(1)
@@ -271,14 +272,14 @@ func (o *Owner) rebase(ctx context.Context) error {
 	return o.f.log.Trim(ctx, begin)
 }
 
-// tend appends heartbeats and shortens the log until ctx ends. A heartbeat is an entry without
-// operations, appended after a silence. It lets followers tell an idle owner from a dead one. tend
-// calls rebase when the log has become much longer than the store.
-func (o *Owner) tend(ctx context.Context) {
+// maintainLog appends heartbeats and shortens the log until ctx ends. A heartbeat is an entry
+// without operations, appended after a silence. It lets followers tell an idle owner from a dead
+// one. maintainLog calls rebase when the log has become much longer than the store.
+func (o *Owner) maintainLog(ctx context.Context) {
 	defer close(o.done)
 	every := o.f.options.heartbeat()
 	for {
-		next, long := o.sender.beat(every)
+		next, long := o.sender.heartbeat(every)
 		if long && o.rebase(ctx) != nil {
 			// Unless the owner has lost the log, rebase is retried when the log has grown further.
 			next = max(next, longWait)
@@ -299,19 +300,19 @@ func (o *Owner) tend(ctx context.Context) {
 	}
 }
 
-// remember writes the file state, so that this machine later follows from the current entry.
+// saveOwnerState writes the file state, so that this machine later follows from the current entry.
 //
 // The state has the file sizes in the log. The files on this machine may be longer; the next Follow
 // quarantines the additional bytes and cuts them off. A file that is still being sent is recorded
-// with the size that was sent. remember syncs the files first, because the log may have bytes that
-// are not durable on this machine yet.
-func (o *Owner) remember() error {
+// with the size that was sent. saveOwnerState syncs the files first, because the log may have bytes
+// that are not durable on this machine yet.
+func (o *Owner) saveOwnerState() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
 	f := o.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := newTree(f.files, storeDir, f.aside)
+	t := newReplicaFiles(f.files, storeDir, f.aside)
 	maps.Copy(t.sizes, o.sender.sent)
 	maps.Copy(t.parts, o.sender.coming)
 	names := slices.Collect(maps.Keys(t.sizes))
@@ -333,7 +334,7 @@ func (o *Owner) remember() error {
 		}
 	}
 	f.at, f.end, f.logged, f.tree, f.origin = o.sender.at, o.sender.end, o.sender.logged, t, false
-	return f.save()
+	return f.saveState()
 }
 
 // Offer records that the machine named by the parameter to may claim the store. See
@@ -384,8 +385,8 @@ func (o *Owner) Close() error {
 		return persist.ErrClosed
 	}
 	f.closed = true
-	f.gate.sender.Store(nil)
-	err := o.remember()
+	f.storeFS.sender.Store(nil)
+	err := o.saveOwnerState()
 	o.sender.share.Close()
 	f.mu.Lock()
 	f.fail(persist.ErrClosed)

@@ -45,7 +45,7 @@ func (o *Owner) watch(ctx context.Context) {
 			all = now.Add(readAllEvery * every)
 		}
 		if errors.Is(err, ErrHole) && o.rebase(ctx) == nil {
-			o.sender.monitor.heal()
+			o.sender.monitor.addRepair()
 			all = now
 			continue
 		}
@@ -69,7 +69,7 @@ func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) 
 		if upto == from {
 			return upto, nil
 		}
-		err = (&reading{log: s.log, at: from, whole: from != link{}}).run(ctx, upto)
+		err = (&logReading{log: s.log, at: from, whole: from != link{}}).run(ctx, upto)
 		if o.trims.Load() != trims {
 			return upto, errTrimmed
 		}
@@ -81,8 +81,8 @@ func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) 
 	return upto, err
 }
 
-// A reading reads the entries of a log, and applies them to no files.
-type reading struct {
+// A logReading reads the entries of a log, and applies them to no files.
+type logReading struct {
 	log   Log
 	at    link // The last valid entry.
 	end   Position
@@ -91,7 +91,7 @@ type reading struct {
 }
 
 // run reads the log up to an entry.
-func (r *reading) run(ctx context.Context, upto link) error {
+func (r *logReading) run(ctx context.Context, upto link) error {
 	r.end = r.at.Position
 	waiting, done := context.WithCancel(ctx)
 	defer done()
@@ -107,11 +107,11 @@ func (r *reading) run(ctx context.Context, upto link) error {
 		case err != nil:
 			return err
 		}
-		if !r.take(e) {
-			if err := r.fill(ctx, min(e.Position, upto.Position)); err != nil {
+		if !r.addEntry(e) {
+			if err := r.fillGap(ctx, min(e.Position, upto.Position)); err != nil {
 				return err
 			}
-			if r.end < min(e.Position, upto.Position) && !r.take(e) {
+			if r.end < min(e.Position, upto.Position) && !r.addEntry(e) {
 				return &HoleError{After: r.at.Position, Next: e.Position}
 			}
 		}
@@ -125,8 +125,8 @@ func (r *reading) run(ctx context.Context, upto link) error {
 	return nil
 }
 
-// fill reads the missing entries up to a position from the server that decides on appends.
-func (r *reading) fill(ctx context.Context, upto Position) error {
+// fillGap reads the missing entries up to a position from the server that decides on appends.
+func (r *logReading) fillGap(ctx context.Context, upto Position) error {
 	for {
 		e, err := r.log.Next(ctx, r.end)
 		switch {
@@ -137,15 +137,15 @@ func (r *reading) fill(ctx context.Context, upto Position) error {
 		case e.Position == 0, e.Position > upto:
 			return nil
 		}
-		if !r.take(e) {
+		if !r.addEntry(e) {
 			return &HoleError{After: r.at.Position, Next: e.Position}
 		}
 	}
 }
 
-// take processes an entry. It returns false if the entry is damaged, or if preceding entries are
-// missing.
-func (r *reading) take(e Entry) bool {
+// addEntry processes an entry. It returns false if the entry is damaged, or if preceding entries
+// are missing.
+func (r *logReading) addEntry(e Entry) bool {
 	h, ops, err := decodeEntry(e.Data)
 	if err != nil {
 		return false

@@ -46,7 +46,7 @@ func (r *room) refresh(ctx context.Context, need int64) {
 	if r.log == nil {
 		return
 	}
-	left, known := r.get()
+	left, known := r.bytesLeft()
 	due := askLimited
 	switch {
 	case known && left < 0:
@@ -69,8 +69,8 @@ func (r *room) refresh(ctx context.Context, need int64) {
 	r.left, r.asked = left, time.Now()
 }
 
-// use records that bytes were appended.
-func (r *room) use(bytes int64) {
+// addUsed records that bytes were appended.
+func (r *room) addUsed(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.left >= 0 {
@@ -78,17 +78,18 @@ func (r *room) use(bytes int64) {
 	}
 }
 
-// get returns how many bytes fit, and whether that is known. A negative number means no limit.
-func (r *room) get() (left int64, known bool) {
+// bytesLeft returns how many bytes fit, and whether that is known. A negative number means no
+// limit.
+func (r *room) bytesLeft() (left int64, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.left, r.log != nil && !r.asked.IsZero()
 }
 
-// has reports whether the log has room for the given number of bytes. It returns true if the room
+// fits reports whether the log has room for the given number of bytes. It returns true if the room
 // is unknown.
-func (r *room) has(bytes int64) bool {
-	left, known := r.get()
+func (r *room) fits(bytes int64) bool {
+	left, known := r.bytesLeft()
 	return !known || left < 0 || left >= bytes
 }
 
@@ -107,51 +108,51 @@ func (s *sender) reserve() int64 {
 	return store + store/8 + chunkBytes
 }
 
-// admit waits until the log has room for a chunk and the reserve. The caller must not hold s.order:
-// while admit waits, tend may send all files to make room.
-func (s *sender) admit() error {
+// waitForRoom waits until the log has room for a chunk and the reserve. The caller must not hold
+// s.order: while waitForRoom waits, maintainLog may send all files to make room.
+func (s *sender) waitForRoom() error {
 	if s.room.log == nil {
-		return s.lost()
+		return s.failure()
 	}
-	defer s.monitor.hold(nil)
+	defer s.monitor.setPaused(nil)
 	for tries := newBackoff(); ; {
 		s.order.Lock()
 		reserve := s.reserve()
 		s.order.Unlock()
-		switch err := s.lost(); {
+		switch err := s.failure(); {
 		case err != nil:
 			return err
 		case s.ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx))
-		case s.room.has(reserve + chunkBytes):
+		case s.room.fits(reserve + chunkBytes):
 			return nil
 		}
-		left, _ := s.room.get()
-		s.monitor.hold(fmt.Errorf("%w: the log has room for %d bytes, and sending all files again takes %d; raise its limit or remove other worlds", ErrOperator, left, reserve))
-		s.wake()
+		left, _ := s.room.bytesLeft()
+		s.monitor.setPaused(fmt.Errorf("%w: the log has room for %d bytes, and sending all files again takes %d; raise its limit or remove other worlds", ErrOperator, left, reserve))
+		s.wakeMaintenance()
 		tries.pause(s.ctx)
 	}
 }
 
-// wake makes tend check the room immediately.
-func (s *sender) wake() {
+// wakeMaintenance makes maintainLog check the room immediately.
+func (s *sender) wakeMaintenance() {
 	select {
 	case s.tight <- struct{}{}:
 	default:
 	}
 }
 
-// long reports whether sending all files again is worthwhile, because the log is much longer than
-// the store. If the log has little room left, a smaller difference is enough. The caller holds
+// isLogLong reports whether sending all files again is worthwhile, because the log is much longer
+// than the store. If the log has little room left, a smaller difference is enough. The caller holds
 // s.order.
-func (s *sender) long() bool {
+func (s *sender) isLogLong() bool {
 	store, reserve := s.storeBytes(), s.reserve()
 	switch {
-	case !s.room.has(reserve - chunkBytes/2):
+	case !s.room.fits(reserve - chunkBytes/2):
 		return false // The room is too small to send all files again.
-	case !s.room.has(reserve + chunkBytes):
+	case !s.room.fits(reserve + chunkBytes):
 		return s.logged > store+store/4+chunkBytes
-	case !s.room.has(2*reserve + chunkBytes):
+	case !s.room.fits(2*reserve + chunkBytes):
 		return s.logged > 2*store+chunkBytes
 	}
 	return s.logged > max(3*store, minLog)

@@ -32,8 +32,8 @@ import (
 // the whole store is sent.
 //
 // Each entry names the previous one, so entries are appended one at a time. An append that failed
-// may have succeeded in the log. It is repeated until the result is known; see try. After a
-// permanent error (failed), the sender sends nothing, and every sync returns that error.
+// may have succeeded in the log. It is repeated until the result is known; see appendUntilKnown.
+// After a permanent error (failed), the sender sends nothing, and every sync returns that error.
 //
 // The budget of the options counts the memory of pending operations, of the current entry, and of
 // the recent entries. A sender never waits for the budget. Its bytes are from the queue of a
@@ -56,7 +56,7 @@ type sender struct {
 	monitor monitor
 	tight   chan struct{} // Signals that the log is nearly full.
 
-	order  turn      // Held for an append. Guards the fields below.
+	order  chanMutex // Held for an append. Guards the fields below.
 	writer uint64    // A random number that identifies this sender.
 	number uint64    // The number of entries that this sender appended.
 	at     trail     // The newest valid entries of the log, newest first.
@@ -67,7 +67,7 @@ type sender struct {
 	beats  int       // Heartbeats since the last entry with operations.
 	room   room
 	logged int64            // Bytes appended since the last complete store began to be sent.
-	recent []sent           // The newest entries, oldest first, in case the log loses them.
+	recent []sentEntry      // The newest entries, oldest first, in case the log loses them.
 	kept   int64            // The number of bytes of memory of recent.
 	sent   map[string]int64 // Sizes of the files that the log has.
 	// For each file that is being sent, the number of bytes that the log has.
@@ -76,19 +76,19 @@ type sender struct {
 	rest   map[string]bool // While all files are sent: the files that are not sent yet.
 }
 
-// A turn is a mutex whose holder may wait for an answer of the log.
-type turn chan struct{}
+// A chanMutex is a mutex whose holder may wait for an answer of the log.
+type chanMutex chan struct{}
 
-func newTurn() turn { return make(turn, 1) }
+func newChanMutex() chanMutex { return make(chanMutex, 1) }
 
 // Lock locks t, and waits until t is free.
-func (t turn) Lock() { t <- struct{}{} }
+func (t chanMutex) Lock() { t <- struct{}{} }
 
 // Unlock unlocks t.
-func (t turn) Unlock() { <-t }
+func (t chanMutex) Unlock() { <-t }
 
-// A sent is an entry that the log acknowledged, in a form that can be encoded again.
-type sent struct {
+// A sentEntry is an entry that the log acknowledged, in a form that can be encoded again.
+type sentEntry struct {
 	link
 	before link
 	ops    []op
@@ -117,7 +117,7 @@ func newSender(ctx context.Context, log Log, t trail, end Position, options *Opt
 	return &sender{
 		room: room{log: bounded}, tight: make(chan struct{}, 1),
 		log: log, ctx: ctx, options: options, files: map[string]*sentFile{}, sizes: map[string]int64{}, writer: binary.LittleEndian.Uint64(b[:]),
-		at: t, end: end, check: true, sent: map[string]int64{}, coming: map[string]int64{}, order: newTurn(),
+		at: t, end: end, check: true, sent: map[string]int64{}, coming: map[string]int64{}, order: newChanMutex(),
 	}
 }
 
@@ -128,8 +128,8 @@ func (s *sender) countMemory(b *budget.Budget) {
 	s.share.Add(memoryOf(s.pending) + s.kept)
 }
 
-// keep adds an appended entry to recent, and drops the oldest entries beyond the limit.
-func (s *sender) keep(e sent) {
+// keepEntry adds an appended entry to recent, and drops the oldest entries beyond the limit.
+func (s *sender) keepEntry(e sentEntry) {
 	n := memoryOf(e.ops)
 	s.recent, s.kept = append(s.recent, e), s.kept+n
 	s.share.Add(n)
@@ -139,20 +139,21 @@ func (s *sender) keep(e sent) {
 		s.share.Release(n)
 		// Other entries may share this array and keep it in memory, so drop the data.
 		clear(s.recent[0].ops)
-		s.recent[0] = sent{}
+		s.recent[0] = sentEntry{}
 		s.recent = s.recent[1:]
 	}
 }
 
-// lost returns why the sender can no longer send, or nil.
-func (s *sender) lost() error {
+// failure returns why the sender can no longer send, or nil.
+func (s *sender) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// opened registers a file that is open for writing, and returns the file with its writes observed.
-func (s *sender) opened(f disk.File, name string) *sentFile {
+// registerFile registers a file that is open for writing, and returns the file with its writes
+// observed.
+func (s *sender) registerFile(f disk.File, name string) *sentFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sent := &sentFile{f, s, name}
@@ -160,8 +161,8 @@ func (s *sender) opened(f disk.File, name string) *sentFile {
 	return sent
 }
 
-// closed unregisters f, unless another file is registered under its name.
-func (s *sender) closed(f *sentFile) {
+// unregisterFile unregisters f, unless another file is registered under its name.
+func (s *sender) unregisterFile(f *sentFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files[f.name] == f {
@@ -169,10 +170,10 @@ func (s *sender) closed(f *sentFile) {
 	}
 }
 
-// beyond reports whether the log needs the write of b to the file f. The log does not need the
+// needsWrite reports whether the log needs the write of b to the file f. The log does not need the
 // write if f has the same bytes already. Every write beyond the end of f is needed, so f is not
 // read in that case.
-func (s *sender) beyond(name string, at int64, b []byte, f io.ReaderAt) bool {
+func (s *sender) needsWrite(name string, at int64, b []byte, f io.ReaderAt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if end := at + int64(len(b)); end > s.sizes[name] {
@@ -184,8 +185,8 @@ func (s *sender) beyond(name string, at int64, b []byte, f io.ReaderAt) bool {
 	return err != nil || !bytes.Equal(old[:n], b)
 }
 
-// note adds pending operations.
-func (s *sender) note(ops ...op) {
+// addPending adds pending operations.
+func (s *sender) addPending(ops ...op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = append(s.pending, ops...)
@@ -202,7 +203,7 @@ func (s *sender) note(ops ...op) {
 // earlier ones.
 func (s *sender) flush() error {
 	for {
-		if err := s.admit(); err != nil {
+		if err := s.waitForRoom(); err != nil {
 			return err
 		}
 		s.order.Lock()
@@ -254,41 +255,41 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 // append appends an entry with the operations. It retries until the result is known, or until the
 // owner is closed. The caller holds s.order, and has removed ops from pending.
 func (s *sender) append(ops []op) error {
-	if err := s.lost(); err != nil {
+	if err := s.failure(); err != nil {
 		return err
 	}
 	s.number++
 	h := header{entryID{s.writer, s.number}, s.at[0]}
 	entry := encodeEntry(h, ops)
 	s.share.Add(int64(cap(entry))) // The entry uses memory while the log does not answer.
-	at, err := s.try(entry, h.id)
+	at, err := s.appendUntilKnown(entry, h.id)
 	s.share.Release(int64(cap(entry)))
 	if err != nil {
 		return s.fail(err)
 	}
 	s.logged += int64(len(entry))
-	if s.room.use(int64(len(entry))); !s.room.has(2*s.reserve() + chunkBytes) {
-		s.wake()
+	if s.room.addUsed(int64(len(entry))); !s.room.fits(2*s.reserve() + chunkBytes) {
+		s.wakeMaintenance()
 	}
 	s.monitor.succeed(at, s.logged)
 	if len(ops) > 0 {
 		s.beats = 0
 	}
-	e := sent{link{at, h.id}, s.at[0], ops}
+	e := sentEntry{link{at, h.id}, s.at[0], ops}
 	s.at.push(e.link)
 	s.end = at
-	s.keep(e)
+	s.keepEntry(e)
 	for i := range ops {
-		s.count(&ops[i])
+		s.countOp(&ops[i])
 	}
 	return nil
 }
 
-// beat appends a heartbeat, an entry without operations, if the log was silent for the interval
-// every. If every is negative, beat appends none. At the beginning of a silence, heartbeats have
-// shorter intervals, so that followers learn the interval. beat returns when the next heartbeat is
-// due, and whether the log should be shortened.
-func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
+// heartbeat appends a heartbeat, an entry without operations, if the log was silent for the
+// interval every. If every is negative, heartbeat appends none. At the beginning of a silence,
+// heartbeats have shorter intervals, so that followers learn the interval. heartbeat returns when
+// the next heartbeat is due, and whether the log should be shortened.
+func (s *sender) heartbeat(every time.Duration) (next time.Duration, long bool) {
 	s.order.Lock()
 	reserve := s.reserve()
 	s.order.Unlock()
@@ -297,23 +298,23 @@ func (s *sender) beat(every time.Duration) (next time.Duration, long bool) {
 	defer s.order.Unlock()
 	next = time.Second
 	if every > 0 {
-		if time.Since(s.heard) >= s.due(every) && s.append(nil) == nil {
+		if time.Since(s.heard) >= s.heartbeatDue(every) && s.append(nil) == nil {
 			s.beats++
 		}
-		next = max(s.due(every)-time.Since(s.heard), every/32)
+		next = max(s.heartbeatDue(every)-time.Since(s.heard), every/32)
 	}
-	return next, s.long()
+	return next, s.isLogLong()
 }
 
-// due returns the length of the silence after which the next heartbeat is due.
-func (s *sender) due(every time.Duration) time.Duration { return every >> max(3-s.beats, 0) }
+// heartbeatDue returns the length of the silence after which the next heartbeat is due.
+func (s *sender) heartbeatDue(every time.Duration) time.Duration { return every >> max(3-s.beats, 0) }
 
 // minLog is the minimum number of bytes of entries before the owner sends all files again.
 const minLog = 16 << 20
 
-// count records which bytes of the files the log has after an operation. If the log already has a
-// file, its parts and name are sent for new followers only, and count ignores them.
-func (s *sender) count(o *op) {
+// countOp records which bytes of the files the log has after an operation. If the log already has a
+// file, its parts and name are sent for new followers only, and countOp ignores them.
+func (s *sender) countOp(o *op) {
 	switch o.kind {
 	case opPart:
 		if _, has := s.sent[o.name]; !has {
@@ -345,25 +346,25 @@ func (s *sender) fail(err error) error {
 	return s.failed
 }
 
-// try appends an entry after the last one, with the same bytes each time. If the position is taken,
-// look finds out which entry is there. After any other error, or if look finds no answer, try waits
-// and retries. It ends when the log has the entry, when the log can no longer accept it, or when
-// the context ends.
+// appendUntilKnown appends an entry after the last one, with the same bytes each time. If the
+// position is taken, resolveTaken finds out which entry is there. After any other error, or if
+// resolveTaken finds no answer, appendUntilKnown waits and retries. It ends when the log has the
+// entry, when the log can no longer accept it, or when the context ends.
 //
 // A position identifies an entry only if the engine keeps its promise. An engine that lost entries
-// gives their positions to other entries. If the log may have lost some, try therefore also
-// compares the entries before the new one. That is for the first entry of a claim, after an append
-// that failed or was slow, and after a silence.
-func (s *sender) try(entry []byte, id entryID) (Position, error) {
+// gives their positions to other entries. If the log may have lost some, appendUntilKnown therefore
+// also compares the entries before the new one. That is for the first entry of a claim, after an
+// append that failed or was slow, and after a silence.
+func (s *sender) appendUntilKnown(entry []byte, id entryID) (Position, error) {
 	for tries := newBackoff(); ; {
 		begun := time.Now()
 		at, err := s.log.Append(s.ctx, s.end, entry)
 		s.check = s.check || err != nil || time.Since(begun) > slowAnswer || begun.Sub(s.heard) > longSilence
 		if errors.Is(err, ErrTaken) && s.ctx.Err() == nil {
-			at, err = s.look(id)
+			at, err = s.resolveTaken(id)
 		}
 		if err == nil && at > 0 && s.check {
-			if at, err = s.walk(id); err == nil && at > 0 {
+			if at, err = s.findValidAfter(id); err == nil && at > 0 {
 				err = s.at.check(s.ctx, s.log)
 			}
 		}
@@ -373,7 +374,7 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 			s.check, s.heard, s.short = false, time.Now(), time.Time{}
 			return at, nil
 		case s.ctx.Err() != nil:
-			why := s.monitor.now().Stuck // The reason why the append had to wait.
+			why := s.monitor.current().Stuck // The reason why the append had to wait.
 			return 0, errors.Join(fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx)), why)
 		case errors.Is(err, persist.ErrLost):
 			return 0, err
@@ -388,13 +389,13 @@ func (s *sender) try(entry []byte, id entryID) (Position, error) {
 	}
 }
 
-// holds returns nil if the log still has the last appended entry. It is called before a step that
-// cannot be undone, such as trimming.
-func (s *sender) holds() error {
+// verifyLast returns nil if the log still has the last appended entry. It is called before a step
+// that cannot be undone, such as trimming.
+func (s *sender) verifyLast() error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	for tries := newBackoff(); ; {
-		err := s.lost()
+		err := s.failure()
 		if err == nil {
 			err = s.at.check(s.ctx, s.log)
 		}
@@ -403,42 +404,42 @@ func (s *sender) holds() error {
 			return nil
 		case errors.Is(err, ErrLogShorter), errors.Is(err, errTrimmed):
 			return s.fail(fmt.Errorf("replica: %w: %w", persist.ErrLost, err))
-		case s.lost() != nil || s.ctx.Err() != nil:
+		case s.failure() != nil || s.ctx.Err() != nil:
 			return err
 		}
 		tries.pause(s.ctx)
 	}
 }
 
-// look finds out why the log does not end where an append expected. If the log already has the
-// entry, look returns its position. If the log has lost entries, look appends them again. If
-// another machine has claimed the log, look returns an error. look returns 0 if the caller must try
-// the append again, after s.end.
+// resolveTaken finds out why the log does not end where an append expected. If the log already has
+// the entry, resolveTaken returns its position. If the log has lost entries, resolveTaken appends
+// them again. If another machine has claimed the log, resolveTaken returns an error. resolveTaken
+// returns 0 if the caller must try the append again, after s.end.
 //
 //	… | s.at |                 the log now ends at s.at: try again
 //	… |                        the log lost s.at: append the lost entries again
 //	… | s.at | id | …          the log has the entry, and its answer was lost
 //	… | s.at | other | …       another machine claimed
 //	… | s.at | invalid | …     the writer continued a lost entry: try again after it
-func (s *sender) look(id entryID) (Position, error) {
+func (s *sender) resolveTaken(id entryID) (Position, error) {
 	first, last, err := s.log.Bounds(s.ctx)
 	switch {
 	case err != nil:
 		return 0, err
 	case last < s.at[0].Position:
-		return 0, s.again(first, last)
+		return 0, s.reappend(first, last)
 	case first == 0 && last > s.at[0].Position:
 		return 0, fmt.Errorf("replica: %w: the log continued to position %d, and was emptied", persist.ErrLost, last)
 	}
-	return s.walk(id)
+	return s.findValidAfter(id)
 }
 
-// walk looks for the first valid entry after s.at, which decides the result. walk returns 0 if no
-// entry is valid.
-func (s *sender) walk(id entryID) (Position, error) {
+// findValidAfter looks for the first valid entry after s.at, which decides the result.
+// findValidAfter returns 0 if no entry is valid.
+func (s *sender) findValidAfter(id entryID) (Position, error) {
 	s.end = s.at[0].Position
 	for skipped := false; ; skipped = true {
-		h, at, err := s.behind(s.end)
+		h, at, err := s.headerAfter(s.end)
 		switch {
 		case err != nil:
 			return 0, err
@@ -458,9 +459,9 @@ func (s *sender) walk(id entryID) (Position, error) {
 	}
 }
 
-// behind returns the header and the position of the first entry after a position. The returned
+// headerAfter returns the header and the position of the first entry after a position. The returned
 // position is 0 if there is no such entry.
-func (s *sender) behind(after Position) (h header, at Position, err error) {
+func (s *sender) headerAfter(after Position) (h header, at Position, err error) {
 	e, err := s.log.Next(s.ctx, after)
 	if err != nil || e.Position == 0 {
 		return h, 0, err
@@ -469,14 +470,14 @@ func (s *sender) behind(after Position) (h header, at Position, err error) {
 	return h, e.Position, err
 }
 
-// again appends the entries that a log lost, if it ends at last. They must get their old positions,
-// because other machines know them by position. That is impossible if recent no longer has them, or
-// if another machine has appended to the log. The answer that the log ends at last may also be
-// stale. In that case, the log has the entries, or another server gives a newer answer after a
-// while.
-func (s *sender) again(first, last Position) error {
+// reappend appends the entries that a log lost, if it ends at last. They must get their old
+// positions, because other machines know them by position. That is impossible if recent no longer
+// has them, or if another machine has appended to the log. The answer that the log ends at last may
+// also be stale. In that case, the log has the entries, or another server gives a newer answer
+// after a while.
+func (s *sender) reappend(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
-	i := slices.IndexFunc(s.recent, func(e sent) bool { return e.before.Position == last })
+	i := slices.IndexFunc(s.recent, func(e sentEntry) bool { return e.before.Position == last })
 	if i < 0 {
 		if s.short.IsZero() {
 			s.short = time.Now()
@@ -496,8 +497,8 @@ func (s *sender) again(first, last Position) error {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
 		case errors.Is(err, ErrTaken):
-			// As in look, the log may have the entry from an append whose answer was lost.
-			if h, at, err := s.behind(e.before.Position); err != nil {
+			// As in resolveTaken, the log may have the entry from an append whose answer was lost.
+			if h, at, err := s.headerAfter(e.before.Position); err != nil {
 				return err
 			} else if at == 0 {
 				return errOldAnswer
@@ -530,13 +531,13 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	}
 	defer f.Close()
 	size, err := f.Size()
-	if err == nil && s.removes(to) {
+	if err == nil && s.isRemovalPending(to) {
 		err = s.flush() // A removal that is sent after the parts would drop them.
 	}
 	if err != nil {
 		return err
 	}
-	return s.parts(f, to, s.admit, func() int64 { return size }, func() error {
+	return s.sendParts(f, to, s.waitForRoom, func() int64 { return size }, func() error {
 		if err := name(from, to); err != nil {
 			return err
 		}
@@ -548,26 +549,27 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 		}
 		s.sizes[to] = size
 		s.mu.Unlock()
-		s.note(op{kind: opWhole, name: to, number: uint64(size)})
+		s.addPending(op{kind: opWhole, name: to, number: uint64(size)})
 		return s.flushLocked()
 	})
 }
 
-// removes reports whether the removal of a file is pending.
-func (s *sender) removes(name string) bool {
+// isRemovalPending reports whether the removal of a file is pending.
+func (s *sender) isRemovalPending(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.pending, func(o op) bool { return o.kind == opRemove && o.name == name })
 }
 
-// parts sends the content of a file, up to size(). It calls size for each part, while it holds
-// s.order, because a named file may grow between the parts. Other files are sent between two parts.
+// sendParts sends the content of a file, up to size(). It calls size for each part, while it holds
+// s.order, because a named file may grow between the parts. Other files are sent between two
+// sendParts.
 //
-// If the sender meanwhile begins to send all files again, parts restarts this file from its
-// beginning, for new followers. When the log has the complete file, parts calls end under the
-// same lock. A new follower would miss a write between the last part and end. Before each
-// part, parts calls admit.
-func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
+// If the sender meanwhile begins to send all files again, sendParts restarts this file from its
+// beginning, for new followers. When the log has the complete file, sendParts calls end under the
+// same lock. A new follower would miss a write between the last part and end. Before each part,
+// sendParts calls waitForRoom.
+func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {
 		if err := admit(); err != nil {
@@ -597,11 +599,11 @@ func (s *sender) parts(f io.ReaderAt, name string, admit func() error, size func
 	}
 }
 
-// all sends all files that the log has, for new followers. It returns the position of the first
-// entry that it appends. Between the files, the sender also sends new files and writes. A follower
-// that has a complete file applies these writes. A new follower gets these writes with the parts of
-// the file. Only one call may run at a time.
-func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
+// sendAll sends all files that the log has, for new followers. It returns the position of the
+// first entry that it appends. Between the files, the sender also sends new files and writes. A
+// follower that has a complete file applies these writes. A new follower gets these writes with the
+// parts of the file. Only one call may run at a time.
+func (s *sender) sendAll(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}
 	s.check = true // The caller trims the log before this entry, so the append must be verified.
@@ -616,7 +618,7 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Unlock()
 	for _, name := range names {
 		if err == nil {
-			err = s.one(files, name)
+			err = s.sendFile(files, name)
 		}
 	}
 	s.order.Lock()
@@ -631,9 +633,9 @@ func (s *sender) all(files disk.FS, term uint64) (begin Position, err error) {
 	return begin, err
 }
 
-// one sends a file that the log has. It stops if the file is removed in the meantime, because
+// sendFile sends a file that the log has. It stops if the file is removed in the meantime, because
 // another file may then get its name.
-func (s *sender) one(files disk.FS, name string) error {
+func (s *sender) sendFile(files disk.FS, name string) error {
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -648,7 +650,7 @@ func (s *sender) one(files disk.FS, name string) error {
 		}
 		return s.sent[name]
 	}
-	return s.parts(f, name, s.lost, size, func() error {
+	return s.sendParts(f, name, s.failure, size, func() error {
 		if !s.rest[name] {
 			return nil
 		}

@@ -35,7 +35,7 @@ func TestSender_NameFollowsLastPart(t *testing.T) {
 		return int64(len(content))
 	}
 	ended := false
-	require.NoError(t, s.parts(bytes.NewReader(content), "a", s.lost, size, func() error {
+	require.NoError(t, s.sendParts(bytes.NewReader(content), "a", s.failure, size, func() error {
 		ended = true
 		time.Sleep(10 * time.Millisecond)
 		assert.Zero(t, others.Load())
@@ -66,7 +66,7 @@ func TestSender_HeartbeatDueBeforeOverdue(t *testing.T) {
 	var s sender
 	f := Follower{gap: 16 * time.Millisecond}
 	for ; s.beats < 6; s.beats++ {
-		due := s.due(time.Second)
+		due := s.heartbeatDue(time.Second)
 		if overdue := due - 2*f.gap; overdue > 100*time.Millisecond {
 			t.Errorf("heartbeat %d is due after %v, and is then overdue for %v", s.beats, due, overdue)
 		}

@@ -61,7 +61,7 @@ func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k K
 	}
 	return f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks}
-		return func(start, end int64) error { return w.stripe(ctx, start, end, within(places, start, end), visit) }
+		return func(start, end int64) error { return w.visitStripe(ctx, start, end, within(places, start, end), visit) }
 	})
 }
 
@@ -83,7 +83,7 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}
 		return func(start, end int64) error {
-			err := w.stripe(ctx, start, end, within(places, start, end), visit)
+			err := w.visitStripe(ctx, start, end, within(places, start, end), visit)
 			var damage *DamageError
 			if !errors.As(err, &damage) {
 				return err
@@ -172,15 +172,15 @@ type window struct {
 
 func (w *window) end() int64 { return w.start + int64(len(w.buf)) }
 
-// stripe reads the blocks of [start, end) and visits places, which begin in that range.
-func (w *window) stripe(ctx context.Context, start, end int64, places []place, visit func(Key, []byte) error) error {
+// visitStripe reads the blocks of [start, end) and visits places, which begin in that range.
+func (w *window) visitStripe(ctx context.Context, start, end int64, places []place, visit func(Key, []byte) error) error {
 	w.start, w.buf = start, w.buf[:0]
 	for _, p := range places {
 		// Jump to the block of p: the blocks in between contain no wanted page.
 		if !w.all && p.off >= w.end() {
 			w.start, w.buf = p.off/blockSize*blockSize, w.buf[:0]
 		}
-		if err := w.reach(ctx, p.off, p.off+p.size); err != nil {
+		if err := w.readTo(ctx, p.off, p.off+p.size); err != nil {
 			return err
 		}
 		page := w.buf[p.off-w.start:][:p.size:p.size]
@@ -195,11 +195,11 @@ func (w *window) stripe(ctx context.Context, start, end int64, places []place, v
 	if !w.all {
 		return nil
 	}
-	return w.reach(ctx, end, end)
+	return w.readTo(ctx, end, end)
 }
 
-// reach reads blocks until the window holds [off, end). It drops the bytes before off.
-func (w *window) reach(ctx context.Context, off, end int64) error {
+// readTo reads blocks until the window holds [off, end). It drops the bytes before off.
+func (w *window) readTo(ctx context.Context, off, end int64) error {
 	for w.end() < end {
 		if err := ctx.Err(); err != nil {
 			return err

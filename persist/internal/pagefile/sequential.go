@@ -70,7 +70,7 @@ func newSequentialTree(file disk.File, name string) *sequentialTree {
 }
 
 func (t *sequentialTree) put(k Key, size int, value [][]byte) error {
-	if !t.takes(size) {
+	if !t.leafHasRoom(size) {
 		t.endLeaf() // endLeaf may also end branches. After it, buf has only whole nodes.
 		if len(t.buf) >= chunkSize {
 			if err := t.write(len(t.buf) / blockSize * blockSize); err != nil {
@@ -96,10 +96,10 @@ func (t *sequentialTree) leafSize() int {
 	return headerSize + len(t.sizes)*elementSize + len(t.buf) - t.leaf - leafRoom
 }
 
-// takes reports whether the open leaf accepts a value of size bytes. A leaf contains either values
-// that fit into one page together, or a few large values. An empty leaf accepts any value. A value
-// that would make a leaf of small values longer than a page begins a new leaf.
-func (t *sequentialTree) takes(size int) bool {
+// leafHasRoom reports whether the open leaf accepts a value of size bytes. A leaf contains either
+// values that fit into one page together, or a few large values. An empty leaf accepts any value. A
+// value that would make a leaf of small values longer than a page begins a new leaf.
+func (t *sequentialTree) leafHasRoom(size int) bool {
 	if len(t.sizes) == 0 {
 		return true
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// An aside is the quarantine of a store: data that was written on this machine, and that the log
-// never confirmed. Each aside has its own directory aside/N:
+// A quarantine has data of a store that was written on this machine, and that the log
+// never confirmed. Each quarantine has its own directory aside/N:
 //
 //	aside/N/NAME               a file that the log does not have
 //	aside/N/NAME.from-OFFSET   the bytes of a file from OFFSET on, if the log has the file
@@ -28,58 +28,58 @@ import (
 //
 // An OFFSET file is durable before its bytes are overwritten in the store. After a crash, a file
 // named .tmp is unfinished, and its bytes are still in the store.
-type aside struct {
+type quarantine struct {
 	top   disk.FS
-	dir   string           // The directory aside/N, or "" while the quarantine is empty.
-	files map[string]int64 // The lowest quarantined offset, by file name.
-	bytes int64            // The number of bytes in dir.
-	older []olderAside     // Directories of earlier asides, oldest first.
+	dir   string            // The directory aside/N, or "" while the quarantine is empty.
+	files map[string]int64  // The lowest quarantined offset, by file name.
+	bytes int64             // The number of bytes in dir.
+	older []olderQuarantine // Directories of earlier asides, oldest first.
 
-	maxDirs  int   // 0 means maxAsides.
-	maxBytes int64 // 0 means maxAsideBytes.
+	maxDirs  int   // 0 means maxQuarantines.
+	maxBytes int64 // 0 means maxQuarantineBytes.
 }
 
-// An olderAside is the directory of an earlier aside.
-type olderAside struct {
+// An olderQuarantine is the directory of an earlier quarantine.
+type olderQuarantine struct {
 	number int
 	bytes  int64
 }
 
 const (
-	// asideDir has one numbered directory for each call of Follow that quarantined data.
-	asideDir = "aside"
+	// quarantineDir has one numbered directory for each call of Follow that quarantined data.
+	quarantineDir = "aside"
 
-	// maxAsides is the maximum number of quarantine directories. Each one is from one owner that
-	// lost the log with unconfirmed ticks. The last few show the recent history of a machine.
-	maxAsides = 8
+	// maxQuarantines is the maximum number of quarantine directories. Each one is from one owner
+	// that lost the log with unconfirmed ticks. The last few show the recent history of a machine.
+	maxQuarantines = 8
 
-	// maxAsideBytes is the size limit of all quarantine directories together. By default, an owner
-	// stops at 64 MiB of unconfirmed ticks, so the limit has room for four such owners.
-	maxAsideBytes = 256 << 20
+	// maxQuarantineBytes is the size limit of all quarantine directories together. By default, an
+	// owner stops at 64 MiB of unconfirmed ticks, so the limit has room for four such owners.
+	maxQuarantineBytes = 256 << 20
 
 	// removedSuffix is appended to the name of a quarantine directory before the directory is
 	// removed.
 	removedSuffix = ".removed"
 )
 
-// place returns the quarantine path for a file, and creates the directories. The first call chooses
-// N, one above the highest existing number.
-func (a *aside) place(name string) (string, error) {
+// pathFor returns the quarantine path for a file, and creates the directories. The first call
+// chooses N, one above the highest existing number.
+func (a *quarantine) pathFor(name string) (string, error) {
 	if a.dir == "" {
-		if err := a.top.Mkdir(asideDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := a.top.Mkdir(quarantineDir); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
 		}
 		older, last, err := a.list()
 		if err != nil {
 			return "", err
 		}
-		dir := fmt.Sprintf("%s/%d", asideDir, last+1)
+		dir := fmt.Sprintf("%s/%d", quarantineDir, last+1)
 		if err := a.top.Mkdir(dir); err != nil {
 			return "", err
 		}
 		a.dir, a.older = dir, older
 	}
-	dirs := []string{".", asideDir, a.dir}
+	dirs := []string{".", quarantineDir, a.dir}
 	if dir := path.Dir(name); dir != "." {
 		dir = path.Join(a.dir, dir)
 		if err := a.top.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -97,14 +97,14 @@ func (a *aside) place(name string) (string, error) {
 
 // list returns the quarantine directories that have files, oldest first, and the highest number. It
 // removes directories that are empty or partly removed after a crash. It ignores other names.
-func (a *aside) list() (older []olderAside, last int, err error) {
-	entries, err := a.top.ReadDir(asideDir)
+func (a *quarantine) list() (older []olderQuarantine, last int, err error) {
+	entries, err := a.top.ReadDir(quarantineDir)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, e := range entries {
 		name, removed := strings.CutSuffix(e.Name(), removedSuffix)
-		number, dir := asideNumber(name), asideDir+"/"+e.Name()
+		number, dir := quarantineNumber(name), quarantineDir+"/"+e.Name()
 		if number == 0 || !e.IsDir() {
 			continue
 		}
@@ -120,14 +120,14 @@ func (a *aside) list() (older []olderAside, last int, err error) {
 			_ = removeAll(a.top, dir) // After an error, the next Follow tries again.
 			continue
 		}
-		older = append(older, olderAside{number, size})
+		older = append(older, olderQuarantine{number, size})
 	}
-	slices.SortFunc(older, func(x, y olderAside) int { return cmp.Compare(x.number, y.number) })
+	slices.SortFunc(older, func(x, y olderQuarantine) int { return cmp.Compare(x.number, y.number) })
 	return older, last, nil
 }
 
-// asideNumber returns N if the name of a directory is the number N, and 0 for any other name.
-func asideNumber(name string) int {
+// quarantineNumber returns N if the name of a directory is the number N, and 0 for any other name.
+func quarantineNumber(name string) int {
 	n, err := strconv.Atoi(name)
 	if err != nil || n <= 0 || n > 1<<30 || strconv.Itoa(n) != name {
 		return 0
@@ -137,7 +137,7 @@ func asideNumber(name string) int {
 
 // measure returns the number of files below a directory, and their total bytes. It removes
 // unfinished files, named .tmp.
-func (a *aside) measure(dir string) (files int, size int64, err error) {
+func (a *quarantine) measure(dir string) (files int, size int64, err error) {
 	entries, err := a.top.ReadDir(dir)
 	if err != nil {
 		return 0, 0, err
@@ -195,9 +195,9 @@ func removeAll(files disk.FS, dir string) error {
 	return files.Remove(dir)
 }
 
-// note records that bytes of a file are quarantined from an offset on. It then removes the oldest
-// quarantine directories until the limits are met.
-func (a *aside) note(name string, from, bytes int64) {
+// recordFile records that bytes of a file are quarantined from an offset on. It then removes the
+// oldest quarantine directories until the limits are met.
+func (a *quarantine) recordFile(name string, from, bytes int64) {
 	if a.files == nil {
 		a.files = map[string]int64{}
 	}
@@ -207,7 +207,7 @@ func (a *aside) note(name string, from, bytes int64) {
 	for _, o := range a.older {
 		total += o.bytes
 	}
-	for len(a.older) > 0 && (len(a.older) >= cmp.Or(a.maxDirs, maxAsides) || total > cmp.Or(a.maxBytes, maxAsideBytes)) {
+	for len(a.older) > 0 && (len(a.older) >= cmp.Or(a.maxDirs, maxQuarantines) || total > cmp.Or(a.maxBytes, maxQuarantineBytes)) {
 		a.remove(a.older[0].number)
 		total -= a.older[0].bytes
 		a.older = a.older[1:]
@@ -217,22 +217,22 @@ func (a *aside) note(name string, from, bytes int64) {
 // remove removes a quarantine directory. It first renames the directory, so after a crash the
 // directory is complete, or its name shows that it is being removed. remove ignores errors, because
 // the next Follow tries again.
-func (a *aside) remove(number int) {
-	dir := fmt.Sprintf("%s/%d", asideDir, number)
+func (a *quarantine) remove(number int) {
+	dir := fmt.Sprintf("%s/%d", quarantineDir, number)
 	if err := a.top.Publish(dir, dir+removedSuffix); err != nil {
 		return
 	}
-	if err := disk.SyncDir(a.top, asideDir); err != nil {
+	if err := disk.SyncDir(a.top, quarantineDir); err != nil {
 		return
 	}
 	_ = removeAll(a.top, dir+removedSuffix)
 }
 
-// move quarantines a file of a tree that the log does not have, if the file exists. If the end of
-// the file is quarantined already, move only adds the bytes before that end.
-func (a *aside) move(t *tree, name string) error {
+// move quarantines a file of the store that the log does not have, if the file exists. If the end
+// of the file is quarantined already, move only adds the bytes before that end.
+func (a *quarantine) move(t *replicaFiles, name string) error {
 	if _, known := a.files[name]; known {
-		if err := a.keep(t, name, 0); err != nil {
+		if err := a.copyTail(t, name, 0); err != nil {
 			return err
 		}
 		return t.remove(name)
@@ -244,7 +244,7 @@ func (a *aside) move(t *tree, name string) error {
 	if err != nil {
 		return err
 	}
-	to, err := a.place(name)
+	to, err := a.pathFor(name)
 	if err != nil {
 		return err
 	}
@@ -254,16 +254,16 @@ func (a *aside) move(t *tree, name string) error {
 	if err := errors.Join(disk.SyncDir(t.top, path.Dir(to)), disk.SyncDir(t.top, t.path(path.Dir(name)))); err != nil {
 		return err
 	}
-	a.note(name, 0, size)
+	a.recordFile(name, 0, size)
 	return nil
 }
 
 // fromMark separates the name of a file from the offset of its quarantined bytes.
 const fromMark = ".from-"
 
-// keep copies the bytes of a file from an offset on to the quarantine, up to the bytes that are
+// copyTail copies the bytes of a file from an offset on to the quarantine, up to the bytes that are
 // quarantined already. The caller then overwrites, cuts off or removes these bytes in the store.
-func (a *aside) keep(t *tree, name string, from int64) error {
+func (a *quarantine) copyTail(t *replicaFiles, name string, from int64) error {
 	f, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -279,7 +279,7 @@ func (a *aside) keep(t *tree, name string, from int64) error {
 	if err != nil || from >= end {
 		return err
 	}
-	to, err := a.place(name + fromMark + strconv.FormatInt(from, 10))
+	to, err := a.pathFor(name + fromMark + strconv.FormatInt(from, 10))
 	if err != nil {
 		return err
 	}
@@ -292,13 +292,13 @@ func (a *aside) keep(t *tree, name string, from int64) error {
 	if err := disk.SyncDir(a.top, path.Dir(to)); err != nil {
 		return err
 	}
-	a.note(name, from, end-from)
+	a.recordFile(name, from, end-from)
 	return nil
 }
 
 // replace quarantines all data of the store old that the store t does not have. t then replaces
 // old.
-func (a *aside) replace(old, t *tree) error {
+func (a *quarantine) replace(old, t *replicaFiles) error {
 	names, err := old.names()
 	if err != nil {
 		return err
@@ -314,7 +314,7 @@ func (a *aside) replace(old, t *tree) error {
 		if same < 0 {
 			err = a.move(old, name)
 		} else {
-			err = a.keep(old, name, same)
+			err = a.copyTail(old, name, same)
 		}
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A gate is the file system of a store. It passes reads to the store on this machine. It also
+// A sendingFS is the file system of a store. It passes reads to the store on this machine. It also
 // passes writes, and records them in the owner's sender. Without an owner, it refuses writes.
 //
 //	call               on this machine        in the log
@@ -22,34 +22,38 @@ import (
 //
 // A store calls Sync where one write must be durable before the next write. The log has all synced
 // writes in their original order. So a store can be recovered from the log.
-type gate struct {
+type sendingFS struct {
 	disk.FS // The store on this machine.
 	sender  atomic.Pointer[sender]
 }
 
-func newGate(files disk.FS) *gate { return &gate{FS: files} }
+func newSendingFS(files disk.FS) *sendingFS { return &sendingFS{FS: files} }
 
 // errFollowed reports a write to a store that this machine only follows.
 var errFollowed = errors.New("replica: this machine only follows the store; claim the store to write")
 
-// write returns the sender, or an error if writes are refused.
-func (g *gate) write() (*sender, error) {
+// currentSender returns the sender, or an error if writes are refused.
+func (g *sendingFS) currentSender() (*sender, error) {
 	s := g.sender.Load()
 	if s == nil {
 		return nil, errFollowed
 	}
-	return s, s.lost()
+	return s, s.failure()
 }
 
 // Create implements [disk.FS].
-func (g *gate) Create(name string) (disk.File, error) { return g.opened(name, g.FS.Create) }
+func (g *sendingFS) Create(name string) (disk.File, error) {
+	return g.openForWriting(name, g.FS.Create)
+}
 
 // OpenWrite implements [disk.FS].
-func (g *gate) OpenWrite(name string) (disk.File, error) { return g.opened(name, g.FS.OpenWrite) }
+func (g *sendingFS) OpenWrite(name string) (disk.File, error) {
+	return g.openForWriting(name, g.FS.OpenWrite)
+}
 
-// opened opens a file for writing, and registers it with the sender.
-func (g *gate) opened(name string, open func(string) (disk.File, error)) (disk.File, error) {
-	s, err := g.write()
+// openForWriting opens a file for writing, and registers it with the sender.
+func (g *sendingFS) openForWriting(name string, open func(string) (disk.File, error)) (disk.File, error) {
+	s, err := g.currentSender()
 	if err != nil {
 		return nil, err
 	}
@@ -57,19 +61,19 @@ func (g *gate) opened(name string, open func(string) (disk.File, error)) (disk.F
 	if err != nil {
 		return nil, err
 	}
-	return s.opened(f, name), nil
+	return s.registerFile(f, name), nil
 }
 
 // Publish implements [disk.FS].
-func (g *gate) Publish(from, to string) error { return g.named(from, to, g.FS.Publish) }
+func (g *sendingFS) Publish(from, to string) error { return g.renameWith(from, to, g.FS.Publish) }
 
 // Rename implements [disk.FS].
-func (g *gate) Rename(from, to string) error { return g.named(from, to, g.FS.Rename) }
+func (g *sendingFS) Rename(from, to string) error { return g.renameWith(from, to, g.FS.Rename) }
 
-// named renames or publishes a file, by calling its last argument. If the new name is replicated,
-// named also sends the file to the log.
-func (g *gate) named(from, to string, name func(from, to string) error) error {
-	s, err := g.write()
+// renameWith renames or publishes a file, by calling its last argument. If the new name is
+// replicated, renameWith also sends the file to the log.
+func (g *sendingFS) renameWith(from, to string, name func(from, to string) error) error {
+	s, err := g.currentSender()
 	if err != nil {
 		return err
 	}
@@ -80,31 +84,31 @@ func (g *gate) named(from, to string, name func(from, to string) error) error {
 }
 
 // Remove implements [disk.FS].
-func (g *gate) Remove(name string) error {
-	s, err := g.write()
+func (g *sendingFS) Remove(name string) error {
+	s, err := g.currentSender()
 	if err == nil {
 		err = g.FS.Remove(name)
 	}
 	if err == nil && replicated(name) {
-		s.note(op{kind: opRemove, name: name})
+		s.addPending(op{kind: opRemove, name: name})
 	}
 	return err
 }
 
 // Mkdir implements [disk.FS].
-func (g *gate) Mkdir(name string) error {
+func (g *sendingFS) Mkdir(name string) error {
 	if _, err := g.FS.ReadDir(name); err == nil {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
 	}
-	if _, err := g.write(); err != nil {
+	if _, err := g.currentSender(); err != nil {
 		return err
 	}
 	return g.FS.Mkdir(name)
 }
 
 // SyncDir implements [disk.FS]. It returns when the log also has the names.
-func (g *gate) SyncDir(dir string) error {
-	s, err := g.write()
+func (g *sendingFS) SyncDir(dir string) error {
+	s, err := g.currentSender()
 	if err == nil {
 		err = disk.SyncDir(g.FS, dir)
 	}
@@ -115,17 +119,17 @@ func (g *gate) SyncDir(dir string) error {
 }
 
 // Replicated is called by [disk.Replicated].
-func (g *gate) Replicated() (bool, error) {
+func (g *sendingFS) Replicated() (bool, error) {
 	s := g.sender.Load()
 	if s == nil {
 		return true, nil
 	}
-	return true, s.monitor.now().Stuck
+	return true, s.monitor.current().Stuck
 }
 
 // Close implements [disk.FS]. It does nothing. A store closes its file system, but the follower or
-// the owner still uses the gate.
-func (g *gate) Close() error { return nil }
+// the owner still uses this file system.
+func (g *sendingFS) Close() error { return nil }
 
 // A sentFile is a file of the owner's store. Its writes are sent to the log.
 type sentFile struct {
@@ -144,12 +148,12 @@ func (f *sentFile) WriteAt(b []byte, at int64) (int, error) {
 		return f.File.WriteAt(b, at)
 	}
 	// Compare before the write changes the file.
-	news := f.sender.beyond(name, at, b, f.File)
+	news := f.sender.needsWrite(name, at, b, f.File)
 	// Record the write only after it succeeded: the log must not have a write that failed on this
 	// machine.
 	n, err := f.File.WriteAt(b, at)
 	if err == nil && news {
-		f.sender.note(writes(name, at, b)...)
+		f.sender.addPending(writes(name, at, b)...)
 	}
 	return n, err
 }
@@ -163,7 +167,7 @@ func (f *sentFile) current() (string, error) {
 
 // Close implements [disk.File].
 func (f *sentFile) Close() error {
-	f.sender.closed(f)
+	f.sender.unregisterFile(f)
 	return f.File.Close()
 }
 

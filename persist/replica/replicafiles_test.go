@@ -35,8 +35,8 @@ func TestTree_FileAlreadyExists(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			mem := disktest.New()
-			a := &aside{top: mem}
-			x := newTree(mem, storeDir, a)
+			a := &quarantine{top: mem}
+			x := newReplicaFiles(mem, storeDir, a)
 			require.NoError(t, x.make())
 			put := func(content []byte) {
 				f, err := mem.Create(x.path(name))
@@ -47,8 +47,8 @@ func TestTree_FileAlreadyExists(t *testing.T) {
 				require.NoError(t, f.Close())
 			}
 			put(here.content)
-			require.NoError(t, x.apply(&op{kind: opPart, name: name, data: sent}))
-			require.NoError(t, x.apply(&op{kind: opWhole, name: name, number: uint64(len(sent))}))
+			require.NoError(t, x.applyOp(&op{kind: opPart, name: name, data: sent}))
+			require.NoError(t, x.applyOp(&op{kind: opWhole, name: name, number: uint64(len(sent))}))
 			require.EqualValues(t, len(sent), x.sizes[name])
 			if here.stays {
 				require.Empty(t, a.dir)
@@ -93,29 +93,29 @@ func TestTree_OperationsRepeatedAfterCrash(t *testing.T) {
 	for known := range len(ops) { // The number of operations that the state includes.
 		for reached := known; reached <= len(ops); reached++ {
 			mem := disktest.New()
-			x := newTree(mem, storeDir, &aside{top: mem})
+			x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
 			require.NoError(t, x.make())
 			var sizes, parts map[string]int64
 			for i := range reached {
 				if i == known {
 					sizes, parts = maps.Clone(x.sizes), maps.Clone(x.parts)
 				}
-				require.NoError(t, x.apply(&ops[i]))
+				require.NoError(t, x.applyOp(&ops[i]))
 			}
 			require.NoError(t, x.sync())
-			again := newTree(mem, storeDir, &aside{top: mem})
+			again := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
 			maps.Copy(again.sizes, sizes)
 			maps.Copy(again.parts, parts)
 			if known == reached {
 				again = x
 			}
 			for i := known; i < len(ops); i++ {
-				require.NoError(t, again.apply(&ops[i]), "operation %d, from %d on, after a crash after operation %d", i, known, reached)
+				require.NoError(t, again.applyOp(&ops[i]), "operation %d, from %d on, after a crash after operation %d", i, known, reached)
 				if i >= 2 && i < 4 && reached < 5 {
 					require.Equal(t, "0123456789x"[:10+i-2], string(mem.Bytes(x.path(name)))[:10+i-2])
 				}
 			}
-			require.NoError(t, again.tidy())
+			require.NoError(t, again.tidyDirs())
 			require.Empty(t, again.sizes)
 			require.Empty(t, again.aside.dir)
 		}
@@ -126,11 +126,11 @@ func TestTree_OperationsRepeatedAfterCrash(t *testing.T) {
 func TestQuarantine_EntriesReadAgain(t *testing.T) {
 	const name = "journal/00000001.seg"
 	mem := disktest.New()
-	x := newTree(mem, storeDir, &aside{top: mem})
+	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
 	require.NoError(t, x.make())
 	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("never confirmed"), 15))
 	x.sizes[name] = 0
-	require.NoError(t, x.apply(&op{opWrite, name, 0, []byte("the log's")}))
+	require.NoError(t, x.applyOp(&op{opWrite, name, 0, []byte("the log's")}))
 	require.NoError(t, x.aside.move(x, name))
 	require.Equal(t, "never confirmed", string(mem.Bytes("aside/1/"+name+".from-0")))
 	require.Nil(t, mem.Bytes(x.path(name)))
@@ -142,13 +142,13 @@ func TestQuarantine_EntriesReadAgain(t *testing.T) {
 func TestTree_TidyUnfinishedFileMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()
-	x := newTree(mem, storeDir, &aside{top: mem})
+	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
 	require.NoError(t, x.make())
 	x.parts[name] = 5
-	require.ErrorIs(t, x.tidy(), errGap)
+	require.ErrorIs(t, x.tidyDirs(), errGap)
 	require.NoError(t, writeFile(mem, x.path(name+tempSuffix), strings.NewReader("01234"), 5))
-	require.NoError(t, x.tidy())
+	require.NoError(t, x.tidyDirs())
 	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("01234"), 5))
 	require.NoError(t, mem.Remove(x.path(name+tempSuffix)))
-	require.ErrorIs(t, x.tidy(), errGap)
+	require.ErrorIs(t, x.tidyDirs(), errGap)
 }

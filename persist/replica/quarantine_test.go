@@ -113,7 +113,7 @@ func newAsideProgram(r *rand.Rand) *asideProgram {
 // write creates a disk that has the store.
 func (p *asideProgram) write(t *testing.T) *disktest.Mem {
 	mem := disktest.New()
-	x := newTree(mem, storeDir, &aside{top: mem})
+	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
 	require.NoError(t, x.make())
 	for name, content := range p.files {
 		require.NoError(t, writeFile(mem, x.path(name), bytes.NewReader(content), int64(len(content))))
@@ -123,15 +123,15 @@ func (p *asideProgram) write(t *testing.T) *disktest.Mem {
 }
 
 // follow brings the store to the end of the log.
-func (p *asideProgram) follow(mem *disktest.Mem, a *aside) error {
-	x := newTree(mem, storeDir, a)
+func (p *asideProgram) follow(mem *disktest.Mem, a *quarantine) error {
+	x := newReplicaFiles(mem, storeDir, a)
 	maps.Copy(x.sizes, p.sizes)
 	for i := range p.ops {
-		if err := x.apply(&p.ops[i]); err != nil {
+		if err := x.applyOp(&p.ops[i]); err != nil {
 			return err
 		}
 	}
-	if err := x.tidy(); err != nil {
+	if err := x.tidyDirs(); err != nil {
 		return err
 	}
 	return x.sync()
@@ -161,7 +161,7 @@ func TestQuarantine_UnconfirmedBytes(t *testing.T) {
 	for seed := range uint64(1000) {
 		p := newAsideProgram(rand.New(rand.NewPCG(seed, 1)))
 		mem := p.write(t)
-		a := &aside{top: mem}
+		a := &quarantine{top: mem}
 		require.NoError(t, p.follow(mem, a), "seed %d", seed)
 		sum := int64(0)
 		for name, here := range p.files {
@@ -196,15 +196,15 @@ func TestQuarantine_ReplacedStore(t *testing.T) {
 	for seed := range uint64(300) {
 		p := newAsideProgram(rand.New(rand.NewPCG(seed, 2)))
 		mem := p.write(t)
-		a := &aside{top: mem}
-		next := newTree(mem, nextDir, a)
+		a := &quarantine{top: mem}
+		next := newReplicaFiles(mem, nextDir, a)
 		require.NoError(t, next.make())
 		for name, content := range p.log {
-			require.NoError(t, next.apply(&op{opPart, name, 0, content}))
-			require.NoError(t, next.apply(&op{kind: opWhole, name: name, number: uint64(len(content))}))
+			require.NoError(t, next.applyOp(&op{opPart, name, 0, content}))
+			require.NoError(t, next.applyOp(&op{kind: opWhole, name: name, number: uint64(len(content))}))
 		}
 		require.NoError(t, next.sync())
-		require.NoError(t, a.replace(newTree(mem, storeDir, a), next))
+		require.NoError(t, a.replace(newReplicaFiles(mem, storeDir, a), next))
 		for name, here := range p.files {
 			content, has := p.log[name]
 			parts := partsAside(mem, a.dir, name)
@@ -238,11 +238,11 @@ func TestQuarantine_Crash(t *testing.T) {
 		}
 		var after []*disktest.Mem
 		mem.OnCall(func(int, string) { after = append(after, mem.Crash(), mem.CrashSeed(r.Uint64())) })
-		require.NoError(t, p.follow(mem, &aside{top: mem, maxDirs: 3, maxBytes: 1 << 20}))
+		require.NoError(t, p.follow(mem, &quarantine{top: mem, maxDirs: 3, maxBytes: 1 << 20}))
 		mem.OnCall(nil)
 		for i, m := range append(after, mem.Crash()) {
 			p.recoverable(t, m, fmt.Sprintf("seed %d, crash %d", seed, i))
-			if err := p.follow(m, &aside{top: m, maxDirs: 10}); err != nil {
+			if err := p.follow(m, &quarantine{top: m, maxDirs: 10}); err != nil {
 				require.ErrorIs(t, err, errGap, "seed %d, crash %d", seed, i)
 			}
 			p.recoverable(t, m.Crash(), fmt.Sprintf("seed %d, crash %d, followed again", seed, i))
@@ -308,12 +308,12 @@ func TestQuarantine_Limits(t *testing.T) {
 		{8, 100, []int{10, 20, 500}, []int{3}},
 		{8, 100, []int{500, 10, 20}, []int{2, 3}},
 		{1, 100, []int{1, 2, 3}, []int{3}},
-		{0, 0, slices.Repeat([]int{1}, maxAsides+3), []int{4, 5, 6, 7, 8, 9, 10, 11}},
+		{0, 0, slices.Repeat([]int{1}, maxQuarantines+3), []int{4, 5, 6, 7, 8, 9, 10, 11}},
 	} {
 		mem := disktest.New()
 		for i, size := range c.sizes {
-			a := &aside{top: mem, maxDirs: c.dirs, maxBytes: int64(c.bytes)}
-			x := newTree(mem, storeDir, a)
+			a := &quarantine{top: mem, maxDirs: c.dirs, maxBytes: int64(c.bytes)}
+			x := newReplicaFiles(mem, storeDir, a)
 			if i == 0 {
 				require.NoError(t, x.make())
 			}
@@ -322,18 +322,18 @@ func TestQuarantine_Limits(t *testing.T) {
 			require.NoError(t, writeFile(mem, x.path(first), bytes.NewReader(content), int64(size)))
 			require.NoError(t, writeFile(mem, x.path(second), bytes.NewReader(content), 0))
 			x.sizes[first], x.sizes[second] = int64(size/2), 0
-			require.NoError(t, x.tidy())
+			require.NoError(t, x.tidyDirs())
 			delete(x.sizes, first)
-			require.NoError(t, x.tidy())
+			require.NoError(t, x.tidyDirs())
 			dir, bytes := a.dir, a.bytes
 			require.Equal(t, fmt.Sprintf("aside/%d", i+1), dir)
 			require.EqualValues(t, size, bytes)
 		}
 		var kept []int
-		entries, err := mem.ReadDir(asideDir)
+		entries, err := mem.ReadDir(quarantineDir)
 		require.NoError(t, err)
 		for _, e := range entries {
-			kept = append(kept, asideNumber(e.Name()))
+			kept = append(kept, quarantineNumber(e.Name()))
 		}
 		slices.Sort(kept)
 		require.Equal(t, c.kept, kept, "%+v", c)
@@ -352,14 +352,14 @@ func TestQuarantine_CrashLeftovers(t *testing.T) {
 	mem.Put("aside/2.removed/"+path.Base(name), []byte("second"))
 	mem.Put("aside/3/"+name+fromMark+"7"+tempSuffix, []byte("unfini"))
 	mem.Put("aside/notes/1", []byte("mine"))
-	a := &aside{top: mem, maxDirs: 2}
-	x := newTree(mem, storeDir, a)
+	a := &quarantine{top: mem, maxDirs: 2}
+	x := newReplicaFiles(mem, storeDir, a)
 	require.NoError(t, x.make())
 	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("never"), 5))
-	require.NoError(t, x.tidy())
+	require.NoError(t, x.tidyDirs())
 	require.Equal(t, "aside/13", a.dir)
 	var there []string
-	entries, err := mem.ReadDir(asideDir)
+	entries, err := mem.ReadDir(quarantineDir)
 	require.NoError(t, err)
 	for _, e := range entries {
 		there = append(there, e.Name())

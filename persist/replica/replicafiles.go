@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A tree applies the file operations of the log to the files of a store on this machine.
+// replicaFiles applies the file operations of the log to the files of a store on this machine.
 //
 //	opPart …   appends to name.tmp            parts[name]
 //	opWhole    renames name.tmp to name       sizes[name]
@@ -24,7 +24,7 @@ import (
 // file. Equal bytes remain. Different bytes were never confirmed. These bytes and all bytes after
 // them are quarantined before they are overwritten. At the end of the log, tidy compares names and
 // sizes.
-type tree struct {
+type replicaFiles struct {
 	top   disk.FS          // The directory of the follower.
 	dir   string           // Directory of the store, below top.
 	sizes map[string]int64 // Sizes of the files, according to the log.
@@ -34,25 +34,25 @@ type tree struct {
 	gone map[string]bool
 	// Files that are open for writing, named or temporary. Their last writes are not durable yet.
 	open  map[string]disk.File
-	aside *aside
+	aside *quarantine
 }
 
-// maxOpen is the number of files that a tree keeps open for writing.
+// maxOpen is the number of files that replicaFiles keeps open for writing.
 const maxOpen = 8
 
 // errGap reports an operation on a file whose earlier operations are missing.
 var errGap = errors.New("replica: the log has an operation on a file that it does not have")
 
-// newTree returns an empty tree.
-func newTree(top disk.FS, dir string, a *aside) *tree {
-	return &tree{top, dir, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]disk.File{}, a}
+// newReplicaFiles returns replicaFiles without files.
+func newReplicaFiles(top disk.FS, dir string, a *quarantine) *replicaFiles {
+	return &replicaFiles{top, dir, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]disk.File{}, a}
 }
 
 // path returns the path of a file, below top.
-func (t *tree) path(name string) string { return path.Join(t.dir, name) }
+func (t *replicaFiles) path(name string) string { return path.Join(t.dir, name) }
 
 // make creates the directories of the store.
-func (t *tree) make() error {
+func (t *replicaFiles) make() error {
 	for _, dir := range []string{t.dir, t.path(journalDir), t.path(snapshotDir)} {
 		if err := t.top.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -64,20 +64,20 @@ func (t *tree) make() error {
 	return disk.SyncDir(t.top, ".")
 }
 
-// apply applies an operation. The result is durable after sync.
-func (t *tree) apply(o *op) error {
+// applyOp applies an operation. The result is durable after sync.
+func (t *replicaFiles) applyOp(o *op) error {
 	switch o.kind {
 	case opPart:
-		return t.part(o)
+		return t.addPart(o)
 	case opWhole:
-		return t.whole(o)
+		return t.nameWhole(o)
 	case opWrite:
 		return t.write(o)
 	case opRemove:
 		if err := t.dropPart(o.name); err != nil {
 			return err
 		}
-		if err := t.keepRest(o.name); err != nil {
+		if err := t.quarantineRest(o.name); err != nil {
 			return err
 		}
 		return t.remove(o.name)
@@ -85,17 +85,17 @@ func (t *tree) apply(o *op) error {
 	return nil
 }
 
-// keepRest quarantines the bytes of a file that the log does not have. The caller then removes the
-// file.
-func (t *tree) keepRest(name string) error {
+// quarantineRest quarantines the bytes of a file that the log does not have. The caller then
+// removes the file.
+func (t *replicaFiles) quarantineRest(name string) error {
 	if size, known := t.sizes[name]; known {
-		return t.aside.keep(t, name, size)
+		return t.aside.copyTail(t, name, size)
 	}
 	return t.aside.move(t, name)
 }
 
-// drop removes unfinished files whose remaining bytes will never be sent.
-func (t *tree) drop() error {
+// dropParts removes unfinished files whose remaining bytes will never be sent.
+func (t *replicaFiles) dropParts() error {
 	for name := range t.parts {
 		if err := t.dropPart(name); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (t *tree) drop() error {
 }
 
 // dropPart removes an unfinished file, if it exists.
-func (t *tree) dropPart(name string) error {
+func (t *replicaFiles) dropPart(name string) error {
 	if _, coming := t.parts[name]; !coming {
 		return nil
 	}
@@ -113,9 +113,9 @@ func (t *tree) dropPart(name string) error {
 	return t.remove(name + tempSuffix)
 }
 
-// part appends to an unfinished file. The part at offset 0 starts the file, and replaces an
+// addPart appends to an unfinished file. The part at offset 0 starts the file, and replaces an
 // unfinished file of that name.
-func (t *tree) part(o *op) error {
+func (t *replicaFiles) addPart(o *op) error {
 	if _, named := t.sizes[o.name]; named {
 		return nil // The log sends the file again for new followers; this machine already has it.
 	}
@@ -128,7 +128,7 @@ func (t *tree) part(o *op) error {
 		if err != nil {
 			return err
 		}
-		if err := t.hold(temp, f); err != nil {
+		if err := t.keepOpen(temp, f); err != nil {
 			return err
 		}
 		t.parts[o.name] = 0
@@ -145,15 +145,15 @@ func (t *tree) part(o *op) error {
 	return nil
 }
 
-// whole gives a finished file its name. If this machine already has a file of that name that begins
-// with the same bytes, that file remains.
-func (t *tree) whole(o *op) error {
+// nameWhole gives a finished file its name. If this machine already has a file of that name that
+// begins with the same bytes, that file remains.
+func (t *replicaFiles) nameWhole(o *op) error {
 	if _, named := t.sizes[o.name]; named {
 		return nil
 	}
 	temp, size := o.name+tempSuffix, int64(o.number)
 	if o.number == 0 { // An empty file has no parts.
-		if err := t.part(&op{kind: opPart, name: o.name}); err != nil {
+		if err := t.addPart(&op{kind: opPart, name: o.name}); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func (t *tree) whole(o *op) error {
 	if same == size {
 		err = t.remove(temp)
 	} else {
-		if err = t.aside.keep(t, o.name, same); err == nil {
+		if err = t.aside.copyTail(t, o.name, same); err == nil {
 			err = t.top.Rename(t.path(temp), t.path(o.name))
 		}
 		// Before a crash, the file got its name and was removed, as in write.
@@ -190,7 +190,7 @@ func (t *tree) whole(o *op) error {
 
 // sameBeginning returns the length of the common prefix of two files, name and temp. The file temp
 // has size bytes. The result is -1 if the file name does not exist.
-func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
+func (t *replicaFiles) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1, nil
@@ -216,7 +216,7 @@ func (t *tree) sameBeginning(name, temp string, size int64) (int64, error) {
 
 // write writes to a file. If the file has different bytes at the offset, write first quarantines
 // these bytes and all bytes after them.
-func (t *tree) write(o *op) error {
+func (t *replicaFiles) write(o *op) error {
 	size, ok := t.sizes[o.name]
 	if at := int64(o.number); !ok || at > size {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
@@ -241,7 +241,7 @@ func (t *tree) write(o *op) error {
 	}
 	// Only bytes that the file already has can differ.
 	if same := firstDifference(old[:n], o.data[:n]); same < n {
-		if err := t.aside.keep(t, o.name, int64(o.number)+int64(same)); err != nil {
+		if err := t.aside.copyTail(t, o.name, int64(o.number)+int64(same)); err != nil {
 			return err
 		}
 	}
@@ -255,7 +255,7 @@ func (t *tree) write(o *op) error {
 }
 
 // remove removes a file, named or temporary, if it exists.
-func (t *tree) remove(name string) error {
+func (t *replicaFiles) remove(name string) error {
 	if f := t.open[name]; f != nil {
 		delete(t.open, name)
 		if err := f.Close(); err != nil {
@@ -271,7 +271,7 @@ func (t *tree) remove(name string) error {
 }
 
 // writeAt writes to a file. The bytes are durable after sync, or when the file is closed.
-func (t *tree) writeAt(name string, data []byte, at int64) error {
+func (t *replicaFiles) writeAt(name string, data []byte, at int64) error {
 	f, err := t.writable(name)
 	if err == nil {
 		_, err = f.WriteAt(data, at)
@@ -280,19 +280,19 @@ func (t *tree) writeAt(name string, data []byte, at int64) error {
 }
 
 // writable returns a file that is open for writing.
-func (t *tree) writable(name string) (disk.File, error) {
+func (t *replicaFiles) writable(name string) (disk.File, error) {
 	if f := t.open[name]; f != nil {
 		return f, nil
 	}
 	f, err := t.top.OpenWrite(t.path(name))
 	if err == nil {
-		err = t.hold(name, f)
+		err = t.keepOpen(name, f)
 	}
 	return f, err
 }
 
-// hold keeps a file open. If too many files are open, it closes one.
-func (t *tree) hold(name string, f disk.File) error {
+// keepOpen keeps a file open. If too many files are open, it closes one.
+func (t *replicaFiles) keepOpen(name string, f disk.File) error {
 	for other := range t.open {
 		if len(t.open) < maxOpen {
 			break
@@ -306,7 +306,7 @@ func (t *tree) hold(name string, f disk.File) error {
 }
 
 // syncFile makes a file durable, and closes it.
-func (t *tree) syncFile(name string) error {
+func (t *replicaFiles) syncFile(name string) error {
 	f := t.open[name]
 	if f == nil {
 		return nil
@@ -316,7 +316,7 @@ func (t *tree) syncFile(name string) error {
 }
 
 // sync makes all applied operations durable. Files that hold closed are durable already.
-func (t *tree) sync() error {
+func (t *replicaFiles) sync() error {
 	for name := range t.open {
 		if err := t.syncFile(name); err != nil {
 			return err
@@ -331,7 +331,7 @@ func (t *tree) sync() error {
 }
 
 // names returns the names of all files in the directories of the store.
-func (t *tree) names() (names []string, err error) {
+func (t *replicaFiles) names() (names []string, err error) {
 	for _, dir := range []string{journalDir, snapshotDir} {
 		entries, err := t.top.ReadDir(t.path(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -344,15 +344,15 @@ func (t *tree) names() (names []string, err error) {
 	return names, nil
 }
 
-// tidy quarantines the files, and the ends of files, that the log does not have. It fails if a file
-// is missing. The tree must be at the end of the log: earlier, this machine may have a file that a
-// later entry names.
+// tidyDirs quarantines the files, and the ends of files, that the log does not have. It fails if a
+// file is missing. The files must be at the end of the log: earlier, this machine may have a file
+// that a later entry names.
 //
 //	the log has the name      bytes after its size are quarantined and cut off
 //	name.tmp, in parts        remains; must not be missing
 //	name.tmp, otherwise       removed: not part of a store, and never continued
 //	any other file            quarantined
-func (t *tree) tidy() error {
+func (t *replicaFiles) tidyDirs() error {
 	missing := len(t.sizes) + len(t.parts)
 	names, err := t.names()
 	if err != nil {
@@ -364,7 +364,7 @@ func (t *tree) tidy() error {
 		switch {
 		case known:
 			missing--
-			err = t.cut(name, size)
+			err = t.truncate(name, size)
 		case strings.HasSuffix(name, tempSuffix) && part:
 			missing--
 		case strings.HasSuffix(name, tempSuffix):
@@ -382,9 +382,9 @@ func (t *tree) tidy() error {
 	return nil
 }
 
-// cut shortens a file to a size, and quarantines the bytes after it. A [disk.FS] cannot shorten a
-// file, so a shorter copy replaces it.
-func (t *tree) cut(name string, size int64) error {
+// truncate shortens a file to a size, and quarantines the bytes after it. A [disk.FS] cannot
+// shorten a file, so a shorter copy replaces it.
+func (t *replicaFiles) truncate(name string, size int64) error {
 	if err := t.syncFile(name); err != nil {
 		return err
 	}
@@ -402,7 +402,7 @@ func (t *tree) cut(name string, size int64) error {
 	case has == size:
 		return nil
 	}
-	if err := t.aside.keep(t, name, size); err != nil {
+	if err := t.aside.copyTail(t, name, size); err != nil {
 		return err
 	}
 	if err := writeFile(t.top, t.path(name+tempSuffix), f, size); err != nil {

@@ -18,7 +18,7 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 	limit, linked := l.statedEnd(i)
 	var sc *scanner
 	if linked && (i < window.first || l.trusted[s.Number]) {
-		sc = l.believe(s, limit)
+		sc = l.trustSummary(s, limit)
 	}
 	if sc != nil {
 		l.Believed++
@@ -37,18 +37,18 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 		}
 	}
 	l.newest.sound = sc.sound
-	j := judge{log: l, index: i, segment: s, scanner: sc, torn: -1}
+	j := damageClassifier{log: l, index: i, segment: s, scanner: sc, torn: -1}
 	switch {
 	case last:
-		if err := j.last(); err != nil {
+		if err := j.classifyLast(); err != nil {
 			return err
 		}
 	case linked:
-		j.inner(limit)
+		j.classifyInner(limit)
 	default: // The next segment was created after all bytes of this segment were durable.
-		j.inner(s.Size)
+		j.classifyInner(s.Size)
 	}
-	j.take()
+	j.addEntries()
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 	return int64(next.header.prevEnd), true
 }
 
-// A judge decides which bad bytes of a segment were durable once.
+// A damageClassifier decides which bad bytes of a segment were durable once.
 //
 // Bytes below one of these offsets were durable:
 //
@@ -76,7 +76,7 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 //
 // Bad bytes below such an offset are corrupt. The first bad byte after all these offsets begins the
 // torn tail, which extends to the end of the segment.
-type judge struct {
+type damageClassifier struct {
 	log     *Log
 	index   int // Index of segment in log.Segments.
 	segment *Segment
@@ -86,11 +86,11 @@ type judge struct {
 	ended   int64 // End of the segment that a seal states. 0 means no seal.
 }
 
-// inner classifies a segment that was durable up to end when its successor was created.
-func (j *judge) inner(end int64) {
+// classifyInner classifies a segment that was durable up to end when its successor was created.
+func (j *damageClassifier) classifyInner(end int64) {
 	s := j.segment
 	j.vouched = end
-	j.corrupt()
+	j.addProblems()
 	if s.Size < end {
 		_ = j.log.problem(s.Name, s.Size, end-s.Size, "file cut short")
 	}
@@ -106,27 +106,28 @@ func (j *judge) inner(end int64) {
 }
 
 // sealedAt reports whether a seal ends the segment at end.
-func (j *judge) sealedAt(end int64) bool {
+func (j *damageClassifier) sealedAt(end int64) bool {
 	return slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end })
 }
 
-// last classifies the last segment. It ends with seals, with a torn tail, or with its last record.
-func (j *judge) last() error {
+// classifyLast classifies the last segment. It ends with seals, with a torn tail, or with
+// its last record.
+func (j *damageClassifier) classifyLast() error {
 	s := j.segment
 	j.vouched = max(j.scanner.vouched, j.log.closedAt(s))
 	s.durable = min(j.vouched, s.Size)
 	j.log.Clean = false
-	unfinished, err := j.seals()
+	unfinished, err := j.findSeals()
 	if err != nil {
 		return err
 	}
 	s.vouched = j.vouched
-	j.corrupt()
+	j.addProblems()
 	if s.Size < j.vouched {
 		_ = j.log.problem(s.Name, s.Size, j.vouched-s.Size, "file cut short")
 	}
 	if unfinished == "" && j.ended == 0 {
-		unfinished = j.tear()
+		unfinished = j.findTear()
 	}
 	s.End = s.Size
 	if j.torn >= 0 {
@@ -141,9 +142,9 @@ func (j *judge) last() error {
 	return nil
 }
 
-// seals looks for a clean end. If the second of two seals is unfinished, seals returns the reason.
-// Then the first seal proves that the bytes before the second one were durable.
-func (j *judge) seals() (unfinished string, err error) {
+// findSeals looks for a clean end. If the second of two seals is unfinished, findSeals returns
+// the reason. Then the first seal proves that the bytes before the second one were durable.
+func (j *damageClassifier) findSeals() (unfinished string, err error) {
 	sc := j.scanner
 	if len(sc.seals) == 0 {
 		return "", nil
@@ -185,8 +186,8 @@ func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
 	return same < recordHeader && allZero(got[same:]), nil
 }
 
-// corrupt adds the bad bytes that were durable once to the problems of the log.
-func (j *judge) corrupt() {
+// addProblems adds the bad bytes that were durable once to the problems of the log.
+func (j *damageClassifier) addProblems() {
 	for _, b := range j.scanner.bad {
 		if b.start >= j.vouched {
 			continue
@@ -200,8 +201,8 @@ func (j *judge) corrupt() {
 	}
 }
 
-// tear finds the start of the torn tail and returns the reason.
-func (j *judge) tear() string {
+// findTear finds the start of the torn tail and returns the reason.
+func (j *damageClassifier) findTear() string {
 	for _, b := range j.scanner.bad {
 		start := max(b.start, j.vouched)
 		if b.padding && b.start >= j.vouched {
@@ -215,18 +216,18 @@ func (j *judge) tear() string {
 	return ""
 }
 
-// take adds the valid records, marks and seals of the segment to the log.
-func (j *judge) take() {
+// addEntries adds the valid records, marks and seals of the segment to the log.
+func (j *damageClassifier) addEntries() {
 	l, i, end := j.log, j.index, j.segment.End
 	for _, p := range j.scanner.preambles {
-		if j.within(p, end) {
+		if j.endsWithin(p, end) {
 			p.ID.Epoch, p.Segment = j.segment.Epoch, i
 			l.Preambles = append(l.Preambles, p)
 		}
 	}
 	l.Entries = slices.Grow(l.Entries, len(j.scanner.records))
 	for _, e := range j.scanner.records {
-		if j.within(e, end) {
+		if j.endsWithin(e, end) {
 			l.takeEntry(e, i)
 		}
 	}
@@ -253,9 +254,9 @@ func (j *judge) take() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// within reports whether e ends at or before end. A record that crosses end is a problem, because
-// the writer only states ends between records.
-func (j *judge) within(e Entry, end int64) bool {
+// endsWithin reports whether e ends at or before end. A record that crosses end is a problem,
+// because the writer only states ends between records.
+func (j *damageClassifier) endsWithin(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {
 		return true
 	}
@@ -294,15 +295,15 @@ func (l *Log) setLost(found []Entry) {
 	l.Lost = nil
 	var before *Entry
 	for i := range l.Entries {
-		l.loseBetween(before, &l.Entries[i], found)
+		l.addLostBetween(before, &l.Entries[i], found)
 		before = &l.Entries[i]
 	}
-	l.loseBetween(before, nil, found)
+	l.addLostBetween(before, nil, found)
 }
 
-// loseBetween adds the missing records between two consecutive entries to l.Lost. Nil stands for
+// addLostBetween adds the missing records between two consecutive entries to l.Lost. Nil stands for
 // the beginning or the end of the journal.
-func (l *Log) loseBetween(before, after *Entry, found []Entry) {
+func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 	if before != nil && after != nil && after.ID.Seq == before.ID.Seq+1 {
 		return
 	}
@@ -310,19 +311,20 @@ func (l *Log) loseBetween(before, after *Entry, found []Entry) {
 	for ; from < len(found) && (after == nil || found[from].before(*after)); from++ {
 		e := &found[from]
 		if (before == nil || e.ID.Seq > before.ID.Seq) && (after == nil || e.ID.Seq < after.ID.Seq) {
-			l.infer(before, e)
+			l.addInferredLost(before, e)
 			l.Lost = append(l.Lost, *e)
 			before = e
 		}
 	}
 	if after != nil {
-		l.infer(before, after)
+		l.addInferredLost(before, after)
 	}
 }
 
-// infer adds the unreadable records between two entries to l.Lost. It adds them only if each record
-// must have continued the record before it, and if they fit into the bytes between the two entries.
-func (l *Log) infer(before, after *Entry) {
+// addInferredLost adds the unreadable records between two entries to l.Lost. It adds them only if
+// each record must have continued the record before it, and if they fit into the bytes between the
+// two entries.
+func (l *Log) addInferredLost(before, after *Entry) {
 	if before == nil {
 		return
 	}
