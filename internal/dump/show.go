@@ -17,13 +17,14 @@ import (
 // Show prints the components of one entity, the ticks that wrote them, the entities that refer to
 // it, and its references to dead entities.
 //
-//	components         nearest snapshot, pages of the entity; the ticks after it     peek
+//	components         nearest snapshot, pages of the entity; the ticks after it     findWriters
 //	their writers      older ticks, read backward, up to showBytes                   findWriters
 //	referrers          all values of components that can contain entities            referrers
 //	dead references    the registry, if a field contains an entity                   markDangling
 //
 // Each later part costs more than the first, so it has a limit or reads only rows that can matter.
-// --brief prints only the first part.
+// findWriters reads the first two parts by TraceBack. --brief prints only the first part, by peek.
+// --resources prints all resources of a state, by readState.
 
 // resourcesDoc is what show --resources --json prints, and show --json for a resource.
 type resourcesDoc struct {

@@ -563,7 +563,7 @@ func (s *sender) isRemovalPending(name string) bool {
 
 // sendParts sends the content of a file, up to size(). It calls size for each part, while it holds
 // s.order, because a named file may grow between the parts. Other files are sent between two
-// sendParts.
+// parts.
 //
 // If the sender meanwhile begins to send all files again, sendParts restarts this file from its
 // beginning, for new followers. When the log has the complete file, sendParts calls end under the
