@@ -17,7 +17,7 @@ func lengths(w *ecs.World) (n []int) {
 	return n
 }
 
-func TestDefinitions_Entities(t *testing.T) {
+func TestDefinitions_EntityCounts(t *testing.T) {
 	assert.Equal(t, []int{32 * 11, 32}, lengths(query2comp(32).world))
 	assert.Equal(t, []int{32, 32, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0}, lengths(query32arch(32).world))
 	assert.Equal(t, []int{64 * 5, 64, 128, 128, 128, 128, 128, 128, 128, 128, 0, 0}, lengths(query256arch(64).world))
@@ -38,7 +38,7 @@ func TestDefinitions_Entities(t *testing.T) {
 	assert.Equal(t, []int{40_000, 40_000, 30_000, 10_000, 10_000}, lengths(newScheduleWorld().world))
 }
 
-func TestRandom_Shuffled(t *testing.T) {
+func TestShuffle_ReordersEntities(t *testing.T) {
 	m := newMovers()
 	for range 100 {
 		m.entities = append(m.entities, m.place())
@@ -48,14 +48,14 @@ func TestRandom_Shuffled(t *testing.T) {
 	assert.ElementsMatch(t, m.positions.Entities(), m.entities)
 }
 
-func TestInvert_TurnsVector(t *testing.T) {
+func TestInvert_RotatesVector(t *testing.T) {
 	m, v := turned(1.2), vector{1, 2, 3}
 	want := m.turn(v)
 	invert(&m, &v)
 	assert.InDeltaSlice(t, []float32{want.X, want.Y, want.Z}, []float32{v.X, v.Y, v.Z}, 1e-3)
 }
 
-func TestAddVector(t *testing.T) {
+func TestVector_AddsVector(t *testing.T) {
 	v := vector{1, 2, 3}
 	v.add(vector{10, 20, 30})
 	assert.Equal(t, vector{11, 22, 33}, v)

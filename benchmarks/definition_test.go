@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-func TestForms_SameWorld(t *testing.T) {
+func TestDefinition_FormsBuildSameWorld(t *testing.T) {
 	for _, d := range goSuite {
 		for _, n := range []int{1, 4, 300} {
 			for _, f := range d.forms {
@@ -41,7 +41,7 @@ func testForm(t *testing.T, name string, d definition, f form, n int) {
 	}
 }
 
-func TestRepetition_Checkpoint(t *testing.T) {
+func TestRenewal_RestoreUndoesRepetition(t *testing.T) {
 	m := query2comp(10)
 	k := queries(func(int) *movers { return m })[0].make(10)
 	r := renewal{world: m.world}
@@ -53,7 +53,7 @@ func TestRepetition_Checkpoint(t *testing.T) {
 	assert.True(t, k.check(1))
 }
 
-func TestRenewal_OneCheckpoint(t *testing.T) {
+func TestRenew_ReleasesOlderCheckpoint(t *testing.T) {
 	r := renewal{world: ecs.NewWorld(ecs.Options{})}
 	r.renew()
 	older := r.cp
@@ -62,7 +62,7 @@ func TestRenewal_OneCheckpoint(t *testing.T) {
 	assert.True(t, r.cp.Valid())
 }
 
-func TestInverse_TimesMatrix(t *testing.T) {
+func TestMatrixInverse_ProductIsIdentity(t *testing.T) {
 	m := matrix{2, -1, 0, 3, 4, 1, 5, -2, 0, 7, 1, 1, 3, 3, -6, 2}
 	inv, ok := m.inverse()
 	assert.True(t, ok)
@@ -71,19 +71,19 @@ func TestInverse_TimesMatrix(t *testing.T) {
 	assert.True(t, right.near(identity()), "%v", right)
 }
 
-func TestInverse_DependentRows(t *testing.T) {
+func TestMatrixInverse_DependentRows(t *testing.T) {
 	m := matrix{1, 2, 3, 4, 2, 4, 6, 8, 0, 7, 1, 1, 3, 3, -6, 2}
 	_, ok := m.inverse()
 	assert.False(t, ok)
 }
 
-func TestTurn_FirstAxis(t *testing.T) {
+func TestMatrix_RotatesAboutFirstAxis(t *testing.T) {
 	m := turned(math.Pi / 2)
 	v := m.turn(vector{1, 1, 0})
 	assert.InDeltaSlice(t, []float32{1, 0, 1}, []float32{v.X, v.Y, v.Z}, 1e-6)
 }
 
-func TestSizes_UpToLimit(t *testing.T) {
+func TestDefinition_SizesUpToLimit(t *testing.T) {
 	d := definition{}
 	assert.Equal(t, []int{1, 4, 16, 64}, d.sizesUpTo(255))
 	assert.Equal(t, goSizes, d.sizesUpTo(1_000_000))

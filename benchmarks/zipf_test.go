@@ -42,7 +42,7 @@ func (z *zipf) next() int {
 	return min(int(z.n*math.Pow(float64(z.slope*(u-1))+1, z.inverse)), int(z.n)-1)
 }
 
-func TestZipf_Frequencies(t *testing.T) {
+func TestZipf_FrequenciesOfRanks(t *testing.T) {
 	const n, draws = 1000, 200_000
 	for _, skew := range []float64{0, 0.5, 0.9, 0.99} {
 		z := newZipf(rand.New(rand.NewPCG(1, 2)), n, skew)

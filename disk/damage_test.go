@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-func TestDamageError_In(t *testing.T) {
+func TestDamageErrorIn_AddsDirectoryToFile(t *testing.T) {
 	d := &disk.DamageError{File: "1.seg", Offset: 8, Length: 16, Reason: "checksum differs", Err: disk.ErrCorrupt}
 	above := d.In("journal")
 	if got := fmt.Sprint(above); got != "corrupt: journal/1.seg: 16 bytes at offset 8: checksum differs" {

@@ -103,7 +103,7 @@ func TestFS_Errors(t *testing.T) {
 	})
 }
 
-func TestPublish_ReplacesNothing(t *testing.T) {
+func TestPublish_NameExists(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		create(t, tree, "mine", "mine")
 		create(t, tree, "theirs", "theirs")
@@ -133,7 +133,7 @@ func TestPublish_ReplacesNothing(t *testing.T) {
 }
 
 // A segment is written under a temporary name first. A later error must not contain that name.
-func TestFile_ErrorsAfterRename(t *testing.T) {
+func TestFile_ErrorHasNameAfterRename(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		f := create(t, tree, "a.tmp", "text")
 		must(t, tree.Publish("a.tmp", "a"))
@@ -151,7 +151,7 @@ func TestFile_ErrorsAfterRename(t *testing.T) {
 	})
 }
 
-func TestFile_Named(t *testing.T) {
+func TestFileNamed_AfterRenameAndRemove(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		f := create(t, tree, "a", "first")
 		named := func(name string, want bool) {
@@ -178,7 +178,7 @@ func TestFile_Named(t *testing.T) {
 	})
 }
 
-func TestLock_Exclusive(t *testing.T) {
+func TestLock_ExcludesSecondHolder(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		locked := func(want bool) {
 			t.Helper()
@@ -242,7 +242,7 @@ func TestLock_FileReplaced(t *testing.T) {
 	})
 }
 
-func TestLock_Link(t *testing.T) {
+func TestLock_SymbolicLink(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "precious"), []byte("precious"), 0o600))
 	must(t, os.Symlink("precious", filepath.Join(dir, "LOCK")))

@@ -44,7 +44,7 @@ func TestIrregular_ErrorText(t *testing.T) {
 }
 
 // Remove of a symbolic link removes only the link, and leaves its target unchanged.
-func TestRemove_Link(t *testing.T) {
+func TestRemove_LinkKeepsTarget(t *testing.T) {
 	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
 	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)

@@ -150,7 +150,7 @@ func named(rows []uint64, ranges []raw.Range) (some []byte) {
 }
 
 // CheckRanges returns an error for ranges that do not fit the rows of the world.
-func TestCheckRanges(t *testing.T) {
+func TestCheckRanges_OutsideRows(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
 		ranges               []raw.Range

@@ -16,7 +16,7 @@ func addNth[K any](w *World, name string) *Storage[nthComponent[K]] {
 
 // Each component of the query is in a different storage. The rows of each storage are in a
 // different order.
-func TestQuery_EveryArity(t *testing.T) {
+func TestQuery_FindsRowsForEveryArity(t *testing.T) {
 	queries, entities, all := everyArity(func(k, i, n int) (int, bool) {
 		i = (i + 11*k) % n
 		return i, i%(20+k) != 0
@@ -179,7 +179,7 @@ func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) 
 
 // For every arity, the query returns the optional component of each entity, or nil if the entity
 // has none.
-func TestQuery_EveryArityOptional(t *testing.T) {
+func TestQuery_OptionalForEveryArity(t *testing.T) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
 	e, f, g, h := addNth[uint8](w, "e"), addNth[uint16](w, "f"), addNth[uint32](w, "g"), addNth[uint64](w, "h")

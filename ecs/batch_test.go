@@ -595,7 +595,7 @@ func TestBatch_Allocations(t *testing.T) {
 	}
 }
 
-func TestSetAll_Copies(t *testing.T) {
+func TestSetAll_ClonesValuePerEntity(t *testing.T) {
 	w := NewWorld(Options{})
 	lists := MustRegister(w, Component[list]{Clone: cloneList})
 	entities := w.CreateN(nil, 3)
@@ -623,7 +623,7 @@ func TestBatch_Misuse(t *testing.T) {
 }
 
 // A batch that finds no entities changes nothing, so the undone ticks can still be redone.
-func TestBatch_NoEntitiesIsNoChange(t *testing.T) {
+func TestBatch_WithoutEntitiesKeepsRedo(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	w.Destroy(entities[0])
 	w.Commit()
@@ -672,7 +672,7 @@ func TestQuery_RowsAddedByBatch(t *testing.T) {
 	}
 }
 
-func TestLoop_BatchRemovesOthers(t *testing.T) {
+func TestLoop_BatchRemovingOthersPanics(t *testing.T) {
 	_, a, _, entities := members(4, Options{})
 	q := NewQuery1(Read(a))
 	mustPanic(t, "an entity other than the visited one", func() {
@@ -746,7 +746,7 @@ func TestAppendRows_SameAsSetAll(t *testing.T) {
 	}
 }
 
-func TestCreateN_PredictedEntities(t *testing.T) {
+func TestNextEntities_PredictsCreateN(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 5))
 	w := NewWorld(Options{})
 	w.entities.maxGeneration = 3
@@ -765,7 +765,7 @@ func TestCreateN_PredictedEntities(t *testing.T) {
 }
 
 // MutEach writes nothing if no entity has the component. So the undone ticks can still be redone.
-func TestMutEach_NoMembers(t *testing.T) {
+func TestMutEach_WithoutMembersKeepsRedo(t *testing.T) {
 	w, a, b, entities := members(3, Options{History: 4})
 	w.Commit()
 	a.Mut(entities[0]).X = 7

@@ -103,7 +103,7 @@ func TestBind_AllHandles(t *testing.T) {
 }
 
 // Bind of a clone finds the storages of the clone, and does not change the original world.
-func TestBind_Clone(t *testing.T) {
+func TestBind_CloneOfWorld(t *testing.T) {
 	w, b := newBound(t)
 	chest := b.troops.Create(at{1, 2}, hp{3})
 	item := w.Create()
@@ -135,7 +135,7 @@ func TestBind_Clone(t *testing.T) {
 	assert.EqualError(t, err, "ecs: bind bound.Motion.Positions: it belongs to another world; bind an empty struct")
 }
 
-func TestBind_RegisteredBefore(t *testing.T) {
+func TestBind_ComponentRegisteredBefore(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	named := ecs.MustRegister(w, ecs.Component[at]{Name: "where"})
 	old, now := ecs.MustRegister(w, ecs.Component[hp]{Name: "before"}), ecs.MustRegister[hp](w)
@@ -176,7 +176,7 @@ type wraps struct {
 
 func (b *wraps) Build(w *ecs.World) error { b.mine++; return b.WithBuild.Build(w) }
 
-func TestBind_EmbeddedBuild(t *testing.T) {
+func TestBind_EmbeddedBuildMethod(t *testing.T) {
 	var e embeds
 	require.NoError(t, ecs.Bind(ecs.NewWorld(ecs.Options{}), &e))
 	assert.Equal(t, 1, e.calls)

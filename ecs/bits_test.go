@@ -100,7 +100,7 @@ func (b oracleBits) check() error {
 	return nil
 }
 
-func TestBits_Combinations(t *testing.T) {
+func TestBits_AndOrAndNotOfSets(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -145,7 +145,7 @@ func aliveBits(w *World, r *rand.Rand) oracleBits {
 	return oracleBits{w.AliveBits(), "alive", in}
 }
 
-func TestBits_Alive(t *testing.T) {
+func TestAliveBits_MatchAliveEntities(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		w := NewWorld(Options{})
@@ -165,7 +165,7 @@ func TestBits_Alive(t *testing.T) {
 	}
 }
 
-func TestBits_Empty(t *testing.T) {
+func TestBits_CombinationsOfEmptySets(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	for _, b := range []Bits{m.Bits, m.Or(), m.And(), m.And(w.AliveBits()), m.AndNot(), m.Or(w.AliveBits()), w.AliveBits()} {

@@ -21,7 +21,7 @@ func TestApply_RefusedDestroyIsNotSkipped(t *testing.T) {
 }
 
 // Apart from its options, a blank world equals a new world with the same registrations.
-func TestBlank_DigestWithEvents(t *testing.T) {
+func TestBlankWorld_DigestEqualsNewWorld(t *testing.T) {
 	register := func() (*World, *Events[plain]) {
 		w := NewWorld(Options{})
 		MustRegister[padded](w)

@@ -67,7 +67,7 @@ func (b bundleCaller) remove(e Entity) (some bool) {
 
 // For every arity, a bundle has the same effect as calls for each of its components. The cases are
 // existing rows, new rows, new pages of entities, hooks, and several ticks.
-func TestBundle_EveryArity(t *testing.T) {
+func TestBundle_EveryAritySameAsSingleCalls(t *testing.T) {
 	_, bundles := everyBundle()
 	for i := range bundles {
 		t.Run(fmt.Sprint(i+2), func(t *testing.T) {

@@ -148,7 +148,7 @@ func TestBundle_HookDestroysEntity(t *testing.T) {
 
 // The row after the last one can be unprotected although the sparse entry of an index is protected.
 // In this test, the frame destroyed the entity of the index, and another entity got its row.
-func TestBundle_ReusedIndexRestored(t *testing.T) {
+func TestBundle_RestoreOfReusedIndex(t *testing.T) {
 	w := NewWorld(Options{})
 	as, bs := MustRegister[plain](w), MustRegister[padded](w)
 	two := NewBundle2(as, bs)

@@ -60,7 +60,7 @@ func byName(t require.TestingT, w *ecs.World, name string) ecs.AnyStorage {
 	return s
 }
 
-func TestByName_Storage(t *testing.T) {
+func TestByName_FindsStorage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister(w, ecs.Component[namedPlace]{Name: "Place"})
 	score := ecs.Must(ecs.RegisterResource(w, namedScore(3), ecs.Component[namedScore]{Name: "Score"}))
@@ -71,7 +71,7 @@ func TestByName_Storage(t *testing.T) {
 	require.Nil(t, s)
 }
 
-func TestByName_JSON(t *testing.T) {
+func TestByName_JSONRoundTrip(t *testing.T) {
 	for _, kind := range []ecs.Kind{ecs.Sparse, ecs.Indexed, ecs.Hashed, ecs.Ordered} {
 		w := ecs.NewWorld(ecs.Options{})
 		bags := ecs.MustRegister(w, ecs.Component[namedBag]{Kind: kind})
@@ -99,7 +99,7 @@ func TestByName_JSON(t *testing.T) {
 	}
 }
 
-func TestByName_JSONPatch(t *testing.T) {
+func TestByName_SetJSONKeepsOtherFields(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister[namedPlace](w)
 	s := byName(t, w, "namedPlace")
@@ -116,7 +116,7 @@ func TestByName_JSONPatch(t *testing.T) {
 	require.Equal(t, want, v)
 }
 
-func TestByName_ValuesAreCopies(t *testing.T) {
+func TestByName_GetReturnsCopies(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	bags := ecs.MustRegister[namedBag](w)
 	kept := ecs.Must(ecs.RegisterResource(w, fullBag(), ecs.Component[namedBag]{Name: "Kept"}))
@@ -140,7 +140,7 @@ func TestByName_ValuesAreCopies(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestByName_HooksAndRestore(t *testing.T) {
+func TestByName_WritesCallHooksAndRestore(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister[namedPlace](w)
 	score := ecs.Must(ecs.RegisterResource(w, namedScore(1)))
@@ -241,7 +241,7 @@ ecs: Score: a value of type int, where ecs_test.namedScore is wanted
 
 // For random bags, SetJSON with the JSON of a row restores the row, and the world has the same
 // digest as before.
-func TestByName_RandomJSON(t *testing.T) {
+func TestByName_RandomJSONRoundTrip(t *testing.T) {
 	parts := rapid.Custom(func(t *rapid.T) any {
 		return complex(rapid.Float32().Draw(t, "re"), rapid.Float32().Draw(t, "im"))
 	})

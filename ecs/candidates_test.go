@@ -18,7 +18,7 @@ func wide(tb testing.TB, n int) *World {
 }
 
 // Destroy searches only the storages whose sparse array has a page for the entity's index.
-func TestDestroy_CandidateStorages(t *testing.T) {
+func TestDestroy_SearchesOnlyCandidateStorages(t *testing.T) {
 	w := wide(t, 300)
 	for range pageMask + 1 { // Create as many entities as one page of indices has.
 		w.Create()
@@ -52,7 +52,7 @@ func BenchmarkDestroyBare(b *testing.B) {
 }
 
 // A storage becomes a candidate of Destroy with its first page, however the page is allocated.
-func TestDestroy_CandidateAfterFirstPage(t *testing.T) {
+func TestDestroy_FirstPageMakesCandidate(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
 			continue

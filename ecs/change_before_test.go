@@ -9,7 +9,7 @@ import (
 
 // A recorder calls Before to get the large rows of the state before the tick. It gets each row
 // once, in ascending order, and only if the row still exists.
-func TestChangeBefore_LargeRow(t *testing.T) {
+func TestChangeBefore_ReturnsLargeRows(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	regions := MustRegister[region](w)
 	all := w.CreateN(nil, 6)

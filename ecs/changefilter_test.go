@@ -201,7 +201,7 @@ func ExampleStorage_Changed() {
 }
 
 // Get and Has also evaluate the predicates of the query.
-func TestQuery_HasWithPredicates(t *testing.T) {
+func TestQuery_GetAndHasUsePredicates(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)
 	e := w.CreateN(nil, 4)

@@ -226,7 +226,7 @@ func TestDeltaModel_ResourcesAndNoRewind(t *testing.T) {
 
 // A world without history keeps the values of its last commit if a filter needs them. The cases are
 // worlds with and without a recorder.
-func TestDeltaModel_OnlyLastCommitKept(t *testing.T) {
+func TestDeltaModel_KeepsOnlyLastCommit(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
 		s := modelOptions{kinds: []kind{listKind}, entities: 2, members: 2, keepTick: true, record: record}
@@ -235,7 +235,7 @@ func TestDeltaModel_OnlyLastCommitKept(t *testing.T) {
 }
 
 // Deltas return errors in worlds without frames and in worlds that have only bare frames.
-func TestDeltaModel_NoHistory(t *testing.T) {
+func TestDeltaModel_ErrorsWithoutHistory(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
 		s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 2, record: record}
@@ -243,7 +243,7 @@ func TestDeltaModel_NoHistory(t *testing.T) {
 	}
 }
 
-func TestChangeFilterModel(t *testing.T) {
+func TestChangeFilter_SameAsModel(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{plainKind}, entities: 2, members: 1, keepTick: true, maxGeneration: 4}
 	var filters [3]*ChangeFilter
@@ -309,7 +309,7 @@ type odd struct {
 	S string
 }
 
-func TestDelta_EqualBytes(t *testing.T) {
+func TestDelta_IgnoresWritesOfEqualBytes(t *testing.T) {
 	type gappy struct {
 		A int8
 		F float64
@@ -371,7 +371,7 @@ func spoilPadding(p *padded) {
 	b[unsafe.Offsetof(p.A)+1]++
 }
 
-func TestDelta_Padding(t *testing.T) {
+func TestDelta_IgnoresPadding(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	s := MustRegister[padded](w)
 	e := w.Create()
@@ -467,7 +467,7 @@ func TestDelta_ScatteredRows(t *testing.T) {
 }
 
 // Rows that move, for example in a sort, are not changes of an entity.
-func TestDelta_MovedRows(t *testing.T) {
+func TestDelta_IgnoresMovedRows(t *testing.T) {
 	w, a, _, entities := members(300, Options{History: 1})
 	checkAtEnd(t, w)
 	w.Commit()
@@ -483,7 +483,7 @@ func TestDelta_MovedRows(t *testing.T) {
 
 // A row that was removed before the tick can still be protected for older frames. Such a row does
 // not count as removed in the tick.
-func TestDelta_RowsRemovedEarlier(t *testing.T) {
+func TestDelta_IgnoresRowsRemovedEarlier(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 3})
 	checkAtEnd(t, w)
 	w.Commit()
@@ -626,7 +626,7 @@ func TestDelta_ReusedMemory(t *testing.T) {
 	}
 }
 
-func TestDelta_OnlyWrittenRowsCompared(t *testing.T) {
+func TestDelta_ComparesOnlyWrittenRows(t *testing.T) {
 	w, a, _, entities := members(5000, Options{History: 1})
 	w.Commit()
 	a.Mut(entities[4000]).X = -1
@@ -686,7 +686,7 @@ func TestDelta_Allocations(t *testing.T) {
 }
 
 // After an error, the resource is not reported as changed.
-func TestResourceSince_NotHeld(t *testing.T) {
+func TestResourceSince_TickNotHeld(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	r := Must(RegisterResource(w, plain{X: 1}))
 	for range 4 {

@@ -8,7 +8,7 @@ import (
 
 // A chunk in list form that is updated many times has the same rows as a map that is updated in the
 // same way.
-func TestChunk_ListUpdates(t *testing.T) {
+func TestChunk_ListFormSameAsMap(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		rows, c := map[int]uint32{}, chunk{list: true, n: rng.IntN(chunkRows)}

@@ -77,7 +77,7 @@ func (p *producer) replay(f *referenceWorld) (skipped int) {
 	return skipped
 }
 
-func TestCommands_SeveralGoroutines(t *testing.T) {
+func TestCommands_FromSeveralGoroutines(t *testing.T) {
 	for seed := range uint64(20) {
 		var fs [2]*referenceWorld
 		for i := range fs {
@@ -134,7 +134,7 @@ func TestCommands_SeveralGoroutines(t *testing.T) {
 	}
 }
 
-func TestCommands_Placeholders(t *testing.T) {
+func TestCommands_ResolvePlaceholderEntities(t *testing.T) {
 	w, a, _, entities := members(2, Options{})
 	checkAtEnd(t, w)
 	links := MustRegister(w, Component[Entity]{Name: "link"})

@@ -104,7 +104,7 @@ func TestCopyOutside_PerField(t *testing.T) {
 
 // Copy finds resources by name, and copies them even between different Go types with the same
 // layout.
-func TestCopy_Resources(t *testing.T) {
+func TestCopy_MatchesResourcesByName(t *testing.T) {
 	type pair struct{ Of, To Entity }
 	type other struct{ Of, To Entity }
 	from, to := NewWorld(Options{}), NewWorld(Options{History: 1})
@@ -143,7 +143,7 @@ func TestCopy_Resources(t *testing.T) {
 }
 
 // A blank world has the types of the original world, but no entities.
-func TestBlank_TypesWithoutEntities(t *testing.T) {
+func TestBlankWorld_HasTypesAndNoEntities(t *testing.T) {
 	f := newReferenceWorld(Options{History: 3})
 	parties := Must(RegisterResource(f.w, party{Leader: 1}))
 	indexed := MustRegister(f.w, Component[extra]{Kind: Indexed, Default: extra{7}})

@@ -163,7 +163,7 @@ func (f *referenceWorld) differs(from *referenceWorld, e, c Entity, to func(Enti
 	return ""
 }
 
-func TestCopy_References(t *testing.T) {
+func TestCopy_RemapsEntityReferences(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		from, to := newReferenceWorld(Options{History: 2}), newReferenceWorld(Options{History: 2})
@@ -373,7 +373,7 @@ func TestCopy_Errors(t *testing.T) {
 
 // If the Go types differ, or the program does not register them, components are matched by their
 // layout.
-func TestCopy_SameLayoutOtherType(t *testing.T) {
+func TestCopy_MatchesComponentsByLayout(t *testing.T) {
 	type one struct{ Of, To Entity }
 	type two struct{ Of, To Entity }
 	from, to := NewWorld(Options{}), NewWorld(Options{})
@@ -416,7 +416,7 @@ func TestCopy_SameLayoutOtherType(t *testing.T) {
 	}
 }
 
-func TestReferences(t *testing.T) {
+func TestReferences_FindsComponentsWithEntity(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		f := newReferenceWorld(Options{})
@@ -474,7 +474,7 @@ func TestMove_Errors(t *testing.T) {
 }
 
 // Hooks of the source and of the target world may change the other world while entities move.
-func TestMove_Hooks(t *testing.T) {
+func TestMove_HooksChangeOtherWorld(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	held := NewRelation(from.links, func(e Entity) Entity { return e }, RelationOptions{Policy: Refuse})
 	e := from.w.CreateN(nil, 3)
@@ -496,7 +496,7 @@ func TestMove_Hooks(t *testing.T) {
 	}
 }
 
-func TestCloneEntity(t *testing.T) {
+func TestCloneEntity_CopiesComponents(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 3))
 	f := newReferenceWorld(Options{})
 	checkAtEnd(t, f.w)
@@ -539,7 +539,7 @@ func TestCopy_UnregisteredComponents(t *testing.T) {
 
 // If a key of a map refers to an entity that becomes zero, at any depth in the key, the copy omits
 // the map entry.
-func TestCopy_ClearedMapKeys(t *testing.T) {
+func TestCopy_OmitsClearedMapKeys(t *testing.T) {
 	type inner struct{ M map[Entity]int }
 	for range 20 {
 		v := map[*inner]int{{map[Entity]int{1: 1, 2: 2, 3: 3}}: 1, {map[Entity]int{1: 1}}: 2}
@@ -558,7 +558,7 @@ func TestCopy_ClearedMapKeys(t *testing.T) {
 
 // Copy refuses to copy between different versions of a type, because the same fields may have
 // another meaning. It copies to another Go type of the same version.
-func TestCopy_OtherVersion(t *testing.T) {
+func TestCopy_RefusesOtherTypeVersion(t *testing.T) {
 	type metres struct{ V int64 }
 	type feet struct{ V int64 }
 	from := NewWorld(Options{})

@@ -50,7 +50,7 @@ func TestDestroyAll_CountsInAnyOrder(t *testing.T) {
 
 // DestroyAll does not count entities that a relation keeps alive. It does not count entities that
 // are destroyed only because of a relation.
-func TestDestroyAll_CountWithoutRefused(t *testing.T) {
+func TestDestroyAll_CountExcludesRefused(t *testing.T) {
 	w := newLateWorld(t, Refuse, Options{})
 	all := w.CreateN(nil, 4)
 	w.links.Set(all[1], link{To: all[0]})
@@ -75,7 +75,7 @@ func TestDestroyAll_CountWithoutRefused(t *testing.T) {
 
 // Hooks may destroy entities or remove components before the batch reaches them. The batch returns
 // the same counts as without hooks.
-func TestBatch_CountsWithHooks(t *testing.T) {
+func TestBatch_SameCountsWithHooks(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	var all []Entity
 	for i := range int32(5) {

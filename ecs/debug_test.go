@@ -8,7 +8,7 @@ import (
 )
 
 // In a debug build, every kind of boundary detects a stray write.
-func TestDebug_StrayWrites(t *testing.T) {
+func TestDebug_BoundaryDetectsStrayWrite(t *testing.T) {
 	boundaries := map[string]func(w *World, cp Checkpoint){
 		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
 		"Restore":    func(w *World, cp Checkpoint) { w.Restore(cp) },
@@ -42,7 +42,7 @@ func TestDebug_StrayWrites(t *testing.T) {
 	}
 }
 
-func TestDebug_StalePointers(t *testing.T) {
+func TestDebug_WriteThroughStalePointer(t *testing.T) {
 	stale := map[string]func(w *World, cp Checkpoint){
 		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
 		"Restore":    func(w *World, cp Checkpoint) { w.Restore(cp) },
@@ -63,7 +63,7 @@ func TestDebug_StalePointers(t *testing.T) {
 	}
 }
 
-func TestDebug_StrayWriteNamesData(t *testing.T) {
+func TestDebug_StrayWriteErrorNamesData(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 2})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
 	r := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
@@ -165,7 +165,7 @@ func TestDebug_WriteTwiceInFrame(t *testing.T) {
 	}
 }
 
-func TestDebug_ShallowClone(t *testing.T) {
+func TestDebug_DetectsShallowClone(t *testing.T) {
 	for want, clone := range map[string]func(l bag) bag{
 		"Component.Clone of bag is not a deep copy: bag.Items shares memory": func(b bag) bag { return b },
 		"bag.Name differs from the original":                                 func(b bag) bag { return bag{} },

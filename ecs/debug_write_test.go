@@ -9,7 +9,7 @@ import (
 
 // In ParallelRuns of a debug build, every write that bypasses the run panics. The panic names the
 // write.
-func TestDebugWrite_ParallelRuns(t *testing.T) {
+func TestDebugWrite_InParallelRunsPanics(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	score := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
 	hits := Must(RegisterEvent(w, Component[word]{Name: "hits"}))
@@ -61,7 +61,7 @@ func TestDebugWrite_ParallelRuns(t *testing.T) {
 }
 
 // Reads in the body of ParallelRuns are allowed, and so are all writes after the loop.
-func TestDebugWrite_ParallelRunsAllowed(t *testing.T) {
+func TestDebugWrite_AllowedAfterParallelRuns(t *testing.T) {
 	w, a, b, entities := members(300, Options{History: 2})
 	byX := NewIndex(b, func(p padded) int64 { return p.B })
 	w.Commit()
@@ -82,7 +82,7 @@ func TestDebugWrite_ParallelRunsAllowed(t *testing.T) {
 	w.Commit()
 }
 
-func TestDebugWrite_KeyFunction(t *testing.T) {
+func TestDebugWrite_InKeyFunctionPanics(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	score := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
 	const repair = "it must only compute a key from its argument"

@@ -118,7 +118,7 @@ func (r *rangesRecorder) Record(c *raw.Change) uint64 {
 
 // A restore also reverts which rows count as changed. The recorder gets only the ranges of rows
 // that were written before the checkpoint or after the restore.
-func TestRecorder_RestoredRows(t *testing.T) {
+func TestRecorder_OmitsRestoredRows(t *testing.T) {
 	for _, history := range []int{0, 3} {
 		w, a, b, entities := members(1000, Options{History: history})
 		checkAtEnd(t, w)
@@ -186,7 +186,7 @@ func TestRecorder_RestoredRows(t *testing.T) {
 	}
 }
 
-func TestRecorder_AppendedRows(t *testing.T) {
+func TestRecorder_RangesOfAppendedRows(t *testing.T) {
 	w, a, _, entities := members(200, Options{})
 	var r rangesRecorder
 	if err := w.Raw().Attach(&r, 0); err != nil {
@@ -243,7 +243,7 @@ func TestHistory_RowOrderAfterRewind(t *testing.T) {
 	}
 }
 
-func TestDigest_Differences(t *testing.T) {
+func TestDigest_DetectsDifferences(t *testing.T) {
 	build := func(change func(w *World, a *Storage[plain], r *Resource[word], entities []Entity)) Digest {
 		w, a, _, entities := members(4, Options{})
 		r := Must(RegisterResource(w, word{"x"}))
@@ -293,7 +293,7 @@ func TestDigest_Differences(t *testing.T) {
 
 // The digest must not depend on state that a restore does not change: rows past the end,
 // capacities, padding, and the order of registration.
-func TestDigest_EqualWorlds(t *testing.T) {
+func TestDigest_SameForEqualWorlds(t *testing.T) {
 	w, a, b, entities := members(50, Options{History: 3})
 	v, _, _, _ := members(50, Options{})
 	extraFirst := NewWorld(Options{})

@@ -8,7 +8,7 @@ import (
 )
 
 // Digests hash the bits of floats, and a restore restores the same bits. See docs/MACHINES.md.
-func TestDigest_NaNPayload(t *testing.T) {
+func TestDigest_HashesNaNPayload(t *testing.T) {
 	type value struct{ F float64 }
 	type text struct { // The type is encoded as msgpack, because a string has no fixed size.
 		F float32

@@ -39,7 +39,7 @@ const drainRestored = "ecs: a loop over Drain of plain continues after a restore
 
 // A loop over Drain panics if its body restores the rows that the loop removed. Without the panic,
 // the loop would never end.
-func TestDrain_BodyRestores(t *testing.T) {
+func TestDrain_RestoreInBodyPanics(t *testing.T) {
 	for how, back := range map[string]func(w *queueWorld){
 		"Restore": func(w *queueWorld) { w.Restore(w.cp) },
 		"Rewind":  func(w *queueWorld) { _ = w.History().Rewind(0) },
@@ -141,7 +141,7 @@ func TestDrain_BodyRestoresOwnCheckpoint(t *testing.T) {
 }
 
 // A restore does not bring back rows of a NoRewind component, so the loop continues.
-func TestDrain_NoRewind(t *testing.T) {
+func TestDrain_NoRewindRowsStayDrained(t *testing.T) {
 	w := NewWorld(Options{})
 	jobs := MustRegister(w, Component[plain]{NoRewind: true})
 	jobs.SetAll(w.CreateN(nil, 5), plain{})
@@ -157,7 +157,7 @@ func TestDrain_NoRewind(t *testing.T) {
 }
 
 // If an OnRemove hook restores the world, the loop panics as well.
-func TestDrain_HookRestores(t *testing.T) {
+func TestDrain_RestoreInHookPanics(t *testing.T) {
 	w := newQueueWorld(t, Sparse)
 	calls := 0
 	w.jobs.OnRemove(func(Entity, plain) {
@@ -172,7 +172,7 @@ func TestDrain_HookRestores(t *testing.T) {
 }
 
 // Loops over Drain may be nested, and may run alternately.
-func TestDrain_SeveralLoops(t *testing.T) {
+func TestDrain_NestedAndAlternateLoops(t *testing.T) {
 	w := newQueueWorld(t, Sparse)
 	other := MustRegister[extra](w.World)
 	other.SetAll(w.Entities(), extra{})

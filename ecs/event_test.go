@@ -242,7 +242,7 @@ func TestEventReader_CreatedAfterEvents(t *testing.T) {
 }
 
 // Last visits each event once, in the tick after the event was sent.
-func TestEvents_Last(t *testing.T) {
+func TestEventsLast_VisitsEachEventOnce(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := Must(RegisterEvent[plain](w))
 	var got []int32
@@ -262,7 +262,7 @@ func TestEvents_Last(t *testing.T) {
 }
 
 // A seek in either direction restores the events, their number, and the position of each reader.
-func TestEvents_Rewind(t *testing.T) {
+func TestEvents_RestoredBySeek(t *testing.T) {
 	w := NewWorld(Options{History: 8})
 	hits := Must(RegisterEvent[plain](w))
 	r, err := hits.Reader("reader")

@@ -17,7 +17,7 @@ type (
 
 func length(old speedOne) speedTwo { return speedTwo{int32(len(old.Text))} }
 
-func TestRegister_Migrations(t *testing.T) {
+func TestRegister_InvalidMigrations(t *testing.T) {
 	bad := func(name, want string, c Component[speed]) {
 		t.Run(name, func(t *testing.T) {
 			w := NewWorld(Options{})
@@ -83,7 +83,7 @@ func TestMigrate_SkipsGaps(t *testing.T) {
 	}
 }
 
-func TestConversions_NamesAndVersions(t *testing.T) {
+func TestConversions_MatchNamesAndVersions(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister(w, Component[speed]{FormerNames: []string{"v", "velocity"}, Version: 1})
 	of := func(name string, version uint32, v AnyStorage) raw.StorageState {

@@ -61,7 +61,7 @@ func TestQuery_FiltersAddedLater(t *testing.T) {
 	}
 }
 
-func TestQuery_TooManyStorages(t *testing.T) {
+func TestQuery_MoreThan16StoragesPanics(t *testing.T) {
 	_, a, b, _ := members(70, Options{})
 	q := NewQuery8(Write(a), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b)).With(a, b, a, b, a, b, a, b)
 	if got := q.Count(); got != 70 {
@@ -196,7 +196,7 @@ func vacate[T any](s *Storage[T], e Entity) {
 	s.recordMove(e)
 }
 
-func TestQuery_Gaps(t *testing.T) {
+func TestQuery_SkipsGaps(t *testing.T) {
 	w, a, b, entities := members(300, Options{})
 	c := MustRegister[word](w)
 	for _, e := range entities[:150] {
@@ -270,7 +270,7 @@ func TestQuery_GapMadeInLoop(t *testing.T) {
 	}
 }
 
-func TestLoop_MaskMisuse(t *testing.T) {
+func TestLoop_MaskedStorageMisuse(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	a.giveMask(true)
 	q := NewQuery1(Write(a))

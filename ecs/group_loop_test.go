@@ -236,7 +236,7 @@ func TestGroupInLoop_AllowedChanges(t *testing.T) {
 	}
 }
 
-func TestGroupInLoop_RowsMovedAcross(t *testing.T) {
+func TestGroupInLoop_MoveAcrossQueryPanics(t *testing.T) {
 	const across = "ecs: a group moved rows across a query that was iterating at "
 	for _, c := range []struct {
 		query string
@@ -270,7 +270,7 @@ func TestGroupInLoop_RowsMovedAcross(t *testing.T) {
 
 // A restore can reduce the number of packed rows without a change of the storage that drives the
 // query.
-func TestGroupInLoop_Restore(t *testing.T) {
+func TestGroupInLoop_RestoreReducesPackedRows(t *testing.T) {
 	w, a, b, g, entities := grouped(3, Options{})
 	checkAtEnd(t, w)
 	b.Remove(entities[4]) // Entity 4 is in the last packed row.
@@ -335,7 +335,7 @@ func TestGroupInLoop_FillAndEmpty(t *testing.T) {
 	}
 }
 
-func TestGroupInLoop_OtherDriver(t *testing.T) {
+func TestGroupInLoop_OtherStorageDrivesQuery(t *testing.T) {
 	w, a, b, _, entities := grouped(10, Options{})
 	checkAtEnd(t, w)
 	c := MustRegister[word](w)
@@ -355,7 +355,7 @@ func TestGroupInLoop_OtherDriver(t *testing.T) {
 	}
 }
 
-func TestGroupInLoop_PackAndSort(t *testing.T) {
+func TestLoop_PackOrSortInBodyPanics(t *testing.T) {
 	const text = "rows of it were sorted or packed"
 	build := func() (w *World, a *Storage[plain], b *Storage[padded], q *Query1[plain]) {
 		w, a, b, entities := members(10, Options{})

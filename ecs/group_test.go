@@ -113,7 +113,7 @@ var groupSteps = func() []func(r *programRunner, arg int) {
 	return list
 }()
 
-func TestProgram_RandomWithGroups(t *testing.T) {
+func TestProgram_RandomOperationsWithGroups(t *testing.T) {
 	groups := [][][]int{
 		{{storePlain, storePadded}},
 		{{storeWord, storeList, storeLabel}, {storePadded, storePlain}},
@@ -147,7 +147,7 @@ func grouped(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	return w, a, b, g, entities
 }
 
-func TestGroupQuery_OneRun(t *testing.T) {
+func TestGroupQuery_YieldsOneRun(t *testing.T) {
 	w, a, b, g, entities := grouped(10_000, Options{})
 	checkAtEnd(t, w)
 	q := NewQuery2(Read(b), Read(a))
@@ -339,7 +339,7 @@ func TestGroup_WorldClone(t *testing.T) {
 }
 
 // While an entity is being removed from the group, a hook may make the entity a member again.
-func TestGroup_Hooks(t *testing.T) {
+func TestGroup_HookAddsMemberAgain(t *testing.T) {
 	for name, change := range map[string]func(w *World, b *Storage[padded], e Entity){
 		"destroy":   func(w *World, _ *Storage[padded], e Entity) { w.Destroy(e) },
 		"remove":    func(_ *World, b *Storage[padded], e Entity) { b.Remove(e) },
@@ -425,7 +425,7 @@ func TestGroup_SavesMovedRowsOnly(t *testing.T) {
 
 // Rows of an Indexed storage cannot move. So groups, sorts and Align refuse the storage and change
 // nothing.
-func TestNewGroup_Indexed(t *testing.T) {
+func TestNewGroup_RefusesIndexedStorage(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
 	at := MustRegister(w, Component[extra]{Kind: Indexed})
@@ -451,7 +451,7 @@ func TestNewGroup_Indexed(t *testing.T) {
 
 // In a tick from before the group, the members are not packed. A query over the group finds all of
 // them.
-func TestGroupQuery_NotPacked(t *testing.T) {
+func TestGroupQuery_MembersNotPacked(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)
 	all := w.CreateN(nil, 6)

@@ -9,7 +9,7 @@ import (
 
 // Each sequence would fail with a wrong simplification of the undo log. The name of the test is the
 // simplification. All sequences begin with e0, e1 and e2 in a storage.
-func TestHistory_WrongSimplifications(t *testing.T) {
+func TestHistory_SequencesNeedingEachUndoRule(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
 		checkpoint = (*model).checkpoint
@@ -75,7 +75,7 @@ func TestHistory_WrongSimplifications(t *testing.T) {
 
 // The rewind releases the checkpoint that protected the last row. The seek forward then discards
 // the undone frames that needed the row. So the row must be cleared.
-func TestHistory_UnprotectedRowZeroed(t *testing.T) {
+func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
 	entities := w.CreateN(nil, 2)
@@ -98,7 +98,7 @@ func TestHistory_UnprotectedRowZeroed(t *testing.T) {
 	}
 }
 
-func TestCheckpoint_Released(t *testing.T) {
+func TestCheckpoint_UseAfterRelease(t *testing.T) {
 	const gone = " of a checkpoint that is no longer valid: it was released, or an older checkpoint or tick was restored; check Checkpoint.Valid first"
 	w := NewWorld(Options{History: 2})
 	released := w.Checkpoint()
@@ -295,7 +295,7 @@ func mergeInEveryOrder(t *testing.T, n int) {
 	}
 }
 
-func TestHistory_OnRestore(t *testing.T) {
+func TestOnRestore_CalledByEveryRestore(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	x := MustRegister(w, Component[extra]{NoRewind: true})
 	calls := 0

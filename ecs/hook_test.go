@@ -215,7 +215,7 @@ func (w *hookWorld) expect(t *testing.T, want ...string) {
 	}
 }
 
-func TestHook_AddAndRemove(t *testing.T) {
+func TestHook_CalledByAddAndRemove(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.listen()
 	e, f, g := w.entity(1), w.entity(2), w.entity(3)
@@ -238,7 +238,7 @@ func TestHook_AddAndRemove(t *testing.T) {
 	}
 }
 
-func TestHook_SetCreateAndDestroy(t *testing.T) {
+func TestHook_CalledBySetCreateAndDestroy(t *testing.T) {
 	w := newHookWorld(t, Options{History: 1})
 	e := w.entity(1)
 	w.OnCreate(func(e Entity) { w.log = append(w.log, fmt.Sprint("+ ", e, " ", w.a.Has(e))) })
@@ -296,7 +296,7 @@ func TestHook_SetCreateAndDestroy(t *testing.T) {
 	}
 }
 
-func TestOnSet_HookRemoves(t *testing.T) {
+func TestOnSet_HookRemovesComponent(t *testing.T) {
 	for _, take := range []func(w *hookWorld, e Entity){
 		func(w *hookWorld, e Entity) { w.a.Remove(e) },
 		func(w *hookWorld, e Entity) { w.Destroy(e) },
@@ -322,7 +322,7 @@ func TestHook_FailedTry(t *testing.T) {
 	w.expect(t, "+a 0v1 1", "+b 0v1 -1")
 }
 
-func TestHook_LoadAndClone(t *testing.T) {
+func TestHook_NotCalledByLoadOrClone(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	w.entity(1)
 	state := stateOf(w.World)
@@ -343,7 +343,7 @@ func TestHook_LoadAndClone(t *testing.T) {
 
 // The tests below are about the calls that hooks may make.
 
-func TestHook_OrderAndNewHooks(t *testing.T) {
+func TestHook_CallOrderWithNewHooks(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	first := true
 	w.a.OnAdd(func(e Entity, v plain) {
@@ -374,7 +374,7 @@ func TestHook_OrderAndNewHooks(t *testing.T) {
 	w.expect(t, "changed 0v1 1", "changed 0v1 2", "changed too 0v1 2")
 }
 
-func TestOnAdd_HookRemoves(t *testing.T) {
+func TestOnAdd_HookRemovesComponent(t *testing.T) {
 	for name, undo := range map[string]func(w *hookWorld, e Entity){
 		"Remove":      func(w *hookWorld, e Entity) { w.a.Remove(e) },
 		"Destroy":     func(w *hookWorld, e Entity) { w.Destroy(e) },
@@ -399,7 +399,7 @@ func TestOnAdd_HookRemoves(t *testing.T) {
 }
 
 // The hook tries every call that could remove the component a second time.
-func TestOnRemove_CalledOnce(t *testing.T) {
+func TestOnRemove_CalledOncePerRemoval(t *testing.T) {
 	undo := map[string]func(w *hookWorld, e Entity){
 		"nothing": func(*hookWorld, Entity) {},
 		"Remove": func(w *hookWorld, e Entity) {
@@ -527,7 +527,7 @@ func TestClear_HookAddsComponents(t *testing.T) {
 
 // If one hook removes another entity during Clear, the hook for that entity is still called only
 // once.
-func TestClear_HookRemovesOthers(t *testing.T) {
+func TestClear_HookRemovesOtherEntity(t *testing.T) {
 	for name, empty := range map[string]func(w *hookWorld){
 		"Clear":       func(w *hookWorld) { w.a.Clear() },
 		"World.Clear": func(w *hookWorld) { w.World.Clear() },
@@ -583,7 +583,7 @@ func TestHook_RestoresWorld(t *testing.T) {
 }
 
 // If a hook panics, the change that called the hook is either complete or has no effect.
-func TestHook_Panics(t *testing.T) {
+func TestHook_PanicLeavesNoPartialChange(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	e := w.entity(1)
 	w.Commit()
@@ -700,7 +700,7 @@ func (r *markRecorder) Record(*raw.Change) uint64 { r.n++; return r.n }
 
 // After Attach, Detach and Load, the world still has the values of the last tick, which an OnChange
 // hook needs.
-func TestOnChange_RecorderAttached(t *testing.T) {
+func TestOnChange_AfterAttachDetachLoad(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.a.OnChange(func(e Entity, _, now plain) { w.logCall("~", e, now) })
 	e := w.entity(0)
@@ -762,7 +762,7 @@ func TestHook_Allocations(t *testing.T) {
 }
 
 // If an OnRemove hook removes the same component again, the removal is recorded once.
-func TestRemove_HookRemoves(t *testing.T) {
+func TestRemove_HookRemovesSameComponent(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
 	removed, seq := 0, uint64(0)

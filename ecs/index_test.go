@@ -367,7 +367,7 @@ func TestIndex_RandomLookups(t *testing.T) {
 
 // Look-ups inside ParallelRuns find values that were written before the loop. Look-ups after the
 // loop find values that its runs have written.
-func TestIndex_ParallelRunsAfterChange(t *testing.T) {
+func TestIndex_WritesAroundParallelRuns(t *testing.T) {
 	l := newIndexWorld(t, 3, Options{})
 	l.index.Len(0)
 	for want := range 3 {
@@ -413,7 +413,7 @@ func TestIndex_KeyNaN(t *testing.T) {
 }
 
 // A loop over Of visits an entity if the entity has the key when the loop reaches it.
-func TestIndexOf_ChangedInLoop(t *testing.T) {
+func TestIndexOf_KeyChangedInLoop(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
 	all := w.CreateN(nil, 600) // The entities are in several chunks of the index.
@@ -446,7 +446,7 @@ func TestIndexOf_ChangedInLoop(t *testing.T) {
 	assert.Equal(t, len(want)-2, x.Len(4), "all but all[2] and all[5]")
 }
 
-func TestIndex_ParallelRuns(t *testing.T) {
+func TestIndex_LookupsInParallelRuns(t *testing.T) {
 	l := newIndexWorld(t, 1, Options{History: 2})
 	l.w.Commit()
 	before := slices.Collect(l.index.Of(3))
@@ -527,7 +527,7 @@ func TestIndexReplace_SameKey(t *testing.T) {
 
 // A loop over a key ends if no entity has the key any more. If the body gives the key to entities
 // again, the loop continues after the current entity.
-func TestIndexOf_ClearInLoop(t *testing.T) {
+func TestIndexOf_KeyClearedInLoop(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := NewWorld(Options{})
 		s := MustRegister[plain](w)

@@ -88,7 +88,7 @@ func mustPanic(t *testing.T, text string, f func()) {
 	f()
 }
 
-func TestLoop_EntityAdded(t *testing.T) {
+func TestLoop_EntityAddedInBody(t *testing.T) {
 	eachIteration(t, 100, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		b := w.Storages()[1].(*Storage[padded])
 		want := slices.Clone(entities)
@@ -162,7 +162,7 @@ func TestLoop_VisitedEntityAddedAgain(t *testing.T) {
 	})
 }
 
-func TestLoop_OtherEntityRemoved(t *testing.T) {
+func TestLoop_RemovingOtherEntityPanics(t *testing.T) {
 	const text = "ecs: an entity other than the visited one, 3v1, was destroyed or lost a component of the query"
 	removals := map[string]func(w *World, a *Storage[plain], entities []Entity){
 		"remove":         func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
@@ -202,7 +202,7 @@ func TestLoop_UnrelatedComponentRemoved(t *testing.T) {
 	}
 }
 
-func TestLoop_Checkpoint(t *testing.T) {
+func TestLoop_CheckpointInBody(t *testing.T) {
 	boundaries := map[string]func(w *World) Checkpoint{
 		"checkpoint": (*World).Checkpoint,
 		"commit": func(w *World) Checkpoint {
@@ -245,7 +245,7 @@ func TestLoop_Checkpoint(t *testing.T) {
 	}
 }
 
-func TestLoop_Restore(t *testing.T) {
+func TestLoop_RestoreInBodyPanics(t *testing.T) {
 	const text = "ecs: the world was restored while a loop was iterating over it"
 	eachIteration(t, 10, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		cp := w.Checkpoint()
@@ -265,7 +265,7 @@ func TestLoop_Restore(t *testing.T) {
 	})
 }
 
-func TestLoop_Break(t *testing.T) {
+func TestLoop_BreakEndsLoop(t *testing.T) {
 	_, a, b, entities := members(200, Options{})
 	count := map[string]int{}
 	for range NewQuery1(Read(a)).Runs() {
@@ -312,7 +312,7 @@ func TestLoop_BreakAfterChange(t *testing.T) {
 	})
 }
 
-func TestLoop_Nested(t *testing.T) {
+func TestLoop_NestedInItself(t *testing.T) {
 	eachIteration(t, 150, func(t *testing.T, _ *World, _ *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		var outer []Entity
 		inner := 0
@@ -372,7 +372,7 @@ func TestQuery_Misuse(t *testing.T) {
 }
 
 // Runs returns entities in the same order as All, whatever the order of rows in the other storages.
-func TestRuns_Order(t *testing.T) {
+func TestRuns_SameOrderAsAll(t *testing.T) {
 	for i, kind := range []Kind{Sparse, Hashed, Ordered, Sparse, Ordered} {
 		// If blocks is set, b has blocks of 64 consecutive rows, the last block first.
 		blocks := i > 2

@@ -168,7 +168,7 @@ func (c *kindWorld) end(rng *rand.Rand, cps *[]Checkpoint, f func(Checkpoint)) {
 	}
 }
 
-func TestKind_SameContent(t *testing.T) {
+func TestKind_EveryKindHasSameContent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(6, 12)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestKind_SameContent(t *testing.T) {
 	}
 }
 
-func TestKind_HashedPagesShared(t *testing.T) {
+func TestKind_HashedStorageSharesPages(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
@@ -220,7 +220,7 @@ func TestKind_HashedPagesShared(t *testing.T) {
 	require.NoError(t, w.check())
 }
 
-func TestKind_IndexedRowsStay(t *testing.T) {
+func TestKind_IndexedStorageKeepsRows(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Indexed, Default: plain{-1, -1}})
 	a, b, c := w.Create(), w.Create(), w.Create()
@@ -244,7 +244,7 @@ func TestKind_IndexedRowsStay(t *testing.T) {
 	require.Equal(t, []plain{{-1, -1}, {4, 4}}, s.Values())
 }
 
-func TestKind_Errors(t *testing.T) {
+func TestKind_RegisterErrors(t *testing.T) {
 	for name, register := range map[string]func(w *World) error{
 		"a default without gaps": func(w *World) error { _, err := Register(w, Component[plain]{Default: plain{X: 1}}); return err },
 		"a tag with values":      func(w *World) error { _, err := Register(w, Component[plain]{Kind: Tag}); return err },
@@ -260,7 +260,7 @@ func TestKind_Errors(t *testing.T) {
 }
 
 // Load arranges rows in the order that the registered kind requires.
-func TestKind_Load(t *testing.T) {
+func TestKind_LoadOrdersRows(t *testing.T) {
 	from := NewWorld(Options{})
 	kinds := []Kind{Sparse, Indexed, Hashed, Ordered}
 	stored := make([]*Storage[plain], len(kinds))

@@ -15,7 +15,7 @@ type (
 
 // For large rows, a history stores only the pieces that changed. It can still seek to every tick in
 // both directions. The test includes checkpoints, and changes between ticks that are reverted.
-func TestLargeRow_ChangedPartsKept(t *testing.T) {
+func TestLargeRow_HistoryStoresChangedPieces(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 0x6c))
 		w := NewWorld(Options{History: 60})

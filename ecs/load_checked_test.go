@@ -70,7 +70,7 @@ func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 }
 
 // Load uses checked data without further checks. The world is the same as after a load with checks.
-func TestLoad_CheckedState(t *testing.T) {
+func TestLoad_StateCheckedBefore(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0x10ad))
 		register := func() (*World, [5]*Storage[plain]) {
@@ -187,7 +187,7 @@ func TestLoad_InvalidCheckResults(t *testing.T) {
 }
 
 // If a state is not owned, Load copies all its data.
-func TestLoad_StateNotOwned(t *testing.T) {
+func TestLoad_CopiesStateNotOwned(t *testing.T) {
 	source, _ := loadable(t)
 	state := checkedState(source)
 	state.Owned = false

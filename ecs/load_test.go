@@ -324,7 +324,7 @@ func TestLoad_UnknownComponentsReplaced(t *testing.T) {
 	}
 }
 
-func TestWorldClone_Independent(t *testing.T) {
+func TestWorldClone_IndependentOfOriginal(t *testing.T) {
 	w, p := loadable(t)
 	c := w.Clone()
 	checkAtEnd(t, c)

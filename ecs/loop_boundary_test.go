@@ -208,7 +208,7 @@ func TestLoop_WriteAfterBoundary(t *testing.T) {
 }
 
 // The world keeps the cursor of a loop that panicked only until the loop's rows move.
-func TestPanicInLoop_CursorDropped(t *testing.T) {
+func TestPanicInLoop_ReleasesCursor(t *testing.T) {
 	w, a, _, _ := members(100, Options{})
 	q := NewQuery1(Write(a))
 	for range 50 {

@@ -134,7 +134,7 @@ func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 }
 
 // In a world that never commits, later checkpoints save no rows of a loop that panicked.
-func TestPanicInLoop_Checkpoints(t *testing.T) {
+func TestPanicInLoop_LaterCheckpointsSaveNoRows(t *testing.T) {
 	for _, loop := range panickingLoops() {
 		t.Run(loop.name, func(t *testing.T) {
 			w := NewWorld(Options{})
@@ -155,7 +155,7 @@ func TestPanicInLoop_Checkpoints(t *testing.T) {
 }
 
 // The rows of an outer loop can still be written, however many inner loops panic.
-func TestPanicInLoop_OuterLoop(t *testing.T) {
+func TestPanicInLoop_OuterLoopStillWrites(t *testing.T) {
 	w, a, b, _ := members(2, Options{History: 2})
 	outer, inner := NewQuery1(Write(a)), NewQuery1(Write(b))
 	w.Commit()
@@ -191,7 +191,7 @@ func TestPanicInLoop_OuterLoop(t *testing.T) {
 }
 
 // In a world without boundaries, the cursors of panicked loops do not accumulate.
-func TestPanicInLoop_NoBoundary(t *testing.T) {
+func TestPanicInLoop_CursorsDoNotAccumulate(t *testing.T) {
 	w, a, _, _ := members(2, Options{})
 	q := NewQuery1(Write(a))
 	for range 5 * maxActiveCursors {
@@ -207,7 +207,7 @@ func TestPanicInLoop_NoBoundary(t *testing.T) {
 }
 
 // After a panic of a hook in World.Clear, new relations still work.
-func TestPanicInClear_RelationsStay(t *testing.T) {
+func TestPanicInClear_NewRelationsWork(t *testing.T) {
 	w := NewWorld(Options{})
 	type link struct{ To Entity }
 	links := MustRegister[link](w)

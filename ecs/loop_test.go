@@ -247,7 +247,7 @@ func TestLoop_RemoveBackwards(t *testing.T) {
 	}
 }
 
-func TestRuns_StructureChanged(t *testing.T) {
+func TestRuns_StructuralChangePanics(t *testing.T) {
 	changes := map[string]func(w *World, a *Storage[plain], entities []Entity){
 		"remove":  func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
 		"destroy": func(w *World, _ *Storage[plain], entities []Entity) { w.Destroy(entities[1]) },

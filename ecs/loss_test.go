@@ -262,7 +262,7 @@ type (
 
 // Converted lists stored data that the program does not register, and registered components that
 // are not stored. It omits components that are the same on both sides.
-func TestConverted_ListsChanges(t *testing.T) {
+func TestRawConverted_ListsUnmatchedComponents(t *testing.T) {
 	w := NewWorld(Options{})
 	p := MustRegister[lossPos](w)
 	MustRegister[lossItem](w)

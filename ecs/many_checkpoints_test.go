@@ -174,7 +174,7 @@ func (h *checkpointRun) run(n int) (err error) {
 	return nil
 }
 
-func TestCheckpoints_ReleasedInMiddle(t *testing.T) {
+func TestCheckpoint_ReleaseInMiddle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(60, 600)) {
 		if err := newCheckpointRun(seed).run(250); err != nil {
@@ -185,7 +185,7 @@ func TestCheckpoints_ReleasedInMiddle(t *testing.T) {
 
 // The test sets ten checkpoints and clears the storage after the first one. It releases some
 // neighbouring checkpoints, and then writes all rows.
-func TestCheckpoints_ClearedStorage(t *testing.T) {
+func TestCheckpoint_ReleaseAfterClear(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {
 			if err := clearedBehind(first, n); err != nil {

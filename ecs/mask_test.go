@@ -72,7 +72,7 @@ func TestMaskModel_MaskedNoRewind(t *testing.T) {
 
 // The test adds pages to a mask after a checkpoint. After a restore, these pages are empty, even if
 // the restore brings back an old epoch.
-func TestMask_PagesAfterCheckpoint(t *testing.T) {
+func TestMask_RestoreEmptiesNewPages(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(1)
@@ -98,7 +98,7 @@ func TestMask_PagesAfterCheckpoint(t *testing.T) {
 	}
 }
 
-func TestMask_EpochsUnique(t *testing.T) {
+func TestMask_EpochIsNeverReused(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(5)
@@ -118,7 +118,7 @@ func TestMask_EpochsUnique(t *testing.T) {
 
 // The mask of a storage is up to date whenever a hook runs. It also stays up to date if a hook
 // panics or changes the world.
-func TestMask_Hooks(t *testing.T) {
+func TestMask_UpToDateInHooks(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
 	a := MustRegister(w, Component[plain]{Masked: true})
@@ -204,7 +204,7 @@ func TestMask_LoadAndClone(t *testing.T) {
 	}
 }
 
-func TestMask_NotMasked(t *testing.T) {
+func TestMask_UnmaskedComponentPanics(t *testing.T) {
 	s := MustRegister[plain](NewWorld(Options{}))
 	mustPanic(t, "register its component with Masked", func() { s.Mask() })
 }
@@ -233,7 +233,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 }
 
 // Clear saves no words. Later additions save one word per level.
-func TestMask_ClearSavesNothing(t *testing.T) {
+func TestMask_ClearWritesNoUndo(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	for i := range uint32(100_000) {
@@ -266,7 +266,7 @@ func TestMask_ClearSavesNothing(t *testing.T) {
 	}
 }
 
-func TestMask_RecorderOnly(t *testing.T) {
+func TestMask_RecorderWithoutHistory(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(1)
@@ -288,7 +288,7 @@ func TestMask_RecorderOnly(t *testing.T) {
 }
 
 // A change without effect opens no record, so the undone ticks can still be redone.
-func TestMask_NoChange(t *testing.T) {
+func TestMask_ChangeWithoutEffectKeepsRedo(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	m, empty := w.NewMask(), w.NewMask()
 	m.Add(1)
@@ -352,7 +352,7 @@ func TestMask_Allocations(t *testing.T) {
 }
 
 // Has agrees with Indices, both in the first block of 64 indices and in later blocks.
-func TestBits_Has(t *testing.T) {
+func TestBits_HasAgreesWithIndices(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister(w, Component[plain]{Masked: true})
 	b := MustRegister(w, Component[extra]{Masked: true})

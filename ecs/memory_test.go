@@ -17,7 +17,7 @@ func heap() int64 {
 }
 
 // This test is not parallel, because it measures the heap of the process.
-func TestMemoryUsage_Heap(t *testing.T) {
+func TestMemoryUsage_MatchesHeap(t *testing.T) {
 	if debug {
 		t.Skip("a debug build remembers all rows once more")
 	}
@@ -44,7 +44,7 @@ func TestMemoryUsage_Heap(t *testing.T) {
 	runtime.KeepAlive(entities)
 }
 
-func TestMemoryUsage_Parts(t *testing.T) {
+func TestMemoryUsage_CountsEachPart(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
 	tags := MustRegister[label](w)
@@ -84,7 +84,7 @@ func TestMemoryUsage_Parts(t *testing.T) {
 }
 
 // The field Undo equals History.Bytes at any time.
-func TestMemoryUsage_History(t *testing.T) {
+func TestMemoryUsage_UndoEqualsHistoryBytes(t *testing.T) {
 	w := newWorldPair(1, Options{History: 3})
 	checkAtEnd(t, w.worlds[0])
 	spare := int64(0)
@@ -117,7 +117,7 @@ func TestMemoryUsage_History(t *testing.T) {
 }
 
 // This test is not parallel, because it measures the heap of the process.
-func TestMemoryUsage_SharedPages(t *testing.T) {
+func TestMemoryUsage_CountsSharedPages(t *testing.T) {
 	step := 1001
 	if debug {
 		// MemoryUsage does not count the guards of a debug build. With more rows, the guards are
@@ -153,7 +153,7 @@ func TestMemoryUsage_SharedPages(t *testing.T) {
 }
 
 // MemoryUsage counts the scratch space of sorts, and the operations that are stored for a recorder.
-func TestMemoryUsage_SortAndOps(t *testing.T) {
+func TestMemoryUsage_CountsSortAndOps(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[plain](w)
 	all := w.CreateN(nil, 2000)

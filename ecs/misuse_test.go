@@ -73,7 +73,7 @@ func TestTry_RestoreToBeforeTry(t *testing.T) {
 
 // A goroutine that calls Goexit in a Try ends without a panic, even if the checkpoint of the Try is
 // no longer valid.
-func TestTry_Goexit(t *testing.T) {
+func TestTry_GoexitInFunction(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		w, a, _, _ := members(10, Options{})
 		outer := w.Checkpoint()
@@ -106,7 +106,7 @@ func changedInParallelRuns() string {
 	return "ecs: the world's structure changed in ParallelRuns"
 }
 
-func TestParallelRuns_CreateAndDestroy(t *testing.T) {
+func TestParallelRuns_CreateOrDestroyPanics(t *testing.T) {
 	text := changedInParallelRuns()
 	w, a, _, entities := members(10, Options{})
 	bare := w.CreateN(nil, 5) // The entities have no components, so no storage changes.
@@ -162,7 +162,7 @@ func TestQuery_SameComponentTwice(t *testing.T) {
 	}
 }
 
-func TestNilStorage(t *testing.T) {
+func TestNilStorage_EveryUsePanics(t *testing.T) {
 	w, a, b, _ := members(3, Options{})
 	var none *Storage[plain]
 	for what, misuse := range map[string]func(){
@@ -193,7 +193,7 @@ func TestRegister_PointerType(t *testing.T) {
 	}
 }
 
-func TestResource_Read(t *testing.T) {
+func TestResourceRead_DoesNotCopy(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	type chart struct{ Heights [64 << 10]byte }
 	r := Must(RegisterResource(w, chart{}))
@@ -234,7 +234,7 @@ func TestSortLike_OrderedStorage(t *testing.T) {
 
 // After a restore, the world may use the same id for a different entity. A program detects this by
 // Restores.
-func TestRestoresCounter(t *testing.T) {
+func TestWorldRestores_DetectsReusedEntity(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	w.Create()
 	w.Commit()
@@ -272,7 +272,7 @@ func TestRestoresCounter(t *testing.T) {
 	}
 }
 
-func TestCheckpoints_List(t *testing.T) {
+func TestCheckpoints_ListsValidCheckpoints(t *testing.T) {
 	w, a, b, entities := members(1000, Options{History: 3})
 	list := func() (s []string) {
 		for cp := range w.Checkpoints() {
@@ -367,7 +367,7 @@ func TestCreateAt_Errors(t *testing.T) {
 
 func keyOfPlain(p plain) int32 { return p.X }
 
-func TestIndex_SameFunction(t *testing.T) {
+func TestNewIndex_SameFunctionSameIndex(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	x := NewIndex(a, keyOfPlain)
 	for range 2 * maxPerLiteral {
@@ -384,7 +384,7 @@ func TestIndex_SameFunction(t *testing.T) {
 	}
 }
 
-func TestIndex_LeakPanics(t *testing.T) {
+func TestNewIndex_TooManyIndexesPanics(t *testing.T) {
 	w, a, _, entities := members(3, Options{})
 	by := func(size int32) *Index[plain, int32] {
 		return NewIndex(a, func(p plain) int32 { return p.X / size })
@@ -413,7 +413,7 @@ func TestIndex_LeakPanics(t *testing.T) {
 	}
 }
 
-func TestIndex_Close(t *testing.T) {
+func TestIndexClose_LaterLookupPanics(t *testing.T) {
 	w, a, _, entities := members(300, Options{History: 2})
 	x, kept := NewIndex(a, keyOfPlain), NewIndex(a, func(p plain) int32 { return p.Y })
 	if x.Len(7) == 0 {
@@ -491,7 +491,7 @@ func TestRelationSet_HookMakesCycle(t *testing.T) {
 
 func parentOf(c childOf) Entity { return c.Parent }
 
-func TestRelation_TwoPolicies(t *testing.T) {
+func TestNewRelation_ConflictingPolicyPanics(t *testing.T) {
 	type edge struct{ From, To Entity }
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
@@ -522,7 +522,7 @@ func TestRelation_TwoPolicies(t *testing.T) {
 	NewRelation(s, func(childOf) Entity { panic("no target") }, RelationOptions{Policy: Detach})
 }
 
-func TestRelation_Close(t *testing.T) {
+func TestRelationClose_EndsPolicy(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	r, tree := NewRelation(s, parentOf, RelationOptions{}), NewRelation(s, parentOf, RelationOptions{Tree: true})

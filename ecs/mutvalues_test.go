@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMutValues(t *testing.T) {
+func TestMutValues_RestoreUndoesWrites(t *testing.T) {
 	for _, k := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		w := NewWorld(Options{History: 2})
 		checkAtEnd(t, w)

@@ -61,7 +61,7 @@ func TestParallelRuns_EveryRowOnce(t *testing.T) {
 	}
 }
 
-func TestParallelRuns_BlocksOfDriver(t *testing.T) {
+func TestParallelRuns_SplitsAtBlocksOfDriver(t *testing.T) {
 	_, a, b := scatteredMembers(9000)
 	for r := range b.Len() {
 		if row := a.row(b.Entities()[r]); row < 0 {
@@ -81,7 +81,7 @@ func TestParallelRuns_BlocksOfDriver(t *testing.T) {
 	}
 }
 
-func TestParallelRuns_Panic(t *testing.T) {
+func TestParallelRuns_PanicInBody(t *testing.T) {
 	for range 20 {
 		_, a, _ := scatteredMembers(20_000)
 		q := NewQuery1(Write(a))
@@ -106,7 +106,7 @@ func TestParallelRuns_Panic(t *testing.T) {
 	}
 }
 
-func TestParallelRuns_Goexit(t *testing.T) {
+func TestParallelRuns_GoexitInBody(t *testing.T) {
 	_, a, _ := scatteredMembers(20_000)
 	q := NewQuery1(Read(a))
 	caller := make(chan struct{})
@@ -156,7 +156,7 @@ func calledBy(function string) bool {
 	}
 }
 
-func TestParallelRuns_WorldChanged(t *testing.T) {
+func TestParallelRuns_WorldChangedInBody(t *testing.T) {
 	w, a, _ := scatteredMembers(10)
 	q := NewQuery1(Read(a))
 	mustPanic(t, changedInParallelRuns(), func() {
@@ -202,7 +202,7 @@ func TestParallelRuns_FewSlowRowsShared(t *testing.T) {
 	}
 }
 
-func TestParallelRuns_NotWorthSharing(t *testing.T) {
+func TestWorthSharing_AfterPowersOfTwo(t *testing.T) {
 	p := parallel[int]{parts: make([]int, 65)} // 64 parts.
 	long := time.Now().Add(-time.Hour)
 	for done := 1; done <= 64; done++ {

@@ -425,7 +425,7 @@ func (l *tickReader[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
 	}
 }
 
-func TestPast_MovedBetweenTicks(t *testing.T) {
+func TestPast_RowMovedBetweenTicks(t *testing.T) {
 	w, a, _, entities := members(4, Options{History: 4})
 	w.Commit()
 	a.Remove(entities[0]) // From now on, the last entity is in the row of entity 0.
@@ -529,7 +529,7 @@ func TestPast_WorldChangedInLoop(t *testing.T) {
 	}
 }
 
-func TestPast_ParallelRuns(t *testing.T) {
+func TestPast_ReadInParallelRuns(t *testing.T) {
 	w, a, b, entities := members(5000, Options{History: 2})
 	w.Commit()
 	past, err := w.History().At(1)

@@ -384,7 +384,7 @@ func runGroupPins(t *testing.T, seed uint64) (err error) {
 	return nil
 }
 
-func TestPin_WithinTick(t *testing.T) {
+func TestPin_UncommittedChangesError(t *testing.T) {
 	w := NewWorld(Options{})
 	_, err := w.Raw().Pin()
 	require.ErrorIs(t, err, raw.ErrDirty, "a world that keeps no ticks")

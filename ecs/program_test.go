@@ -281,7 +281,7 @@ func (r *programRunner) copyOracle(from *programRunner, known int, groups [][]in
 	r.oracle.start()
 }
 
-func TestProgram_Random(t *testing.T) {
+func TestProgram_RandomOperations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := program(rapid.SliceOfN(rapid.Byte(), 100, 600).Draw(t, "program"))
 		if err := p.run(); err != nil {
@@ -290,7 +290,7 @@ func TestProgram_Random(t *testing.T) {
 	})
 }
 
-func FuzzPrograms(f *testing.F) {
+func FuzzWorldProgram(f *testing.F) {
 	for shape := range 32 {
 		p := program{byte(shape * 8)}
 		for i := range 200 {

@@ -486,7 +486,7 @@ func errorOf(f func()) (err error) {
 	return nil
 }
 
-func TestQueryModel_WritesRestored(t *testing.T) {
+func TestQueryModel_RestoreUndoesWrites(t *testing.T) {
 	t.Parallel()
 	eachRandomModel(t, func(l *randomModel) {
 		for range 30 {

@@ -282,7 +282,7 @@ func exploreQueries(t *testing.T, s modelOptions, n int, others ...any) {
 	t.Logf("%d sequences of up to %d operations", x.tried, n)
 }
 
-func TestQueryModel_Changes(t *testing.T) {
+func TestQueryModel_StorageChanges(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: queryKinds, entities: 3, members: 3, history: 2}
 	exploreQueries(t, s, *depth, adds(0, 3), removes(0, 3), adds(1, 3), removes(1, 3), clearStore(0), checkpoints(1), ticks()[:4])
@@ -350,7 +350,7 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 
 // If the ring of notes of a set grows, the old notes are lost. A query that has not processed all
 // of them searches from the start.
-func TestQuery_ChangeNotesOverflow(t *testing.T) {
+func TestQuery_ManyChangesSinceLastLoop(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)
 	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))

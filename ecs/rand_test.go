@@ -19,7 +19,7 @@ func TestRand_SameAsPCG(t *testing.T) {
 }
 
 // The numbers are part of saves and replays, so they must never change.
-func TestRand_FixedNumbers(t *testing.T) {
+func TestRand_NumbersNeverChange(t *testing.T) {
 	r := Must(RegisterRand(NewWorld(Options{}), 1, 2))
 	var ints [8]int
 	for i := range ints {
@@ -77,7 +77,7 @@ func TestRand_Distribution(t *testing.T) {
 	mustPanic(t, "ecs: Rand.IntN of a number that is not positive", func() { r.IntN(-3) })
 }
 
-func TestRand_Restore(t *testing.T) {
+func TestRand_RestoreRepeatsNumbers(t *testing.T) {
 	w := NewWorld(Options{History: 3})
 	checkAtEnd(t, w)
 	r := Must(RegisterRand(w, 1, 2))

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-func TestRecorder_Marks(t *testing.T) {
+func TestRecorder_ParentIsReturnedNumber(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	var marks []uint64
 	next := uint64(100)
@@ -63,7 +63,7 @@ type calledRecorder struct{ f func(c *raw.Change) uint64 }
 
 func (r *calledRecorder) Record(c *raw.Change) uint64 { return r.f(c) }
 
-func TestRaw_Dirty(t *testing.T) {
+func TestRawDirty_TrueAfterChange(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 1})
 	steps := []struct {
 		name string
@@ -87,7 +87,7 @@ func TestRaw_Dirty(t *testing.T) {
 	}
 }
 
-func TestStorages_Order(t *testing.T) {
+func TestStorages_ComponentsBeforeResources(t *testing.T) {
 	w := NewWorld(Options{})
 	r := Must(RegisterResource(w, word{"x"}))
 	p := MustRegister[plain](w)
@@ -100,7 +100,7 @@ func TestStorages_Order(t *testing.T) {
 	}
 }
 
-func TestRecorder_Detach(t *testing.T) {
+func TestDetach_StopsRecording(t *testing.T) {
 	w := NewWorld(Options{})
 	n := 0
 	r := recorderFunc(func(*raw.Change) uint64 { n++; return 0 })
@@ -119,7 +119,7 @@ func TestRecorder_Detach(t *testing.T) {
 }
 
 // Each operation is recorded once. The history does not store operations.
-func TestRecorder_OperationsOnce(t *testing.T) {
+func TestRecorder_RecordsOperationsOnce(t *testing.T) {
 	w := NewWorld(Options{History: 100})
 	recorded := 0
 	count := recorderFunc(func(c *raw.Change) uint64 {
@@ -157,7 +157,7 @@ func TestRecorder_OperationsOnce(t *testing.T) {
 
 // The log of a frame that only a recorder needs is compacted too. It still has the ranges of all
 // changed rows.
-func TestRecorder_LongTickCompacted(t *testing.T) {
+func TestRecorder_CompactsLogOfLongTick(t *testing.T) {
 	t.Run("its log has no values", func(t *testing.T) { longRecordedTick(t, true) })
 	t.Run("its log was that of a checkpoint", func(t *testing.T) { longRecordedTick(t, false) })
 }
@@ -280,7 +280,7 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 }
 
 // seqs has one number per recorder for a tick. without removes the number of one of the recorders.
-func TestSeqs_Without(t *testing.T) {
+func TestSeqsWithout_RemovesOneRecorder(t *testing.T) {
 	three := seqs{}.with(0, 7).with(1, 8).with(2, 9)
 	for k, want := range [][]uint64{{8, 9, 0}, {7, 9, 0}, {7, 8, 0}, {7, 8, 9}} {
 		n := three.without(k)

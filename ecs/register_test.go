@@ -122,7 +122,7 @@ func TestRegister_SameNameOtherType(t *testing.T) {
 	}
 }
 
-func TestEntity_NeverCreated(t *testing.T) {
+func TestStorage_HandleNeverCreated(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
 	p := MustRegister[plain](w)
@@ -156,7 +156,7 @@ func TestEntity_NeverCreated(t *testing.T) {
 	}
 }
 
-func TestParseEntity(t *testing.T) {
+func TestParseEntity_RoundTripAndErrors(t *testing.T) {
 	for _, e := range []Entity{0, NewEntity(12, 3), NewEntity(math.MaxUint32, math.MaxUint32)} {
 		if got, err := ParseEntity(e.String()); got != e || err != nil {
 			t.Errorf("ParseEntity(%q) = %v, %v", e.String(), got, err)
@@ -172,7 +172,7 @@ func TestParseEntity(t *testing.T) {
 	}
 }
 
-func TestRegister_TooMany(t *testing.T) {
+func TestRegister_TooManyComponents(t *testing.T) {
 	w := NewWorld(Options{})
 	spec, err := newSpec(w, Component[plain]{Name: "x"})
 	if err != nil {

@@ -293,7 +293,7 @@ func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
 }
 
 // Hooks in a cascade create sources of every entity in the cascade.
-func TestDestroy_HookInCascade(t *testing.T) {
+func TestDestroy_HookInCascadeCreatesSources(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Cascade, Options{})
 		w.relateAlso(late)
@@ -436,7 +436,7 @@ func TestDestroy_HookRestoresSources(t *testing.T) {
 }
 
 // Entities that a hook creates during Clear remain, unless they are sources of a cleared entity.
-func TestClear_HookMakesSources(t *testing.T) {
+func TestClear_HookCreatesSources(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		entities := w.CreateN(nil, 3)
@@ -466,7 +466,7 @@ func TestClear_HookMakesSources(t *testing.T) {
 }
 
 // If a hook restores the world during Clear, the restored entities remain.
-func TestClear_HookRestores(t *testing.T) {
+func TestClear_HookRestoresWorld(t *testing.T) {
 	w := newLateWorld(t, Cascade, Options{})
 	all := w.CreateN(nil, 3)
 	w.links.Set(all[2], link{To: all[1]})

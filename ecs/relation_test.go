@@ -268,7 +268,7 @@ func (f *relationWorld) check() {
 	}
 }
 
-func TestRelationModel(t *testing.T) {
+func TestRelation_SameAsModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(20, 200)) {
 		f := newRelationWorld(t, seed, int(seed%4))
@@ -336,7 +336,7 @@ func TestRelation_HookAttachesInDestroy(t *testing.T) {
 
 // A cascade calls the hooks of the entities that it destroys. If a hook destroys another entity,
 // the policies apply to that entity too.
-func TestRelation_HookDestroysMore(t *testing.T) {
+func TestRelation_HookDestroysOtherEntity(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
@@ -370,7 +370,7 @@ func TestRelation_DetachInCascade(t *testing.T) {
 	require.ElementsMatch(t, all[2:], w.Entities())
 }
 
-func TestRelation_ParallelRuns(t *testing.T) {
+func TestRelation_LookupsInParallelRuns(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
@@ -401,7 +401,7 @@ func TestRelation_InOtherWorld(t *testing.T) {
 	assert.NotSame(t, r, r.In(c))
 }
 
-func TestRelation_Cycles(t *testing.T) {
+func TestRelation_WalkAndDestroyInCycle(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
 	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})

@@ -44,7 +44,7 @@ func TestDescendants_OfZeroOrDeadEntity(t *testing.T) {
 }
 
 // Ancestors visits each entity once, whatever the lengths of the path and the cycle.
-func TestAncestors_EachOnce(t *testing.T) {
+func TestAncestors_VisitsEachEntityOnce(t *testing.T) {
 	for tail := range 70 {
 		for _, cycle := range []int{0, 1, 2, 3, 7, 64, 65} {
 			w := NewWorld(Options{})
@@ -76,7 +76,7 @@ func TestAncestors_EachOnce(t *testing.T) {
 }
 
 // Ancestors ends with a dead ancestor, even if another entity has its index.
-func TestAncestors_Dead(t *testing.T) {
+func TestAncestors_EndsAtDeadEntity(t *testing.T) {
 	for _, n := range []int{2, 16, 17, 18, 40} {
 		w := NewWorld(Options{})
 		ties := MustRegister[tie](w)

@@ -204,7 +204,7 @@ func TestRequiredBy_Errors(t *testing.T) {
 }
 
 // RequiredBy adds the default value, and the bundle then sets the value that it was given.
-func TestRequiredBy_Hooks(t *testing.T) {
+func TestRequiredBy_BundleSetsGivenValue(t *testing.T) {
 	c := newRequiredWorld()
 	var values []int
 	c.list.OnAdd(func(_ Entity, l list) { values = append(values, l.Items[0]) })

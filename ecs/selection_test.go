@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSelection(t *testing.T) {
+func TestSelection_SameAsMap(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		var s selection

@@ -13,7 +13,7 @@ func memoryOf(w *World) int64 {
 	return m.Total()
 }
 
-func TestShrink_Memory(t *testing.T) {
+func TestShrink_ReleasesMemory(t *testing.T) {
 	type wide struct {
 		A [4]int64
 		S []int
@@ -69,7 +69,7 @@ func TestShrink_Memory(t *testing.T) {
 	}
 }
 
-func TestShrink_Model(t *testing.T) {
+func TestShrink_SameAsModel(t *testing.T) {
 	t.Parallel()
 	shrink := operation{"shrink", func(p *model) bool { p.w.Shrink(); return true }}
 	for _, k := range []kind{listKind, gapKind, hashedKind, orderedKind} {
@@ -79,7 +79,7 @@ func TestShrink_Model(t *testing.T) {
 }
 
 // Rows that were added in undone ticks are not in any log. Seek finds them after the rows in use.
-func TestShrink_UndoneTicks(t *testing.T) {
+func TestShrink_KeepsUndoneTicks(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
 			continue

@@ -61,7 +61,7 @@ func TestAlignModel_Queries(t *testing.T) {
 
 // After many changes, Align puts the rows of all storages in the same order again. The order is
 // that of the first storage.
-func TestAlign_SameOrder(t *testing.T) {
+func TestAlign_PutsRowsInSameOrder(t *testing.T) {
 	w, a, b, entities := members(1000, Options{})
 	checkAtEnd(t, w)
 	c := MustRegister[word](w)
@@ -101,7 +101,7 @@ func TestAlign_SameOrder(t *testing.T) {
 
 // The common rows belong before a border. Align swaps other rows before the border with common rows
 // after it. No other row moves.
-func TestAlign_FewRowsMoved(t *testing.T) {
+func TestAlign_MovesFewRows(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)
 	b.Remove(entities[99])
@@ -148,7 +148,7 @@ func TestAlign_Misuse(t *testing.T) {
 	w.Align(a)
 }
 
-func TestSortLike_OneRun(t *testing.T) {
+func TestSortLike_QueryYieldsOneRun(t *testing.T) {
 	w, a, b, entities := members(1000, Options{})
 	checkAtEnd(t, w)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -199,7 +199,7 @@ func TestSort_SavesMovedRowsOnly(t *testing.T) {
 
 // Equal rows keep their order. Small components move during the sort, and large components move
 // only at its end.
-func TestSort_Stable(t *testing.T) {
+func TestSort_KeepsOrderOfEqualRows(t *testing.T) {
 	type small struct{ Key, N int }
 	type large struct {
 		small

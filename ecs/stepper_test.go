@@ -2,7 +2,7 @@ package ecs
 
 import "testing"
 
-func TestStepper_CommitInSystem(t *testing.T) {
+func TestStepper_CommitInSystemPanics(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
 	w.Commit()
 	var stepper, inner Stepper[struct{}]
@@ -35,7 +35,7 @@ func TestStepper_CommitInSystem(t *testing.T) {
 
 // In a world that keeps no ticks, Commit counts as no change. So the loop must check for a Commit
 // separately.
-func TestParallelRuns_Commit(t *testing.T) {
+func TestParallelRuns_CommitInBody(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	q := NewQuery1(Read(a))
 	mustPanic(t, "ecs: Commit in the body of ParallelRuns", func() {

@@ -64,7 +64,7 @@ func (l *arena) steps(t *testing.T, distance, n int) error {
 	return nil
 }
 
-func TestSyncTest_Passes(t *testing.T) {
+func TestSyncTest_AcceptsDeterministicSystems(t *testing.T) {
 	for _, distance := range []int{1, 2, 7} {
 		l := newArena(t, Options{History: 7})
 		twin := newArena(t, Options{})
@@ -204,7 +204,7 @@ func TestSyncTest_TickEvicted(t *testing.T) {
 	}
 }
 
-func TestStepper_Order(t *testing.T) {
+func TestStepper_RunsSystemsInOrder(t *testing.T) {
 	var s Stepper[string]
 	var log []string
 	for _, name := range []string{"c", "a", "b"} {

@@ -4,7 +4,7 @@ import "testing"
 
 // The memory of a thinned history stays below a constant factor times its limit, however many ticks
 // run.
-func TestHistoryDense_Memory(t *testing.T) {
+func TestHistoryDense_MemoryBounded(t *testing.T) {
 	const bound = 1 << 18
 	w := NewWorld(Options{History: 1 << 20, HistoryBytes: bound, HistoryDense: 32})
 	a := MustRegister[plain](w)

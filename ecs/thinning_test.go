@@ -164,7 +164,7 @@ func (r parentCheck) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-func TestHistoryDense_Branches(t *testing.T) {
+func TestHistoryDense_RewindToBranches(t *testing.T) {
 	a := newThinnedWorld(t, 50, Options{History: 30, HistoryDense: 6})
 	if err := a.w.Raw().Attach(parentCheck{t}, 0); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestHistoryDense_Allocations(t *testing.T) {
 	}
 }
 
-func TestHistoryDense_Model(t *testing.T) {
+func TestHistoryDense_SameAsModel(t *testing.T) {
 	t.Parallel()
 	several := operation{"three ticks", func(p *model) bool {
 		for i := range 3 {
@@ -286,7 +286,7 @@ func TestHistoryDense_Model(t *testing.T) {
 }
 
 // The test compares Nearest with a search over all retained ticks, some of which are undone.
-func TestHistory_Nearest(t *testing.T) {
+func TestHistoryNearest_SameAsSearch(t *testing.T) {
 	t.Parallel()
 	_, ok := NewWorld(Options{}).History().Nearest(0)
 	assert.False(t, ok, "nothing is held")
@@ -317,7 +317,7 @@ func TestHistory_Nearest(t *testing.T) {
 }
 
 // The bytes of all ticks add up to the bytes of the history. The test includes undone ticks.
-func TestHistory_TickBytes(t *testing.T) {
+func TestHistoryTickBytes_AddUpToBytes(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{History: 12}, {History: 12, HistoryDense: 3}} {
 		a := newThinnedWorld(t, 40, o)

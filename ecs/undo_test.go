@@ -13,7 +13,7 @@ func saved(s AnyStorage) (rows [3]int) {
 	return rows
 }
 
-func TestUndo_AddedRows(t *testing.T) {
+func TestUndo_RemovesAddedRows(t *testing.T) {
 	w, a, b, _ := members(100, Options{})
 	checkAtEnd(t, w)
 	before := w.Digest()
@@ -59,7 +59,7 @@ func TestUndo_RowsSavedOnce(t *testing.T) {
 
 // If only a recorder needs the frames, rows are marked but their values are not saved. Sparse
 // entries are not even marked, because they can be derived from the entities.
-func TestUndo_RecorderOnly(t *testing.T) {
+func TestUndo_RecorderWithoutHistory(t *testing.T) {
 	w, a, _, entities := members(10_000, Options{})
 	checkAtEnd(t, w)
 	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0); err != nil {

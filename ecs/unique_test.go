@@ -132,7 +132,7 @@ func TestDrain_CalledInOnRemoveHook(t *testing.T) {
 }
 
 // A loop over Drain gets copies of the components.
-func TestDrain_Copies(t *testing.T) {
+func TestDrain_YieldsCopies(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[list]{Clone: cloneList})
 	s.Set(w.Create(), list{[]int{1, 2}})

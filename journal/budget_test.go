@@ -120,7 +120,7 @@ func tryAppendBytes(j *journal.Journal, n int) error {
 
 // A journal that waits for the budget continues when other journals release bytes, fail or close.
 // In the end the budget is empty.
-func TestAppend_BudgetReleased(t *testing.T) {
+func TestAppend_WaitsForBudget(t *testing.T) {
 	waited := atomic.Int64{}
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

@@ -270,10 +270,10 @@ func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 	}
 }
 
-// TestFailure_EveryCall fails every call. The journal must return the error and stay failed. No
-// acknowledged record may be lost: not for a reader now, not after a crash, and not after
-// reopening.
-func TestFailure_EveryCall(t *testing.T) {
+// TestJournal_EveryDiskCallFails fails every call. The journal must return the error and stay
+// failed. No acknowledged record may be lost: not for a reader now, not after a crash, and not
+// after reopening.
+func TestJournal_EveryDiskCallFails(t *testing.T) {
 	counted := disktest.New()
 	var h history
 	if err := h.work(counted, func(*journal.Journal) {}); err != nil {

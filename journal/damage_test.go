@@ -353,7 +353,7 @@ func TestScan_ContradictoryRecords(t *testing.T) {
 	}
 }
 
-func TestScan_ForeignNewerOrCorrupt(t *testing.T) {
+func TestScan_ForeignNewerOrCorruptSegment(t *testing.T) {
 	segment := func(change func(b []byte)) []byte {
 		b := journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{})
 		change(b[:128])

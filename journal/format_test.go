@@ -16,10 +16,10 @@ import (
 
 var keep = flag.Bool("keep", false, "write the journal of a new format version to testdata, once")
 
-// TestFormat reads a journal that an earlier build wrote. It reads it with this package and with a
-// separate reader that follows docs/FORMAT.md. The files are never written again: they represent
-// the files of users.
-func TestFormat(t *testing.T) {
+// TestScan_JournalOfEarlierBuild reads a journal that an earlier build wrote. It reads it with this
+// package and with a separate reader that follows docs/FORMAT.md. The files are never written
+// again: they represent the files of users.
+func TestScan_JournalOfEarlierBuild(t *testing.T) {
 	const dir = "testdata/v1"
 	if *keep {
 		writeFormat(t, dir)

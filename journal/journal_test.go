@@ -99,7 +99,7 @@ func TestScan_PartMissing(t *testing.T) {
 	}
 }
 
-func TestClose_OlderHead(t *testing.T) {
+func TestClose_AtOlderHead(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	for parent := range uint64(5) {
@@ -159,7 +159,7 @@ func seqs(entries []journal.Entry) []uint64 {
 	return s
 }
 
-func TestOpen_SeqsOfLostTail(t *testing.T) {
+func TestOpen_ReusesSeqsOfLostTail(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever()})
 	add(t, j, 0, 10)
@@ -274,7 +274,7 @@ func TestJournal_RefusedArguments(t *testing.T) {
 	}
 }
 
-func TestAppend_Concurrent(t *testing.T) {
+func TestAppend_FromSeveralGoroutines(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(_ int, call string) {
@@ -312,9 +312,9 @@ func TestAppend_Concurrent(t *testing.T) {
 	}
 }
 
-// TestGroupCommit blocks the writer in its first fsync while records queue up. These records share
-// the second fsync.
-func TestGroupCommit(t *testing.T) {
+// TestGroupCommit_RecordsShareSync blocks the writer in its first fsync while records queue up.
+// These records share the second fsync.
+func TestGroupCommit_RecordsShareSync(t *testing.T) {
 	fs := disktest.New()
 	entered, leave := make(chan bool), make(chan bool)
 	syncs := 0
@@ -343,7 +343,7 @@ func TestGroupCommit(t *testing.T) {
 	closeJournal(t, j, 100)
 }
 
-func TestSyncPolicies(t *testing.T) {
+func TestSyncPolicy_DurableTimes(t *testing.T) {
 	tests := []struct {
 		policy  journal.SyncPolicy
 		text    string

@@ -86,7 +86,7 @@ func TestLedger_EveryFileMissing(t *testing.T) {
 
 // If the newest segment is missing, the journal continues with an unused number and epoch, and the
 // segment stays reported as missing.
-func TestLedger_MissingAfterReopening(t *testing.T) {
+func TestLedger_NewestSegmentMissingAtOpen(t *testing.T) {
 	files := sample(t)
 	segments := scan(t, files).Segments
 	for _, s := range []journal.Segment{segments[0], segments[len(segments)-1]} {
@@ -353,9 +353,9 @@ func TestScan_ClosedJournalIsNotTorn(t *testing.T) {
 	}
 }
 
-// FuzzLedger reads arbitrary ledger entries with valid checksums next to valid segments. Scan must
-// not panic, and no record of the segments may be lost.
-func FuzzLedger(f *testing.F) {
+// FuzzLedgerEntries reads arbitrary ledger entries with valid checksums next to valid segments.
+// Scan must not panic, and no record of the segments may be lost.
+func FuzzLedgerEntries(f *testing.F) {
 	files := sample(f)
 	log := scan(f, files)
 	f.Add(files.Bytes(onlyLedger(f, files))[64:])
@@ -382,8 +382,8 @@ func FuzzLedger(f *testing.F) {
 	})
 }
 
-// FuzzRawLedger reads arbitrary bytes as a ledger.
-func FuzzRawLedger(f *testing.F) {
+// FuzzLedgerBytes reads arbitrary bytes as a ledger.
+func FuzzLedgerBytes(f *testing.F) {
 	files := sample(f)
 	log := scan(f, files)
 	name := onlyLedger(f, files)

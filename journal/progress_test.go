@@ -21,7 +21,7 @@ func longSegments(t testing.TB) *disktest.Mem {
 	return fs
 }
 
-func TestScan_Progress(t *testing.T) {
+func TestScan_ReportsProgress(t *testing.T) {
 	fs := longSegments(t)
 	size := int64(0)
 	for _, s := range scan(t, fs).Segments {

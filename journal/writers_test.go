@@ -28,7 +28,7 @@ func written(t *testing.T, files *disktest.Mem, writer string) {
 	closeJournal(t, j, add(t, j, 0, 9).Seq)
 }
 
-func TestWriter_RecordedAtEachOpening(t *testing.T) {
+func TestOpen_RecordsWriterID(t *testing.T) {
 	files := disktest.New()
 	long := strings.Repeat("w", 300)
 	want := []string{"a", "b", "", long[:255], "b"}
@@ -49,7 +49,7 @@ func TestWriter_RecordedAtEachOpening(t *testing.T) {
 
 // A segment that a roll begins has the writer of its opening. A refreshed log returns the same
 // writer.
-func TestWriter_UnchangedByRoll(t *testing.T) {
+func TestRoll_KeepsWriterID(t *testing.T) {
 	files := disktest.New()
 	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: "a", SegmentSize: 512})
 	if err != nil {
@@ -71,7 +71,7 @@ func TestWriter_UnchangedByRoll(t *testing.T) {
 
 // Without writer entries, the writers are unknown. A writer entry for an unlisted segment is damage
 // that affects no other entry.
-func TestWriter_EntriesMissing(t *testing.T) {
+func TestLedger_WriterEntriesMissing(t *testing.T) {
 	files := sample(t)
 	log := scan(t, files)
 	if got := writers(log); slices.ContainsFunc(got, func(w string) bool { return w != "" }) {

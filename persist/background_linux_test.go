@@ -15,7 +15,7 @@ import (
 
 // Goroutines that write in parallel with ticks, for the journal and for snapshots, run with
 // background priority. They must not delay the ticks.
-func TestWriters_BackgroundPriority(t *testing.T) {
+func TestWriterGoroutines_BackgroundPriority(t *testing.T) {
 	if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != unix.SCHED_NORMAL {
 		t.Skip("the tests run with another scheduling policy")
 	}

@@ -107,7 +107,7 @@ func TestBackup_DuringTicks(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestBackup_IndependentStore(t *testing.T) {
+func TestBackup_CopyIsIndependentStore(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
@@ -126,7 +126,7 @@ func TestBackup_IndependentStore(t *testing.T) {
 }
 
 // Files that the running program removes during the backup are not copied.
-func TestBackup_FilesRemoved(t *testing.T) {
+func TestBackup_FilesRemovedMeanwhile(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	to := filepath.Join(t.TempDir(), "backup")
@@ -330,7 +330,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 }
 
 // Wherever a backup stops, Open refuses the copied files or they are a complete store.
-func TestBackup_Interrupted(t *testing.T) {
+func TestBackup_InterruptedAtAnyCall(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	from, err := disk.Open(dir)
@@ -363,7 +363,7 @@ func TestBackup_Interrupted(t *testing.T) {
 	}
 }
 
-func TestFiles_ModesAndLinks(t *testing.T) {
+func TestStoreFiles_ModesAndLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has other file modes")

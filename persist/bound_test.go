@@ -61,7 +61,7 @@ func retentions(bytes int64) []persist.Retention {
 // Whatever the retention is, required data exists after each snapshot, and requested data exists
 // unless the bound removed it. The bound holds unless required data exceeds it. All states that the
 // store reports can be read and are correct.
-func TestRetention_BoundIsKept(t *testing.T) {
+func TestRetention_KeepsBoundAndRequiredData(t *testing.T) {
 	const bytes = 160 << 10
 	for i, retain := range retentions(bytes) {
 		t.Run(fmt.Sprintf("%+v", retain), func(t *testing.T) {
@@ -486,7 +486,7 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 }
 
 // The snapshot after a conversion removes nothing from a store above the default bound either.
-func TestRetention_ConvertedAboveDefaultBound(t *testing.T) {
+func TestRetention_ConvertedStoreAboveBound(t *testing.T) {
 	t.Parallel()
 	type small struct{ X, Y int32 }
 	type large struct{ X, Y int64 }

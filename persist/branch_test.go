@@ -46,7 +46,7 @@ func Branching(t testing.TB) (string, map[uint64]ecs.Digest) {
 	return dir, digests
 }
 
-func TestOpen_AtOlderTickBranches(t *testing.T) {
+func TestOpen_AtOlderTickBeginsBranch(t *testing.T) {
 	dir, digests := Branching(t)
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{At: "4"})

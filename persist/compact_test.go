@@ -194,7 +194,7 @@ func TestCompact_ConvertedStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestCompact_Save(t *testing.T) {
+func TestCompact_SaveFile(t *testing.T) {
 	for _, save := range []string{keptSave, olderSave} {
 		v := storetest.ViewOf(t, save)
 		out := filepath.Join(t.TempDir(), "compacted")

@@ -152,7 +152,7 @@ func TestSaveOptions_IncompressiblePages(t *testing.T) {
 	require.Equal(t, w.Digest(), again.Digest())
 }
 
-func TestSave_TwoOptions(t *testing.T) {
+func TestSave_TwoOptionsPanic(t *testing.T) {
 	require.Panics(t, func() {
 		_ = persist.SaveTo(storetest.Background, &bytes.Buffer{}, storetest.New(0).World, compressed, compressed)
 	})
@@ -201,7 +201,7 @@ func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest,
 }
 
 // An attacker can recompute checksums and put any content into a compressed page.
-func TestCompressedPage_Hostile(t *testing.T) {
+func TestCompressedPage_HostileContent(t *testing.T) {
 	t.Parallel()
 	_, _, _, content, crc := smallSave(t)
 	size := uint64(len(content))
@@ -255,7 +255,7 @@ func TestCompressedPage_Hostile(t *testing.T) {
 	}
 }
 
-func TestCompressedPage_WithoutFeature(t *testing.T) {
+func TestCompressedPage_FeatureNotDeclared(t *testing.T) {
 	p, m, _, _, _ := smallSave(t)
 	m.Compressed = false
 	p[format.Key(format.ManifestColumn, 0)] = direct(m.Encode())
@@ -313,7 +313,7 @@ func TestCompressedSave_EveryFlippedBit(t *testing.T) {
 }
 
 // If the index that leads to pages is lost, pages are found by their own checksums.
-func TestCompressedSave_RecoverDamaged(t *testing.T) {
+func TestRecover_DamagedCompressedSave(t *testing.T) {
 	w := newOrdered(3*format.PageRows + 300)
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(storetest.Background, file, w.World, compressed))
@@ -348,7 +348,7 @@ const (
 )
 
 // The save was written by the first version with compression. It is never rewritten.
-func TestOldFile_FirstCompressedSave(t *testing.T) {
+func TestLoad_FirstCompressedSave(t *testing.T) {
 	if _, err := os.Stat(keptCompressed); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(700)
 		w.b.SortFunc(func(x, y second) int { return int(x) - int(y) })

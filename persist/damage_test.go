@@ -134,7 +134,7 @@ func TestLoad_EveryFlippedBit(t *testing.T) {
 	require.Equal(t, w.Digest(), into.Digest())
 }
 
-func TestOpen_MissingFileNamed(t *testing.T) {
+func TestOpen_ErrorNamesMissingFile(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)

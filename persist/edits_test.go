@@ -307,7 +307,7 @@ func (w *mapWorld) change(rng *rand.Rand) {
 
 // The ticks of wild views have edits of all kinds. Tests of entities, columns and references use
 // these views.
-func TestEdits_InWildViews(t *testing.T) {
+func TestWildView_HasEditsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	edited := map[string]int{}
 	for seed := range uint64(4) {
@@ -411,7 +411,7 @@ const (
 	keptEditsText = "testdata/edits-1.txt"
 )
 
-func TestOldFile_FirstStoreWithEdits(t *testing.T) {
+func TestOpen_FirstStoreWithEdits(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptEdits); *golden.Update && os.IsNotExist(err) {
 		writeKeptEdits(t)

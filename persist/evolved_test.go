@@ -255,7 +255,7 @@ func openNewer(t *testing.T, dir string) (*newerWorld, *persist.Store) {
 	return w, s
 }
 
-func TestOldFile_StoreOfOlderTypes(t *testing.T) {
+func TestOpen_StoreOfOlderTypes(t *testing.T) {
 	if _, err := os.Stat(olderStore); *golden.Update && os.IsNotExist(err) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(olderStore), 0o700))
 		writeOlder(t)

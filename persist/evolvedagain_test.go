@@ -142,7 +142,7 @@ func (w *newestWorld) renew() {
 	w.rules.Mut().Words[1] += "."
 }
 
-func TestConversion_Twice(t *testing.T) {
+func TestConversion_StoreConvertedTwice(t *testing.T) {
 	t.Parallel()
 	dir, eras, _, mark := twiceConverted(t)
 	v := storetest.Verified(t, dir)

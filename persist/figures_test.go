@@ -31,7 +31,7 @@ func figures() persist.Metrics {
 }
 
 // The member names that dashboards read do not change.
-func TestMetrics_JSON(t *testing.T) {
+func TestMetrics_JSONMemberNames(t *testing.T) {
 	const want = `{
 	"tick": 12, "durable_tick": 10, "local_tick": 11, "lag_ticks": 2, "error": "no \"space\" left",
 	"journal_segments": 3, "journal_bytes": 4096, "queued_bytes": 128,
@@ -90,7 +90,7 @@ func TestMetrics_AllFieldsInJSON(t *testing.T) {
 }
 
 // A log has the same members as JSON.
-func TestMetrics_LogValue(t *testing.T) {
+func TestMetrics_LogValueEqualsJSON(t *testing.T) {
 	var out bytes.Buffer
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("store", "metrics", figures())
 	var line struct{ Metrics json.RawMessage }

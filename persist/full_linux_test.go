@@ -25,9 +25,9 @@ func TestFullFileSystem_DurableTicksStay(t *testing.T) {
 	withMounts(t, fillFileSystem)
 }
 
-// TestFullFileSystem_OpenedAndPruned fills a file system of 40 MiB to the last byte
+// TestFullFileSystem_OpenAndPruneStore fills a file system of 40 MiB to the last byte
 // with a store that keeps everything.
-func TestFullFileSystem_OpenedAndPruned(t *testing.T) {
+func TestFullFileSystem_OpenAndPruneStore(t *testing.T) {
 	t.Parallel()
 	withMounts(t, pruneFullFileSystem)
 }

@@ -262,7 +262,7 @@ func TestGoto_HandlesStayValid(t *testing.T) {
 }
 
 // A refused call leaves world and store unchanged.
-func TestGoto_Refused(t *testing.T) {
+func TestGoto_RefusedCallChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, other, torn := filepath.Join(dir, "save"), filepath.Join(dir, "other"), filepath.Join(dir, "torn")
@@ -336,7 +336,7 @@ func verifiedIn(t *testing.T, files disk.FS) *inspect.View {
 }
 
 // An unregistered component is kept as stored, so it must be the same in the save and in the store.
-func TestStoreLoad_OtherUnregisteredComponent(t *testing.T) {
+func TestStoreLoad_UnregisteredComponentDiffers(t *testing.T) {
 	type mine struct{ A int }
 	type theirs struct{ B string }
 	mem := disktest.New()
@@ -468,7 +468,7 @@ func TestGoto_BranchWithOtherComponents(t *testing.T) {
 
 // Until a tick continues the state that a store went to, a recovery after a crash returns the
 // newest state of the journal. Pruning in the meantime does not change that.
-func TestGoto_NewestStateUntilNextTick(t *testing.T) {
+func TestGoto_RecoveryBeforeNextTick(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		mem := disktest.New()
 		w := storetest.New(0)
@@ -571,7 +571,7 @@ func TestGoto_NamedSnapshotAfterPruning(t *testing.T) {
 
 // A loaded history ends at a conversion, at a loaded save or at unreadable ticks, but not at a new
 // component.
-func TestHistory_LoadedUntilConversionOrSave(t *testing.T) {
+func TestLoadedHistory_EndsAtConversionOrSave(t *testing.T) {
 	t.Parallel()
 	oldest := func(w *ecs.World) uint64 { return w.Tick() - w.History().Oldest() }
 	t.Run("conversion", func(t *testing.T) {

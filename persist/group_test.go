@@ -31,7 +31,7 @@ func TestGroupedWorlds_RecoverEveryRecord(t *testing.T) {
 	})
 }
 
-func TestGroup_AfterOpen(t *testing.T) {
+func TestGroup_MembersAfterOpen(t *testing.T) {
 	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
 	saved, _ := w.Groups()
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})

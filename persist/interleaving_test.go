@@ -118,7 +118,7 @@ func TestSnapshot_CopiedOverTicks(t *testing.T) {
 
 // Pages of 4096 rows: a snapshot has many of them, so it copies parts of a column and shares
 // others.
-func TestSnapshot_ManyPagesShared(t *testing.T) {
+func TestSnapshot_SharesSomeOfManyPages(t *testing.T) {
 	t.Parallel()
 	r := newInterleaving(t, 3, 12_000, 6, 300_000)
 	for range 60 {

@@ -25,7 +25,7 @@ const (
 	keptText  = "testdata/store-1.txt"
 )
 
-func TestOldFile_FirstStore(t *testing.T) {
+func TestOpen_StoreOfFirstVersion(t *testing.T) {
 	if _, err := os.Stat(keptStore); *golden.Update && os.IsNotExist(err) {
 		writeKept(t)
 	}

@@ -56,7 +56,7 @@ func openWithin(t *testing.T, dir string, w *storetest.World) (s *persist.Store,
 
 // The test puts a link or irregular file in place of each file that Stet writes. verify and Open
 // report the file, with advice. The target of a link is unchanged.
-func TestLink_EveryFileReported(t *testing.T) {
+func TestVerify_LinkInPlaceOfEachFile(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	for how, put := range irregulars {
@@ -110,7 +110,7 @@ func bytesAt(t *testing.T, path string) any {
 }
 
 // A BALLAST that is a link is reported, although nothing is read from it.
-func TestLink_BallastReported(t *testing.T) {
+func TestVerify_LinkInPlaceOfBallast(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	require.NoError(t, os.Symlink("LOCK", filepath.Join(s.Dir, "BALLAST")))
@@ -178,7 +178,7 @@ func TestOpen_OlderSnapshotReplaced(t *testing.T) {
 
 // A snapshot that becomes a link while the store is open is replaced by another one. The target of
 // the link is never removed.
-func TestLink_TargetIsNeverRemoved(t *testing.T) {
+func TestSnapshot_LinkTargetNeverRemoved(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	w := storetest.New(0)

@@ -275,7 +275,7 @@ func TestVerify_FilesRemoved(t *testing.T) {
 
 // If all snapshots that led to a state are gone, a view reads the state from a newer snapshot. If
 // the newer snapshot is removed too, the state is not reported as damaged.
-func TestView_NewerSnapshot(t *testing.T) {
+func TestView_ReadsFromNewerSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})

@@ -67,7 +67,7 @@ func TestLock_KilledProcess(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestLockFile_Irregular(t *testing.T) {
+func TestLockFile_IrregularFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
@@ -104,7 +104,7 @@ func TestLockFile_LongContent(t *testing.T) {
 }
 
 // Readers test the lock. A program that opens the store for writing is not affected.
-func TestOpen_WhileRead(t *testing.T) {
+func TestOpen_WhileReadersTestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)

@@ -101,7 +101,7 @@ func TestConversion_LossRefused(t *testing.T) {
 
 // The report names stored components that are not registered, and registered ones that are not
 // stored. The store is not converted.
-func TestReport_UnknownAndUnstored(t *testing.T) {
+func TestReport_UnknownAndUnstoredComponents(t *testing.T) {
 	dir, _ := lossStore(t)
 	before := storetest.Snapshots(t, dir)
 	other := func(w *ecs.World) {

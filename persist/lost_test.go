@@ -46,7 +46,7 @@ func recovers(t testing.TB, mem *disktest.Mem, w *storetest.World) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-func TestSnapshotsLost_Replaced(t *testing.T) {
+func TestLostSnapshots_ReplacedByStore(t *testing.T) {
 	for name, lose := range lossCases {
 		for _, end := range []string{"sync", "snapshot", "named", "close"} {
 			t.Run(name+" "+end, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestSnapshotsLost_Replaced(t *testing.T) {
 }
 
 // A store that only commits replaces its lost snapshots in a commit, after a second at the latest.
-func TestSnapshotsLost_CommitsOnly(t *testing.T) {
+func TestLostSnapshots_ReplacedByCommit(t *testing.T) {
 	for name, lose := range lossCases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestSnapshotsLost_CommitsOnly(t *testing.T) {
 }
 
 // A store that cannot replace its snapshots fails, and Resume begins with a new snapshot.
-func TestSnapshotsLost_NotReplaced(t *testing.T) {
+func TestLostSnapshots_CannotBeReplaced(t *testing.T) {
 	for name, lose := range lossCases {
 		t.Run(name, func(t *testing.T) {
 			mem := disktest.New()

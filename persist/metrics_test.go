@@ -22,7 +22,7 @@ func bytesIn(t testing.TB, dir, pattern string) (n int64) {
 	return n
 }
 
-func TestMetrics_Values(t *testing.T) {
+func TestMetrics_ValuesAfterEachStep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -88,7 +88,7 @@ func TestMetrics_SnapshotStall(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestMetrics_RemovedFiles(t *testing.T) {
+func TestMetrics_CountsRemovedFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 2000)
 	var removed []string

@@ -21,7 +21,7 @@ import (
 const maxFiles = 64
 
 // The number of files stays bounded over many openings, whatever the program does in each.
-func TestOpenings_FilesBounded(t *testing.T) {
+func TestOpen_RepeatedlyKeepsFileCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		options  persist.Options
 		ticks    int
@@ -66,7 +66,7 @@ func TestOpenings_FilesBounded(t *testing.T) {
 }
 
 // All segments stay if the program keeps everything or requests old data that needs them.
-func TestOpenings_RequestedDataStays(t *testing.T) {
+func TestOpen_RepeatedlyKeepsRequestedData(t *testing.T) {
 	for name, retain := range map[string]persist.Retention{"all": {KeepAll: true}, "ticks": {Ticks: 1000}, "age": {Age: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +118,7 @@ func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention
 // However often a store was opened, an opening with its close makes at most 1.5 times the calls of
 // the second opening. An opening that writes a snapshot or removes segments makes more calls. Its
 // calls count only in the average.
-func TestOpenings_DiskCallsBounded(t *testing.T) {
+func TestOpen_RepeatedlyKeepsDiskCallCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		ticks  int
 		retain persist.Retention
@@ -145,7 +145,7 @@ func TestOpenings_DiskCallsBounded(t *testing.T) {
 
 // If everything is kept and each opening has a tick, snapshots keep the journal after the last one
 // short. The calls grow only with the number of snapshots: an opening reads the manifest of each.
-func TestOpenings_DiskCallsWithKeepAll(t *testing.T) {
+func TestOpen_RepeatedlyWithKeepAll(t *testing.T) {
 	t.Parallel()
 	const openings = 301
 	calls, _ := callsOfOpenings(t, openings, 1, persist.Retention{KeepAll: true})

@@ -91,7 +91,7 @@ func spoil(t testing.TB, file string, at, n int64) {
 	require.NoError(t, err)
 }
 
-func TestRecoverPieces_Save(t *testing.T) {
+func TestRecoverPieces_OfSave(t *testing.T) {
 	t.Parallel()
 	w := manyPages(t)
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestRecoverPieces_Save(t *testing.T) {
 	require.Greater(t, partial, none)
 }
 
-func TestRecoverPieces_TicksBehindSnapshot(t *testing.T) {
+func TestRecoverPieces_TicksAfterSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := manyPages(t)

@@ -59,7 +59,7 @@ func requireDivergence(t require.TestingT, v *inspect.View, a uint64, u *inspect
 	return d
 }
 
-func TestDivergence_Branches(t *testing.T) {
+func TestFindDivergence_OfTwoBranches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSession(rt, 8)
@@ -87,7 +87,7 @@ func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simula
 	return storetest.Verified(t, dir)
 }
 
-func TestDivergence_TwoStores(t *testing.T) {
+func TestFindDivergence_OfTwoStores(t *testing.T) {
 	t.Parallel()
 	record := func(wrong int, o persist.Options) *inspect.View {
 		w := storetest.New(0)
@@ -119,7 +119,7 @@ func TestDivergence_TwoStores(t *testing.T) {
 	require.Equal(t, uint64(7), d.Equal.Tick)
 }
 
-func TestDivergence_OtherTypes(t *testing.T) {
+func TestFindDivergence_OtherTypes(t *testing.T) {
 	t.Parallel()
 	record := func(order []string) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})
@@ -146,7 +146,7 @@ func TestDivergence_OtherTypes(t *testing.T) {
 	require.Equal(t, uint64(1), d.First.Tick)
 }
 
-func TestDivergence_NoCommonTick(t *testing.T) {
+func TestFindDivergence_NoCommonTick(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(0)
 	v := recorded(t, 3, w, persist.Options{}, func(int) { w.Fill(1) })

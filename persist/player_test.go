@@ -87,7 +87,7 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 
 // Stored ticks and repeated simulation both lead through the recorded states. This holds with and
 // without the application's types, and from any start.
-func TestPlayer_RecordedTicks(t *testing.T) {
+func TestPlayer_ReplaysRecordedTicks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		r := newRecording(t, seed, 60)
@@ -186,7 +186,7 @@ func TestPlayer_FindsDivergence(t *testing.T) {
 	}
 }
 
-func TestPlayer_Branch(t *testing.T) {
+func TestPlayer_PlaysOtherBranch(t *testing.T) {
 	dir := markedStore(t)
 	w := storetest.New(0)
 	p := openPlayer(t, dir, w.World, inspect.PlayerOptions{From: "mark:b~2", To: "tip:2"})
@@ -321,7 +321,7 @@ func TestPlayer_OtherTypes(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrSchema)
 }
 
-func TestPlayer_Damage(t *testing.T) {
+func TestPlayer_DamagedRecord(t *testing.T) {
 	dir, digests := Branching(t)
 	e, _ := storetest.Verified(t, dir).Log().Find(3)
 	w := storetest.New(0)

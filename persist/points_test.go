@@ -110,7 +110,7 @@ func TestOps_RecordedInCallOrder(t *testing.T) {
 	}, got)
 }
 
-func TestRecordIDs_KeptForHistory(t *testing.T) {
+func TestHistory_KeepsRecordIDs(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{2, 1500} {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -134,7 +134,7 @@ func TestRecordIDs_KeptForHistory(t *testing.T) {
 }
 
 // A segment of the journal ends at 64 MiB. The next segment begins with the present schema.
-func TestJournal_NewSegment(t *testing.T) {
+func TestJournal_SegmentEndsAt64MiB(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})

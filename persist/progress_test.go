@@ -71,7 +71,7 @@ func longStore(t testing.TB, ticks int) (string, *storetest.World) {
 	return dir, w
 }
 
-func TestProgress_Open(t *testing.T) {
+func TestProgress_PhasesOfOpen(t *testing.T) {
 	dir, _ := longStore(t, 500)
 	h := &heard{t: t}
 	s, err := persist.Open(h.context(), dir, storetest.New(0).World, persist.Options{})
@@ -82,7 +82,7 @@ func TestProgress_Open(t *testing.T) {
 	require.Equal(t, persist.Progress{Phase: persist.PhaseReplay, Done: 500, Total: 500}, h.last)
 }
 
-func TestProgress_Verify(t *testing.T) {
+func TestProgress_PhasesOfVerify(t *testing.T) {
 	dir, _ := longStore(t, 500)
 	h := &heard{t: t}
 	v, err := inspect.OpenReadOnly(h.context(), dir)
@@ -96,7 +96,7 @@ func TestProgress_Verify(t *testing.T) {
 	require.Equal(t, []persist.Phase{persist.PhaseScan, persist.PhaseVerify, persist.PhaseReplay}, h.phases)
 }
 
-func TestProgress_Frequency(t *testing.T) {
+func TestProgress_CallsAreRare(t *testing.T) {
 	dir, _ := longStore(t, 1000)
 	told := map[persist.Phase]int{}
 	s, err := persist.Open(persist.WithProgress(storetest.Background, func(p persist.Progress) { told[p.Phase]++ }), dir, storetest.New(0).World, persist.Options{})

@@ -347,7 +347,7 @@ func TestPythonReader_DeadEntities(t *testing.T) {
 	agree(t, dir)
 }
 
-func TestPythonReader_Damage(t *testing.T) {
+func TestPythonReader_DamagedStore(t *testing.T) {
 	t.Parallel()
 	d := storetest.NewSample(t).Damaged(t)
 	rng := rand.New(rand.NewPCG(5, 5))

@@ -246,7 +246,7 @@ func sumOf(t testing.TB, value []byte) uint32 {
 	return ref.CRC
 }
 
-func TestRepeatedPages_Hostile(t *testing.T) {
+func TestRepeatedPages_HostileSave(t *testing.T) {
 	t.Parallel()
 	dense := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.DenseArray), page) }
 	sparse := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.SparseArray), page) }
@@ -343,7 +343,7 @@ func FuzzRepeatedPages(f *testing.F) {
 }
 
 // Recovery of a damaged snapshot also handles pages that repeat others.
-func TestRepeatedPages_RecoverDamaged(t *testing.T) {
+func TestRecover_SnapshotWithRepeatedPages(t *testing.T) {
 	w := newOrdered(format.PageRows + 300)
 	w.a.SortFunc(func(x, y first) int { return cmp.Compare(y, x) })
 	w.b.SortLike(w.a)
@@ -391,7 +391,7 @@ const (
 )
 
 // The save was written by the first version with repeats. It is never rewritten.
-func TestOldFile_FirstSaveWithRepeatedPages(t *testing.T) {
+func TestLoad_FirstSaveWithRepeatedPages(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptRepeats); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(300)

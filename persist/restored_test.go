@@ -59,7 +59,7 @@ func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 	}
 }
 
-func TestOnRestore_OpenLoadAndGoto(t *testing.T) {
+func TestOnRestore_CalledByOpenLoadAndGoto(t *testing.T) {
 	t.Parallel()
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	o := newOutside(5)
@@ -121,7 +121,7 @@ func TestOnRestore_OpenFails(t *testing.T) {
 	require.NotZero(t, emptied, "no call failed after the world was filled")
 }
 
-func TestOnRestore_Player(t *testing.T) {
+func TestOnRestore_CalledByPlayer(t *testing.T) {
 	t.Parallel()
 	r := newRecording(t, 1, 30)
 	o := newOutside(0)

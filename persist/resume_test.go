@@ -42,7 +42,7 @@ func change(w *storetest.World, rng *rand.Rand) {
 	w.Seed.Set(storetest.Seed(rng.Uint32()))
 }
 
-func TestResume_PresentState(t *testing.T) {
+func TestResume_SavesPresentState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

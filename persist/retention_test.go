@@ -96,7 +96,7 @@ func TestRetention_RemainingDataReadable(t *testing.T) {
 	require.Greater(t, removed.Load(), int64(20))
 }
 
-func TestSnapshotAs_Names(t *testing.T) {
+func TestSnapshotAs_ValidAndInvalidNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -177,7 +177,7 @@ func TestOpen_RemovesUnfinishedSnapshot(t *testing.T) {
 }
 
 // A page that never changes must not keep all files forever.
-func TestRetention_UnchangedPages(t *testing.T) {
+func TestRetention_UnchangedPageKeepsFewFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	w.Fill(50)
@@ -301,7 +301,7 @@ func TestSnapshot_RemovedAfterFailedNote(t *testing.T) {
 }
 
 // A temporary lack of file descriptors does not fail the journal.
-func TestLock_NoFileDescriptor(t *testing.T) {
+func TestStore_OutOfFileDescriptors(t *testing.T) {
 	for _, failing := range []string{"open LOCK", "open journal/00000002.seg"} {
 		synctest.Test(t, func(t *testing.T) {
 			mem := disktest.New()

@@ -134,7 +134,7 @@ func TestSave_StaleHandles(t *testing.T) {
 	require.Equal(t, saved(t, w), saved(t, again))
 }
 
-func TestSave_EmptyAndLarge(t *testing.T) {
+func TestSave_EmptyAndLargeWorlds(t *testing.T) {
 	t.Parallel()
 	empty := ecs.NewWorld(ecs.Options{})
 	require.Equal(t, saved(t, empty), saved(t, ecs.NewWorld(ecs.Options{})))
@@ -279,7 +279,7 @@ func TestCreate_LoadedWorld(t *testing.T) {
 }
 
 // A store can be opened into a cleared world. If Open fails, the world is unchanged.
-func TestOpen_ClearedWorld(t *testing.T) {
+func TestOpen_IntoClearedWorld(t *testing.T) {
 	mem := disktest.New()
 	kept := storetest.New(0)
 	s, err := persist.OpenFS(storetest.Background, mem, kept.World, persist.Options{})

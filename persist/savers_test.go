@@ -58,7 +58,7 @@ func temps(t testing.TB, dir string) (names []string) {
 	return names
 }
 
-func TestSave_Concurrent(t *testing.T) {
+func TestSave_ConcurrentProcesses(t *testing.T) {
 	dir := t.TempDir()
 	file, own := filepath.Join(dir, slot), filepath.Join(dir, slot+".tmp")
 	require.NoError(t, os.WriteFile(own, []byte("a user's own"), 0o600))

@@ -91,7 +91,7 @@ func reported(t *testing.T, phase persist.Phase, do func(context.Context) error)
 	return steps
 }
 
-func TestProgress_SaveAndLoad(t *testing.T) {
+func TestProgress_PhasesOfSaveAndLoad(t *testing.T) {
 	w, file := bigWorld(t), filepath.Join(t.TempDir(), "save")
 	saved := reported(t, persist.PhaseWrite, func(ctx context.Context) error { return persist.Save(ctx, file, w.World) })
 	into := storetest.New(0)

@@ -266,7 +266,7 @@ func TestSnapshot_TicksDurableFirst(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestSnapshot_Uncommitted(t *testing.T) {
+func TestSnapshot_UncommittedChanges(t *testing.T) {
 	w := storetest.New(2)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{})
 	w.Fill(1)

@@ -273,7 +273,7 @@ func TestPageSharing_DamagedPage(t *testing.T) {
 
 // A newer program registers a component in an older store and gives it to entities. These changes
 // are as durable as other ticks.
-func TestCrash_Upgrade(t *testing.T) {
+func TestCrash_DuringUpgrade(t *testing.T) {
 	inMemory(t)
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -309,7 +309,7 @@ func TestCrash_Upgrade(t *testing.T) {
 
 // A file is removed before the files that it refers to. Each removal is durable before the next
 // one.
-func TestCrash_Prune(t *testing.T) {
+func TestCrash_DuringPrune(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -346,7 +346,7 @@ func TestCrash_Prune(t *testing.T) {
 
 // A crash during a backup leaves either no store or a complete one. A crash after Backup has
 // returned leaves a complete one.
-func TestCrash_Backup(t *testing.T) {
+func TestCrash_DuringBackup(t *testing.T) {
 	from, _ := bushy(t)
 	w := storetest.New(0)
 	// Another opening begins a second segment.

@@ -73,7 +73,7 @@ func view(t *testing.T, path string) *inspect.View {
 	return v
 }
 
-func TestSpace_EachFile(t *testing.T) {
+func TestSpace_SumOfEachFile(t *testing.T) {
 	t.Parallel()
 	dir := spaceStore(t)
 	s, err := view(t, dir).Space(context.Background())
@@ -100,7 +100,7 @@ func TestSpace_EachFile(t *testing.T) {
 	assert.False(t, seg.Prunable)
 }
 
-func TestSpace_Snapshot(t *testing.T) {
+func TestSpace_ComponentsOfSnapshot(t *testing.T) {
 	s, err := view(t, spaceStore(t)).Space(context.Background())
 	require.NoError(t, err)
 	full, sharing := s.Snapshots[1], s.Snapshots[2]
@@ -126,7 +126,7 @@ func TestSpace_Snapshot(t *testing.T) {
 
 // If components have the order of the registry, or of each other, they share pages for their
 // orders.
-func TestSpace_SharedOrders(t *testing.T) {
+func TestSpace_ComponentsWithSameOrder(t *testing.T) {
 	const n = 20_000
 	w := ecs.NewWorld(ecs.Options{})
 	a, b, c := ecs.MustRegister(w, ecs.Component[int64]{Name: "A"}), ecs.MustRegister(w, ecs.Component[int32]{Name: "B"}), ecs.MustRegister(w, ecs.Component[int16]{Name: "C"})
@@ -155,7 +155,7 @@ func TestSpace_SharedOrders(t *testing.T) {
 	assert.Zero(t, save.Shared)
 }
 
-func TestSpace_Tick(t *testing.T) {
+func TestSpace_PayloadsOfTicks(t *testing.T) {
 	t.Parallel()
 	v := view(t, spaceStore(t))
 	s, err := v.Space(context.Background())

@@ -78,7 +78,7 @@ func TestSave_BytesOnEveryMachine(t *testing.T) { everyMachine(t) }
 
 // The bbolt command checks saves and lists their pages. The first save has the same bytes as a save
 // that was written under WebAssembly.
-func TestSave_BboltCommand(t *testing.T) {
+func TestSave_ReadByBboltCommand(t *testing.T) {
 	t.Parallel()
 	deep.Processes(t)
 	dir := t.TempDir()
@@ -217,7 +217,7 @@ func TestLoadFrom_ReaderFails(t *testing.T) {
 }
 
 // If a reader has the methods for random access but cannot seek, LoadFrom copies it.
-func TestLoadFrom_Pipe(t *testing.T) {
+func TestLoadFrom_ReaderCannotSeek(t *testing.T) {
 	deep.Processes(t)
 	w := worldOf(300)
 	data := streamed(t, w.World)

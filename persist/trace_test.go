@@ -249,7 +249,7 @@ func TestTrace_AcrossConversions(t *testing.T) {
 	require.Equal(t, want, converted)
 }
 
-func TestTrace_UndoneWithinTick(t *testing.T) {
+func TestTrace_ChangeUndoneWithinTick(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
@@ -290,7 +290,7 @@ func TestTrace_UndoneWithinTick(t *testing.T) {
 	}
 }
 
-func TestTrace_Damage(t *testing.T) {
+func TestTrace_DamagedRecord(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)

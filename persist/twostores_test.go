@@ -16,7 +16,7 @@ import (
 
 // A world may be kept in two stores, the second of which is new. Each store has every tick since
 // its creation, on all branches, under its own numbers.
-func TestWorld_TwoStores(t *testing.T) {
+func TestWorld_KeptInTwoStores(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 77))

@@ -100,7 +100,7 @@ func TestCursor_SameAsLoad(t *testing.T) {
 }
 
 // A clone of a cursor moves independently: the original cursor stays at its position.
-func TestCursor_Clone(t *testing.T) {
+func TestCursor_CloneMovesIndependently(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 3))

@@ -101,7 +101,7 @@ func TestDo_ManyGoroutines(t *testing.T) {
 	storetest.CloseStore(t, again.Store)
 }
 
-func TestDo_Order(t *testing.T) {
+func TestDo_CallsInOrder(t *testing.T) {
 	t.Parallel()
 	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
@@ -125,7 +125,7 @@ func TestDo_Order(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 2, 3, 9}, order, "a function queued meanwhile waits for the next tick")
 }
 
-func TestDo_Cancelled(t *testing.T) {
+func TestDo_ContextCancelled(t *testing.T) {
 	t.Parallel()
 	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
@@ -148,7 +148,7 @@ func TestDo_Cancelled(t *testing.T) {
 	assert.Equal(t, int64(2), s.n.Get().N)
 }
 
-func TestDo_Panics(t *testing.T) {
+func TestDo_FunctionPanics(t *testing.T) {
 	t.Parallel()
 	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)

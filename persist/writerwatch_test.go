@@ -151,7 +151,7 @@ func TestWatchWriter_LockNotSignedYet(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestWatchWriter_Save(t *testing.T) {
+func TestWatchWriter_OfSaveFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	require.NoError(t, persist.Save(storetest.Background, file, storetest.New(0).World))
 	v := storetest.Verified(t, file)

@@ -56,7 +56,7 @@ func builds(t *testing.T, dir string) []string {
 	return v.Builds()
 }
 
-func TestOpen_WrittenOnAnotherMachine(t *testing.T) {
+func TestOpen_StoreOfAnotherMachine(t *testing.T) {
 	const mac = "go1.26.8 darwin/arm64 fused math:e83c example.com/game@v1.2.3"
 	dir := t.TempDir()
 	require.Empty(t, goOn(t, dir).Build)
@@ -93,7 +93,7 @@ func TestPlayer_BuildOfRecordedTick(t *testing.T) {
 }
 
 // The two saves of a tick that another machine recorded name the builds of both machines.
-func TestPlayer_SaveBothNamesBuilds(t *testing.T) {
+func TestPlayerSaveBoth_NamesBuilds(t *testing.T) {
 	dir := t.TempDir()
 	was := build.Here
 	defer func() { build.Here = was }()
@@ -122,7 +122,7 @@ func TestPlayer_SaveBothNamesBuilds(t *testing.T) {
 	require.Equal(t, []string{mac, was()}, saved())
 }
 
-func TestSave_Build(t *testing.T) {
+func TestSave_NamesBuild(t *testing.T) {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{})
 	w.Create()

@@ -368,10 +368,10 @@ func TestExport_RangeReadBack(t *testing.T) {
 	check(t, dir, file, without(2))
 }
 
-// TestOtherProgramsReadThem reads the output with pandas, DuckDB and Python's sqlite3 module. It
-// compares values, types and nulls. STET_PYTHON names a Python with these packages; see make
+// TestExport_ReadByOtherPrograms reads the output with pandas, DuckDB and Python's sqlite3 module.
+// It compares values, types and nulls. STET_PYTHON names a Python with these packages; see make
 // tables.
-func TestOtherProgramsReadThem(t *testing.T) {
+func TestExport_ReadByOtherPrograms(t *testing.T) {
 	python := os.Getenv("STET_PYTHON")
 	if python == "" {
 		t.Skip("skipped: STET_PYTHON names no Python with pandas, pyarrow and duckdb; make tables has one")
@@ -401,7 +401,7 @@ func TestOtherProgramsReadThem(t *testing.T) {
 	}
 }
 
-func TestExport_NeverOverwrites(t *testing.T) {
+func TestExport_KeepsExistingFiles(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")
 	buildStore(t, store)
@@ -440,7 +440,7 @@ func TestExport_NeverOverwrites(t *testing.T) {
 
 // A failed export is removed. A converted store has tables only up to the conversion, so the error
 // occurs in the middle of the range.
-func TestExport_FailureRemoved(t *testing.T) {
+func TestExport_FailureRemovesFiles(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")
 	type before struct{ N int16 }

@@ -145,7 +145,7 @@ func TestMem_FailInjectsErrors(t *testing.T) {
 	}
 }
 
-func TestMem_NamesAndFiles(t *testing.T) {
+func TestMem_CreatePutAndRemoveFiles(t *testing.T) {
 	m := disktest.New()
 	create(t, m, "b")
 	m.Put("a", []byte("put"))

@@ -25,7 +25,7 @@ func write(t *testing.T, m *disktest.Mem, name, text string) {
 	must(t, f.Close())
 }
 
-func TestSyncDir_NamesDurable(t *testing.T) {
+func TestSyncDir_MakesNamesDurable(t *testing.T) {
 	m := disktest.New()
 	must(t, m.Mkdir("a"))
 	must(t, m.Mkdir("b"))
@@ -47,7 +47,7 @@ func TestSyncDir_NamesDurable(t *testing.T) {
 	}
 }
 
-func TestCrash_DirectoryLostWithContents(t *testing.T) {
+func TestCrash_LosesUnsyncedDirectory(t *testing.T) {
 	m := disktest.New()
 	must(t, m.Mkdir("a"))
 	write(t, m, "a/f", "1")
@@ -60,7 +60,7 @@ func TestCrash_DirectoryLostWithContents(t *testing.T) {
 	}
 }
 
-func TestClone_Independent(t *testing.T) {
+func TestClone_IndependentOfOriginal(t *testing.T) {
 	m := disktest.New()
 	m.Put("f", []byte("old"))
 	crashed, clone := m.Crash(), m.Clone()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAdopt_PlainRows(t *testing.T) {
+func TestAdopt_AcceptsPlainRows(t *testing.T) {
 	type flagged struct {
 		A uint32
 		B bool
@@ -40,7 +40,7 @@ func TestAdopt_PlainRows(t *testing.T) {
 	}
 }
 
-func TestAdopt_PaddedRows(t *testing.T) {
+func TestAdopt_RefusesPaddedRows(t *testing.T) {
 	type padded struct {
 		A uint8
 		B uint32

@@ -17,7 +17,7 @@ func encode[T any](t require.TestingT, row T) []byte {
 }
 
 // These bytes are in files and digests, so they must never change.
-func TestAppend_RowBytes(t *testing.T) {
+func TestAppend_RowEncodingIsFixed(t *testing.T) {
 	type inner struct {
 		b bool
 		_ uint32
@@ -216,8 +216,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzType parses fuzzed descriptions and reads rows of these types without Go types.
-func FuzzType(f *testing.F) {
+// FuzzTypeDescription parses fuzzed descriptions and reads rows of these types without Go types.
+func FuzzTypeDescription(f *testing.F) {
 	for _, rt := range sampleTypes() {
 		c := newCodec(f, rt)
 		row := c.encodeRows(reflect.MakeSlice(reflect.SliceOf(rt), 1, 1))

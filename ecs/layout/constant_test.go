@@ -42,7 +42,7 @@ func (v vague) String() string    { return numbered(v, "Known", "Unknown", "Othe
 func (e endless) String() string  { return fmt.Sprintf("Number%d%s", e, strings.Repeat("x", 30)) }
 func (p *pointed) String() string { return "Pointed" }
 
-func TestOf_Constants(t *testing.T) {
+func TestOf_NamedConstants(t *testing.T) {
 	for _, tt := range []struct {
 		value any
 		want  string
@@ -125,7 +125,7 @@ func typeOf(t *testing.T, v any) *Type {
 }
 
 // String prints names. JSON has numbers, so that AppendRow can parse them.
-func TestValueString_Constants(t *testing.T) {
+func TestValueString_ConstantNames(t *testing.T) {
 	type record struct {
 		Suit, Beyond suit
 		Flag         flag

@@ -288,7 +288,7 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 	require.NotNil(t, back)
 }
 
-func TestConversion_WidenedValues(t *testing.T) {
+func TestConversion_WidensValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		description := make([]byte, 1+r.IntN(24))
@@ -329,7 +329,7 @@ func FuzzConversion(f *testing.F) {
 	})
 }
 
-func TestNewConversion_Refused(t *testing.T) {
+func TestNewConversion_RefusedTypes(t *testing.T) {
 	type (
 		wide   struct{ In struct{ HP int64 } }
 		narrow struct{ In struct{ HP int32 } }
@@ -362,7 +362,7 @@ func TestNewConversion_Refused(t *testing.T) {
 	}
 }
 
-func TestOf_Tags(t *testing.T) {
+func TestOf_FieldTags(t *testing.T) {
 	type tagged struct {
 		A int8 `stet:"a"`
 		B int8 `stet:",was=C,was=D" json:"x"`
@@ -455,7 +455,7 @@ func benchmarkConversion[From, To any](b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows, "ns/row")
 }
 
-func TestConversion_NaNBits(t *testing.T) {
+func TestConversion_KeepsNaNBits(t *testing.T) {
 	require.Equal(t, uint64(0xfff4000020000000), widenFloat(0xffa00001))
 	require.Equal(t, math.Float64bits(math.Inf(-1)), widenFloat(math.Float32bits(float32(math.Inf(-1)))))
 }

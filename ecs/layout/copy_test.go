@@ -36,7 +36,7 @@ func filled() pouch {
 	}
 }
 
-func TestDeepCopy_SharesNothing(t *testing.T) {
+func TestDeepCopy_SharesNoMemory(t *testing.T) {
 	deep, err := DeepCopy[pouch]()
 	require.NoError(t, err)
 	v := filled()
@@ -56,7 +56,7 @@ func TestDeepCopy_SharesNothing(t *testing.T) {
 	require.Equal(t, "h", string(v.hidden))
 }
 
-func TestDeepCopy_Shapes(t *testing.T) {
+func TestDeepCopy_NestedTypes(t *testing.T) {
 	copies(t, []int{1})
 	copies(t, map[float64]*int{math.NaN(): new(int), 1: nil})
 	copies(t, map[position]map[string]position{{X: 1}: {"a": {}}})
@@ -93,7 +93,7 @@ func none[T any](t *testing.T) {
 	require.True(t, deep == nil, "%v", reflect.TypeFor[T]())
 }
 
-func TestDeepCopy_Refused(t *testing.T) {
+func TestDeepCopy_RefusedTypes(t *testing.T) {
 	refuses[struct{ F []func() }](t, "F[]: the content of a func cannot be copied")
 	refuses[struct{ C chan int }](t, "C: the content of a chan cannot be copied")
 	refuses[struct{ M map[string]any }](t, "M[value]: the content of an interface cannot be copied")
@@ -140,7 +140,7 @@ func TestCopyFault_NamesField(t *testing.T) {
 }
 
 // CopyFault terminates on cyclic values, and skips values that it cannot inspect.
-func TestCopyFault_Cycles(t *testing.T) {
+func TestCopyFault_CyclicValues(t *testing.T) {
 	type ring struct {
 		Next *ring
 		F    func()

@@ -18,7 +18,7 @@ func unhex(t testing.TB, digits string) []byte {
 }
 
 // These bytes are in files, so Parse must always be able to read them.
-func TestDescriptionBytes(t *testing.T) {
+func TestType_DescriptionBytesAreFixed(t *testing.T) {
 	tests := []struct {
 		typ  *Type
 		want string
@@ -41,7 +41,7 @@ func TestDescriptionBytes(t *testing.T) {
 	}
 }
 
-func TestParse_Refused(t *testing.T) {
+func TestParse_InvalidDescriptions(t *testing.T) {
 	tests := []struct {
 		name, src, want string
 	}{
@@ -101,7 +101,7 @@ func TestParse_DeepNesting(t *testing.T) {
 	require.ErrorContains(t, err, "description is larger than 1048576 bytes")
 }
 
-func TestValidate_Invalid(t *testing.T) {
+func TestValidate_InvalidTypes(t *testing.T) {
 	b := &Type{Kind: Bool}
 	self := &Type{Kind: Slice}
 	self.Elem = self
@@ -138,7 +138,7 @@ func TestValidate_Invalid(t *testing.T) {
 	}
 }
 
-func TestDiff_FirstDifference(t *testing.T) {
+func TestDiff_NamesFirstDifference(t *testing.T) {
 	type X struct{ X float64 }
 	type XY struct{ X, Y float64 }
 	type YX struct{ Y, X float64 }
@@ -221,7 +221,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestParse_Damaged(t *testing.T) {
+func TestParse_DamagedDescriptions(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, rt := range sampleTypes() {
 		src := newCodec(t, rt).typ.Append(nil)

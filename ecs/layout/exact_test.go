@@ -42,7 +42,7 @@ func TestAppendExact_RoundTrip(t *testing.T) {
 	}
 }
 
-func TestAppendRow_HandWritten(t *testing.T) {
+func TestAppendRow_HandWrittenJSON(t *testing.T) {
 	type hero struct {
 		HP    int8
 		Speed float32
@@ -62,7 +62,7 @@ func TestAppendRow_HandWritten(t *testing.T) {
 	}
 }
 
-func TestAppendRow_Refused(t *testing.T) {
+func TestAppendRow_InvalidJSON(t *testing.T) {
 	type inner struct {
 		E id
 		C complex64
@@ -137,7 +137,7 @@ func TestAppendRow_Refused(t *testing.T) {
 	}
 }
 
-func TestParseJSON_Refused(t *testing.T) {
+func TestParseJSON_InvalidTypes(t *testing.T) {
 	for src, want := range map[string]string{
 		``:                         "JSON",
 		`null`:                     "type is missing",
@@ -224,7 +224,7 @@ func TestAppendPatched_SingleFields(t *testing.T) {
 	}
 }
 
-func TestAppendPatched_Nested(t *testing.T) {
+func TestAppendPatched_NestedFields(t *testing.T) {
 	type at struct{ X, Y int8 }
 	type fixed struct {
 		At   at

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMoves_NeighboursMerged(t *testing.T) {
+func TestCodec_MergesNeighbouringMoves(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	littleEndian = true
 	tests := []struct {
@@ -36,7 +36,7 @@ func TestMoves_NeighboursMerged(t *testing.T) {
 }
 
 // The test uses the layout that int has on 32-bit machines.
-func TestNarrowInt_Widened(t *testing.T) {
+func TestNarrowInt_ConvertedToInt64(t *testing.T) {
 	type row struct {
 		I int32
 		U uint32

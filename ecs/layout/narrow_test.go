@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNarrowInt_Fixed(t *testing.T) {
+func TestNarrowInt_RowsOfFixedSize(t *testing.T) {
 	type inner struct {
 		_ int8
 		U uint
@@ -40,7 +40,7 @@ func TestNarrowInt_Fixed(t *testing.T) {
 	}
 }
 
-func TestNarrowInt_Varying(t *testing.T) {
+func TestNarrowInt_RowsOfVaryingSize(t *testing.T) {
 	for _, tt := range []struct {
 		encoded, want string
 		signed        bool

@@ -21,7 +21,7 @@ func of[T any](t require.TestingT) *Type {
 	return typ
 }
 
-func TestOf(t *testing.T) {
+func TestOf_SupportedTypes(t *testing.T) {
 	tests := []struct {
 		value any
 		name  string
@@ -97,7 +97,7 @@ func (*pointerAsEntity) Index() uint32 { return 0 }
 
 func (halfEntity) Index() uint32 { return 0 }
 
-func TestOf_Unsupported(t *testing.T) {
+func TestOf_UnsupportedTypes(t *testing.T) {
 	tests := []struct {
 		// A type instead of a value, because a value of the widest type would add a gigabyte to the
 		// binary.
@@ -136,7 +136,7 @@ func TestOf_Unsupported(t *testing.T) {
 	require.EqualError(t, err, "layout: nil: interface values cannot be stored")
 }
 
-func TestOf_Limits(t *testing.T) {
+func TestOf_DepthAndSizeLimits(t *testing.T) {
 	deep := reflect.TypeFor[int]()
 	for range maxDepth - 1 {
 		deep = reflect.PointerTo(deep)
@@ -155,14 +155,14 @@ func TestOf_Limits(t *testing.T) {
 	require.False(t, HasPointers(wide))
 }
 
-func TestOf_Entity(t *testing.T) {
+func TestOf_EntityTypes(t *testing.T) {
 	require.Equal(t, Entity, of[id](t).Kind)
 	require.Equal(t, Uint64, of[halfEntity](t).Kind)
 	require.Equal(t, Struct, of[pointerAsEntity](t).Kind)
 	require.Equal(t, Pointer, of[*id](t).Kind)
 }
 
-func TestHasPointers(t *testing.T) {
+func TestHasPointers_EachKindOfType(t *testing.T) {
 	for _, tt := range []struct {
 		value any
 		has   bool
@@ -178,7 +178,7 @@ func TestHasPointers(t *testing.T) {
 }
 
 // The numbers are in files, so they must never change.
-func TestKind_Numbers(t *testing.T) {
+func TestKind_NumbersAreFixed(t *testing.T) {
 	want := "1 bool, 2 int8, 3 int16, 4 int32, 5 int64, 6 uint8, 7 uint16, 8 uint32, 9 uint64, " +
 		"10 float32, 11 float64, 12 complex64, 13 complex128, 14 entity, 15 string, 16 bytes, " +
 		"17 struct, 18 array, 19 slice, 20 map, 21 pointer"

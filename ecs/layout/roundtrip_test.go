@@ -102,7 +102,7 @@ func checkAccepted(t require.TestingT, c *Codec, data []byte, n int) {
 	}
 }
 
-func TestRoundTrip_Samples(t *testing.T) {
+func TestCodec_RoundTripOfSampleTypes(t *testing.T) {
 	for _, rt := range sampleTypes() {
 		t.Run(rt.String(), func(t *testing.T) {
 			c, r := newCodec(t, rt), rand.New(rand.NewPCG(1, 2))
@@ -117,7 +117,7 @@ func TestRoundTrip_Samples(t *testing.T) {
 
 // The moves for big-endian machines must produce the same bytes. The test runs them on a
 // little-endian machine: load and store hide the difference.
-func TestRoundTrip_UnmergedMoves(t *testing.T) {
+func TestCodec_UnmergedMovesSameBytes(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	for _, rt := range sampleTypes() {
 		joined := newCodec(t, rt)
@@ -172,7 +172,7 @@ func genKind(t *rapid.T, depth int, key bool) reflect.Type {
 	return reflect.PointerTo(elem())
 }
 
-func TestRoundTrip_AnyType(t *testing.T) {
+func TestCodec_RoundTripOfAnyType(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCodec(t, genType(3, false).Draw(t, "type"))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -180,7 +180,7 @@ func TestRoundTrip_AnyType(t *testing.T) {
 	})
 }
 
-func TestAppend_MapOrder(t *testing.T) {
+func TestAppend_SortsMapKeys(t *testing.T) {
 	c := newCodec(t, reflect.TypeFor[map[string]int]())
 	r := rand.New(rand.NewPCG(5, 6))
 	keys := []string{"b", "a", "", "ccc", "aa", "a much longer key than the others, in its own form", "z", "\x00", "\xff"}
@@ -212,7 +212,7 @@ func TestDecode_ReplacesOldValues(t *testing.T) {
 	}
 }
 
-func TestDecode_SharesNothing(t *testing.T) {
+func TestDecode_SharesNoMemory(t *testing.T) {
 	c := newCodec(t, reflect.TypeFor[bag]())
 	data := c.encodeRows(rowsOf(rand.New(rand.NewPCG(9, 10)), c.gotype, 20))
 	rows, err := c.decodeRows(data, 20)

@@ -28,7 +28,7 @@ func value[T any](t require.TestingT, row T) Value {
 	return v
 }
 
-func TestValue_Text(t *testing.T) {
+func TestValueString_EachKind(t *testing.T) {
 	type mixed struct {
 		X    int
 		Y    float64

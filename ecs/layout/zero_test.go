@@ -19,7 +19,7 @@ func zeroRow[T any](t *testing.T) {
 	}
 }
 
-func TestAppendZero(t *testing.T) {
+func TestAppendZero_EachKindOfType(t *testing.T) {
 	zeroRow[position](t)
 	zeroRow[nothing](t)
 	zeroRow[label](t)

@@ -11,7 +11,7 @@ import (
 // mac is the build string of a peer on another machine.
 const mac = "go1.26.8 darwin/arm64 fused math:e83c example.com/game@v1.2.3"
 
-func TestBuild_Handshake(t *testing.T) {
+func TestSession_ExchangesBuilds(t *testing.T) {
 	for _, delay := range []int{0, 3} {
 		o := two
 		o.Delay = delay

@@ -25,7 +25,7 @@ func advance(t *testing.T, s *rollback.Session[int], n, in int) {
 	}
 }
 
-func TestSession_Ahead(t *testing.T) {
+func TestSessionAhead_OfSlowerPeer(t *testing.T) {
 	_, a, _ := newSide(t, two, false)
 	o := two
 	o.Peer = 1
@@ -46,7 +46,7 @@ func TestSession_Ahead(t *testing.T) {
 	}
 }
 
-func TestSession_Predict(t *testing.T) {
+func TestSessionPredict_CalledForMissingInputs(t *testing.T) {
 	guessed := map[int]int{}
 	o := two
 	o.Predict = func(player, last int) int {

@@ -9,7 +9,7 @@ import (
 
 // A session keeps inputs until all peers have them. A dropped peer does not count, so the game
 // continues in bounded memory.
-func TestDrop_Retention(t *testing.T) {
+func TestDrop_ReleasesRetainedInputs(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, a, _ := newSide(t, o, false)
 	o.Peer = 1
@@ -50,7 +50,7 @@ func TestDrop_Retention(t *testing.T) {
 }
 
 // The digest of a tick with predicted inputs is neither compared nor sent.
-func TestDigests_Unconfirmed(t *testing.T) {
+func TestDigests_UnconfirmedTickNotSent(t *testing.T) {
 	o := two
 	o.CheckEvery = 4
 	_, a, _ := newSide(t, o, false)
@@ -86,7 +86,7 @@ func TestDigests_Unconfirmed(t *testing.T) {
 
 // Digests are stored in a ring. The digest of a predicted tick may overwrite the digest of an older
 // tick. It must not be sent as the digest of the older tick.
-func TestDigests_RingOfGuesses(t *testing.T) {
+func TestDigests_PredictedTickOverwritesOlder(t *testing.T) {
 	o := two
 	o.CheckEvery, o.Window = 1, 100
 	w, s, _ := newSide(t, o, false)

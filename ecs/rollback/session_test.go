@@ -147,7 +147,7 @@ func TestSession_LossyNetwork(t *testing.T) {
 	}
 }
 
-func TestSession_Desync(t *testing.T) {
+func TestSession_ReportsDesync(t *testing.T) {
 	var desync *rollback.DesyncError
 	if err := play(t, 1, 3, true); !errors.As(err, &desync) || desync.Tick == 0 {
 		t.Errorf("play() = %v, want a DesyncError", err)

@@ -48,8 +48,8 @@ func TestIsGlider_AllShapes(t *testing.T) {
 	}
 }
 
-// TestGliders_Gap puts one cell at each position around a glider.
-func TestGliders_Gap(t *testing.T) {
+// TestGliders_CellNearGlider puts one cell at each position around a glider.
+func TestGliders_CellNearGlider(t *testing.T) {
 	for y := int32(-6); y <= 8; y++ {
 		for x := int32(-6); x <= 8; x++ {
 			other := Cell{x, y}
@@ -72,7 +72,7 @@ func TestGliders_Gap(t *testing.T) {
 
 func abs(n int32) int32 { return max(n, -n) }
 
-func TestGliders_Count(t *testing.T) {
+func TestGliders_CountedInPattern(t *testing.T) {
 	tests := []struct {
 		name  string
 		cells []Cell

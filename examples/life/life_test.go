@@ -129,7 +129,7 @@ func TestTally_BirthsMinusDeaths(t *testing.T) {
 	}
 }
 
-func TestAge_Blinker(t *testing.T) {
+func TestAges_CellsOfBlinker(t *testing.T) {
 	life := NewLife(0)
 	// The pattern is a blinker, whose centre stays alive.
 	life.Place(&Pattern{Cells: []Cell{{0, 1}, {1, 1}, {2, 1}}})
@@ -159,9 +159,9 @@ func TestOrigin_DiffersByPattern(t *testing.T) {
 	}
 }
 
-// TestStep_Border runs a glider to each corner of the plane. The glider must not continue at the
-// opposite border.
-func TestStep_Border(t *testing.T) {
+// TestStep_GliderAtBorder runs a glider to each corner of the plane. The glider must not continue
+// at the opposite border.
+func TestStep_GliderAtBorder(t *testing.T) {
 	for _, towards := range []Cell{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
 		var pattern Pattern
 		for _, cell := range glider(-1, -1) {

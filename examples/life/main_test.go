@@ -72,7 +72,7 @@ func TestFlags_DefaultGenerations(t *testing.T) {
 	}
 }
 
-func TestRun_Output(t *testing.T) {
+func TestRun_PrintsGenerations(t *testing.T) {
 	want := fmt.Sprintf("R-pentomino\n  %v\n  %v\n", newLife(t, "r-pentomino", 0), at(t, "r-pentomino", 20))
 	if got := mustCall(t, "-generations", "20"); got != want {
 		t.Errorf("prints\n%swant\n%s", got, want)
@@ -129,7 +129,7 @@ func TestRun_ForeignDirectory(t *testing.T) {
 	}
 }
 
-func TestPattern_BadLine(t *testing.T) {
+func TestPatternFile_BadLineOrMissing(t *testing.T) {
 	bad := writeFile(t, "bad.rle", "x = 3, y = 3\nbo$2bo$4o!")
 	missing := filepath.Join(t.TempDir(), "none.rle")
 	tests := []struct{ file, want string }{
@@ -145,7 +145,7 @@ func TestPattern_BadLine(t *testing.T) {
 	}
 }
 
-func TestPattern_FileNameAsTitle(t *testing.T) {
+func TestPatternFile_NameAsTitle(t *testing.T) {
 	file := writeFile(t, "blinker.rle", "3o!")
 	if got := mustCall(t, "-pattern", file, "-generations", "1"); !strings.HasPrefix(got, "blinker.rle\n") {
 		t.Errorf("prints\n%swant blinker.rle in the first line", got)
@@ -174,7 +174,7 @@ func TestRun_WrongArguments(t *testing.T) {
 	}
 }
 
-func TestParseFlags(t *testing.T) {
+func TestParseFlags_ValidCombinations(t *testing.T) {
 	tests := []struct {
 		args                         string
 		isTour, journaled, anyOrigin bool
@@ -296,7 +296,7 @@ func (s *stopAt) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestPace_Waits(t *testing.T) {
+func TestPacedCommit_StopEndsWait(t *testing.T) {
 	config := config{pace: 1 << 62}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

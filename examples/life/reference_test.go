@@ -68,7 +68,7 @@ func withoutGliders(cells map[Cell]bool) map[Cell]bool {
 	return rest
 }
 
-func TestReferenceStep_Rule(t *testing.T) {
+func TestReferenceStep_FollowsConwaysRule(t *testing.T) {
 	tests := []struct {
 		name       string
 		body, next string
@@ -170,7 +170,7 @@ func TestRPentomino_PublishedFinalObjects(t *testing.T) {
 	}
 }
 
-func TestGosperGun_Period(t *testing.T) {
+func TestGosperGun_RepeatsWithPeriod(t *testing.T) {
 	const period, shots = 30, 20
 	var gun map[Cell]bool
 	for generation, cells := range generations(t, "gosper-gun") {

@@ -70,7 +70,7 @@ func encodeRLE(p *Pattern) string {
 	return out.String() + "!"
 }
 
-func TestParseRLE_Variants(t *testing.T) {
+func TestParseRLE_ValidVariants(t *testing.T) {
 	tests := []struct{ name, text string }{
 		{name: "plain", text: "x = 3, y = 3\nbo$2bo$3o!"},
 		{name: "no spaces", text: "x=3,y=3,rule=B3/S23\nbo$2bo$3o!"},
@@ -122,7 +122,7 @@ func TestParseRLE_Variants(t *testing.T) {
 	}
 }
 
-func TestParseRLE_Invalid(t *testing.T) {
+func TestParseRLE_InvalidText(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"nothing", "", "line 1: the file ends before the pattern does, with '!'"},
 		{"only comments", "#C Text.\n", "line 2: the file ends before the pattern does, with '!'"},
@@ -263,7 +263,7 @@ func FuzzParseRLE(f *testing.F) {
 // before reports whether a precedes b, ordered by row and then by column.
 func before(a, b Cell) bool { return a.Y < b.Y || a.Y == b.Y && a.X < b.X }
 
-func TestBuiltInPatterns(t *testing.T) {
+func TestBuiltInPatterns_Populations(t *testing.T) {
 	populations := map[string]int{"acorn": 7, "gosper-gun": 36, "r-pentomino": 5}
 	names, err := PatternNames()
 	if err != nil {

@@ -75,7 +75,7 @@ func TestTour_TemporaryDirectory(t *testing.T) {
 	}
 }
 
-func TestTour_ChildEnds(t *testing.T) {
+func TestTour_ChildProcessFails(t *testing.T) {
 	dir := t.TempDir()
 	config, err := parseFlags([]string{"-dir", dir}, io.Discard)
 	if err != nil {

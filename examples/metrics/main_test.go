@@ -39,7 +39,7 @@ func (l *logText) String() string {
 	return l.b.String()
 }
 
-func TestRun_Scraped(t *testing.T) {
+func TestRun_ServesMetrics(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var log logText
 	code := make(chan int)

@@ -73,7 +73,7 @@ func unescaped(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(s)
 }
 
-func TestPage_EscapesStoreNames(t *testing.T) {
+func TestMetricsPage_EscapesStoreNames(t *testing.T) {
 	names := []string{"world", "", `a "quoted" \ one`, "two\nlines", `\n`, "Łódź", "not \xff utf-8", "x} 7"}
 	read := make([]persist.Metrics, len(names))
 	for i := range read {
@@ -97,7 +97,7 @@ func TestPage_EscapesStoreNames(t *testing.T) {
 
 // Names follow the rules of Prometheus. A value that never decreases is a counter, whose name ends
 // with _total. The name of a value with a unit includes the base unit.
-func TestPage_FamilyNames(t *testing.T) {
+func TestMetricsPage_NamesFollowRules(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range families {
 		require.Regexp(t, `^stet_[a-z]+(_[a-z]+)*$`, f.name)
@@ -111,7 +111,7 @@ func TestPage_FamilyNames(t *testing.T) {
 }
 
 // A store is scraped while it is open, and after it was closed.
-func TestPage_Store(t *testing.T) {
+func TestMetricsPage_OpenAndClosedStore(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places := ecs.MustRegister[place](w)
 	store, err := persist.Open(t.Context(), filepath.Join(t.TempDir(), "store"), w, persist.Options{})
@@ -156,7 +156,7 @@ func TestPage_Store(t *testing.T) {
 }
 
 // Each metric shows exactly its own value.
-func TestPage_ValueOfEachMetric(t *testing.T) {
+func TestMetricsPage_ValueOfEachMetric(t *testing.T) {
 	m := persist.Metrics{
 		Tick: 1, DurableTick: 2, LagTicks: 3, JournalSegments: 4, JournalBytes: 5, QueuedBytes: 6,
 		Syncs: 7, SyncLast: 8 * time.Second, SyncMax: 9 * time.Second, SyncTotal: 10 * time.Second,
@@ -181,7 +181,7 @@ func TestPage_ValueOfEachMetric(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestPage_FailedStore(t *testing.T) {
+func TestMetricsPage_FailedStore(t *testing.T) {
 	all, err := parse(string(exposition([]string{"a", "b"}, []persist.Metrics{{}, {Err: errors.New("full"), Snapshotting: true}})))
 	require.NoError(t, err)
 	require.Equal(t, map[string]float64{"a": 0, "b": 1}, all["stet_failed"].samples)

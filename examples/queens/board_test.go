@@ -59,7 +59,7 @@ func TestSolve_BoardUnchanged(t *testing.T) {
 	}
 }
 
-func TestAttacks(t *testing.T) {
+func TestAttacks_RowsColumnsAndDiagonals(t *testing.T) {
 	const size = 9
 	from := Square{Row: 4, Column: 4}
 	want := `Q...Q...Q
@@ -83,7 +83,7 @@ Q...Q...Q
 	}
 }
 
-func TestRun(t *testing.T) {
+func TestRun_ArgumentsAndOutput(t *testing.T) {
 	tests := []struct {
 		args   string
 		code   int

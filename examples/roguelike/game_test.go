@@ -103,7 +103,7 @@ func TestDrop_BagIntoFire(t *testing.T) {
 	assert.Equal(t, []ecs.Entity{ring}, slices.Collect(g.contents.Of(bag)))
 }
 
-func TestSteal_FromBag(t *testing.T) {
+func TestThief_StealsFromBag(t *testing.T) {
 	g, hero, bag, ring := packed(t)
 	before := g.world.Digest()
 	thief := g.place(Position{3, 2}, Look{'T', "thief"})
@@ -125,7 +125,7 @@ func TestSteal_FromBag(t *testing.T) {
 	assert.Equal(t, before, g.world.Digest())
 }
 
-func TestRun_Keys(t *testing.T) {
+func TestRun_ReadsKeys(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Zero(t, run(nil, strings.NewReader("l\nuu\nxq"), &out, &errs))
 	assert.Contains(t, out.String(), "turn 1\n")

@@ -20,7 +20,7 @@ func TestScript(t *testing.T) {
 }
 
 // The blocks of README.md show the printed output.
-func TestReadme_Output(t *testing.T) {
+func TestReadme_ShowsPrintedOutput(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

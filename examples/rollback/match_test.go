@@ -64,7 +64,7 @@ func TestPeers_EqualGameWithoutLink(t *testing.T) {
 }
 
 // The reported tick is the first that differs, and the saved worlds differ in one field.
-func TestGoToFirst_TickOfBug(t *testing.T) {
+func TestGoToFirst_FindsTickOfBug(t *testing.T) {
 	for seed := range uint64(10) {
 		m := start(t, config{ticks: 10_000, loss: 15, delay: 6, seed: seed, bug: true, dir: t.TempDir()})
 		found, err := m.play()

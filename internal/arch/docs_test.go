@@ -14,9 +14,9 @@ const (
 	maxRecord = 40
 )
 
-// TestDesign_Records checks the length of DESIGN.md and of the decision records, and that DESIGN.md
-// links to each record.
-func TestDesign_Records(t *testing.T) {
+// TestDesignDoc_LinksToRecords checks the length of DESIGN.md and of the decision records, and that
+// DESIGN.md links to each record.
+func TestDesignDoc_LinksToRecords(t *testing.T) {
 	design := readPage(t, "../../docs/DESIGN.md", maxDesign)
 	records, err := filepath.Glob("../../docs/decisions/*.md")
 	if err != nil || len(records) == 0 {
@@ -47,9 +47,9 @@ var (
 	pageLink = regexp.MustCompile(`\]\(([\w./-]*[./][\w./-]*)(#[^)]*)?\)`)
 )
 
-// TestPages_Paths checks that every file named in a page of documentation exists. A path in code is
-// relative to the root of the project, and a link is relative to its page.
-func TestPages_Paths(t *testing.T) {
+// TestDocs_NamedFilesExist checks that every file named in a page of documentation exists. A path
+// in code is relative to the root of the project, and a link is relative to its page.
+func TestDocs_NamedFilesExist(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
 		found, err := filepath.Glob("../../" + pattern)

@@ -16,7 +16,7 @@ var fixture = map[string]string{
 	"f.go": "package p\nfunc F(d int) int { return d }\n",
 }
 
-func TestKnots_Fixture(t *testing.T) {
+func TestKnots_FoundInFixture(t *testing.T) {
 	files := []string{"a.go", "b.go", "c.go", "d.go", "e.go", "f.go"}
 	r, err := newRoom("p", files, nil, func(file string) any { return fixture[file] })
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"testing"
 )
 
-// TestFusibleProducts finds products of floats that some processors fuse with a sum. A fused result
-// has other bits, so worlds would differ between machines; see docs/MACHINES.md. A conversion of
-// the product prevents the fusion.
-func TestFusibleProducts(t *testing.T) {
+// TestFusibleProducts_NoneInCode finds products of floats that some processors fuse with a sum. A
+// fused result has other bits, so worlds would differ between machines; see docs/MACHINES.md. A
+// conversion of the product prevents the fusion.
+func TestFusibleProducts_NoneInCode(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func listed(t *testing.T, dir string, nested bool) string {
 	}
 }
 
-func TestFusibleProducts_Planted(t *testing.T) {
+func TestFusibleProducts_FoundInTestFile(t *testing.T) {
 	source, err := os.ReadFile("testdata/fusible.go")
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestFusibleProducts_Planted(t *testing.T) {
 }
 
 // Go code in the pages of the project must also convert products. It is checked without types.
-func TestFusibleProducts_Pages(t *testing.T) {
+func TestFusibleProducts_NoneInDocs(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)

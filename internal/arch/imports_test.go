@@ -84,7 +84,7 @@ var allowed = map[string][]string{
 // helpers are packages that only tests may import.
 var helpers = []string{"disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch", "persist/replica/replicatest"}
 
-func TestImports_Allowed(t *testing.T) {
+func TestPackages_AllowedImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "../../...").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ var nested = map[string][]string{
 		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"},
 }
 
-func TestNestedModules_Imports(t *testing.T) {
+func TestNestedModules_AllowedImports(t *testing.T) {
 	imports := nestedImports(t, os.DirFS("../.."))
 	for dir, paths := range imports {
 		rules, known := nested[dir]

@@ -24,7 +24,7 @@ import (
 // in CI.
 var ports = []string{"linux/386", "windows/amd64", "linux/arm", "darwin/arm64", "freebsd/amd64"}
 
-func TestPorts_Types(t *testing.T) {
+func TestPorts_TypeCheck(t *testing.T) {
 	for _, port := range ports[:deep.Or(2, len(ports))] {
 		t.Run(port, func(t *testing.T) {
 			t.Parallel()

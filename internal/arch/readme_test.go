@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestReadme_Program runs the program in the README twice in one directory. The second run must
-// continue the state of the first.
-func TestReadme_Program(t *testing.T) {
+// TestReadme_ProgramRunsTwice runs the program in the README twice in one directory. The second run
+// must continue the state of the first.
+func TestReadme_ProgramRunsTwice(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func threads(t *testing.T) (n int) {
 	return n
 }
 
-func TestEnter_UntilGoroutineEnds(t *testing.T) {
+func TestEnter_PolicyEndsWithGoroutine(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := policy(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGrid_Columns(t *testing.T) {
+func TestGrid_ColumnForEachSize(t *testing.T) {
 	in := strings.NewReader(`cpu: fast
 BenchmarkGo/get/free/1-2     10  20 ns/entity
 BenchmarkGo/get/free/16k-2   10  1.5 ns/entity
@@ -32,7 +32,7 @@ PASS
 `, out.String())
 }
 
-func TestGrid_Median(t *testing.T) {
+func TestGrid_CellIsMedian(t *testing.T) {
 	g := newGrid("ns/entity")
 	for _, v := range []float64{9, 1, 5, 7, 3} {
 		g.add("Go/get/1", v)

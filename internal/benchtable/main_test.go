@@ -40,7 +40,7 @@ func TestParseResult_OtherLines(t *testing.T) {
 	}
 }
 
-func TestParseResult_Name(t *testing.T) {
+func TestParseResult_TrimsName(t *testing.T) {
 	for line, want := range map[string]string{
 		"BenchmarkBudgetGet/16k-2": "Get/16k",
 		"BenchmarkGet":             "Get",
@@ -53,7 +53,7 @@ func TestParseResult_Name(t *testing.T) {
 	}
 }
 
-func TestJudge_Quantities(t *testing.T) {
+func TestJudge_ChoosesBoundedQuantity(t *testing.T) {
 	for _, c := range []struct {
 		line     string
 		measured string // "" if nothing is bounded
@@ -98,7 +98,7 @@ type brokenStream struct{ err error }
 func (s brokenStream) Read([]byte) (int, error)  { return 0, s.err }
 func (s brokenStream) Write([]byte) (int, error) { return 0, s.err }
 
-func TestNumber(t *testing.T) {
+func TestNumber_ThreeDigits(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.03333: "0.0333", 1.5: "1.5", 13.42: "13.4", 239: "239", 12345.6: "12346"} {
 		assert.Equal(t, want, number(v))
 	}
@@ -110,7 +110,7 @@ BenchmarkBudgetListed/16k-2 1 10 ns/op 2.9 x/limit 1.2 x/budget
 BenchmarkBudgetBad/a_b-2 1 10 ns/op 1.7 x/limit 1.2 x/budget
 `
 
-func TestRun_Limits(t *testing.T) {
+func TestRun_ListedLimits(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "limits.txt")
 	require.NoError(t, os.WriteFile(list, []byte("# Comment\nListed/16k\t3\tits rows miss the cache\n"), 0o644))
 	var out strings.Builder
@@ -138,7 +138,7 @@ func TestRun_Limits(t *testing.T) {
 	}
 }
 
-func TestRun_Retry(t *testing.T) {
+func TestRun_RepeatsBenchmarkOverLimit(t *testing.T) {
 	values := []string{"1.9", "1.5"}
 	var asked []string
 	bench := func(r result) (result, error) {
@@ -162,7 +162,7 @@ func TestRun_Retry(t *testing.T) {
 	assert.ErrorIs(t, err, broken)
 }
 
-func TestRunAgain(t *testing.T) {
+func TestRunAgain_MeasuresBenchmark(t *testing.T) {
 	r, err := runAgain(result{name: "OfThisTest/a_b", benchmark: "BenchmarkOfThisTest/a_b", pkg: "github.com/stet-ecs/stet/internal/benchtable"})
 	require.NoError(t, err)
 	assert.Equal(t, "3 x/limit", r.metrics[len(r.metrics)-1].String())
@@ -173,7 +173,7 @@ func TestRunAgain(t *testing.T) {
 	assert.ErrorContains(t, err, "BenchmarkMissing in github.com/stet-ecs/stet/internal/benchtable prints no result")
 }
 
-// BenchmarkOfThisTest is run by TestRunAgain.
+// BenchmarkOfThisTest is run by TestRunAgain_MeasuresBenchmark.
 func BenchmarkOfThisTest(b *testing.B) {
 	b.Run("a b", func(b *testing.B) { b.ReportMetric(3, "x/limit") })
 	b.Run("a b c", func(b *testing.B) { b.ReportMetric(4, "x/limit") })

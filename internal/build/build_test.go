@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestHere(t *testing.T) {
+func TestHere_Format(t *testing.T) {
 	text := Here()
 	if err := Check(text); err != nil {
 		t.Error(err)
@@ -27,7 +27,7 @@ func TestHere(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheck_ValidAndInvalidBuilds(t *testing.T) {
 	for text, ok := range map[string]bool{
 		Here(): true, "": true, strings.Repeat("a", MaxLen): true,
 		strings.Repeat("a", MaxLen+1): false, "a\nb": false, "\x1b[2J": false, "\xff": false,
@@ -38,7 +38,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestFloats(t *testing.T) {
+func TestFloats_OfBuildText(t *testing.T) {
 	for text, want := range map[string]string{
 		"go1.26.8 darwin/arm64 fused math:e83c game@v1": "fused math:e83c",
 		"go1.26.8 linux/amd64 unfused math:a043":        "unfused math:a043",
@@ -50,7 +50,7 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-func TestDiffer(t *testing.T) {
+func TestDiffer_NamesBothBuilds(t *testing.T) {
 	for _, c := range []struct{ ours, theirs, want string }{
 		{"a", "a", ""}, {"a", "", ""}, {"", "b", ""}, {"a", "b", `"b", here "a"`},
 	} {

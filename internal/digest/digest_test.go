@@ -23,7 +23,7 @@ func sum(parts ...any) uint64 {
 
 // This test computes the digest as docs/FORMAT.md defines it, for a world of two entities with one
 // component.
-func TestDigest_Format(t *testing.T) {
+func TestDigest_FollowsFormatDoc(t *testing.T) {
 	var h Hasher
 	entities := []uint64{1 << 32, 1<<32 | 1}
 	registry := Registry(&h, entities, 1, 2)
@@ -43,7 +43,7 @@ func TestDigest_Format(t *testing.T) {
 	}
 }
 
-func TestHasherRows_Pages(t *testing.T) {
+func TestHasherRows_SplitsIntoPages(t *testing.T) {
 	var h Hasher
 	var pages [][2]int
 	n := 2*PageRows + 1

@@ -129,7 +129,7 @@ func BenchmarkBudgetCommandMemory(b *testing.B) {
 }
 
 // With a limit, a sorted list stores only that many entities. A dry run loads no state.
-func TestCommands_SaveNotLoaded(t *testing.T) {
+func TestCommands_DoNotLoadWholeSave(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a save of 80 MB")
 	}

@@ -60,7 +60,7 @@ func fruits(n int, err error, then func()) walk[fruitDoc] {
 	}
 }
 
-func TestDocument_Format(t *testing.T) {
+func TestDocument_PrintedAsJSON(t *testing.T) {
 	for _, test := range []struct {
 		doc           any
 		json, oneLine string

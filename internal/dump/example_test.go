@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestExamples_Valid(t *testing.T) {
+func TestHelpExamples_AreValid(t *testing.T) {
 	for _, cmd := range documentedCommands(new(app).root(commands)) {
 		require.True(t, cmd.HasExample(), "%s has no example", cmd.CommandPath())
 		own := false
@@ -27,7 +27,7 @@ func TestExamples_Valid(t *testing.T) {
 	}
 }
 
-func TestExamples_MistakesDetected(t *testing.T) {
+func TestHelpExamples_DetectMistakes(t *testing.T) {
 	for _, line := range []string{
 		"ecsdump inof D",
 		"ecsdump info D --limit 3",

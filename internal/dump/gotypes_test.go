@@ -40,7 +40,7 @@ func compileTypes(t *testing.T, source string) *types.Package {
 	return p
 }
 
-func TestGoTypes_Compile(t *testing.T) {
+func TestGoTypes_OutputCompiles(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	code, stdout, stderr := ecsdump("schema", dir, "--go")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStandardInput_Limit(t *testing.T) {
+func TestStandardInput_SizeLimit(t *testing.T) {
 	for n, ok := range map[int]bool{0: true, 10: true, 11: false, 5000: false} {
 		files, err := filesOf(strings.NewReader(strings.Repeat("x", n)), 10)
 		if !ok {

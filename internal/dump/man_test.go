@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestMan_Pages(t *testing.T) {
+func TestMan_PageForEachCommand(t *testing.T) {
 	root := new(app).root(commands)
 	pages := pagesOf(root)
 	texts := map[string]string{}
@@ -29,11 +29,11 @@ func TestMan_Pages(t *testing.T) {
 	}
 }
 
-func TestMan_Deterministic(t *testing.T) {
+func TestMan_SamePagesEachTime(t *testing.T) {
 	assert.Equal(t, pagesOf(new(app).root(commands)), pagesOf(new(app).root(commands)))
 }
 
-func TestMan_Escapes(t *testing.T) {
+func TestMan_EscapesRoff(t *testing.T) {
 	r := new(roff)
 	r.prose(`
 Two lines

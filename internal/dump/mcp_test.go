@@ -382,8 +382,8 @@ func TestMCP_LongAnswers(t *testing.T) {
 	assert.ErrorIs(t, err, errTooLarge)
 }
 
-// FuzzAnswers checks that a cut document is small and valid JSON, for any contents.
-func FuzzAnswers(f *testing.F) {
+// FuzzCutAnswers checks that a cut document is small and valid JSON, for any contents.
+func FuzzCutAnswers(f *testing.F) {
 	f.Add([]byte(`{"total":9,"rows":[{"a":[1,2,{"b":"c"}]},null,true,-1e9]}`), "--offset=3")
 	f.Add([]byte(`{"earlier":-1,"rows":{}}`), "--offset=-5")
 	f.Add([]byte(`[[[[[[]]]]]]`), "")
@@ -444,8 +444,8 @@ func growingStore(t *testing.T, dir string) (grow func() (tick uint64)) {
 	return grow
 }
 
-// TestMCP_Process runs the program as a process, with pipes for standard input and output.
-func TestMCP_Process(t *testing.T) {
+// TestMCP_RunsAsProcess runs the program as a process, with pipes for standard input and output.
+func TestMCP_RunsAsProcess(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	c := exec.Command("ecsdump", "mcp", store)
@@ -477,9 +477,9 @@ func buildProgram(t *testing.T, path string) string {
 	return file
 }
 
-// TestMCP_Transcript checks that the transcript in docs/AGENTS.md equals the answers of the tools.
-// The transcript finds the bug of examples/rollback with -bug.
-func TestMCP_Transcript(t *testing.T) {
+// TestMCP_TranscriptInDocs checks that the transcript in docs/AGENTS.md equals the answers of the
+// tools. The transcript finds the bug of examples/rollback with -bug.
+func TestMCP_TranscriptInDocs(t *testing.T) {
 	const page, begin, end = "../../docs/AGENTS.md", "<!-- The transcript: go test ./internal/dump -run Transcript -update. -->\n", "<!-- Its end. -->\n"
 	sources, err := os.Getwd()
 	require.NoError(t, err)

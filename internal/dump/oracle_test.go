@@ -540,7 +540,7 @@ func (x *trial) recoverSave(digest ecs.Digest) {
 }
 
 // No command reports damage for a file that is neither a store nor a save.
-func TestCommands_FilesThatAreNoStore(t *testing.T) {
+func TestCommands_FileNeitherStoreNorSave(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "passwd")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("root:x:0:0:root:/root:/bin/sh\n", 200)), 0o600))

@@ -179,9 +179,9 @@ func paths(types map[string]*docType, format, path string, members []docMember, 
 	}
 }
 
-// TestReference_NoMemberRemoved compares the members of all documents with the recorded ones. With
-// -update it records new members. A member can never be removed from a format.
-func TestReference_NoMemberRemoved(t *testing.T) {
+// TestReference_KeepsDocumentMembers compares the members of all documents with the recorded ones.
+// With -update it records new members. A member can never be removed from a format.
+func TestReference_KeepsDocumentMembers(t *testing.T) {
 	types := docTypes(t)
 	var lines []string
 	for name, d := range types {

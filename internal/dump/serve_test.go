@@ -93,7 +93,7 @@ func TestServe_AddressAsJSON(t *testing.T) {
 	assert.Equal(t, exitOK, end())
 }
 
-func TestServe_Cache(t *testing.T) {
+func TestServe_CachesRowCounts(t *testing.T) {
 	dir := t.TempDir()
 	store, cache := filepath.Join(dir, "D"), filepath.Join(dir, "cache")
 	w := ecs.NewWorld(ecs.Options{})

@@ -154,7 +154,7 @@ func TestTail_ProgramKilled(t *testing.T) {
 	assert.NotContains(t, lines.String(), "ended", "JSON output contains only ticks")
 }
 
-func TestTail_Interrupted(t *testing.T) {
+func TestTail_StopsOnInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	var out watchedBuffer

@@ -128,7 +128,7 @@ func parseTreeLine(t testing.TB, line string) (entity string, depth int, last bo
 	}
 }
 
-func TestTree_Drawing(t *testing.T) {
+func TestTree_DrawsAnyShape(t *testing.T) {
 	deepest := 0
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 64))
@@ -187,7 +187,7 @@ func TestTree_LongChainAndManyChildren(t *testing.T) {
 
 // A component with one field of an entity can be named alone. If two names fit, the longer one
 // wins.
-func TestTree_ByField(t *testing.T) {
+func TestTree_GivenComponentField(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
 	a, b, c := w.Create(), w.Create(), w.Create()

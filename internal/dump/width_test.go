@@ -175,7 +175,7 @@ func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 
 // No line of standard output or standard error is wider than a terminal of 80 columns. Error
 // messages may be wider, but no call of eachCall fails.
-func TestOutput_Width(t *testing.T) {
+func TestOutput_FitsTerminalWidth(t *testing.T) {
 	const columns = 80
 	t.Setenv("COLUMNS", fmt.Sprint(columns))
 	eachCall(t, func(args []string, stdout, stderr string) {

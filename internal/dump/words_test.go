@@ -28,7 +28,7 @@ var otherWords = map[string]*regexp.Regexp{
 }
 
 // All output, help texts, the reference and the members of documents use one term for each thing.
-func TestWords_NoSynonyms(t *testing.T) {
+func TestOutput_UsesOneTermPerThing(t *testing.T) {
 	check := func(where, text string) {
 		for word, other := range otherWords {
 			for _, found := range other.FindAllStringIndex(text, -1) {

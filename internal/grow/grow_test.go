@@ -28,7 +28,7 @@ func allocated(n int, sizeOf func(i int) int) (bytes, total int) {
 	return bytes, len(dst)
 }
 
-func TestFor_Allocations(t *testing.T) {
+func TestGrowFor_Allocations(t *testing.T) {
 	const n = 1 << 20
 	for name, c := range map[string]struct {
 		// Maximum ratio of allocated bytes to the total size.
@@ -49,7 +49,7 @@ func TestFor_Allocations(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestKeep_DropsLargeBuffers(t *testing.T) {
 	if b := grow.Keep(make([]byte, 7, grow.MaxKept)); len(b) != 0 || cap(b) != grow.MaxKept {
 		t.Errorf("length %d, capacity %d", len(b), cap(b))
 	}

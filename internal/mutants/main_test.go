@@ -75,7 +75,7 @@ func inModule(t *testing.T, text string) {
 	}
 }
 
-func TestRun(t *testing.T) {
+func TestRun_TinyModule(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
 	}
@@ -110,7 +110,7 @@ survived: tiny.go:22 Unprotected: 0 => 1
 }
 
 // Equal seeds choose the same faults. Another seed chooses other faults.
-func TestChoose(t *testing.T) {
+func TestChoose_SameSeedSameFaults(t *testing.T) {
 	inModule(t, tinyModule)
 	sources, err := load([]string{"."})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheck_ValidAndInvalidNames(t *testing.T) {
 	for _, name := range []string{"a", "Position", "level 2", "Łódź", "★", strings.Repeat("x", 255)} {
 		if err := Check("a name", name); err != nil {
 			t.Errorf("Check(%q) = %v", name, err)
@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestShown(t *testing.T) {
+func TestShown_QuotesUnusualNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"Position": "Position", "a.b-c/d": "a.b-c/d", "Łódź": "Łódź", "": `""`, "level 2": `"level 2"`, `a"b`: `"a\"b"`,
 		"a\x1b[31m\nb": `"a\x1b[31m\nb"`, "\xff": `"\xff"`, "\u202e": `"\u202e"`, strings.Repeat("x", 300): `"` + strings.Repeat("x", 255) + `"…`,

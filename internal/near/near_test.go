@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestDistance(t *testing.T) {
+func TestDistance_BetweenWords(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want int
@@ -15,7 +15,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-func TestNames_Order(t *testing.T) {
+func TestNames_OrderOfSuggestions(t *testing.T) {
 	names := []string{"boss", "boss 2", "start", "level"}
 	assert.Equal(t, []string{"boss", "boss 2"}, Names("bos", names))
 	assert.Equal(t, []string{"start"}, Names("STAR", names))
@@ -24,7 +24,7 @@ func TestNames_Order(t *testing.T) {
 	assert.Empty(t, Names("", nil))
 }
 
-func TestNames(t *testing.T) {
+func TestNames_SuggestsSimilarNames(t *testing.T) {
 	names := []string{"Position", "Velocity", "Health", "HealthBar", "Frozen", "é"}
 	for _, test := range []struct {
 		name string

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/internal/parallel"
 )
 
-func TestInOrder_Order(t *testing.T) {
+func TestInOrder_KeepsOrder(t *testing.T) {
 	busy := make([]atomic.Int32, parallel.Workers())
 	for _, n := range []int{0, 1, 2, 1000} {
 		var taken []int

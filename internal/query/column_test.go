@@ -67,9 +67,9 @@ func TestAnswer_PrintsLikeValue(t *testing.T) {
 	}
 }
 
-// FuzzColumn makes Go types of arbitrary layouts, and values of arbitrary rows. Their JSON must
-// equal that of package layout.
-func FuzzColumn(f *testing.F) {
+// FuzzColumn_JSON makes Go types of arbitrary layouts, and values of arbitrary rows. Their JSON
+// must equal that of package layout.
+func FuzzColumn_JSON(f *testing.F) {
 	seed := func(t *layout.Type, row []byte) { f.Add(t.Append(nil), row) }
 	seed(encodedRow(f, unit{HP: 3, Speed: 0.1}))
 	seed(encodedRow(f, bag{Name: "x", Raw: []byte{1}, Items: []item{{N: 1}}, Count: map[string]int{"a": 1}, Next: &item{}}))

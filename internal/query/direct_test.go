@@ -90,7 +90,7 @@ func TestDirectEvaluation_EqualsProgram(t *testing.T) {
 
 // Looking up components of other entities in the image or by a Lookup must give equal answers. Only
 // live entities are looked up.
-func TestLooking_EqualsImage(t *testing.T) {
+func TestLookup_SameAnswersAsImage(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.Owner.Unit.HP", `Unit.Owner["game.Dead"]`, `Unit.Owner["game.Bag-2"].Name`, "Unit.Owner.Unit.Owner.Unit.HP ?? 3"} {
 		x, err := Compile(im, "test", text, WantValue)

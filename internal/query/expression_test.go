@@ -109,7 +109,7 @@ const ownerJSON = `{"HP":-7,"Max":200,"ID":9223372036854775809,"Serial":90071992
 
 // Each text has the JSON answers for the three entities. An exclamation mark stands for an error at
 // run time.
-func TestExpr_Answers(t *testing.T) {
+func TestExpr_AnswersForEachEntity(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]string{
 		// Fields of every kind.
@@ -374,7 +374,7 @@ func TestExpr_WorldConditions(t *testing.T) {
 	}
 }
 
-func TestAnswer_Compare(t *testing.T) {
+func TestAnswerCompare_OrdersAllTypes(t *testing.T) {
 	nan := math.NaN()
 	ordered := []Answer{
 		{false}, {true}, {-3}, {1.5}, {2}, {uint64(1<<63 + 1)}, {"a"}, {"b"}, {[]int{1}}, {nan}, {nil},
@@ -387,9 +387,9 @@ func TestAnswer_Compare(t *testing.T) {
 	}
 }
 
-// FuzzExpression compiles and runs arbitrary texts, with each Want, on a world with values of
-// every kind.
-func FuzzExpression(f *testing.F) {
+// FuzzCompileExpression compiles and runs arbitrary texts, with each Want, on a world with values
+// of every kind.
+func FuzzCompileExpression(f *testing.F) {
 	im := testImage(f)
 	for _, seed := range []string{
 		`Unit.HP > 3 && has(game.Dead)`, `component("game.Bag-2").Next?.N ?? 1`, `any(Unit.ID + 1 > 18446744073709551615)`,
@@ -430,7 +430,7 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-func TestExpr_Totals(t *testing.T) {
+func TestExpr_TotalsOfEntities(t *testing.T) {
 	im := testImage(t)
 	total := func(text string) (Answer, error) {
 		x, err := Compile(im, "expr", text, WantTotal)

@@ -272,7 +272,7 @@ func TestFollow_RandomHistories(t *testing.T) {
 }
 
 // The test counts the evaluations of an expression: only changed entities are evaluated.
-func TestFollow_EvaluatesChanged(t *testing.T) {
+func TestFollow_EvaluatesOnlyChangedEntities(t *testing.T) {
 	ctx := context.Background()
 	g := newFollowedGame(rand.New(rand.NewPCG(1, 1)), false)
 	const n, ticks = 500, 20

@@ -73,7 +73,7 @@ func TestSum_IndependentOfFloatOrder(t *testing.T) {
 }
 
 // carry must run before a digit exceeds 64 bits.
-func TestFloatSum_Carry(t *testing.T) {
+func TestFloatSum_CarriesBeforeOverflow(t *testing.T) {
 	s := &floatSum{since: maxAdded - 2}
 	s.add(-1.5, 1)
 	require.Negative(t, s.digits[32]+s.digits[33])
@@ -87,7 +87,7 @@ func TestFloatSum_Carry(t *testing.T) {
 }
 
 // The extremes of changing answers must equal those of all answers. The heap must stay small.
-func TestExtreme_AnswersChange(t *testing.T) {
+func TestExtremes_OfChangingAnswers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {
 		k := &answerCache{answers: make([]Answer, 20), tally: newTally(kind)}
@@ -117,7 +117,7 @@ func percentileOf(values []Answer, p int) Answer {
 	return values[max(1, int(math.Ceil(float64(len(values))*float64(p)/100)))-1]
 }
 
-func TestPercentile_Exact(t *testing.T) {
+func TestPercentile_ExactForFewValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 300 {
 		var values []Answer
@@ -177,7 +177,7 @@ func TestPercentile_AddAndRemove(t *testing.T) {
 
 // One total removes answers, and the other one gets only the remaining answers. Their sizes are
 // around the limit above which counts are estimates.
-func TestDistinct_AddAndRemove(t *testing.T) {
+func TestDistinctCount_AddAndRemove(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
 	followed := newTally("distinct")
@@ -208,7 +208,7 @@ func TestDistinct_AddAndRemove(t *testing.T) {
 
 // With more values than the limit, percentiles are approximate for any order of values and for
 // every group.
-func TestPercentile_Approximate(t *testing.T) {
+func TestPercentile_ApproximateForManyValues(t *testing.T) {
 	const n = 2*mostValues + mostValues/8
 	rng := rand.New(rand.NewPCG(3, 3))
 	values := make([]Answer, n)
@@ -271,7 +271,7 @@ func TestPercentile_AddAfterResult(t *testing.T) {
 	require.Equal(t, untold.Result(), told.Result())
 }
 
-func TestDistinct_ExactThenEstimated(t *testing.T) {
+func TestDistinctCount_ExactThenEstimated(t *testing.T) {
 	total := NewTotal("distinct")
 	for _, v := range []any{1, 1.0, "1", true, nil, "a", 1, uint64(1), []int{1}, []int{1}, 2} {
 		require.NoError(t, total.Add(Answer{v}))
@@ -299,7 +299,7 @@ func TestAnswer_EqualPlainAnswersHaveEqualKeys(t *testing.T) {
 	require.True(t, Answer{1}.Plain() && Answer{0.5}.Plain() && Answer{"a"}.Plain())
 }
 
-func TestExtreme_ZeroAndNegativeZero(t *testing.T) {
+func TestExtremes_ZeroAndNegativeZero(t *testing.T) {
 	for _, zeros := range [][2]float64{{math.Copysign(0, -1), 0}, {0, math.Copysign(0, -1)}} {
 		k := &answerCache{answers: make([]Answer, 1), tally: newTally("min")}
 		for _, zero := range zeros {
@@ -312,7 +312,7 @@ func TestExtreme_ZeroAndNegativeZero(t *testing.T) {
 	}
 }
 
-func TestSplitTotal(t *testing.T) {
+func TestSplitTotal_NameAndArgument(t *testing.T) {
 	for text, want := range map[string]string{
 		" sum(Health)": "sum Health", "p95((A + 1) * (B))": "p95 (A + 1) * (B)", `count(Name == ")")`: `count Name == ")"`, "count()": "count ",
 		"sum(A) + sum(B)": "", "sum(A) * (2)": "", "sum(A))": "", "sum((A)": "", "(A)": "", "any(A)": "", "sum": "", "": "",

@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/internal/shell"
 )
 
-func TestQuote(t *testing.T) {
+func TestQuote_SpecialCharacters(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"saves/a-1.save", "saves/a-1.save"}, {"", "''"}, {"my store", "'my store'"}, {"it's", `'it'\''s'`}, {"$HOME", "'$HOME'"},
 		{"head~3", "head~3"}, {"~", "'~'"}, {"~ann/a", "'~ann/a'"}, {`a\b`, `'a\b'`}, {"a\nb", "'a\nb'"}, {"größe", "'größe'"},

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestBar_AfterASecond(t *testing.T) {
+func TestProgressBar_AppearsAfterDelay(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()
 	b := newBar(&out, 40, func() time.Time { return now })
@@ -36,13 +36,13 @@ func TestBar_AfterASecond(t *testing.T) {
 	(*Bar)(nil).End()
 }
 
-func TestBar_NeverShown(t *testing.T) {
+func TestProgressBar_EndWithoutShow(t *testing.T) {
 	var out bytes.Buffer
 	newBar(&out, 0, time.Now).End()
 	assert.Empty(t, out.String())
 }
 
-func TestBar_Text(t *testing.T) {
+func TestProgressBar_TextForEachFraction(t *testing.T) {
 	for _, test := range []struct {
 		done, total int64
 		want        string

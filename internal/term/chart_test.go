@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestChart_Columns(t *testing.T) {
+func TestChart_DrawsColumns(t *testing.T) {
 	of := func(points ...pointInTime) *Series { return &Series{points: points} }
 	for _, test := range []struct {
 		about       string
@@ -53,9 +53,9 @@ func TestChart_Columns(t *testing.T) {
 	}
 }
 
-// TestChart_Extremes checks random series at several widths: the lowest and the highest value are
-// drawn, and no line is too wide.
-func TestChart_Extremes(t *testing.T) {
+// TestChart_DrawsMinimumAndMaximum checks random series at several widths: the lowest and the
+// highest value are drawn, and no line is too wide.
+func TestChart_DrawsMinimumAndMaximum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		s, ticks := new(Series), uint64(1+rng.IntN(400))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGrid_SecondBlock(t *testing.T) {
+func TestGrid_WidensColumnsInLaterBlocks(t *testing.T) {
 	var out bytes.Buffer
 	o := NewOut(&out, nil)
 	g := o.Grid(">N", "NAME")
@@ -115,7 +115,7 @@ func TestGrid_AllColumnsVisible(t *testing.T) {
 	}))
 }
 
-func TestClean(t *testing.T) {
+func TestClean_EscapesControlCharacters(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"", ""},
 		{"Grüße, 世界 →", "Grüße, 世界 →"},
@@ -128,7 +128,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestCutTo(t *testing.T) {
+func TestCutTo_EndsWithEllipsis(t *testing.T) {
 	for _, test := range []struct {
 		width int
 		want  string
@@ -137,7 +137,7 @@ func TestCutTo(t *testing.T) {
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestSize_ChoosesUnit(t *testing.T) {
 	for _, test := range []struct {
 		bytes int64
 		want  string

@@ -30,7 +30,7 @@ func paged(t *testing.T, lines, height int, pager string) string {
 	return out.String()
 }
 
-func TestPager_OneScreen(t *testing.T) {
+func TestPager_UnusedForOneScreen(t *testing.T) {
 	pager := "sed s/line/paged/" // It reads all of its input.
 	assert.Equal(t, strings.Repeat("line\n", 3), paged(t, 3, 4, pager))
 	assert.Equal(t, strings.Repeat("paged\n", 4), paged(t, 4, 4, pager))
@@ -40,7 +40,7 @@ func TestPager_OneScreen(t *testing.T) {
 	assert.Empty(t, paged(t, 0, 4, pager))
 }
 
-func TestPager_Environment(t *testing.T) {
+func TestPager_SetsLESSVariable(t *testing.T) {
 	t.Setenv("LESS", "")
 	assert.Equal(t, "FRSX\n", paged(t, 9, 4, `cat >/dev/null; echo "$LESS"`))
 	t.Setenv("LESS", "N")
@@ -52,7 +52,7 @@ func TestPager_CannotStart(t *testing.T) {
 	assert.Equal(t, strings.Repeat("line\n", 9), paged(t, 9, 4, "less"))
 }
 
-func TestPager_Ends(t *testing.T) {
+func TestPager_EndsBeforeOutput(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the pager is run by sh")
 	}
@@ -108,7 +108,7 @@ func TestPagerOf_Environment(t *testing.T) {
 	}
 }
 
-func TestPager_ProgramFound(t *testing.T) {
+func TestHasProgram_SearchesPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	assert.False(t, hasProgram("less"))

@@ -39,7 +39,7 @@ func TestStyle_KeepsColumnWidths(t *testing.T) {
 		"\x1b[1mthe end\x1b[0m\n", table(0, true))
 }
 
-func TestTable_Width(t *testing.T) {
+func TestGrid_FitsWidth(t *testing.T) {
 	for width := 1; width < 40; width++ {
 		var out bytes.Buffer
 		a := NewOut(&out, nil)

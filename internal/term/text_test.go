@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestText_Width(t *testing.T) {
+func TestTextWidth_UnicodeCharacters(t *testing.T) {
 	var runes []rune
 	for r := rune(' '); r < 0x2600; r++ {
 		if r < 0x7f || alone(r) {
@@ -37,7 +37,7 @@ func TestText_Width(t *testing.T) {
 	}
 }
 
-func TestText_Fold(t *testing.T) {
+func TestText_FoldsLongLines(t *testing.T) {
 	var b bytes.Buffer
 	o := NewOut(&b, nil)
 	o.Width = 20

@@ -25,7 +25,7 @@ func found(t *testing.T, file, source string) (texts []string) {
 	return texts
 }
 
-func TestCheck_Go(t *testing.T) {
+func TestCheck_GoFiles(t *testing.T) {
 	for _, c := range []struct {
 		name, source string
 		want         []string
@@ -81,7 +81,7 @@ func TestCheck_TestNames(t *testing.T) {
 	assert.Empty(t, found(t, "a/b.go", "package b\n\nfunc TestAStoreIsLocked() {}\n"))
 }
 
-func TestCheck_Markdown(t *testing.T) {
+func TestCheck_MarkdownFiles(t *testing.T) {
 	for _, c := range []struct {
 		name, source string
 		want         []string
@@ -99,7 +99,7 @@ func TestCheck_Markdown(t *testing.T) {
 	}
 }
 
-func TestCheck_Script(t *testing.T) {
+func TestCheck_ScriptFiles(t *testing.T) {
 	assert.Equal(t, []string{"2 word"}, found(t, "a.js", "// A page.\n  // Who asks?\nlet who = 1\n"))
 	assert.Equal(t, []string{"3 word"}, found(t, "a/run.sh", "who=1\n# A file.\n# Who asks?\n"))
 	assert.Equal(t, []string{"1 word"}, found(t, "Makefile", "# Who asks?\n"))
@@ -107,7 +107,7 @@ func TestCheck_Script(t *testing.T) {
 	assert.Empty(t, found(t, "a.css", "/* who */"))
 }
 
-func TestExceptions(t *testing.T) {
+func TestExceptions_DropListedFaults(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "exceptions.txt")
 	require.NoError(t, os.WriteFile(name, []byte("# Comment\n\na.go\tnobody\tits name\nb.go\tanew\tnever\n"), 0o644))
 	e, err := readExceptions(name)
@@ -121,7 +121,7 @@ func TestExceptions(t *testing.T) {
 	assert.ErrorContains(t, err, "line 1 of")
 }
 
-func TestReport(t *testing.T) {
+func TestReport_MoreFaultsThanAllowed(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "debts.txt")
 	faults := map[string][]fault{"a": {{"a/x.go", 3, "word", "who"}}, "b": nil}

@@ -43,7 +43,7 @@ func (m *model) full(s *modelShare) bool {
 	return m.used() >= m.Bytes() || s.used >= floor && pool <= 0
 }
 
-func TestBudget_Model(t *testing.T) {
+func TestBudget_SameAsModel(t *testing.T) {
 	waited, wokenFor := 0, 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -166,7 +166,7 @@ func TestBudget_StuckShare(t *testing.T) {
 }
 
 // Concurrent queues that wait, and that are closed while they wait, all terminate.
-func TestBudget_Concurrent(t *testing.T) {
+func TestBudget_ConcurrentShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(500)
 		var all sync.WaitGroup
@@ -212,7 +212,7 @@ func TestBudget_Concurrent(t *testing.T) {
 	})
 }
 
-func TestBudget_Nil(t *testing.T) {
+func TestBudget_NilHasNoLimit(t *testing.T) {
 	var b *Budget
 	s := b.Open(nil)
 	s.Add(1)

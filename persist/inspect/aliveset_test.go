@@ -16,7 +16,7 @@ import (
 
 // The generations need one byte or more, and some have a zero low byte. Some pages have large
 // generations, others have none.
-func TestCount_LargeGenerations(t *testing.T) {
+func TestAliveSet_CountsLargeGenerations(t *testing.T) {
 	generations := []uint32{1, 2, 255, 256, 257, 512, 1 << 16, 1<<24 + 1, 1<<32 - 2}
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 64))

@@ -13,7 +13,7 @@ import (
 
 // Several goroutines read the commits. Commits returns them in order, up to the first damaged
 // record.
-func TestCommits_Damaged(t *testing.T) {
+func TestCommits_EndsAtDamagedRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})

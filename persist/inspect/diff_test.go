@@ -200,7 +200,7 @@ func anyFill(rt *rapid.T) (list []storetest.Action) {
 	return list
 }
 
-func TestDiffFields_Paths(t *testing.T) {
+func TestDiffFields_PathsOfChanges(t *testing.T) {
 	nan := math.Float64frombits(0x7ff8000000000123)
 	type point struct{ X, Y float32 }
 	type everything struct {
@@ -279,7 +279,7 @@ func TestDiffFields_CommonFields(t *testing.T) {
 	require.Equal(t, []string{"Now: -1 → 65535", "Heat: 0.1 → 0.1", `Name: "a" → 0x61`}, diff(before{-1, 0.1, true, "a"}, after{9, 0.1, 65535, []byte("a")}))
 }
 
-func TestDiffSchemas(t *testing.T) {
+func TestDiffSchemas_ListsChangedTypes(t *testing.T) {
 	type inner struct{ A int8 }
 	type before struct {
 		Same, Gone bool

@@ -128,7 +128,7 @@ func smallExport(t testing.TB) string {
 	return exported(t, storetest.ImageOf(t, &storetest.World{World: w}), true)
 }
 
-func TestExport_Text(t *testing.T) {
+func TestExport_TextFormat(t *testing.T) {
 	want := `{"format":"ecsdump.export/1","tick":0,"digest":"DIGEST"}
 {"name":"Health","kind":"component","rewinds":true,"layout":{"kind":"float64"}}
 {"name":"Armor","kind":"component","rewinds":true,"indexed":true,"default":{"Points":5},"layout":{"kind":"struct","name":"armor","fields":[{"name":"Points","type":{"kind":"int16"}}]}}

@@ -70,7 +70,7 @@ func (p *patience) Err() error {
 }
 
 // An interrupted call returns the error of the context, and reports no damage.
-func TestReferrers_Interrupted(t *testing.T) {
+func TestReferrers_ContextEnds(t *testing.T) {
 	v := storetest.WildView(t, 10)
 	e := storetest.Lives(t, v)[0]
 	interrupted := 0

@@ -55,7 +55,7 @@ func requireStore(t testing.TB, dir string, n int) {
 }
 
 // While one writer is creating the store, another writer creates the same store.
-func TestSaveStore_Concurrent(t *testing.T) {
+func TestSaveStore_ConcurrentWriters(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "store")
 	// This directory belongs to the user and must not be removed.

@@ -198,7 +198,7 @@ func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 	}
 }
 
-func TestRead_PagesEqualWhole(t *testing.T) {
+func TestRead_PagesSameAsWholeState(t *testing.T) {
 	t.Parallel()
 	paged := 0
 	for seed := range deep.Or[uint64](3, 6) {
@@ -326,7 +326,7 @@ func TestRead_DamagedSave(t *testing.T) {
 	require.Positive(t, told)
 }
 
-func TestRead_NeedWhole(t *testing.T) {
+func TestRead_NeedWholeRepeatsCall(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "w.save")
 	require.NoError(t, persist.Save(t.Context(), file, manyPages(t, 9, 3)))
 	v := storetest.ViewOf(t, file)

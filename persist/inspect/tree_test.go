@@ -361,7 +361,7 @@ func TestTree_DeadEntities(t *testing.T) {
 	compareTrees(t, v, 2, 0, map[string]int{})
 }
 
-func TestTree_Fields(t *testing.T) {
+func TestTree_EntityFieldsOfComponents(t *testing.T) {
 	w := newForest(true)
 	w.Commit()
 	file := filepath.Join(t.TempDir(), "save")
@@ -459,9 +459,9 @@ func TestColumn_InvalidTicks(t *testing.T) {
 	}
 }
 
-// FuzzTickOfAColumn applies a tick to a column. If the tick leads to a valid state, the column
+// FuzzColumnTick applies a tick to a column. If the tick leads to a valid state, the column
 // must have the rows of that state.
-func FuzzTickOfAColumn(f *testing.F) {
+func FuzzColumnTick(f *testing.F) {
 	for _, payload := range storetest.Payloads(f) {
 		f.Add(payload)
 	}

@@ -292,7 +292,7 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 
 // A merge is journaled like a program's changes: after a reopening, the store has the merged
 // entities.
-func TestMerge_WorldOfStore(t *testing.T) {
+func TestMerge_IntoWorldOfStore(t *testing.T) {
 	for seed := range uint64(deep.Or(12, 200)) {
 		random := rand.New(rand.NewPCG(seed, 8))
 		from, to := newWorld(0), newWorld(2)

@@ -96,7 +96,7 @@ func TestMerge_RemovedEntities(t *testing.T) {
 
 // By default, a reference to a living entity outside the part is refused. A reference to a dead one
 // is cleared and reported.
-func TestPart_ReferenceOutside(t *testing.T) {
+func TestPart_RefusesReferenceOutside(t *testing.T) {
 	w := newWorld(0)
 	w.CreateN(nil, 5) // The IDs in the part differ from those in w.
 	outside, list := chain(w, 2)
@@ -136,7 +136,7 @@ func TestPart_ReferenceOutside(t *testing.T) {
 
 // A reference to an entity that the program returned is kept only if the entity is alive. Otherwise
 // the reference could name an entity that is created later.
-func TestMerge_ReferenceToDead(t *testing.T) {
+func TestMerge_ReferenceToDeadEntity(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	_, list := chain(from, 1)
 	p := of(t, from.World.World, part.Options{}, list...)
@@ -250,7 +250,7 @@ func TestMerge_OlderTypes(t *testing.T) {
 
 // A save of a whole world is a part that has all entities. A part is a save that can be loaded,
 // inspected and split into parts.
-func TestPart_ReadAsSave(t *testing.T) {
+func TestPart_LoadsAsSave(t *testing.T) {
 	w := newWorld(0)
 	w.Fill(8)
 	outside, list := chain(w, 3)
@@ -350,7 +350,7 @@ func TestMerge_RunsHooksOfCreation(t *testing.T) {
 }
 
 // Load refuses invalid input with an error.
-func TestLoad_NotAPart(t *testing.T) {
+func TestLoad_RefusesInvalidPart(t *testing.T) {
 	w := newWorld(0)
 	e := w.Create()
 	w.Destroy(e)

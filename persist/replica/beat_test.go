@@ -12,7 +12,7 @@ import (
 )
 
 // An idle owner appends at most one heartbeat per Options.Heartbeat.
-func TestOwner_Heartbeat(t *testing.T) {
+func TestOwner_IdleSendsFewHeartbeats(t *testing.T) {
 	log := &replica.Memory{}
 	const every = 80 * time.Millisecond
 	options := replica.Options{Heartbeat: every}

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-func TestClassOf(t *testing.T) {
+func TestClassOf_EachError(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want Class

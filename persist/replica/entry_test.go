@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzEntry decodes bytes as an entry. A valid entry is encoded to the same bytes, apart from the
-// length of varints.
-func FuzzEntry(f *testing.F) {
+// FuzzDecodeEntry decodes bytes as an entry. A valid entry is encoded to the same bytes, apart from
+// the length of varints.
+func FuzzDecodeEntry(f *testing.F) {
 	h := header{entryID{1, 2}, link{3, entryID{4, 5}}}
 	f.Add(encodeEntry(h, nil)[8:])
 	f.Add(encodeEntry(h, []op{{opClaim, "a", 7, nil}, {opBegin, "", 7, nil}, {opPart, "snapshots/00000001.snap", 0, []byte("xyz")}, {opWhole, "snapshots/00000001.snap", 3, nil}})[8:])
@@ -50,7 +50,7 @@ func sealed(b []byte) []byte {
 }
 
 // An entry with a flipped bit and a truncated entry are invalid.
-func TestEntry_Damaged(t *testing.T) {
+func TestEntry_DamagedIsInvalid(t *testing.T) {
 	whole := encodeEntry(header{entryID{1, 2}, link{3, entryID{4, 5}}}, []op{{opPart, "snapshots/00000001.snap", 0, []byte("xyz")}, {opClaim, "a", 7, nil}})
 	for bit := range 8 * len(whole) {
 		b := bytes.Clone(whole)
@@ -69,8 +69,8 @@ func TestEntry_Damaged(t *testing.T) {
 	}
 }
 
-// FuzzState decodes bytes as a file state.
-func FuzzState(f *testing.F) {
+// FuzzDecodeState decodes bytes as a file state.
+func FuzzDecodeState(f *testing.F) {
 	f.Add((&state{At: link{1, entryID{2, 3}}, Term: 4, Info: logInfo{Log: "abc", Writes: 2}, Owner: true, Files: map[string]int64{"journal/1.seg": 5}}).encode())
 	f.Add([]byte("stet-replica-1 00000000\n{}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -85,7 +85,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-func TestReplicated(t *testing.T) {
+func TestReplicated_FileNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"journal/00000001.seg": true, "snapshots/00000001.snap": true, "journal/00000001.ledger": true,
 		"LOCK": false, "journal": false, "journal/": false, "journal/a/b": false, "journal/..": false, "journal/1.seg.tmp": false, "../journal/x": false,

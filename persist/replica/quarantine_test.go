@@ -225,7 +225,7 @@ func TestQuarantine_ReplacedStore(t *testing.T) {
 }
 
 // After a crash at any call and another follow, every unconfirmed byte still exists at its offset.
-func TestQuarantine_Crash(t *testing.T) {
+func TestQuarantine_CrashAtAnyCall(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -295,7 +295,7 @@ func (p *asideProgram) recoverable(t *testing.T, m *disktest.Mem, when string) {
 	}
 }
 
-func TestQuarantine_Limits(t *testing.T) {
+func TestQuarantine_CountAndSizeLimits(t *testing.T) {
 	for _, c := range []struct {
 		dirs, bytes int
 		sizes       []int // Sizes of the directories, in the order of their creation.

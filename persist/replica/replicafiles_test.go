@@ -14,7 +14,7 @@ import (
 
 // An existing file of the store remains if it begins with the bytes that the log sends. Otherwise
 // the sent file replaces it, and the different bytes are quarantined.
-func TestTree_FileAlreadyExists(t *testing.T) {
+func TestReplicaFiles_SentFileAlreadyExists(t *testing.T) {
 	const name = "journal/00000002.seg"
 	// The file has more bytes than one comparison reads.
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 12<<10)
@@ -81,7 +81,7 @@ func TestState_WriteIsAtomicAtCrash(t *testing.T) {
 
 // A state may be written between two parts of a file. Before a crash, the file may already get its
 // name, or be removed again. When the operations are applied again, the temporary file is missing.
-func TestTree_OperationsRepeatedAfterCrash(t *testing.T) {
+func TestReplicaFiles_RepeatedAfterCrash(t *testing.T) {
 	const name = "snapshots/00000002.snap"
 	ops := []op{
 		{opPart, name, 0, []byte("01234")},
@@ -139,7 +139,7 @@ func TestQuarantine_EntriesReadAgain(t *testing.T) {
 // The state names an unfinished file that is missing on this machine, because its sender named the
 // file before the log had the name. The follower reads all entries again, because a later entry may
 // name the file.
-func TestTree_TidyUnfinishedFileMissing(t *testing.T) {
+func TestReplicaFiles_UnfinishedFileMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()
 	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})

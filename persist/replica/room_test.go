@@ -17,7 +17,7 @@ import (
 
 // The owner of a log with a limit sends all files again before the log is full, so that ticks
 // continue.
-func TestOwner_LogWithLimit(t *testing.T) {
+func TestOwner_ResendsFilesBeforeLogIsFull(t *testing.T) {
 	log := &replicatest.Log{}
 	// The reserve takes about 4 MiB. The owner of an unlimited log waits for 16 MiB.
 	log.Limit(24 << 20)

@@ -86,7 +86,7 @@ func TestVersion_RollingDeployment(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-func TestVersion_WritesAboveReads(t *testing.T) {
+func TestVersion_WriteAboveReadRefused(t *testing.T) {
 	for _, o := range []replica.Options{version("a", 1, 2), version(strings.Repeat("a", 256), 1, 1)} {
 		_, err := replica.Follow(background, &replica.Memory{}, disktest.New(), o)
 		assert.ErrorContains(t, err, "replica: Options.Version: ")

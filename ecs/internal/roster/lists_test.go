@@ -22,7 +22,7 @@ type wrapped struct {
 	B  [3]uint8
 }
 
-func TestIsWord(t *testing.T) {
+func TestIsWord_KeyTypes(t *testing.T) {
 	t.Parallel()
 	for _, key := range []any{
 		int8(0), uint64(0), true, [2]int32{}, [8]uint8{}, wrapped{}, struct{}{}, struct{ X, Y int32 }{},
@@ -53,7 +53,7 @@ func TestIsWord(t *testing.T) {
 }
 
 // The word of a key contains every byte of the key.
-func TestHashWord_Distinct(t *testing.T) {
+func TestHashWord_DependsOnEveryByte(t *testing.T) {
 	t.Parallel()
 	differ(t, 8, func(i int, v uint8) (key [8]uint8) { key[i] = v; return key })
 	differ(t, 3, func(i int, v uint8) (key [3]uint8) { key[i] = v; return key })

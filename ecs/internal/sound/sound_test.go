@@ -82,7 +82,7 @@ func TestCheckRegistry_Errors(t *testing.T) {
 	}
 }
 
-func TestPagesOf_Valid(t *testing.T) {
+func TestPagesOf_ValidPages(t *testing.T) {
 	r, entities := sample(t)
 	s := r.Sparse(entities)
 	if !put(s, entities) {
@@ -115,7 +115,7 @@ func TestPagesOf_Valid(t *testing.T) {
 }
 
 // The number of entries equals the number of rows, because one page was counted twice.
-func TestPut_PageTwice(t *testing.T) {
+func TestPut_SamePageTwice(t *testing.T) {
 	r, entities := sample(t)
 	// Number of entities whose index is in the second page. They are the first ones.
 	half := 0
@@ -168,7 +168,7 @@ func TestPagesOf_DeadEntities(t *testing.T) {
 	}
 }
 
-func TestPut_OtherEntities(t *testing.T) {
+func TestPut_PageOfOtherEntities(t *testing.T) {
 	r, entities := sample(t)
 	for name, other := range map[string]func([]uint64) []uint64{
 		"two rows swapped": func(e []uint64) []uint64 { e[0], e[5] = e[5], e[0]; return e },

@@ -220,7 +220,7 @@ func (h *boundaryRun) checkAll() {
 	}
 }
 
-func TestBoundaries_ReleasedInMiddle(t *testing.T) {
+func TestBoundary_ReleaseInMiddle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(40, 400)) {
 		r := rand.New(rand.NewPCG(seed, 8))
@@ -240,7 +240,7 @@ func TestBoundaries_ReleasedInMiddle(t *testing.T) {
 
 // The test sets ten boundaries and clears all rows after the first one. The rows of the first
 // boundary stay protected, whichever later boundaries are released.
-func TestBoundaries_RowsStayProtected(t *testing.T) {
+func TestBoundary_ReleaseKeepsRowsProtected(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {
 			h := &boundaryRun{timeline: newTimeline(false), t: t, r: rand.New(rand.NewPCG(1, 1))}

@@ -6,7 +6,7 @@ import (
 )
 
 // wholeRuns returns each row once, even if several runs have pieces of the row.
-func TestWholeRuns(t *testing.T) {
+func TestWholeRuns_ReturnsEachRowOnce(t *testing.T) {
 	for _, c := range []struct {
 		pieces     int
 		runs, want []Run

@@ -36,7 +36,7 @@ func TestColumn_StartsAtThreeCacheLines(t *testing.T) {
 
 // Small columns start at several line numbers, too. Their exact addresses also depend on the
 // allocator.
-func TestReserve_SmallColumnsAndPages(t *testing.T) {
+func TestReserve_SmallColumnsStartApart(t *testing.T) {
 	clock := new(Clock)
 	columns, pages := map[uintptr]bool{}, map[uintptr]bool{}
 	for k := range 16 {

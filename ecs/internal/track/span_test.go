@@ -11,7 +11,7 @@ import (
 
 // Sort orders spans by row, for every initial order, number of spans and width of row numbers.
 // Spans with the same row keep their order.
-func TestSpans_Sort(t *testing.T) {
+func TestSpans_SortByRow(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	var s Spans
@@ -61,7 +61,7 @@ func expectSorted(t *testing.T, s *Spans, rows []uint32) {
 	}
 }
 
-func TestSpans_Seek(t *testing.T) {
+func TestSpansSeek_FindsSpanOfRow(t *testing.T) {
 	var s Spans
 	for i := range uint32(100) {
 		s.Add(10*(i*37%100), 1+i%10)

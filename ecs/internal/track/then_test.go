@@ -4,7 +4,7 @@ import "testing"
 
 // Two readers check for changes between writes. One checks after each write, and the other rarely.
 // A check by one reader does not hide the write from the other reader.
-func TestThen_TwoReadersSeeEveryWrite(t *testing.T) {
+func TestThenReaders_BothSeeEveryWrite(t *testing.T) {
 	const n = 1000
 	c := &Column[uint64]{Live: make([]uint64, n)}
 	clock := &Clock{Span: 1, Frame: &Frame{ID: 1}}

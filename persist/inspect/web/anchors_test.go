@@ -45,7 +45,7 @@ func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
 }
 
 // The memory limit for anchors must not change any state, or any entity in it.
-func TestAnchors_AnyMemoryLimit(t *testing.T) {
+func TestAnchors_MemoryLimitKeepsStates(t *testing.T) {
 	dir, want := wander(t)
 	ctx := context.Background()
 	for seed, room := range []int{0, 1 << 10, 6 << 10, 40 << 10, 64 << 20} {

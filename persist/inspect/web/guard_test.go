@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGuard_Token(t *testing.T) {
+func TestGuard_RequiresToken(t *testing.T) {
 	c := serve(t, build(t))
 	for _, path := range []string{"/", "/app.js", apiPath + "info", apiPath + "events", "/?token=wrong", "/?token="} {
 		r := c.request(path)
@@ -91,7 +91,7 @@ func TestGuard_RequestFromOtherSite(t *testing.T) {
 	assert.False(t, named.knowsHost("other.lan:80"))
 }
 
-func TestGuard_Methods(t *testing.T) {
+func TestGuard_RefusesOtherMethods(t *testing.T) {
 	c := serve(t, build(t))
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
 		for _, path := range []string{"/", apiPath + "info"} {
@@ -135,7 +135,7 @@ func TestPage_SizeAndNoHTML(t *testing.T) {
 	assert.Greater(t, size, 20_000)
 }
 
-func TestAnswers_Cached(t *testing.T) {
+func TestAnswers_CachedByETag(t *testing.T) {
 	c := serve(t, build(t))
 	_, _, head := c.send(c.request(apiPath + "entity?record=20&entity=0v1"))
 	tag := head.Get("ETag")
@@ -157,6 +157,6 @@ func TestAnswers_Cached(t *testing.T) {
 }
 
 // The tests of the page need a browser, so they are in a separate module.
-func TestPage_Browser(t *testing.T) {
+func TestPage_BrowserTestsInOwnModule(t *testing.T) {
 	t.Skip("make browser tests the page in a browser, which it installs if needed")
 }

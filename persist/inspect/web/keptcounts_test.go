@@ -39,7 +39,7 @@ func countedBar(t *testing.T, path, cache string) (first, bar map[string]any, re
 	return first, bar, recalled
 }
 
-func TestCounts_LoadedAfterRestart(t *testing.T) {
+func TestKeptCounts_LoadedAfterRestart(t *testing.T) {
 	dir, cache := filepath.Join(t.TempDir(), "D"), filepath.Join(t.TempDir(), "not", "there")
 	s := begin(t, dir)
 	const ticks = 1200
@@ -88,7 +88,7 @@ func sampleCounts(n int) counts {
 	return c
 }
 
-func TestCounts_JournalChanged(t *testing.T) {
+func TestKeptCounts_JournalChanged(t *testing.T) {
 	entries := func(first, last uint64, other uint64) (list []journal.Entry) {
 		for seq := first; seq <= last; seq++ {
 			e := journal.Entry{ID: journal.ID{Epoch: 1, Seq: seq, CRC: uint32(seq)}}
@@ -127,7 +127,7 @@ func TestCounts_JournalChanged(t *testing.T) {
 	}
 }
 
-func TestCounts_AppendWhileBarReads(t *testing.T) {
+func TestKeptCounts_AppendWhileBarReads(t *testing.T) {
 	c := sampleCounts(100)
 	c.ticks = append(make([]counted, 0, 200), c.ticks...)
 	of := (&counter{counts: c}).measure(&journal.Log{}, new(barDoc))
@@ -138,7 +138,7 @@ func TestCounts_AppendWhileBarReads(t *testing.T) {
 	assert.EqualValues(t, 1, written)
 }
 
-func TestCounts_LargeGapBetweenSeqs(t *testing.T) {
+func TestKeptCounts_LargeGapBetweenSeqs(t *testing.T) {
 	log := &journal.Log{Entries: []journal.Entry{{ID: journal.ID{Seq: 5}}, {ID: journal.ID{Seq: 1 << 62}}}}
 	assert.False(t, countable(log.Entries))
 	assert.True(t, countable(log.Entries[:1]))
@@ -147,7 +147,7 @@ func TestCounts_LargeGapBetweenSeqs(t *testing.T) {
 	assert.EqualValues(t, 1, doc.Counted, "the page does not wait for counts")
 }
 
-func TestKeptCounts_Damaged(t *testing.T) {
+func TestKeptCounts_DamagedFile(t *testing.T) {
 	c := sampleCounts(20)
 	text := c.append(nil)
 	read, ok := decodeCounts(text)
@@ -199,8 +199,8 @@ func TestKeptCounts_SizeLimit(t *testing.T) {
 	assert.ElementsMatch(t, []string{other, k.file(used), k.file([16]byte{3, 2, 3}), k.file([16]byte{4, 2, 3})}, names)
 }
 
-// FuzzCounts decodes arbitrary cache files.
-func FuzzCounts(f *testing.F) {
+// FuzzDecodeCounts decodes arbitrary cache files.
+func FuzzDecodeCounts(f *testing.F) {
 	for n := range 3 {
 		c := sampleCounts(n)
 		text := c.append(nil)

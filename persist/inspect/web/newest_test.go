@@ -50,7 +50,7 @@ func requireNewest(t *testing.T, c *client, seq, tick uint64) {
 }
 
 // The journal is cut short. A snapshot has a newer state than all remaining records.
-func TestNewest_JournalCutShort(t *testing.T) {
+func TestNewestState_JournalCutShort(t *testing.T) {
 	for _, first := range []uint64{6, 7} { // first is the first incomplete record.
 		dir := damagedStore(t, func(file *os.File, offset func(seq uint64) int64) {
 			require.NoError(t, file.Truncate(offset(first)+60))
@@ -70,7 +70,7 @@ func TestNewest_JournalCutShort(t *testing.T) {
 }
 
 // The test damages a record in the middle of the journal, and the snapshot after it.
-func TestNewest_JournalDamaged(t *testing.T) {
+func TestNewestState_JournalDamaged(t *testing.T) {
 	dir := damagedStore(t, func(file *os.File, offset func(seq uint64) int64) {
 		_, err := file.WriteAt([]byte{0xff, 0xff, 0xff}, offset(4)+60)
 		require.NoError(t, err)

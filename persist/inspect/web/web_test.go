@@ -258,7 +258,7 @@ func TestResolve_StepsEndAtNewestState(t *testing.T) {
 	assert.EqualValues(t, 5, at(c.ask("resolve?at=record:4"), "next", "tick"), "a branch has a next tick")
 }
 
-func TestBar_Contents(t *testing.T) {
+func TestBar_CountsAndMarks(t *testing.T) {
 	c := serve(t, build(t))
 	var bar map[string]any
 	require.Eventually(t, func() bool {
@@ -390,7 +390,7 @@ func TestEntity_FieldsLifeReferrers(t *testing.T) {
 	assert.Equal(t, "usage", wrong.Kind)
 }
 
-func TestTickAndDiff_ByComponent(t *testing.T) {
+func TestTickAndDiff_CountChangesByComponent(t *testing.T) {
 	c := serve(t, build(t))
 	tick := c.ask("tick?record=6")
 	assert.EqualValues(t, 1, tick["destroyed"])
@@ -450,7 +450,7 @@ func TestSeries_WorldAndEntity(t *testing.T) {
 	assert.Equal(t, "at most 8 values of expr are allowed", e.Message)
 }
 
-func TestMap_NumbersAndClasses(t *testing.T) {
+func TestMap_ColorsOfNumbersAndClasses(t *testing.T) {
 	c := serve(t, build(t))
 	m := c.ask("map?record=20&x=Position.X&y=Position.Y&color=Health")
 	assert.Equal(t, "0v1", at(m, "entities", 0))
@@ -481,7 +481,7 @@ func TestArrays_RowsAndSparse(t *testing.T) {
 	assert.Contains(t, e.Message, "Nothing")
 }
 
-func TestHealth_Damage(t *testing.T) {
+func TestHealth_ReportsDamage(t *testing.T) {
 	dir := build(t)
 	c := serve(t, dir)
 	assert.Equal(t, true, c.ask("health")["opens"])
@@ -506,7 +506,7 @@ func TestHealth_Damage(t *testing.T) {
 	assert.Equal(t, false, d.ask("verify")["ok"])
 }
 
-func TestSave_WithoutHistory(t *testing.T) {
+func TestSaveFile_HasNoHistory(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	healths := ecs.MustRegister[Health](w)
 	healths.Set(w.Create(), 7)
@@ -571,7 +571,7 @@ func TestQueue_ClientDisconnects(t *testing.T) {
 	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 18)
 }
 
-func TestBranches_Lanes(t *testing.T) {
+func TestBranches_EachHasLane(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	ticks := func(n, rewind int) {

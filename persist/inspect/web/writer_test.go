@@ -32,7 +32,7 @@ func newsOf(t *testing.T, body io.Reader) func() newsDoc {
 
 // A killed program leaves the lock free, but its text stays in the lock file. The server must
 // report this, and also report the next program that opens the store.
-func TestWriter_KilledThenReplaced(t *testing.T) {
+func TestServer_WriterKilledThenReplaced(t *testing.T) {
 	dir := build(t)
 	files, err := disk.Open(dir)
 	require.NoError(t, err)

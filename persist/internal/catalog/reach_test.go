@@ -15,7 +15,7 @@ import (
 // Damage in a segment is covered by a snapshot if the next segment begins at most one record after
 // the snapshot. It is also covered by a head in a later segment. The cases include numbers with
 // nine digits, which sort before eight digits as text.
-func TestMissing_DamageBeforeSnapshotOrHead(t *testing.T) {
+func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
 	for _, first := range []uint64{1, 99_999_998, 99_999_999, 100_000_000} {
 		log := &journal.Log{Head: 80, Last: 95, LastID: journal.ID{Seq: 95}}
 		for i := range uint64(3) { // Each segment has ten records, 70 to 79 and so on.

@@ -201,8 +201,8 @@ func TestStoragePatch_EditsByRow(t *testing.T) {
 	require.ErrorIs(t, err, ErrShort)
 }
 
-// FuzzEdits applies arbitrary edits to a row.
-func FuzzEdits(f *testing.F) {
+// FuzzApplyEdits applies arbitrary edits to a row.
+func FuzzApplyEdits(f *testing.F) {
 	row := bytes.Repeat([]byte{1, 2, 3}, 100)
 	f.Add(editBytes(1, 5, 1, 1, 9), row)
 	f.Add(editBytes(2, 0, 0, 1, 9, 8, 1, 0), row)

@@ -33,7 +33,7 @@ func savedPages(t testing.TB) (map[pagefile.Key][]byte, *format.Manifest) {
 	return pages, m
 }
 
-func FuzzSchema(f *testing.F) {
+func FuzzDecodeSchema(f *testing.F) {
 	f.Add(format.SchemaOf(storetest.HostileBase(f).World).Encode())
 	f.Add(format.NewSchema().Encode())
 	f.Add(evolvedSample().Encode())
@@ -50,7 +50,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-func FuzzManifest(f *testing.F) {
+func FuzzDecodeManifest(f *testing.F) {
 	_, m := savedPages(f)
 	f.Add(m.Encode())
 	m.Files = []format.FileRef{{Number: 1, CRC: 2}, {Number: 3, CRC: 4}}
@@ -74,7 +74,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-func FuzzPage(f *testing.F) {
+func FuzzDecodePage(f *testing.F) {
 	pages, _ := savedPages(f)
 	for _, value := range pages {
 		f.Add(value)
@@ -116,7 +116,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-func FuzzSparsePage(f *testing.F) {
+func FuzzDecodeSparsePage(f *testing.F) {
 	for _, rows := range [][]uint32{{0}, {format.NoRow, 5, 1, format.NoRow, 2}, {format.NoRow - 1}, {format.NoRow - 2, format.NoRow - 1}, {1, 2, 3, format.NoRow, 4, 5, 6, 7, 8, 9, 0}, make([]uint32, format.PageRows)} {
 		page, _ := format.AppendSparsePage(nil, rows)
 		f.Add(page)

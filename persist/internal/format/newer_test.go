@@ -35,7 +35,7 @@ func TestDecode_NewerFormat(t *testing.T) {
 }
 
 // The text about the writing program is optional. An invalid text counts as unknown.
-func TestManifest_Build(t *testing.T) {
+func TestManifest_NamesBuildOfWriter(t *testing.T) {
 	for text, want := range map[string]string{build.Here(): build.Here(), "": "", "a\nb": "", strings.Repeat("x", 256): ""} {
 		m := &Manifest{Schema: NewSchema()}
 		require.Empty(t, m.Build())
@@ -47,7 +47,7 @@ func TestManifest_Build(t *testing.T) {
 	}
 }
 
-func TestManifest_Features(t *testing.T) {
+func TestManifest_UnknownFeatures(t *testing.T) {
 	m := &Manifest{Schema: NewSchema(), Features: []Feature{{Name: "waves"}}}
 	got, err := DecodeManifest(m.Encode())
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestManifest_Features(t *testing.T) {
 	require.Equal(t, m.Features, got.Features, "Features must not contain required features")
 }
 
-func TestNotes_Limits(t *testing.T) {
+func TestNotes_SizeLimits(t *testing.T) {
 	n, big := new(Notes), make([]byte, 1000)
 	require.NoError(t, n.AddInput("big", big))
 	require.Greater(t, n.size, len(n.inputs.Buf))

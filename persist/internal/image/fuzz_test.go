@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func FuzzTick(f *testing.F) {
+func FuzzDecodeAndApplyTick(f *testing.F) {
 	for _, payload := range storetest.Payloads(f) {
 		f.Add(payload)
 	}
@@ -23,7 +23,7 @@ func FuzzTick(f *testing.F) {
 	})
 }
 
-func FuzzOps(f *testing.F) {
+func FuzzDecodeOps(f *testing.F) {
 	for _, payload := range storetest.Payloads(f) {
 		t, err := format.DecodeTick(payload)
 		require.NoError(f, err)

@@ -86,7 +86,7 @@ func TestBolt_IgnoredForMemoryFile(t *testing.T) {
 	}
 }
 
-func TestBolt_Subdirectory(t *testing.T) {
+func TestBolt_FileInSubdirectory(t *testing.T) {
 	root := openRoot(t)
 	if err := root.Mkdir("sub", 0o700); err != nil {
 		t.Fatal(err)

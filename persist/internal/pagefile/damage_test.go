@@ -151,7 +151,7 @@ func (p *patient) checkGets(at int64) {
 	}
 }
 
-func TestOpen_Shortened(t *testing.T) {
+func TestOpen_ShortenedFile(t *testing.T) {
 	p := newPatient(t, numbered(12, 900))
 	size := len(p.data)
 	lengths := []int{0, 1, 19, 20, 21, 63, 64, 65, pageSize, size - footerSize - 4, size - footerSize, size - 1}
@@ -166,7 +166,7 @@ func TestOpen_Shortened(t *testing.T) {
 	}
 }
 
-func TestOpen_Lengthened(t *testing.T) {
+func TestOpen_LengthenedFile(t *testing.T) {
 	p := newPatient(t, numbered(12, 900))
 	tails := map[string][]byte{
 		"a byte":                       {0},
@@ -234,7 +234,7 @@ func TestVerify_ContextEnds(t *testing.T) {
 	}
 }
 
-func TestOpen_ForeignNewerOrDamaged(t *testing.T) {
+func TestOpen_ForeignNewerOrDamagedFile(t *testing.T) {
 	root := openRoot(t)
 	good := create(t, root, numbered(12, 900))
 	footer := len(good) - footerSize

@@ -163,7 +163,7 @@ func TestPut_SizesAtLimits(t *testing.T) {
 	}
 }
 
-func TestCreate_Deterministic(t *testing.T) {
+func TestCreate_SameBytesEachTime(t *testing.T) {
 	for _, pages := range [][]page{nil, numbered(3, 10), numbered(2000, 100), numbered(700, 50_000)} {
 		for _, opts := range writers {
 			first := createWith(t, openRoot(t), opts, pages)
@@ -256,7 +256,7 @@ func TestPut_CopiesValue(t *testing.T) {
 	checkContent(t, root, []page{{pagefile.Key{}, []byte("before")}})
 }
 
-func TestWriter_ClosedAfterCreate(t *testing.T) {
+func TestWriter_UseAfterCreate(t *testing.T) {
 	root := openRoot(t)
 	var kept *pagefile.Writer
 	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
@@ -390,7 +390,7 @@ func TestCreate_RemovesUnfinishedFiles(t *testing.T) {
 	checkNames(t, root, kept...)
 }
 
-func TestCreate_Subdirectory(t *testing.T) {
+func TestCreate_FileInSubdirectory(t *testing.T) {
 	root := openRoot(t)
 	if err := root.Mkdir("sub", 0o700); err != nil {
 		t.Fatal(err)
@@ -480,7 +480,7 @@ func TestGet_ValueAfterClose(t *testing.T) {
 	}
 }
 
-func TestFile_Closed(t *testing.T) {
+func TestFile_UseAfterClose(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(100, 50_000))
 	f, err := pagefile.Open(disk.Dir(root), "f")
@@ -496,7 +496,7 @@ func TestFile_Closed(t *testing.T) {
 	}
 }
 
-func TestOpen_Missing(t *testing.T) {
+func TestOpen_MissingFile(t *testing.T) {
 	if _, err := pagefile.Open(disk.Dir(openRoot(t)), "f"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open = %v, want %v", err, fs.ErrNotExist)
 	}

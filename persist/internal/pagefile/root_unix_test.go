@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-func TestDir_NamesStayInside(t *testing.T) {
+func TestDir_RefusesNamesOutside(t *testing.T) {
 	outside := t.TempDir()
 	create(t, mustRoot(t, outside), numbered(3, 10))
 	root := openRoot(t)
@@ -56,7 +56,7 @@ func mustRoot(t *testing.T, dir string) *os.Root {
 }
 
 // Opening a pipe would block, so it must not be opened.
-func TestOpen_Irregular(t *testing.T) {
+func TestOpen_IrregularFile(t *testing.T) {
 	root := openRoot(t)
 	if err := root.Mkdir("dir", 0o700); err != nil {
 		t.Fatal(err)

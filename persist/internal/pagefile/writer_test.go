@@ -107,7 +107,7 @@ func dump(tb rapid.TB, db *bbolt.DB) []byte {
 	return all
 }
 
-func TestBolt_ChangesPageFile(t *testing.T) {
+func TestBolt_ReadsAndChangesPageFile(t *testing.T) {
 	root := openRoot(t)
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(

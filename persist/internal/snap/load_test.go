@@ -26,7 +26,7 @@ func saved(t *testing.T, w *ecs.World) *Reader {
 
 // In a bare image, all components are checked for the world, except those with few entities and
 // indexed ones. Other images are not checked.
-func TestLoad_OnlyBareImageChecked(t *testing.T) {
+func TestLoad_ChecksOnlyBareImage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	all := ecs.MustRegister(w, ecs.Component[int64]{Name: "all"})
 	half := ecs.MustRegister(w, ecs.Component[int32]{Name: "half"})
@@ -63,7 +63,7 @@ func TestLoad_OnlyBareImageChecked(t *testing.T) {
 
 // Entities stored under another key are copied from the placed page. Missing or different pages are
 // not copied.
-func TestLoad_RepeatedEntities(t *testing.T) {
+func TestLoad_CopiesRepeatedEntities(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a := ecs.MustRegister(w, ecs.Component[int64]{Name: "a"})
 	b := ecs.MustRegister(w, ecs.Component[int32]{Name: "b"})

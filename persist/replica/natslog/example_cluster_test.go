@@ -113,7 +113,7 @@ func (c *exampleCluster) noneDenied(connections ...*nats.Conn) {
 	assert.Empty(c.t, c.denied)
 }
 
-func TestExampleCluster(t *testing.T) {
+func TestExampleCluster_OwnerAndFollowers(t *testing.T) {
 	t.Parallel()
 	ctx, done := context.WithTimeout(background, time.Minute)
 	defer done()
@@ -163,7 +163,7 @@ func TestExampleCluster(t *testing.T) {
 }
 
 // The logins of the example have exactly the rights that the documentation of this package lists.
-func TestExampleCluster_Rights(t *testing.T) {
+func TestExampleCluster_RightsOfLogins(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	var follower []string
@@ -208,7 +208,7 @@ func TestExampleCluster_Rights(t *testing.T) {
 }
 
 // The single server of the other example also has the settings that a log needs.
-func TestExampleServer_Settings(t *testing.T) {
+func TestExampleServer_SettingsForLog(t *testing.T) {
 	one, err := server.ProcessConfigFile("examples/spectators/one.conf")
 	require.NoError(t, err)
 	for _, o := range append(exampleOptions(t), one) {

@@ -147,7 +147,7 @@ func replaceDir(dir, from string) error {
 	})
 }
 
-func TestFlipBits(t *testing.T) {
+func TestFlipBits_FlipsGivenNumber(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
 	for i, size := range []int{0, 1, 5} {
@@ -174,7 +174,7 @@ func TestFlipBits(t *testing.T) {
 	require.Equal(t, 1, ones)
 }
 
-func TestReplaceDir(t *testing.T) {
+func TestReplaceDir_CopiesFiles(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
 	require.NoError(t, os.MkdirAll(filepath.Join(from, "sub"), 0o755))

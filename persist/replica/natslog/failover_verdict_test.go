@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJudge checks that the judge finds each kind of broken promise. Tick n of the history has the
-// sum 100 + n.
-func TestJudge(t *testing.T) {
+// TestJudge_FindsBrokenPromises checks that the judge finds each kind of broken promise. Tick n of
+// the history has the sum 100 + n.
+func TestJudge_FindsBrokenPromises(t *testing.T) {
 	ticks := func(j *judge, machine, word string, from, to int) {
 		for n := from; n <= to; n++ {
 			before := 100 + n - 1
@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestChosenKinds(t *testing.T) {
+func TestChosenKinds_ByName(t *testing.T) {
 	all, err := chosenKinds("")
 	require.NoError(t, err)
 	names := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/replica/replicatest"
 )
 
-func TestLog_Run(t *testing.T) {
+func TestLog_KeepsLogPromises(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			js := newCluster(t, servers, nil).create("WORLDS", servers)

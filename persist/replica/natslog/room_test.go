@@ -26,7 +26,7 @@ func limit(t *testing.T, js jetstream.JetStream, bytes int64) {
 
 // An owner trims a stream with a limit before it is full. If it cannot trim, it reports that, and
 // continues when the limit is raised.
-func TestRoom_StreamWithLimit(t *testing.T) {
+func TestOwner_TrimsStreamBeforeLimit(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})

@@ -64,7 +64,7 @@ func TestOpen_StreamSettings(t *testing.T) {
 	assert.ErrorContains(t, err, "max_payload")
 }
 
-func TestCheckServers(t *testing.T) {
+func TestCheckServers_LoginAndSettings(t *testing.T) {
 	t.Parallel()
 	ctx, done := context.WithTimeout(background, 20*time.Second)
 	defer done()

@@ -10,7 +10,7 @@ import (
 
 // The test checks all screens at two widths, in light and dark mode. Every text must be readable,
 // every target large enough, and every ARIA attribute valid for its role.
-func TestAccess_EveryScreen(t *testing.T) {
+func TestAccessibility_EveryScreen(t *testing.T) {
 	b := browser(t)
 	stored, saved := serve(t, store(t, 400)), serve(t, save(t, settle(60), 30))
 	for _, dark := range []bool{false, true} {

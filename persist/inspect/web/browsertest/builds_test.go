@@ -13,7 +13,7 @@ import (
 
 // The page compares A and B, and finds the first tick of a condition. If two builds wrote the
 // states, both answers must name the builds.
-func TestBuilds_Named(t *testing.T) {
+func TestPage_NamesBuildsOfStates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	was := build.Here
 	defer func() { build.Here = was }()

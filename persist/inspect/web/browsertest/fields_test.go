@@ -12,7 +12,7 @@ import (
 
 // The Enter key leaves a field if its text is valid. Otherwise the field keeps the focus, and
 // letters must not act as shortcuts.
-func TestField_EnterLeavesValid(t *testing.T) {
+func TestField_EnterKeyLeavesValidField(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	p.shows("#entities", "villager-")
@@ -109,7 +109,7 @@ func TestStatusLine_NarrowWindow(t *testing.T) {
 
 // The names A and B must be readable on every background of the bar, also when both are at the
 // same tick.
-func TestCursors_NamesReadable(t *testing.T) {
+func TestBarCursors_NamesReadable(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
 	for _, dark := range []bool{false, true} {
@@ -169,7 +169,7 @@ const cursorNames = `(() => {
 	return Math.abs(a.y - b.y) < 11 && a.x < b.x + b.wide && b.x < a.x + a.wide ? "they lie over each other" : "";
 })()`
 
-func TestLegend_Colors(t *testing.T) {
+func TestMapLegend_Colors(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	eval[bool](p, `(stet.set({color: "Health.Now"}), stet.show("map"), true)`)

@@ -9,7 +9,7 @@ import (
 )
 
 // The help opens by its key. Its examples must be valid for the shown store.
-func TestHelp_Examples(t *testing.T) {
+func TestHelp_ExamplesAreValid(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	p.shows("#entities", "villager-")

@@ -96,7 +96,7 @@ func TestMap_LargestFloat64(t *testing.T) {
 	}
 }
 
-func TestMap_CountsOmitted(t *testing.T) {
+func TestMap_CountsOmittedEntities(t *testing.T) {
 	b := browser(t)
 	places := append(square(60), Spot{math.NaN(), 1}, Spot{1, math.Inf(1)}, Spot{math.Inf(-1), math.NaN()})
 	p := open(t, b, serve(t, spots(t, places, 5)), 1280, 800, false)
@@ -109,7 +109,7 @@ func TestMap_CountsOmitted(t *testing.T) {
 	p.shows(".plot .caption", "NaN or ±Inf at 1 tick")
 }
 
-func TestMap_SampleOfMany(t *testing.T) {
+func TestMap_SampleOfManyEntities(t *testing.T) {
 	b := browser(t)
 	var places []Spot
 	// Entities with close indices have close positions, so the last entities are far from the

@@ -46,7 +46,7 @@ var screens = []struct{ name, where, text string }{
 
 // The test opens every screen by clicks and by keys, at two widths, in light and dark mode. No
 // screen may be wider than the window, and no text may be too faint.
-func TestScreens_ClicksAndKeys(t *testing.T) {
+func TestScreens_OpenByClicksAndKeys(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 800))
 	for _, size := range []struct {
@@ -170,7 +170,7 @@ func TestKeyboard_MovesInTime(t *testing.T) {
 	p.until("!document.querySelector('#guide').open")
 }
 
-func TestEntity_Changes(t *testing.T) {
+func TestEntityScreen_StepsThroughChanges(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.shows("#entities", "orc-")
@@ -382,7 +382,7 @@ func TestBar_ScrubZoomBranches(t *testing.T) {
 	p.until(`document.activeElement.id === "point" && document.activeElement.value === "mark:"`)
 }
 
-func TestPin_Comparison(t *testing.T) {
+func TestPin_ComparesTwoStates(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.key("4", "g")
@@ -632,7 +632,7 @@ func TestHealth_SaveAndDamagedStore(t *testing.T) {
 var scrubbing = flag.Duration("scrub", 5*time.Second, "how long to scrub for the test of memory")
 
 // Scrubbing must not increase the memory of the page, of its cached answers, or of the server.
-func TestScrubbing_Memory(t *testing.T) {
+func TestScrubbing_MemoryDoesNotGrow(t *testing.T) {
 	b := browserFor(t, 3*time.Minute+*scrubbing)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.shows("#entities", "orc-")

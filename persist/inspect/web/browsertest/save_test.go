@@ -104,7 +104,7 @@ func (p *page) showsSchema() {
 	p.excuse("400")
 }
 
-func TestSave_EveryScreen(t *testing.T) {
+func TestSaveFile_EveryScreen(t *testing.T) {
 	b := browser(t)
 	url := serve(t, save(t, settle(60), 30))
 	for _, width := range []int64{1280, 400} {
@@ -150,7 +150,7 @@ func TestStoreWithoutCommit_EveryScreen(t *testing.T) {
 
 // A save with a damaged page of values can be opened. The page must show the readable data and
 // name the damage.
-func TestSave_Damaged(t *testing.T) {
+func TestSaveFile_DamagedPage(t *testing.T) {
 	b := browser(t)
 	file := save(t, settle(10_000), 0)
 	content, err := os.ReadFile(file)

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestPictures takes the pictures for docs/INSPECTOR.md if STET_SHOTS names a directory.
-func TestPictures(t *testing.T) {
+// TestScreenshots_WrittenForDocs takes the pictures for docs/INSPECTOR.md if STET_SHOTS names a
+// directory.
+func TestScreenshots_WrittenForDocs(t *testing.T) {
 	if os.Getenv("STET_SHOTS") == "" {
 		t.Skip("STET_SHOTS names no directory for pictures")
 	}

@@ -44,7 +44,7 @@ func keepOpen(dir string) {
 
 // The writing program is killed while the page is open. The page must report this once. It must
 // report again when another program opens the store.
-func TestWriter_Killed(t *testing.T) {
+func TestPage_ReportsKilledWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	program := exec.Command(os.Args[0])
 	program.Env = append(os.Environ(), keepVariable+"="+dir)

@@ -73,7 +73,7 @@ var followerMay = &server.Permissions{
 
 // A read-only login can read from servers that require TLS, client certificates, and passwords or
 // keys.
-func TestLogin_NameKeyAndTLS(t *testing.T) {
+func TestLogin_PasswordKeyAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := &issuer{t: t, dir: dir}
 	caFile, _ := ca.issue("ca")

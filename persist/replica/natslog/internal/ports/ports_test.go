@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFree_PortsAreDistinct(t *testing.T) {
+func TestFreePorts_AreDistinct(t *testing.T) {
 	seen := map[int]bool{}
 	for range 100 {
 		free, err := Free(6)
@@ -23,7 +23,7 @@ func TestFree_PortsAreDistinct(t *testing.T) {
 	}
 }
 
-func TestFree_PortInUse(t *testing.T) {
+func TestFreePorts_SkipsPortInUse(t *testing.T) {
 	free, err := Free(1)
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", free[0]+1))
@@ -36,7 +36,7 @@ func TestFree_PortInUse(t *testing.T) {
 	assert.NotEqual(t, listener.Addr().(*net.TCPAddr).Port, free[0])
 }
 
-func TestFree_TooMany(t *testing.T) {
+func TestFreePorts_TooManyRequested(t *testing.T) {
 	_, err := Free(count + 1)
 	require.ErrorContains(t, err, fmt.Sprintf("of %d ports", count+1))
 }
