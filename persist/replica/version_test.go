@@ -99,8 +99,8 @@ func TestStoreFormat_CoversFileVersions(t *testing.T) {
 	for file, line := range map[string]string{
 		"../../journal/segment.go":           `segmentVersion += 2\b`,
 		"../../journal/ledger.go":            `ledgerVersion += 2\b`,
-		"../../internal/pagefile/meta.go":    `boltVersion += 2\b`,
-		"../../internal/pagefile/trailer.go": `formatVersion += 1\b`,
+		"../internal/pagefile/meta.go":    `boltVersion += 2\b`,
+		"../internal/pagefile/trailer.go": `formatVersion += 1\b`,
 	} {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
