@@ -99,7 +99,7 @@ func (j *damageClassifier) classifyInner(end int64) {
 	case j.sealedAt(end):
 		_ = j.log.problem(s.Name, end, s.Size-end, "bytes after the clean end")
 	default:
-		j.log.Disowned = append(j.log.Disowned, Range{File: s.Name, Offset: end, Length: s.Size - end})
+		j.log.TornTails = append(j.log.TornTails, Range{File: s.Name, Offset: end, Length: s.Size - end})
 	}
 	s.End = min(end, s.Size)
 	s.durable = s.End

@@ -89,7 +89,7 @@ func (l *Log) Features() (names []string) {
 // Everything returns all fields of l for comparison.
 func (l *Log) Everything() any {
 	all := &Log{
-		Problems: append([]*DamageError{}, l.Problems...), Torn: l.Torn, Disowned: append([]Range{}, l.Disowned...),
+		Problems: append([]*DamageError{}, l.Problems...), Torn: l.Torn, TornTails: append([]Range{}, l.TornTails...),
 		Lost: append([]Entry{}, l.Lost...), Segments: append([]Segment{}, l.Segments...), Entries: append([]Entry{}, l.Entries...), Preambles: append([]Entry{}, l.Preambles...),
 		World: l.World, Epoch: l.Epoch, Head: l.Head, Last: l.Last, LastID: l.LastID, Clean: l.Clean,
 		Unsure: l.Unsure, Note: append([]byte{}, l.Note...), gone: l.gone, gap: append([]gap{}, l.gap...),

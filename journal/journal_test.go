@@ -195,10 +195,10 @@ func TestOpen_TornTail(t *testing.T) {
 	j = open(t, torn, journal.Options{})
 	closeJournal(t, j, 1)
 	log := scan(t, torn)
-	if len(log.Problems) > 0 || log.Torn != nil || !log.Clean || len(log.Disowned) != 1 {
-		t.Fatalf("problems %v, torn %v, clean %v, disowned %v", log.Problems, log.Torn, log.Clean, log.Disowned)
+	if len(log.Problems) > 0 || log.Torn != nil || !log.Clean || len(log.TornTails) != 1 {
+		t.Fatalf("problems %v, torn %v, clean %v, torn tails %v", log.Problems, log.Torn, log.Clean, log.TornTails)
 	}
-	d := log.Disowned[0]
+	d := log.TornTails[0]
 	if got := string(torn.Bytes(d.File)[d.Offset:][:d.Length]); got != "torn torn torn" {
 		t.Errorf("disowned %q", got)
 	}

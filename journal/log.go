@@ -42,9 +42,9 @@ type Log struct {
 	// no tail.
 	Torn *DamageError
 
-	// Disowned lists tails of earlier segments that a later opening for writing cut out of the
+	// TornTails lists tails of earlier segments that a later opening for writing cut out of the
 	// journal. They contain no acknowledged record, and may contain any bytes.
-	Disowned []Range
+	TornTails []Range
 
 	World  [16]byte // World of the segments. Zero if there are no segments.
 	Epoch  uint64   // Highest epoch. 0 if there are no segments.

@@ -122,7 +122,7 @@ func checkMoved(t *testing.T, whole *journal.Log, moved *disktest.Mem, changed b
 			t.Errorf("record %v, written as %v", e, want)
 		}
 	}
-	if noticed := len(log.Problems) > 0 || log.Torn != nil || len(log.Disowned) > 0 || !log.Clean; noticed != changed {
+	if noticed := len(log.Problems) > 0 || log.Torn != nil || len(log.TornTails) > 0 || !log.Clean; noticed != changed {
 		t.Errorf("changed: %v, but problems %v, torn %v, clean %v", changed, log.Problems, log.Torn, log.Clean)
 	}
 	carryOn(t, moved)

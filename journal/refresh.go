@@ -135,9 +135,9 @@ func (l *Log) withoutNewest(pruned int) *Log {
 		Entries:   withoutPruned(l.Entries, pruned),
 		Preambles: withoutPruned(l.Preambles, pruned),
 	}
-	for _, r := range l.Disowned {
+	for _, r := range l.TornTails {
 		if slices.ContainsFunc(b.Segments, func(s Segment) bool { return s.Name == r.File }) {
-			b.Disowned = append(b.Disowned, r)
+			b.TornTails = append(b.TornTails, r)
 		}
 	}
 	return b
@@ -175,7 +175,7 @@ func (l *Log) replaceWith(next *Log) {
 	defer l.mu.Unlock()
 	_ = l.release()
 	l.Segments, l.Entries, l.Preambles = next.Segments, next.Entries, next.Preambles
-	l.Problems, l.Torn, l.Disowned = next.Problems, next.Torn, next.Disowned
+	l.Problems, l.Torn, l.TornTails = next.Problems, next.Torn, next.TornTails
 	l.World, l.Epoch, l.Head, l.Last, l.LastID = next.World, next.Epoch, next.Head, next.Last, next.LastID
 	l.Believed, l.Lost, l.small = next.Believed, next.Lost, nil
 	l.Clean, l.gap, l.newest = next.Clean, next.gap, next.newest

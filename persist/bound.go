@@ -44,7 +44,7 @@ func (s *Store) initRetention(journal []segmentSize) {
 	s.report.Kept = k
 }
 
-// Texts for Keeping.Reason.
+// Texts for RetentionStatus.Reason.
 const (
 	asMuch       = "as much old data as the bound allows"
 	asMany       = "only the newest journal segments, because each opening adds one; Retain.KeepAll keeps all"
@@ -53,7 +53,7 @@ const (
 )
 
 // now returns k, updated for a store that now has the given number of bytes.
-func (k Keeping) now(bytes int64) Keeping {
+func (k RetentionStatus) now(bytes int64) RetentionStatus {
 	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
 		k.Reason = snapshotDue
 	}

@@ -232,7 +232,7 @@ func (r *boundRun) snapshotBytes() (n int64) {
 }
 
 // lookAtBound checks that the kept data is within the bound or is required.
-func (r *boundRun) lookAtBound(kept persist.Keeping) {
+func (r *boundRun) lookAtBound(kept persist.RetentionStatus) {
 	r.t.Helper()
 	retain := r.options.Retain
 	if bounded := !retain.KeepAll && (retain.Bytes > 0 || retain.Last+retain.Ticks+int(retain.Age) == 0); !bounded {
@@ -294,7 +294,7 @@ func (r *boundRun) leadsToHead(from uint64) bool {
 }
 
 // lookAtWishes checks that the requested data exists, unless the bound prevents it.
-func (r *boundRun) lookAtWishes(v *inspect.View, kept persist.Keeping) {
+func (r *boundRun) lookAtWishes(v *inspect.View, kept persist.RetentionStatus) {
 	r.t.Helper()
 	retain, newest := r.options.Retain, v.Snapshots()[len(v.Snapshots())-1]
 	if kept.Reason != "the data that Retain requests" {
@@ -318,7 +318,7 @@ func (r *boundRun) lookAtWishes(v *inspect.View, kept persist.Keeping) {
 }
 
 // lookAtClaims checks that the reported states exist, and that older states are reported as pruned.
-func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
+func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.RetentionStatus) {
 	r.t.Helper()
 	first, err := v.Resolve("@first")
 	require.NoError(r.t, err)

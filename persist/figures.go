@@ -58,7 +58,7 @@ func (r SnapshotResult) LogValue() slog.Value {
 }
 
 // LogValue returns k as a group of [log/slog].
-func (k Keeping) LogValue() slog.Value {
+func (k RetentionStatus) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Int64("bytes", k.Bytes),
 		slog.Int64("bound_bytes", k.Bound),
@@ -89,7 +89,7 @@ func (m Metrics) MarshalJSON() ([]byte, error) { return appendJSON(nil, m.LogVal
 func (r SnapshotResult) MarshalJSON() ([]byte, error) { return appendJSON(nil, r.LogValue()) }
 
 // MarshalJSON returns k as an object, the kept member of [Metrics.MarshalJSON].
-func (k Keeping) MarshalJSON() ([]byte, error) { return appendJSON(nil, k.LogValue()) }
+func (k RetentionStatus) MarshalJSON() ([]byte, error) { return appendJSON(nil, k.LogValue()) }
 
 // textOf returns the text of err as an attribute. A nil err becomes an empty text.
 func textOf(key string, err error) slog.Attr {

@@ -25,7 +25,7 @@ func figures() persist.Metrics {
 		LastSnapshot: persist.SnapshotResult{Tick: 9, Name: "snapshots/00000008.snap", Written: 13, Shared: 14, Bytes: 15, Files: []string{"snapshots/00000008.snap", "snapshots/00000003.snap"},
 			Err: persist.ErrAbandoned, Removed: []string{"snapshots/00000001.snap"}, RemoveErr: errors.New("removed by\nanother"), Lost: []string{"snapshots/00000002.snap"}},
 		SnapshotStall: 250 * time.Microsecond, SnapshotBytes: 16, DiskBytes: 4112,
-		Kept:        persist.Keeping{Bytes: 4113, Bound: 5000, Record: 17, Tick: 18, Reason: "all <there> is"},
+		Kept:        persist.RetentionStatus{Bytes: 4113, Bound: 5000, Record: 17, Tick: 18, Reason: "all <there> is"},
 		PrunedMarks: 19, PrunedBranches: 20,
 	}
 }
@@ -78,7 +78,7 @@ func members(t *testing.T, text []byte) (names []string) {
 
 // Every field of Metrics is in the output, so a new field must be added to the list.
 func TestMetrics_AllFieldsInJSON(t *testing.T) {
-	for _, v := range []slog.LogValuer{persist.Metrics{}, persist.SnapshotResult{}, persist.Keeping{}} {
+	for _, v := range []slog.LogValuer{persist.Metrics{}, persist.SnapshotResult{}, persist.RetentionStatus{}} {
 		require.Len(t, v.LogValue().Group(), reflect.TypeOf(v).NumField(), "%T", v)
 	}
 	seen := map[string]bool{}

@@ -37,8 +37,8 @@ type Metrics struct {
 	SnapshotStall time.Duration
 	SnapshotBytes int64 // Bytes in all snapshot files.
 
-	DiskBytes int64   // JournalBytes plus SnapshotBytes.
-	Kept      Keeping // How far back the files reach, and why.
+	DiskBytes int64           // JournalBytes plus SnapshotBytes.
+	Kept      RetentionStatus // How far back the files reach, and why.
 
 	// Number of marked ticks that were removed with the journal. See [Retention].
 	PrunedMarks    int
@@ -67,7 +67,7 @@ type counters struct {
 	last                SnapshotResult
 	stall               time.Duration
 	snapshotBytes       int64
-	keeping             Keeping
+	keeping             RetentionStatus
 
 	// Records with marks, and tips of abandoned branches. Both lists are oldest first and cover
 	// only retained segments.
@@ -171,7 +171,7 @@ func (t *counters) adopted(snapshotBytes int64, marks, tips []uint64) {
 }
 
 // keeps sets the description of the data that the store keeps.
-func (t *counters) keeps(k Keeping) {
+func (t *counters) keeps(k RetentionStatus) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.keeping = k
@@ -194,7 +194,7 @@ func (t *counters) observeStall(d time.Duration) {
 
 // ended counts a snapshot that finished or failed, and the bytes removed after it. k describes the
 // data that is still kept; nil means that pruning was not planned.
-func (t *counters) ended(r SnapshotResult, removed int64, k *Keeping) {
+func (t *counters) ended(r SnapshotResult, removed int64, k *RetentionStatus) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.underway, t.last = false, r
@@ -208,7 +208,7 @@ func (t *counters) ended(r SnapshotResult, removed int64, k *Keeping) {
 }
 
 // pruned counts bytes that were removed without a new snapshot.
-func (t *counters) pruned(removed int64, k *Keeping) {
+func (t *counters) pruned(removed int64, k *RetentionStatus) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.lost(removed, k)
@@ -216,7 +216,7 @@ func (t *counters) pruned(removed int64, k *Keeping) {
 
 // lost subtracts removed bytes of snapshots. If k is not nil, it also counts the marks and branches
 // before the journal's first retained record. The caller holds the lock.
-func (t *counters) lost(removed int64, k *Keeping) {
+func (t *counters) lost(removed int64, k *RetentionStatus) {
 	t.snapshotBytes -= removed
 	if k == nil {
 		return

@@ -33,8 +33,8 @@ type Report struct {
 	// means no unfinished end.
 	Torn error
 
-	// Disowned counts the unfinished ends that earlier calls of Open left behind.
-	Disowned int
+	// TornTails counts the unfinished ends that earlier calls of Open left behind.
+	TornTails int
 
 	// Skipped says why newer snapshots were not used, and lists damage outside the recovered state.
 	// Nothing was deleted. Open reads all that it needs, but not all older data; package inspect
@@ -65,7 +65,7 @@ type Report struct {
 	// Kept says how much data the store keeps, how far back the data reaches, and its bound. A
 	// store without a configured bound is not pruned if it was already above the default bound.
 	// Kept.Reason then names the option to set.
-	Kept Keeping
+	Kept RetentionStatus
 }
 
 // String returns the report as text for people, in one or a few lines.
@@ -373,7 +373,7 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 	}
 	s.initRetention(sizes)
 	s.report.Tick = s.world.Tick()
-	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
+	s.report.Clean, s.report.TornTails = c.Log.Clean, len(c.Log.TornTails)
 	if n := len(c.Log.Segments); n > 0 {
 		last := c.BuildOf(&c.Log.Segments[n-1])
 		if floats := build.Floats(last); floats != "" && floats != build.Floats(build.Here()) {

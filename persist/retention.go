@@ -29,7 +29,7 @@ import (
 //   - the base of the oldest tick of the world's history
 //   - the journal after these snapshots
 //
-// If this data takes more than Bytes, it stays nevertheless, and [Keeping.Reason] says why. A store
+// If this data takes more than Bytes, it stays nevertheless, and [RetentionStatus.Reason] says why. A store
 // removes nothing if damage was found when it was opened.
 type Retention struct {
 	// Last, Ticks and Age request old data. Last is a number of newest snapshots, Ticks a number of
@@ -101,8 +101,8 @@ func (o *Options) bound(largest int64) int64 {
 	return max(0, o.Retain.Bytes)
 }
 
-// A Keeping says which data a store keeps, and why.
-type Keeping struct {
+// A RetentionStatus says which data a store keeps, and why.
+type RetentionStatus struct {
 	Bytes int64 // Bytes of journal and snapshots.
 	Bound int64 // The bound of Bytes; 0 means no bound.
 	// The oldest reachable record: Goto can reach each state from this record on.
@@ -113,7 +113,7 @@ type Keeping struct {
 }
 
 // String returns what is kept, and why, on one line.
-func (k Keeping) String() string {
+func (k RetentionStatus) String() string {
 	bound := ""
 	if k.Bound > 0 {
 		bound = " of " + size(k.Bound)
@@ -262,7 +262,7 @@ type pruning struct {
 	// Numbers of snapshot files, newest first: a file is removed before the files it refers to.
 	files   []uint32
 	journal uint64 // Segments before this record are removed; 0 means none.
-	keeping Keeping
+	keeping RetentionStatus
 }
 
 // A choice orders the data of a past in steps. Each step keeps less data than the step before, and
@@ -335,7 +335,7 @@ func (c *choice) fits(step int, bound int64) bool {
 func (r Retention) plan(p past, bound int64) pruning {
 	bases := p.bases()
 	if len(bases) == 0 {
-		return pruning{keeping: Keeping{Bound: bound, Reason: "no snapshot leads to the newest state"}}
+		return pruning{keeping: RetentionStatus{Bound: bound, Reason: "no snapshot leads to the newest state"}}
 	}
 	asked := r.asked(bases)
 	c := &choice{past: p, bases: bases, oldest: min(asked, len(bases)-1), all: !r.asks()}
@@ -400,8 +400,8 @@ func (c *choice) withoutEmpty(p pruning) pruning {
 }
 
 // keeping describes the data that a step keeps, without the reason.
-func (c *choice) keeping(step int, bound int64) Keeping {
-	k := Keeping{Bytes: c.bytes(step), Bound: bound}
+func (c *choice) keeping(step int, bound int64) RetentionStatus {
+	k := RetentionStatus{Bytes: c.bytes(step), Bound: bound}
 	kept, from := c.at(step)
 	segments := c.since(from)
 	for _, s := range slices.Backward(c.bases) {
@@ -414,7 +414,7 @@ func (c *choice) keeping(step int, bound int64) Keeping {
 }
 
 // reason returns why the data of a step is kept.
-func (c *choice) reason(step int, k *Keeping) string {
+func (c *choice) reason(step int, k *RetentionStatus) string {
 	switch {
 	case k.Bound == 0 || step == 0:
 		return "the data that Retain requests"
@@ -519,7 +519,7 @@ func (s *Store) pruneNow() {
 
 // forget removes the entries of deleted files from s. k describes the data that is still kept; nil
 // means that pruning was not planned.
-func (s *snapshotter) forget(removed []string, k *Keeping) {
+func (s *snapshotter) forget(removed []string, k *RetentionStatus) {
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return o.among(removed) })
 	if k != nil {
 		s.bound = k.Bound

@@ -130,7 +130,7 @@ type finishedSnapshot struct {
 	mustBeFull bool
 
 	// Describes the data kept after pruning; nil means that pruning was not planned.
-	keeping *Keeping
+	keeping *RetentionStatus
 }
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for it. Pages that an

@@ -162,7 +162,7 @@ func TestMetricsPage_ValueOfEachMetric(t *testing.T) {
 		Syncs: 7, SyncLast: 8 * time.Second, SyncMax: 9 * time.Second, SyncTotal: 10 * time.Second,
 		Snapshots: 11, SnapshotsFailed: 12, LastSnapshot: persist.SnapshotResult{Tick: 13, Bytes: 14},
 		SnapshotStall: 15 * time.Second, SnapshotBytes: 16, DiskBytes: 17,
-		Kept: persist.Keeping{Bound: 18, Tick: 19}, PrunedMarks: 20, PrunedBranches: 21, LocalTick: 22,
+		Kept: persist.RetentionStatus{Bound: 18, Tick: 19}, PrunedMarks: 20, PrunedBranches: 21, LocalTick: 22,
 	}
 	want := map[string]float64{
 		"stet_tick": 1, "stet_durable_tick": 2, "stet_lag_ticks": 3, "stet_journal_segments": 4, "stet_journal_bytes": 5,

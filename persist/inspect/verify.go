@@ -78,7 +78,7 @@ func noteEnds(v *catalog.Catalog, r *VerifyReport) {
 	} else if t != nil {
 		r.note("the journal was not closed: %v", t.In(catalog.JournalDir))
 	}
-	for _, d := range v.Log.Disowned {
+	for _, d := range v.Log.TornTails {
 		r.note("%s/%s: %d bytes at offset %d were left behind by an unclean end", catalog.JournalDir, d.File, d.Length, d.Offset)
 	}
 }

@@ -97,8 +97,8 @@ func TestVersion_WriteAboveReadRefused(t *testing.T) {
 func TestStoreFormat_CoversFileVersions(t *testing.T) {
 	const advice = "raise storeFormat in version.go if an older program cannot open the store, and repair this test"
 	for file, line := range map[string]string{
-		"../../journal/segment.go":           `segmentVersion += 2\b`,
-		"../../journal/ledger.go":            `ledgerVersion += 2\b`,
+		"../../journal/segment.go":        `segmentVersion += 2\b`,
+		"../../journal/ledger.go":         `ledgerVersion += 2\b`,
 		"../internal/pagefile/meta.go":    `boltVersion += 2\b`,
 		"../internal/pagefile/trailer.go": `formatVersion += 1\b`,
 	} {

@@ -119,7 +119,7 @@ func (s *Session) reopen() {
 	require.NoError(s.t, r.Torn)
 	require.Empty(s.t, r.Skipped)
 	require.Empty(s.t, r.Unknown)
-	require.Zero(s.t, r.Disowned)
+	require.Zero(s.t, r.TornTails)
 	require.Equal(s.t, want.tick, r.Tick)
 	require.Equal(s.t, head, s.World.Raw().Seq())
 }
