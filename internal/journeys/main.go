@@ -59,7 +59,7 @@ func run(functions string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	fmt.Printf("%-24s %9s %5s\n", "journey", "functions", "files")
 	for i, j := range journeys {
 		entered, err := measure(j, filepath.Join(dir, fmt.Sprint(i)))
