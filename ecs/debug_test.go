@@ -243,7 +243,7 @@ func TestDebug_LoopOverMovedEntities(t *testing.T) {
 	}
 }
 
-func TestDebug_AllowedLoops(t *testing.T) {
+func TestDebug_AcceptsLegalLoops(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 1})
 	kept := slices.Clone(entities)
 	for _, e := range slices.Backward(w.Entities()) {

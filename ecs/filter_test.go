@@ -254,7 +254,7 @@ func TestQuery_SkipsGaps(t *testing.T) {
 	}
 }
 
-func TestQuery_GapMadeInLoop(t *testing.T) {
+func TestQuery_IndexedRowRemovedInLoop(t *testing.T) {
 	_, a, _, entities := members(130, Options{})
 	var got []Entity
 	for e := range NewQuery1(Read(a)).All() {

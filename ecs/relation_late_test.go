@@ -321,7 +321,7 @@ func TestDestroy_HookInCascadeCreatesSources(t *testing.T) {
 }
 
 // While a source is being detached, its hook creates another source of the same target.
-func TestDestroy_HookOfDetachCreatesSource(t *testing.T) {
+func TestDestroy_DetachHookCreatesRelation(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Detach, Options{})
 		w.relateAlso(late)

@@ -114,7 +114,7 @@ func TestHistoryDense_DistancesGrow(t *testing.T) {
 	}
 }
 
-func TestHistoryDense_TickNotHeld(t *testing.T) {
+func TestHistoryDense_SeekToDroppedTick(t *testing.T) {
 	a := newThinnedWorld(t, 20, Options{History: 12, HistoryDense: 4})
 	for range 100 {
 		a.tick()

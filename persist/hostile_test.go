@@ -382,7 +382,7 @@ func TestOpen_NewerFormats(t *testing.T) {
 }
 
 // A tick of a later version among older ticks is not skipped.
-func TestOpen_TickOfLaterVersion(t *testing.T) {
+func TestOpen_TickWrittenByNewerVersion(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

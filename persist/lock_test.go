@@ -217,7 +217,7 @@ func TestOpenClose_CheckpointHeld(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestOpenClose_NoOpenFiles(t *testing.T) {
+func TestOpenClose_LeavesNoFilesOpen(t *testing.T) {
 	count := func() int {
 		open, err := os.ReadDir("/proc/self/fd")
 		if err != nil {

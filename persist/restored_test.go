@@ -121,7 +121,7 @@ func TestOnRestore_OpenFails(t *testing.T) {
 	require.NotZero(t, emptied, "no call failed after the world was filled")
 }
 
-func TestOnRestore_CalledByPlayer(t *testing.T) {
+func TestOnRestore_CalledWhilePlayerPlays(t *testing.T) {
 	t.Parallel()
 	r := newRecording(t, 1, 30)
 	o := newOutside(0)

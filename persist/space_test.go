@@ -126,7 +126,7 @@ func TestSpace_ComponentsOfSnapshot(t *testing.T) {
 
 // If components have the order of the registry, or of each other, they share pages for their
 // orders.
-func TestSpace_ComponentsWithSameOrder(t *testing.T) {
+func TestSpaceUsage_ComponentsWithSameRowOrder(t *testing.T) {
 	const n = 20_000
 	w := ecs.NewWorld(ecs.Options{})
 	a, b, c := ecs.MustRegister(w, ecs.Component[int64]{Name: "A"}), ecs.MustRegister(w, ecs.Component[int32]{Name: "B"}), ecs.MustRegister(w, ecs.Component[int16]{Name: "C"})

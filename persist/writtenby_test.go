@@ -122,7 +122,7 @@ func TestPlayerSaveBoth_NamesBuilds(t *testing.T) {
 	require.Equal(t, []string{mac, was()}, saved())
 }
 
-func TestSave_NamesBuild(t *testing.T) {
+func TestSave_RecordsBuild(t *testing.T) {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{})
 	w.Create()

@@ -233,7 +233,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 }
 
 // A server with a stale state answers like a log that lost entries.
-func TestFollow_StaleBounds(t *testing.T) {
+func TestFollow_LogReportsStaleBounds(t *testing.T) {
 	log, files := &replicatest.Log{}, disktest.New()
 	g, o, store := own(t, follow(t, log.Link(1), files, replica.Options{}))
 	for range 3 {
