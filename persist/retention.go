@@ -29,8 +29,8 @@ import (
 //   - the base of the oldest tick of the world's history
 //   - the journal after these snapshots
 //
-// If this data takes more than Bytes, it stays nevertheless, and [RetentionStatus.Reason] says why. A store
-// removes nothing if damage was found when it was opened.
+// If this data takes more than Bytes, it stays nevertheless, and [RetentionStatus.Reason] says why.
+// A store removes nothing if damage was found when it was opened.
 type Retention struct {
 	// Last, Ticks and Age request old data. Last is a number of newest snapshots, Ticks a number of
 	// newest ticks, and Age a duration by the clock of the store. If any of them is set, the store
