@@ -60,8 +60,10 @@ func (h *worldHooks) runChangeHooks() {
 	}
 }
 
-// mustKeepTick makes the world retain the rows of t at each commit, including the last one. It
-// panics if the rows at the last commit were not saved.
+// mustKeepTick makes the world save the old value of each row that a tick writes. So the changes
+// since the last commit are known, also in the present tick. mustKeepTick panics in these cases: a
+// row of the present tick was written without being saved, t is NoRewind, or a checkpoint is held.
+// verb and name are for the text of the panic.
 func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	k := w.newestBoundary()
 	switch {

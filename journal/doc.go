@@ -86,10 +86,11 @@
 //     preamble. The ledger has an unfinished end, or two ledgers exist and the older one was about
 //     to be removed.
 //
-// # Opening cuts nothing off
+// # Opening removes no bytes
 //
 // Open begins a new segment with a higher epoch. The new header states where the previous segment
-// ends. Later bytes of the previous segment are disowned: they stay as evidence, but do not count.
+// ends. Later bytes of the previous segment are cut off: readers ignore them, but they stay in the
+// file as evidence.
 //
 // # Assumptions
 //

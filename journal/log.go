@@ -42,8 +42,8 @@ type Log struct {
 	// no tail.
 	Torn *DamageError
 
-	// TornTails lists tails of earlier segments that a later opening for writing cut out of the
-	// journal. They contain no acknowledged record, and may contain any bytes.
+	// TornTails lists the tails of earlier segments that are cut off: bytes after the end that the
+	// next segment's header states. They contain no acknowledged record, and may contain any bytes.
 	TornTails []Range
 
 	World  [16]byte // World of the segments. Zero if there are no segments.
@@ -96,7 +96,9 @@ type Segment struct {
 	// read.
 	First uint64
 	Size  int64 // File size in bytes.
-	End   int64 // End of its records, marks and seals. Later bytes are torn or disowned.
+	// End of its records, marks and seals. Later bytes are torn, or cut off by the header of the
+	// next segment; see TornTails of [Log].
+	End int64
 
 	Records int // Readable records of the tree.
 

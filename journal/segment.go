@@ -35,7 +35,7 @@ type segmentHeader struct {
 	first    uint64 // Seq of the first record that the segment can contain.
 	start    uint64 // The bytes before this offset were durable before the segment got its name.
 	previous uint64 // Number of the previous segment. 0 means none.
-	prevEnd  uint64 // End of the previous segment. Its later bytes are disowned.
+	prevEnd  uint64 // End of the previous segment. Readers ignore its later bytes.
 	last     ID     // The last record before this segment.
 	head     uint64 // Seq of the head when the segment was created.
 	salt     uint64 // Random number. It makes bytes of other segments invalid in this one.

@@ -23,10 +23,10 @@ import (
 // limitPage is how many bytes each checksum covers.
 const limitPage = 64 << 10
 
-// A limitFile holds the entities and the values of a world in row order. The checksums of all pages
-// are at the end. Loading builds sparse arrays from the entities. A file for loading begins with
-// the entity at each index. So entities without components exist, and a new entity gets an unused
-// ID.
+// A limitFile has the entities and the values of the rows of a world, in row order, and then the
+// checksums of all pages. load rebuilds the sparse array from the entities. For load, saveNamed
+// first writes the entity at each index of the world. So a loaded world also has the entities
+// without components, and a new entity gets an unused ID.
 type limitFile struct {
 	name string
 	buf  []byte // Reused buffer for the copy.

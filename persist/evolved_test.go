@@ -382,7 +382,8 @@ func TestConversion_OlderProgramRefused(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// The journal's segment begins before the converted snapshot gets its name.
+// The process crashes after the conversion has created the new journal segment, but before the
+// converted snapshot gets its name. Both the old and the new program can then open the store.
 func TestConversion_InterruptedByCrash(t *testing.T) {
 	const snapshot = "snapshots/00000003.snap"
 	dir := olderCopy(t)

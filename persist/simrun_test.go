@@ -105,8 +105,9 @@ func (r *simRun) use(mem *disktest.Mem) {
 	})
 }
 
-// crash takes images of a crash before a call. If nothing changed since the last image,
-// acknowledged commits must already be in the last images.
+// crash records images of the disk as a crash before the call would leave it. If the disk has not
+// changed since the last images, crash only updates the promises of these images. So they must
+// already contain every commit that was acknowledged since then.
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

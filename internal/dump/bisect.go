@@ -641,13 +641,14 @@ const (
 	exitBad  = 127
 )
 
-// commandJudge sets a judge that runs the command for each state, which is saved to a temporary
-// directory. Calling end removes the directory. The output of the command goes to standard error,
-// because standard output is for the result.
+// commandJudge sets b.judge to a function that decides about a state by running the command. For
+// each run, the function saves the state to a file in a temporary directory. Calling end removes
+// the directory. The output of the command goes to standard error, because standard output is for
+// the result.
 //
-// Each save is removed when its command ends, so only one exists at a time. The save is written
-// from a world, so it equals a save of the program, and the program can open it. The command gets
-// URLs with their secrets, because it needs them to open the URLs.
+// The file is removed when the command ends, so only one file exists at a time. The file is written
+// from a world, so it equals a save of the program, and the program can open it. URLs in the
+// command line contain their secrets, because the command needs the secrets to open the URLs.
 func (b *bisectCmd) commandJudge() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
 	b.judge = func(im state, _ *inspect.Commit) (string, error) {

@@ -21,8 +21,8 @@ type branches map[uint64]branchLines
 
 // branchLines are the lines of one record.
 type branchLines struct {
-	apart bool // True if the line fork comes before the record.
-	// The line with the fork where a branch begins. If a new tree begins, the line has no fork.
+	apart bool // True if the text in the field fork is printed, on its own line before the record.
+	// Where a branch begins, the columns with a fork. Where a new tree begins, only the columns.
 	fork   string
 	row    string // Drawn on the line of the record.
 	before string // Columns before the record: branches that lead to the record or pass it.

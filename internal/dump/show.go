@@ -285,8 +285,9 @@ func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []
 	return only, nil
 }
 
-// findWriters returns a writerSearch with the components of an entity, or a resource, and their
-// writers. With --brief it has the components but no writers.
+// findWriters returns a writerSearch for entity e after record seq. If e is [ecs.Vacant], the
+// search is for a resource. The result has the components, and the ticks that last wrote them. With
+// --brief it has no such ticks. only has the numbers of the wanted components; nil means all.
 func (o *showCmd) findWriters(s *source, e ecs.Entity, only []int, seq uint64) (b *writerSearch, err error) {
 	b = &writerSearch{only: only, bytes: showBytes}
 	if o.brief {

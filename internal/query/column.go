@@ -14,12 +14,12 @@ import (
 //
 //	signed integers, uint8 to uint32   int
 //	uint64                             uint64
-//	floats                             float64; a float32 is the number that it prints as
-//	complex numbers                    []float64 of two
+//	floats                             float64; the float32 0.1 becomes the float64 0.1
+//	complex numbers                    []float64{real part, imaginary part}
 //	entities                           string: "12v3"
 //	structs, pointers, maps            structs, pointers, maps; keys that are not scalars are text
 //	arrays, slices                     slices
-//	tags                               whether the entity has the tag
+//	tags                               bool: whether the entity has the tag
 //
 // The path from a row to a variable is:
 //

@@ -216,8 +216,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	return nil
 }
 
-// disabled is a function of package expr that expressions must not use: answers depend on the
-// store, not on the clock.
+// disabled is the name of a function of package expr that is an error in expressions. The function
+// returns the current time, but an answer must depend only on the store.
 const disabled = "now"
 
 // fitting returns an error if n is not the wanted type. It accepts values of unknown type, such as

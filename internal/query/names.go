@@ -155,8 +155,9 @@ func (r *resolver) node(p *ast.Node) {
 	}
 }
 
-// identifier resolves a single name. A name that let declares takes precedence over a variable, and
-// a variable over a component. component("NAME") finds a component with the name of a variable.
+// identifier resolves a single name. A name declared by "let" takes precedence over a variable of
+// this package, and a variable over a component. In an expression, component("NAME") means the
+// component even if a variable has the same name.
 func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	if slices.Contains(r.locals, n.Value) {
 		return

@@ -59,7 +59,8 @@ func (e *exceptions) unused() (lines []string) {
 	return lines
 }
 
-// readDebts reads lines "directory count".
+// readDebts reads how many faults each directory may have. Each line of the file has a directory,
+// a space and a number.
 func readDebts(name string) (map[string]int, error) {
 	debts := map[string]int{}
 	return debts, eachLine(name, func(line string) error {

@@ -36,8 +36,9 @@ func main() {
 	}
 }
 
-// run checks the tracked files below the directories dirs, or all tracked files if dirs is empty.
-// It reports whether no directory has more faults than debts.txt allows.
+// run checks the files in git below dirs, or all files in git if dirs is empty. ok is false if a
+// directory has more faults than debts.txt allows. ok is also false if a line of exceptions.txt
+// matches no fault in any file. With record set, run writes the faults to debts.txt instead.
 func run(lists string, record bool, dirs []string, out io.Writer) (ok bool, err error) {
 	exceptions, err := readExceptions(filepath.Join(lists, "exceptions.txt"))
 	if err != nil {

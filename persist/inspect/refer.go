@@ -289,8 +289,9 @@ type hit struct {
 	fields []string
 }
 
-// searchFile adds the references in the snapshot and in the ticks to list, in the order of rows.
-// Ticks may have written rows after the last page.
+// searchFile adds the rows of c that contain the entity to list, in the order of rows. It searches
+// the pages of the snapshot, and adds the rows that later ticks wrote. Such rows may come after the
+// last page.
 func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers) error {
 	owners := &ownerFinder{reader: r, c: c, page: -1}
 	ticks := c.hits()

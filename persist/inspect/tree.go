@@ -17,10 +17,14 @@ import (
 )
 
 // A tree is the relation that one field of a component defines, such as ChildOf.Parent. It is
-// read without loading the state. A column has the entity and the target of each row, 16 bytes
-// per row. A liveRegistry has the live entities. Both apply the ticks after the snapshot. At the
-// end, a relation links sources to targets. Links may form cycles, so a walk ends at an entity
-// that it has visited.
+// built without loading the state:
+//
+//  1. A column reads the entity and the target of each row from a snapshot, 16 bytes per row. A
+//     liveRegistry reads the live entities.
+//  2. The column and the liveRegistry apply the ticks after the snapshot.
+//  3. A relation links the sources in the column to their targets.
+//
+// Links may form cycles, so a walk over the relation ends at an entity that it has visited.
 
 // A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
 // source. The entity in the field is its target, which is above the source. The zero entity means

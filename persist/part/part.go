@@ -119,8 +119,8 @@ func distinct(entities []ecs.Entity) []ecs.Entity {
 	})
 }
 
-// outsiders are the entities outside a part that the part refers to. Each has a stand-in entity,
-// which follows the entities of the part.
+// outsiders are the entities outside a part to which the part refers. Each of them has a stand-in
+// entity in the part. The indices of the stand-ins come after those of the part's own entities.
 type outsiders struct {
 	first int // Index of the first stand-in.
 	list  []ecs.Entity

@@ -31,7 +31,7 @@ import (
 //
 // Columns are evaluated only for the rows that the page shows.
 
-// Limits of lists.
+// The maximum number of rows in one answer, and of columns in a list.
 const (
 	maxRows    = 500
 	maxColumns = 24

@@ -279,9 +279,10 @@ func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	return c.scanBehind(ctx)
 }
 
-// JournalRead is the number of newest journal bytes that opening a store reads. For older segments,
-// opening uses the summaries in the ledger. Reading these bytes takes about a tenth of a
-// second, and smaller stores are verified completely. Tests change it.
+// JournalRead limits how many bytes of the journal are read when a store is opened, from the newest
+// segment backward. For older segments, opening uses the summaries in the ledger. With this limit,
+// reading takes about a tenth of a second, and a shorter journal is verified completely. Tests
+// change the limit.
 var JournalRead int64 = 256 << 20
 
 // ReadJournal reads the whole journal, unless opening did so. No other method of c may run

@@ -31,14 +31,16 @@ type Feature struct {
 }
 
 // A Manifest is the first page of a snapshot file. It describes the state and how its arrays are
-// split into pages.
+// split into pages. Encode writes a msgpack array in one of four formats, whose number comes first;
+// "…" stands for the values of the first format:
 //
 //	[1, world, number, identity, tick, schema, digest, alive, free, total, components, files]
 //	[2, …, files, time, name]
 //	[3, …, files, time, name, features]
 //	[4, …, files, time, name, features]
 //
-// Components are [rows, rows in a page], files [number, checksum], features [name, required].
+// A component is [rows, rows in a page]. A file is [number, checksum]. A feature is [name,
+// required].
 type Manifest struct {
 	World  [16]byte   // Zero in a save.
 	Number uint32     // Number of the file. 0 means a save.

@@ -43,7 +43,9 @@ func checkFailedBolt(t *testing.T, root *os.Root, err error, want string) {
 // If the device cannot read a mapped page, CreateWith returns an error. A file that is shorter than
 // its mapping faults in the same way.
 func TestBolt_MappedPageUnreadable(t *testing.T) {
-	for _, at := range []int{40, 70, 99} { // A transaction takes 31 values.
+	// A transaction takes 32 values, so the pages become unreadable in the second, the third and
+	// the last transaction.
+	for _, at := range []int{40, 70, 99} {
 		root := testRoot(t)
 		_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
 			if i == at {

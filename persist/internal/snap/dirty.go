@@ -40,7 +40,8 @@ func (s *pageSet) addRanges(ranges []raw.Range) {
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
-			s.add(64*i + bits.Len64(word) - 1) // add extends s up to the word.
+			// Add the highest page of word first: add then appends the words of s up to word i.
+			s.add(64*i + bits.Len64(word) - 1)
 			(*s)[i] |= word
 		}
 	}
