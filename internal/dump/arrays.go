@@ -167,7 +167,7 @@ func (l *arraysWindow) row(row int) (holder string, v layout.Value, err error) {
 // printHeading prints the heading of a component's arrays: its kind, the state, and its number of
 // rows.
 func (a *app) printHeading(c *inspect.Component, at stateDoc) {
-	a.Line("%s %s at %s: %s", describe.Kind(c.Layout, c.Resource), c.Name, at.place(), term.Count(c.Len(), "row", "rows"))
+	a.Line("%s %s at %s: %s", describe.Kind(c.Layout, c.Resource), c.Name, at.Place(), term.Count(c.Len(), "row", "rows"))
 	a.Line("")
 }
 

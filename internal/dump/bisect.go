@@ -368,9 +368,9 @@ func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 	case end.Verdict == skip:
 		return at, fail(exitProblem, "", "%s: the last state cannot be judged", b.path)
 	case end.Verdict == good:
-		return at, b.missing(b.withFlag("--scan"), "the condition does not hold at %s, the last of %v", end.place(), b.states)
+		return at, b.missing(b.withFlag("--scan"), "the condition does not hold at %s, the last of %v", end.Place(), b.states)
 	case last == 0:
-		return at, b.missing("", "the condition holds at %s, the only state: when it began is unknown", end.place())
+		return at, b.missing("", "the condition holds at %s, the only state: when it began is unknown", end.Place())
 	}
 	begin, err := b.probe(0)
 	switch {
@@ -378,7 +378,7 @@ func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 		return at, err
 	case begin.Verdict == bad:
 		return at, b.missing(b.withFlag("--last")+"\n"+b.withFlag("--flips"), "the condition holds at %s, the first of %v, and at %s, the last: a binary search cannot find a change",
-			begin.place(), b.states, end.place())
+			begin.Place(), b.states, end.Place())
 	}
 	first, err := b.narrow(0, last)
 	if err != nil {
@@ -602,19 +602,19 @@ func (d *bisectDoc) print(a *app) {
 		if d.Held != nil {
 			again = fmt.Sprintf("; it also held %v", d.Held)
 		}
-		a.Line("begins at %s%s", d.place(), again)
+		a.Line("begins at %s%s", d.Place(), again)
 		a.Line("judged %s of %d, in order; --flips lists all changes", term.Count(d.Judged, "state", "states"), d.States)
 	case d.Last:
-		a.Line("last change at %s: %s", d.place(), map[bool]string{true: "the condition holds since then", false: "the condition no longer holds"}[d.Holds])
+		a.Line("last change at %s: %s", d.Place(), map[bool]string{true: "the condition holds since then", false: "the condition no longer holds"}[d.Holds])
 		a.Line("judged %s of %d, backwards from the last one", term.Count(d.Judged, "state", "states"), d.States)
 	default:
-		a.Line("begins at %s", d.place())
+		a.Line("begins at %s", d.Place())
 		a.Line("judged %s of %d by binary search, which assumes that the condition stays true once it holds", term.Count(d.Judged, "state", "states"), d.States)
 	}
 	// Before is not the previous state of the route: the states between Before and the result were
 	// skipped or are unreadable.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
-		a.Line("the states after %s and before this tick are unknown", d.Before.place())
+		a.Line("the states after %s and before this tick are unknown", d.Before.Place())
 	}
 	if line := d.Builds.Line("the state before", "this one"); line != "" {
 		a.Line("%s", line)

@@ -96,19 +96,19 @@ func (s *source) blame(at string, text string) error {
 	if err := b.search(s, sub.entity, seq); err != nil {
 		return err
 	}
-	doc := &blameDoc{stateDoc{last.Tick, last.Seq}, sub.holder(), b.docs(sub)}
+	doc := &blameDoc{describe.State(last.Tick, last.Seq), sub.holder(), b.docs(sub)}
 	switch none := len(doc.Components) == 0; {
 	case none && sub.isResource():
 		return s.noValue(sub, last)
 	case none && sub.number != allComponents:
-		return s.missing(tryCommand("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.place())
+		return s.missing(tryCommand("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.Place())
 	}
 	return cmp.Or(s.printReport(doc), b.unread)
 }
 
 // noValue returns the error for a resource, or a field of a resource, without a value.
 func (s *source) noValue(sub subject, at *inspect.EntityState) error {
-	return s.missing(tryCommand("schema", s.path), "%s has no value at %s", sub, stateDoc{at.Tick, at.Seq}.place())
+	return s.missing(tryCommand("schema", s.path), "%s has no value at %s", sub, describe.State(at.Tick, at.Seq).Place())
 }
 
 // docs returns the components that sub names, in the order of their numbers. Fields that sub does
@@ -139,7 +139,7 @@ func (d *blameDoc) print(a *app) {
 	name := "RESOURCE"
 	if d.Entity != "" {
 		name = "COMPONENT"
-		a.Line("%s: alive at %s", d.Entity, d.place())
+		a.Line("%s: alive at %s", d.Entity, d.Place())
 	}
 	if len(d.Components) == 0 {
 		a.Line("the entity has no components")

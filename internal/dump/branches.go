@@ -134,7 +134,7 @@ func (s *source) branches() lineage {
 	if newest, ok := log.Known(in.newest); ok {
 		ends = append([]journal.Entry{newest}, slices.DeleteFunc(ends, func(e journal.Entry) bool { return e.ID.Seq == newest.ID.Seq })...)
 	} else if _, lost := s.Newest(); lost != nil && s.stored()[in.newest] {
-		tick := s.tick(in.newest)
+		tick := describe.StateOf(s.View, in.newest).Tick
 		l.docs = append(l.docs, branchDoc{Branch: "@latest", Tick: tick, Seq: in.newest, FirstTick: tick, FirstRecord: in.newest, standingDoc: in.of(in.newest, false)})
 	}
 	for _, end := range ends {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -190,20 +191,20 @@ func (c *completion) points() error {
 	c.offer("@first", "the oldest state")
 	marks, err := c.Marks(c.ctx)
 	for _, m := range marks {
-		c.offer("mark:"+m.Name, stateDoc{m.Tick, m.Seq}.place())
+		c.offer("mark:"+m.Name, describe.State(m.Tick, m.Seq).Place())
 	}
 	for _, s := range c.Snapshots() {
 		if s.Err != nil {
 			continue
 		}
-		description := stateDoc{s.Tick, s.ID.Seq}.place()
+		description := describe.State(s.Tick, s.ID.Seq).Place()
 		c.offer(fmt.Sprintf("snap:%d", s.Number), description)
 		if s.Label != "" {
 			c.offer("snap:"+s.Label, description)
 		}
 	}
 	for i, e := range c.Tips() {
-		c.offer(fmt.Sprintf("tip:%d", i+1), stateDoc{e.Tick, e.ID.Seq}.place())
+		c.offer(fmt.Sprintf("tip:%d", i+1), describe.State(e.Tick, e.ID.Seq).Place())
 	}
 	c.newest()
 	return err

@@ -155,7 +155,7 @@ type diffSide struct {
 }
 
 // String returns the description of d in the first lines of a diff.
-func (d diffSideDoc) String() string { return d.Store + " at " + d.place() }
+func (d diffSideDoc) String() string { return d.Store + " at " + d.Place() }
 
 // run opens the stores that the arguments name. A single store is opened once, so pages that its
 // two states share are not read. With two stores the points are flags; --at alone sets both points.

@@ -382,7 +382,7 @@ func (a *assignment) patch(v query.Answer) []byte {
 }
 
 func (d *editDoc) print(a *app) {
-	a.Line("%s, %s selected", d.place(), term.Count(d.Entities, "entity", "entities"))
+	a.Line("%s, %s selected", d.Place(), term.Count(d.Entities, "entity", "entities"))
 	term.Table(a.Out, d.Edits, func(e editedDoc) []any {
 		return []any{e.Target, nonZero(e.Changed), nonZero(e.Same), nonZero(e.Lacking)}
 	},

@@ -35,10 +35,10 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	if err != nil {
 		return 0, err
 	}
-	if at := (stateDoc{p.Tick, p.Seq}); p.Row < 0 {
-		return 0, s.missing(tryCommand("ls", s.path), "index %d was never used: at %s, %s in use", index, at.place(), indices(p.Indices))
+	if at := describe.State(p.Tick, p.Seq); p.Row < 0 {
+		return 0, s.missing(tryCommand("ls", s.path), "index %d was never used: at %s, %s in use", index, at.Place(), indices(p.Indices))
 	} else if p.Row < p.Living {
-		s.printNote("index %d is %v at %s", index, p.Holder, at.place())
+		s.printNote("index %d is %v at %s", index, p.Holder, at.Place())
 		return p.Holder, nil
 	}
 	// The generation 1 is a guess, so the error describes the last entity with the index.
@@ -68,7 +68,7 @@ func isEntity(text string) bool {
 // The error also names the status of the index. To find the tick, notAlive reads the journal
 // backward, possibly all of it.
 func (s *source) notAlive(p *inspect.EntityState) error {
-	e, at := p.Entity, stateDoc{p.Tick, p.Seq}.place()
+	e, at := p.Entity, describe.State(p.Tick, p.Seq).Place()
 	if p.Row < 0 || e.Generation() == 0 {
 		return s.missing(tryCommand("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
 	}

@@ -272,7 +272,7 @@ func (x *exportCmd) changes(s *source, text string) error {
 	}
 	// The code that prints documents uses the flag --ndjson, so set it from --format.
 	s.ndjson = x.format == "ndjson"
-	doc := changesDoc{From: stateDoc{s.tick(from), from}, To: to, Changes: []tickDifferentDoc{}}
+	doc := changesDoc{From: describe.StateOf(s.View, from), To: to, Changes: []tickDifferentDoc{}}
 	return stream(s.app, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
 		doc, err := differenceDocOf(x.Difference)
 		return tickDifferentDoc{x.commit.Tick, x.commit.Seq, doc}, err

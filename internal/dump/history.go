@@ -122,7 +122,7 @@ func (h *historyCmd) run(s *source) error {
 			return err
 		}
 	}
-	doc := historyDoc{h.holder(), h.component, strings.TrimPrefix(h.field, "."), stateDoc{last.Tick, last.Seq}, earlier, nil}
+	doc := historyDoc{h.holder(), h.component, strings.TrimPrefix(h.field, "."), describe.State(last.Tick, last.Seq), earlier, nil}
 	if s.json {
 		err = stream(s.app, doc, mapped(events, h.eventDoc))
 	} else {

@@ -320,7 +320,7 @@ func (doc *infoDoc) print(a *app) {
 
 // print adds the rows of a state.
 func (w *worldDoc) print(g *term.Grid) {
-	at := w.place()
+	at := w.Place()
 	if w.Time != nil {
 		at += ", " + timeOrEmpty(w.Time)
 	}

@@ -103,19 +103,11 @@ func (s *source) ls(st *inspect.State, p part) error {
 // valuesOf returns the components of the living entity e.
 func valuesOf(st *inspect.State, e ecs.Entity) ([]valueDoc, error) {
 	values := []valueDoc{}
-	for _, c := range st.Outline().Components {
-		row, err := st.Find(c, e)
+	for c, err := range describe.ComponentsOf(st, e) {
 		if err != nil {
 			return nil, err
 		}
-		if row < 0 {
-			continue
-		}
-		v, err := st.Value(c, row)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, valueDoc{c.Name, describe.Kind(c.Layout, c.Resource), row, v})
+		values = append(values, valueDocOf(c))
 	}
 	return values, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -183,7 +184,7 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 			if err == nil && !ok {
 				continue
 			}
-			row := panelRowDoc{stateDoc{im.Tick, p.states[i]}, e.String(), cellsDoc{p.names, nil}}
+			row := panelRowDoc{describe.State(im.Tick, p.states[i]), e.String(), cellsDoc{p.names, nil}}
 			if err == nil {
 				row.Values.answers, err = p.answers(e)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -201,7 +202,7 @@ func (p *plotCmd) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
-		at := plotPointDoc{stateDoc{im.Tick, p.states[i]}, cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
+		at := plotPointDoc{describe.State(im.Tick, p.states[i]), cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
 		if i > before+1 && before >= 0 { // States are missing: draw no line across the gap.
 			p.hide(seen.Tick + 1)
 		}
@@ -322,7 +323,7 @@ func (p *plotCmd) failures() error {
 		if l := &p.lines[i]; l.failed > 0 && l.failed == p.evaluated {
 			return fail(exitProblem, "", "%s: %w", p.path, l.failure)
 		} else if l.failed > 0 {
-			p.app.printNote("%s: no value at %s; first at %s: %v", p.path, term.Count(l.failed, "state", "states"), l.failedAt.place(), l.failure)
+			p.app.printNote("%s: no value at %s; first at %s: %v", p.path, term.Count(l.failed, "state", "states"), l.failedAt.Place(), l.failure)
 		}
 	}
 	return nil

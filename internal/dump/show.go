@@ -156,7 +156,7 @@ func (s *source) showResources(at string) error {
 // print prints a row for each field of each resource.
 func (d *resourcesDoc) print(a *app) {
 	if len(d.Resources) == 0 {
-		a.Line("there are no resources at %s", d.place())
+		a.Line("there are no resources at %s", d.Place())
 		return
 	}
 	g := a.Grid("RESOURCE", "FIELD", "~VALUE")
@@ -217,9 +217,9 @@ func (o *showCmd) run(s *source) error {
 	// The components of the entity are known only after findWriters. It is an error if the entity
 	// has none of the requested ones.
 	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
-		return s.missing(tryCommand("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), stateDoc{b.last.Tick, b.last.Seq}.place())
+		return s.missing(tryCommand("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), describe.State(b.last.Tick, b.last.Seq).Place())
 	}
-	doc := &showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
+	doc := &showDoc{stateDoc: describe.State(b.last.Tick, b.last.Seq), Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
 	if !o.brief {
 		if err := doc.markDangling(s, seq); err != nil {
 			return err
@@ -258,7 +258,7 @@ func (o *showCmd) resource(s *source, seq uint64) error {
 		}
 		r.Dead = danglingFields(r.Value, alive)
 	}
-	return cmp.Or(s.printReport(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}}), b.unread)
+	return cmp.Or(s.printReport(&resourcesDoc{describe.State(last.Tick, last.Seq), []resourceDoc{r}}), b.unread)
 }
 
 // componentNumbers returns the numbers of the components that --component names. It finds the
@@ -329,7 +329,7 @@ func (b *writerSearch) shown(s *source) []shownDoc {
 
 // print prints the row of the entity, its components field by field, then its referrers.
 func (d *showDoc) print(a *app) {
-	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, d.living)
+	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.Place(), d.Row, d.living)
 	if len(d.Components) == 0 {
 		a.Line("the entity has no components")
 	} else {

@@ -32,14 +32,7 @@ type source struct {
 	path string
 }
 
-// A stateDoc names the state that a document describes.
-type stateDoc struct {
-	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"record"` // The record of the state; 0 if it has none.
-}
-
-// place returns the point in time of d as text.
-func (d stateDoc) place() string { return fmt.Sprintf("tick %d, record %d", d.Tick, d.Seq) }
+type stateDoc = describe.StateDoc
 
 // A state is a world at a point in time.
 type state struct {
@@ -47,10 +40,10 @@ type state struct {
 	seq uint64
 }
 
-func (s state) doc() stateDoc { return stateDoc{s.Tick, s.seq} }
+func (s state) doc() stateDoc { return describe.State(s.Tick, s.seq) }
 
 // String returns the point in time of s.
-func (s state) String() string { return s.doc().place() }
+func (s state) String() string { return s.doc().Place() }
 
 // state returns the world at a point.
 func (s *source) state(at string) (state, error) {
@@ -76,20 +69,6 @@ func (s *source) readState(at string, do func(st *inspect.State) error) error {
 // outline returns st without its rows: tick, registry counts, and components with their layouts
 // and row counts. Values of rows must be read from st.
 func outline(st *inspect.State) state { return state{st.Outline(), st.Seq} }
-
-// tick returns the tick of record seq, or 0 if the tick is unknown. For a pruned record, the tick
-// comes from the snapshot of its state.
-func (s *source) tick(seq uint64) uint64 {
-	if e, ok := s.Log().Known(seq); ok {
-		return e.Tick
-	}
-	for _, sn := range s.View.Snapshots() {
-		if sn.Err == nil && sn.ID.Seq == seq {
-			return sn.Tick
-		}
-	}
-	return 0
-}
 
 // peek returns the components of e in the state of record seq, and the status of e.
 func (s *source) peek(e ecs.Entity, seq uint64) (*inspect.EntityState, error) {

@@ -271,7 +271,7 @@ func (d *statsDoc) print(a *app) {
 
 // components prints the size of each component, and the sum.
 func (d *statsDoc) components(a *app) {
-	a.Line("%s; %s of %s", d.place(), term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
+	a.Line("%s; %s of %s", d.Place(), term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
 	a.Line("")
 	g := a.Grid("COMPONENT", ">ROWS", ">STATE", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL", ">SHARE")
 	for _, u := range d.Components {

@@ -129,7 +129,7 @@ func (d *treeCmd) run(s *source) error {
 	if d.by == "" {
 		s.printNote("drawn by %s", by)
 	}
-	doc := &treeDoc{stateDoc: stateDoc{p.Tick, p.Seq}, By: by.String(), Nodes: []nodeDoc{}}
+	doc := &treeDoc{stateDoc: describe.State(p.Tick, p.Seq), By: by.String(), Nodes: []nodeDoc{}}
 	if len(rootless) > 0 {
 		doc.Rootless = &rootlessDoc{len(rootless), rootless[0].String()}
 	}
@@ -168,7 +168,7 @@ func (d *treeCmd) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error 
 	}
 	s.printMore(more, len(nodes), "entity", "entities")
 	if len(nodes) == 0 && doc.Rootless == nil {
-		s.Line("no entity has %s at %s", doc.By, doc.place())
+		s.Line("no entity has %s at %s", doc.By, doc.Place())
 	}
 	doc.Rootless.print(s)
 	return nil

@@ -53,7 +53,7 @@ func (h *server) arrays(a *params) (any, error) {
 				return fail(codeNotFound, "no component %q", name)
 			}
 			doc = &arraysDoc{
-				stateDoc: stateDoc{st.Outline().Tick, seq}, Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
+				stateDoc: describe.State(st.Outline().Tick, seq), Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
 				Row: row, Index: index, Dense: []denseRowDoc{}, Sparse: []int{},
 			}
 			return doc.fill(st, c, limit)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -174,7 +175,7 @@ func (d *session) snapshots(h *server) []snapDoc {
 	docs := []snapDoc{}
 	all := d.view.Snapshots()
 	for _, s := range all[max(0, len(all)-maxSnaps):] {
-		doc := snapDoc{stateDoc{s.Tick, s.ID.Seq}, s.Number, s.Label, s.Size, ""}
+		doc := snapDoc{describe.State(s.Tick, s.ID.Seq), s.Number, s.Label, s.Size, ""}
 		if s.Err != nil {
 			doc.Error = h.describe(s.Err).Error.Message
 		}

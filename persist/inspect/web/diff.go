@@ -77,7 +77,7 @@ func (h *server) tick(a *params) (any, error) {
 			return nil, err
 		}
 		doc := &tickDoc{
-			stateDoc: stateDoc{c.Tick, seq}, Parent: c.Parent, Time: describe.Known(c.Time), Bytes: c.Bytes, Rewound: !h.fast.line.leadsToNewest(seq),
+			stateDoc: describe.State(c.Tick, seq), Parent: c.Parent, Time: describe.Known(c.Time), Bytes: c.Bytes, Rewound: !h.fast.line.leadsToNewest(seq),
 			Marks: append([]string{}, c.Marks...), Components: []patchDoc{}, Entities: []string{},
 		}
 		doc.Inputs = describe.Listed(c.Inputs[:min(len(c.Inputs), maxInputs)], func(in inspect.Input) inputDoc {
@@ -202,7 +202,7 @@ func (h *server) diff(a *params) (any, error) {
 // the name of a component, ofEntities, ofAll, or "" for no rows.
 func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, error) {
 	doc := &diffDoc{
-		Old: stateDoc{d.OldTick, 0}, New: stateDoc{d.NewTick, 0}, Same: d.Same(),
+		Old: describe.State(d.OldTick, 0), New: describe.State(d.NewTick, 0), Same: d.Same(),
 		Created: len(d.Registry.Created), Destroyed: len(d.Registry.Destroyed), Moved: len(d.Registry.Moved),
 		Schema:     describe.Listed(d.Schema[:min(len(d.Schema), maxListed)], func(s inspect.SchemaDiff) schemaDiff { return schemaDiff(s) }),
 		Components: describe.CountsOf(d), Listed: component, Offset: offset, Rows: []differDoc{},

@@ -109,7 +109,7 @@ func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, name
 		return nil, err
 	}
 	im := st.Outline()
-	doc := &entitiesDoc{stateDoc{im.Tick, s.seq}, names, sorts, offset, []rowDoc{}, im.Alive, true, im.Alive, im.Alive}
+	doc := &entitiesDoc{describe.State(im.Tick, s.seq), names, sorts, offset, []rowDoc{}, im.Alive, true, im.Alive, im.Alive}
 	var shown []ecs.Entity
 	switch {
 	case len(named) > 0:
@@ -206,18 +206,11 @@ func cellsOf(st *inspect.State, e ecs.Entity, columns []*query.Swept) ([]string,
 	if len(columns) > 0 {
 		return cells, nil
 	}
-	for _, c := range st.Outline().Components {
-		row, err := st.Find(c, e)
+	for c, err := range describe.ComponentsOf(st, e) {
 		if err != nil {
 			return nil, err
 		}
-		if row >= 0 {
-			v, err := st.Value(c, row)
-			if err != nil {
-				return nil, err
-			}
-			cells = append(cells, cut(describe.Labelled(c.Name, v), len(c.Name)+256))
-		}
+		cells = append(cells, cut(describe.Labelled(c.Name, c.Value), len(c.Name)+256))
 	}
 	return cells, nil
 }

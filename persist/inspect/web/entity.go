@@ -64,7 +64,7 @@ func (h *server) entity(a *params) (any, error) {
 			return nil, err
 		}
 		doc := &entityDoc{
-			stateDoc: stateDoc{s.Tick, seq}, Entity: e.String(), Alive: s.Alive, Row: s.Row, Holder: s.Holder.String(),
+			stateDoc: describe.State(s.Tick, seq), Entity: e.String(), Alive: s.Alive, Row: s.Row, Holder: s.Holder.String(),
 			Living: s.Living, Components: []heldDoc{},
 		}
 		m := treeMaker{maxNodes}
@@ -77,9 +77,9 @@ func (h *server) entity(a *params) (any, error) {
 	})
 }
 
-// peek returns the components of e in the state after record seq. It loads the state into the
-// session if that is quick. Otherwise it reads only the entity, so that a look at a distant tick
-// does not discard the session's state.
+// peek returns e in the state after record seq, with at least the components that e has. It loads
+// the state into the session if that is quick. Otherwise it reads only the entity, so that a look
+// at a distant tick does not discard the session's state.
 func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
@@ -91,7 +91,6 @@ func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.
 	if err != nil {
 		return nil, err
 	}
-	// View.Peek also lists resources without values.
 	s := &inspect.EntityState{
 		Entity: e, Seq: seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1, Living: im.Alive, Free: im.Free, Indices: len(im.Registry),
 	}
@@ -99,17 +98,11 @@ func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.
 		s.Row = int(im.Index[index])
 		s.Holder = im.Registry[s.Row]
 	}
-	for _, c := range im.Components {
-		held := inspect.EntityComponent{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Row: -1}
-		if !c.Resource {
-			held.Row = c.Find(e)
+	for c, err := range describe.ComponentsOf(d.cursor.State(), e) {
+		if err != nil {
+			return nil, err
 		}
-		if held.Row >= 0 {
-			if held.Value, err = c.Value(held.Row); err != nil {
-				return nil, err
-			}
-		}
-		s.Components = append(s.Components, held)
+		s.Components = append(s.Components, c)
 	}
 	return s, nil
 }
@@ -126,7 +119,7 @@ func (h *server) resources(a *params) (any, error) {
 			return nil, err
 		}
 		err = h.fast.read(a.ctx, seq, func(st *inspect.State) error {
-			doc = &resourcesDoc{stateDoc{st.Outline().Tick, seq}, []heldDoc{}}
+			doc = &resourcesDoc{describe.State(st.Outline().Tick, seq), []heldDoc{}}
 			m := treeMaker{maxNodes}
 			for _, c := range st.Outline().Components {
 				if !c.Resource || c.Len() == 0 {
@@ -214,7 +207,7 @@ func (h *server) history(a *params) (any, error) {
 			if s.Last.Seq != seq {
 				read += s.Bytes
 			}
-			doc.Since = stateDoc{s.First.Tick, s.First.Seq}
+			doc.Since = describe.State(s.First.Tick, s.First.Seq)
 			enough = !t.addStretch(s) || read > maxHistory
 			return !enough
 		})
@@ -286,10 +279,10 @@ func isRelevant(e *inspect.TraceEvent) bool {
 // eventDoc converts an event. For a destroyed entity it adds the previous state, which is the
 // last state that contains the entity.
 func (d *session) eventDoc(e *inspect.TraceEvent) eventDoc {
-	doc := eventDoc{stateDoc: stateDoc{e.Tick, e.Seq}, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
+	doc := eventDoc{stateDoc: describe.State(e.Tick, e.Seq), Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Kind == inspect.TraceDestroyed {
 		if before, ok := d.before(e.Seq); ok {
-			doc.Before = &stateDoc{d.tickOf(before), before}
+			doc.Before = new(describe.StateOf(d.view, before))
 		}
 	}
 	if e.Number < 0 {
@@ -414,7 +407,7 @@ func (d *session) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc
 		if t.Seq == seq || !isRelevant(t) || t.Kind == inspect.TraceAlive || t.Kind == inspect.TracePresent {
 			return nil
 		}
-		doc.Found = &stateDoc{t.Tick, t.Seq}
+		doc.Found = new(describe.State(t.Tick, t.Seq))
 		return errFound
 	})
 	if errors.Is(err, errFound) {
@@ -433,7 +426,7 @@ func (d *session) changeBefore(ctx context.Context, e ecs.Entity, seq uint64) (d
 		read += s.Bytes
 		for _, t := range slices.Backward(s.Events) {
 			if t.Seq < seq && isRelevant(&t) && t.Kind != inspect.TraceAlive && t.Kind != inspect.TracePresent {
-				doc.Found = &stateDoc{t.Tick, t.Seq}
+				doc.Found = new(describe.State(t.Tick, t.Seq))
 				return false
 			}
 		}
@@ -469,7 +462,7 @@ func (h *server) referrers(a *params) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &referrersDoc{stateDoc{h.slow.tickOf(seq), seq}, total, describe.Listed(list, func(r inspect.Referrer) referrerDoc {
+		return &referrersDoc{describe.StateOf(h.slow.view, seq), total, describe.Listed(list, func(r inspect.Referrer) referrerDoc {
 			return referrerDoc{describe.Holder(r.Entity, r.Resource), r.Component, describe.Listed(r.Fields, func(f string) string { return cut(f, 256) })}
 		})}, nil
 	})

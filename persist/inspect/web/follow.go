@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 )
 
@@ -74,7 +75,7 @@ func (f *follower) init(d *session) {
 // news returns the newest state and the number of records that the session knows.
 func (d *session) news() newsDoc {
 	log := d.view.Log()
-	return newsDoc{stateDoc: stateDoc{d.tickOf(d.line.newest), d.line.newest}, Records: len(log.Entries), Clean: log.Clean}
+	return newsDoc{stateDoc: describe.StateOf(d.view, d.line.newest), Records: len(log.Entries), Clean: log.Clean}
 }
 
 // subscribe returns a channel that receives a value when the store has changed. If a listener is

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -92,7 +93,7 @@ func pointsOf(a *params, st *inspect.State, seq uint64, limit int) (*mapDoc, err
 			return nil, err
 		}
 	}
-	doc := &mapDoc{stateDoc: stateDoc{st.Outline().Tick, seq}, Entities: []string{}, X: []float64{}, Y: []float64{}}
+	doc := &mapDoc{stateDoc: describe.State(st.Outline().Tick, seq), Entities: []string{}, X: []float64{}, Y: []float64{}}
 	chosen := pointSample{limit: limit, bound: math.MaxUint64}
 	err := query.Sweep(a.ctx, w, func(at query.SweptEntity, found *placed) error {
 		return found.add(at, exprs)

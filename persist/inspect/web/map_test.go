@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -78,7 +79,7 @@ func TestMap_EqualsNaive(t *testing.T) {
 // naiveMap evaluates all entities of im, by index.
 func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limit int) *mapDoc {
 	t.Helper()
-	doc := &mapDoc{stateDoc: stateDoc{im.Tick, seq}, Entities: []string{}, X: []float64{}, Y: []float64{}}
+	doc := &mapDoc{stateDoc: describe.State(im.Tick, seq), Entities: []string{}, X: []float64{}, Y: []float64{}}
 	var exprs [4]*query.Expr
 	for i, text := range texts {
 		want := [...]query.Want{query.WantNumber, query.WantNumber, query.WantValue, query.WantCondition}[i]

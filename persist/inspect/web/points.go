@@ -23,12 +23,7 @@ import (
 //	path      1 ── 2 ── 3 ── 6 ── 7      to the newest state
 //	branches       └─── 4 ── 5           first 4, tip 5, fork 2, in a lane below
 
-// A stateDoc identifies a state.
-type stateDoc struct {
-	Tick uint64 `json:"tick"`
-	// Seq is the record that leads to the state, or 0.
-	Seq uint64 `json:"record"`
-}
+type stateDoc = describe.StateDoc
 
 // infoDoc describes the store or save.
 type infoDoc struct {
@@ -72,29 +67,7 @@ func (d *session) pointDoc(point string) *stateDoc {
 	if err != nil {
 		return nil
 	}
-	return &stateDoc{d.tickOf(seq), seq}
-}
-
-// tickOf returns the tick of record seq, or of the snapshot of that state. It returns 0 if
-// neither exists.
-func (d *session) tickOf(seq uint64) uint64 {
-	if e, ok := d.view.Log().Known(seq); ok {
-		return e.Tick
-	}
-	if s := d.snapshot(seq); s != nil {
-		return s.Tick
-	}
-	return 0
-}
-
-// snapshot returns the snapshot of the state after record seq, or nil.
-func (d *session) snapshot(seq uint64) *inspect.SnapshotInfo {
-	for _, s := range d.view.Snapshots() {
-		if s.Err == nil && s.ID.Seq == seq {
-			return &s
-		}
-	}
-	return nil
+	return new(describe.StateOf(d.view, seq))
 }
 
 // pointDoc is a point in time with the states before and after it.
@@ -173,19 +146,19 @@ func (d *session) before(seq uint64) (uint64, bool) {
 	if _, ok := d.view.Log().Known(e.Parent); ok {
 		return e.Parent, true
 	}
-	return e.Parent, d.snapshot(e.Parent) != nil
+	return e.Parent, describe.SnapshotOf(d.view, e.Parent) != nil
 }
 
 // describe describes record seq. It reads the commit time from the payload. A state without a
 // record, which is only in a snapshot, has no time.
 func (d *session) describe(seq uint64) pointDoc {
-	doc := pointDoc{stateDoc: stateDoc{d.tickOf(seq), seq}, Head: seq == d.line.newest}
+	doc := pointDoc{stateDoc: describe.StateOf(d.view, seq), Head: seq == d.line.newest}
 	doc.Rewound = !d.line.leadsToNewest(seq)
 	if before, ok := d.before(seq); ok {
-		doc.Parent = &stateDoc{d.tickOf(before), before}
+		doc.Parent = new(describe.StateOf(d.view, before))
 	}
 	if next, ok := d.line.next(d.view.Log(), seq); ok {
-		doc.Next = &stateDoc{d.tickOf(next), next}
+		doc.Next = new(describe.StateOf(d.view, next))
 	}
 	if commits, err := d.view.Commits(seq, seq); err == nil && len(commits) == 1 {
 		doc.Time = describe.Known(commits[0].Time)
@@ -410,7 +383,7 @@ func (h *server) schema(a *params) (any, error) {
 	held, err := answer(a, h.fast, func() (bool, error) {
 		if c := h.fast.cursor; c != nil && c.Seq() == seq && c.Image() != nil {
 			im := c.Image()
-			doc = &schemaDoc{stateDoc: stateDoc{im.Tick, seq}, Alive: im.Alive, Components: []componentDoc{}}
+			doc = &schemaDoc{stateDoc: describe.State(im.Tick, seq), Alive: im.Alive, Components: []componentDoc{}}
 			for _, c := range im.Components {
 				doc.add(c.Name, c.Layout, c.Resource)
 			}
@@ -428,7 +401,7 @@ func (h *server) schema(a *params) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		doc := &schemaDoc{stateDoc: stateDoc{s.Tick, seq}, Alive: s.Living, Components: []componentDoc{}}
+		doc := &schemaDoc{stateDoc: describe.State(s.Tick, seq), Alive: s.Living, Components: []componentDoc{}}
 		for _, c := range s.Components {
 			doc.add(c.Name, c.Layout, c.Resource)
 		}

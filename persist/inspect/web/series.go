@@ -109,7 +109,7 @@ func (d *session) way(seq, from, to uint64) way {
 	}
 	// The oldest state is only in a snapshot, so Walk does not call its function for it.
 	if _, led := d.view.Log().Known(w.start); !led {
-		tick := d.tickOf(w.start)
+		tick := describe.StateOf(d.view, w.start).Tick
 		w.first = from <= tick && tick <= to
 	}
 	return w
@@ -300,7 +300,7 @@ func (h *server) first(a *params) (any, error) {
 		err = way.walk(a.ctx, func(st *inspect.State) error {
 			holds, err := query.WorldHolds(a.ctx, st, "expr", text)
 			if oldest = 1; err == nil && holds {
-				doc.Found = &stateDoc{st.Outline().Tick, way.start}
+				doc.Found = new(describe.State(st.Outline().Tick, way.start))
 				err = errFound
 			}
 			return err
@@ -316,7 +316,7 @@ func (h *server) first(a *params) (any, error) {
 			doc.Asked++
 			holds, err := x.Holds(ecs.Vacant)
 			if err == nil && holds {
-				doc.Found = &stateDoc{c.Tick, c.Seq}
+				doc.Found = new(describe.State(c.Tick, c.Seq))
 				doc.Builds = describe.BuildsOf(h.slow.view.Build(c.Parent), h.slow.view.Build(c.Seq)).Line("the state before", "this one")
 				err = errFound
 			}

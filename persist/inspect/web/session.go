@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -125,7 +126,7 @@ func (d *session) read(ctx context.Context, seq uint64, f func(*inspect.State) e
 	loaded := d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
 	// If pages are not enough, View.Read would load the state, and no later request could use it.
 	// So reject that, and load the state with the cursor instead.
-	if !loaded && d.snapshot(seq) != nil {
+	if !loaded && describe.SnapshotOf(d.view, seq) != nil {
 		err := d.view.Read(ctx, seq, func(st *inspect.State) error {
 			if st.Whole() {
 				return errLoad
