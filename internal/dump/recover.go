@@ -44,7 +44,7 @@ type recoverDoc struct {
 	Names        []string `json:"names"`         // Named snapshots in OUT.
 	DroppedNames []string `json:"dropped_names"` // Named snapshots that are missing in OUT.
 	// Other branches with later records; --at record:RECORD saves such a branch.
-	Tips []tipDoc `json:"tips"`
+	Tips []stateDoc `json:"tips"`
 
 	Pieces bool `json:"pieces"` // True if --partial would save a later state.
 	// True if OUT was put together from pieces, as a state that STORE never had.
@@ -62,12 +62,6 @@ type missingDoc struct {
 	Component string `json:"component"`
 	Rows      int    `json:"rows"` // Largest number of lost rows.
 	Of        int    `json:"of"`   // Number of rows before the damage.
-}
-
-// A tipDoc is the last record of a branch.
-type tipDoc struct {
-	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"record"`
 }
 
 var recoverCommand = command{
@@ -171,7 +165,7 @@ func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
 		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: describe.Unprefixed(r.More),
 		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
 		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...), DroppedNames: append([]string{}, r.DroppedNames...),
-		Tips:   describe.Listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
+		Tips:   describe.Listed(r.Tips, func(t inspect.Tip) stateDoc { return stateDoc(t) }),
 		Pieces: r.Pieces, Partial: r.Partial, Entities: r.Entities, Retired: r.Retired,
 		Missing:  describe.Listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
 		Problems: describe.Listed(r.Problems, describe.ProblemOf),

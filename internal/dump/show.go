@@ -35,12 +35,8 @@ type resourcesDoc struct {
 // A resourceDoc is a resource with its value.
 type resourceDoc struct {
 	Name  string       `json:"name"`
-	Value layout.Value `json:"value"`          // Null if it was registered but not saved yet.
-	Dead  []string     `json:"dead,omitempty"` // Fields with a dead entity; missing with --brief.
-
-	// Set for a resource requested by name. Missing with --brief and in a save.
-	Changed *writerDoc `json:"changed,omitempty"` // The tick that gave the resource its value.
-	Written *writerDoc `json:"written,omitempty"` // The last write, even of the same value.
+	Value layout.Value `json:"value"` // Null if it was registered but not saved yet.
+	originDoc
 }
 
 // showDoc is what show --json prints for an entity.
@@ -58,9 +54,14 @@ type showDoc struct {
 // A shownDoc is a component of the entity.
 type shownDoc struct {
 	valueDoc
+	originDoc
+}
+
+// An originDoc says what a component or resource refers to, and which ticks wrote it.
+type originDoc struct {
 	// Fields with a dead entity; missing with --brief.
 	Dead []string `json:"dead,omitempty"`
-	// The tick that gave the component its value. Missing with --brief and in a save.
+	// The tick that set this value. Missing with --brief, with --resources, and in a save.
 	Changed *writerDoc `json:"changed,omitempty"`
 	Written *writerDoc `json:"written,omitempty"` // The last write, even of the same value.
 }
@@ -159,16 +160,9 @@ func (d *resourcesDoc) print(a *app) {
 		a.Line("there are no resources at %s", d.Place())
 		return
 	}
-	g := a.Grid("RESOURCE", "FIELD", "~VALUE")
-	if d.Resources[0].Changed != nil {
-		g = a.Grid("RESOURCE", "FIELD", "~VALUE", "CHANGED", "WRITTEN")
-	}
+	g := d.Resources[0].grid(a, "RESOURCE")
 	for _, r := range d.Resources {
-		var behind []any
-		if r.Changed != nil {
-			behind = []any{r.Changed, r.Written.textUnless(r.Changed)}
-		}
-		fieldRows(g, []any{r.Name}, r.Value, r.Dead, behind...)
+		r.rows(g, r.Value, r.Name)
 	}
 	g.Flush()
 }
@@ -248,9 +242,7 @@ func (o *showCmd) resource(s *source, seq uint64) error {
 		return err
 	}
 	r := resourceDoc{Name: sub.component, Value: last.Components[sub.number].Value}
-	if blamed := b.components[sub.number]; blamed != nil && !s.IsSave() {
-		r.Changed, r.Written = blamed.changed(), blamed.Written
-	}
+	r.setWriters(s, b.components[sub.number])
 	if !o.brief {
 		alive, err := s.aliveSet(seq, r.Value)
 		if err != nil {
@@ -309,8 +301,14 @@ func (o *showCmd) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc,
 	})}, nil
 }
 
-// shown returns the components of the entity. In a save the writers are unknown, so these members
-// are missing.
+// setWriters adds the writers of b. With --brief b is nil. In a save the writers are unknown.
+func (d *originDoc) setWriters(s *source, b *blamedDoc) {
+	if b != nil && !s.IsSave() {
+		d.Changed, d.Written = b.changed(), b.Written
+	}
+}
+
+// shown returns the components of the entity.
 func (b *writerSearch) shown(s *source) []shownDoc {
 	docs := []shownDoc{}
 	for n, c := range b.last.Components {
@@ -318,10 +316,7 @@ func (b *writerSearch) shown(s *source) []shownDoc {
 			continue
 		}
 		d := shownDoc{valueDoc: valueDocOf(c)}
-		// With --brief no writers were recorded.
-		if blamed := b.components[n]; blamed != nil && !s.IsSave() {
-			d.Changed, d.Written = blamed.changed(), blamed.Written
-		}
+		d.setWriters(s, b.components[n])
 		docs = append(docs, d)
 	}
 	return docs
@@ -342,17 +337,9 @@ func (d *showDoc) print(a *app) {
 
 // components prints the table of components.
 func (d *showDoc) components(a *app) {
-	g := a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE")
-	if d.Components[0].Changed != nil {
-		// Either all components have writers, or no component has.
-		g = a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE", "CHANGED", "WRITTEN")
-	}
+	g := d.Components[0].grid(a, "COMPONENT", ">ROW")
 	for _, c := range d.Components {
-		var behind []any
-		if c.Changed != nil {
-			behind = []any{c.Changed, c.Written.textUnless(c.Changed)}
-		}
-		fieldRows(g, []any{c.Name, c.Row}, c.Value, c.Dead, behind...)
+		c.rows(g, c.Value, c.Name, c.Row)
 	}
 	g.Flush()
 }
@@ -407,11 +394,24 @@ func danglingFields(v layout.Value, alive func(ecs.Entity) bool) (dead []string)
 	return dead
 }
 
-// fieldRows adds a row for each field of v and marks the fields in dead. The cells before and
-// behind appear only in the first row.
-func fieldRows(g *term.Grid, before []any, v layout.Value, dead []string, behind ...any) {
+// grid returns a table for values. Either all of its values have writers, or none has.
+func (d *originDoc) grid(a *app, columns ...string) *term.Grid {
+	columns = append(columns, "FIELD", "~VALUE")
+	if d.Changed != nil {
+		columns = append(columns, "CHANGED", "WRITTEN")
+	}
+	return a.Grid(columns...)
+}
+
+// rows adds a row for each field of v and marks those with dead entities. The cells before the
+// field, and the writers, appear only in the first row.
+func (d *originDoc) rows(g *term.Grid, v layout.Value, before ...any) {
+	var behind []any
+	if d.Changed != nil {
+		behind = []any{d.Changed, d.Written.textUnless(d.Changed)}
+	}
 	for field, text := range fields("", v) {
-		if slices.Contains(dead, field) {
+		if slices.Contains(d.Dead, field) {
 			text += " (not alive)"
 		}
 		g.Row(slices.Concat(before, []any{field, text}, behind)...)
