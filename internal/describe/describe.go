@@ -22,6 +22,17 @@ func Listed[T, D any](items []T, doc func(T) D) []D {
 	return docs
 }
 
+// TryListed returns doc(item) for each item, or the first error.
+func TryListed[T, D any](items []T, doc func(T) (D, error)) (docs []D, err error) {
+	docs = make([]D, len(items))
+	for i, item := range items {
+		if docs[i], err = doc(item); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
 // Known returns a pointer to t, or nil if t is zero. In JSON, a nil is null or a missing member.
 func Known(t time.Time) *time.Time {
 	if t.IsZero() {

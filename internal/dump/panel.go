@@ -139,14 +139,13 @@ func (p *panel) print(s *source) (err error) {
 
 // compile compiles the conditions and columns for the last state. The last state most likely has
 // all components that the expressions name.
-func (p *panel) compile() error {
+func (p *panel) compile() (err error) {
 	end := p.route.lastState()
-	for _, text := range p.where {
-		x, err := p.source.compile(end, "--where", text, query.WantCondition)
-		if err != nil {
-			return err
-		}
-		p.conditions = append(p.conditions, x)
+	p.conditions, err = describe.TryListed(p.where, func(text string) (*query.Expr, error) {
+		return p.source.compile(end, "--where", text, query.WantCondition)
+	})
+	if err != nil {
+		return err
 	}
 	var fields []field
 	for _, text := range p.texts {
@@ -186,7 +185,7 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 			}
 			row := panelRowDoc{describe.State(im.Tick, p.states[i]), e.String(), cellsDoc{p.names, nil}}
 			if err == nil {
-				row.Values.answers, err = p.answers(e)
+				row.Values.answers, err = describe.TryListed(p.columns, func(x *query.Expr) (query.Answer, error) { return x.Of(e) })
 			}
 			if err != nil {
 				return err
@@ -216,17 +215,6 @@ func (p *panel) bind(im *inspect.Image) error {
 		}
 	}
 	return nil
-}
-
-// answers evaluates the columns for e.
-func (p *panel) answers(e ecs.Entity) (answers []query.Answer, err error) {
-	answers = make([]query.Answer, len(p.columns))
-	for i, x := range p.columns {
-		if answers[i], err = x.Of(e); err != nil {
-			return nil, err
-		}
-	}
-	return answers, nil
 }
 
 // csv writes the rows as CSV for programs: every value is written in full, and constants are

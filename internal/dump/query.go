@@ -139,7 +139,7 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 		rows, err = columns.batches(exprs, p.entities)
 	} else {
 		rows, err = loadedWalk(st, len(p.entities), func(i int) ([]query.Answer, error) {
-			return query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(p.entities[i]) })
+			return describe.TryListed(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(p.entities[i]) })
 		})
 	}
 	if err != nil {
@@ -402,7 +402,7 @@ func (c *choice) group(g *grouping) error {
 		if *found == nil {
 			*found = make([]groupedEntity, 0, len(at.Entities))
 		}
-		answers, err := query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
+		answers, err := describe.TryListed(exprs, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
 		if err == nil {
 			*found = append(*found, groupedEntity{at.Entity(), answers})
 		}

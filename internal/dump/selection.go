@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 )
@@ -206,7 +207,7 @@ func (c *choice) sorted() (p part, err error) {
 		if !ok || err != nil {
 			return err
 		}
-		keys, err := query.Answers(c.sort, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
+		keys, err := describe.TryListed(c.sort, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
 		if err != nil {
 			return err
 		}

@@ -228,18 +228,14 @@ func (s *source) noJournal(next, why string) error {
 }
 
 // components returns the components with these names, and resources if allowed.
-func (s *source) components(im state, names []string, resources bool) (found []*inspect.Component, err error) {
-	for _, name := range names {
+func (s *source) components(im state, names []string, resources bool) ([]*inspect.Component, error) {
+	return describe.TryListed(names, func(name string) (*inspect.Component, error) {
 		c, err := s.component(im, name)
 		if err == nil && c.Resource && !resources {
 			err = s.isResource(name)
 		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, c)
-	}
-	return found, nil
+		return c, err
+	})
 }
 
 // requireComponents returns an error if a named component or resource is missing at a point. An

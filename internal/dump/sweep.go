@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -38,13 +39,6 @@ func (w *sweeper) compile(what, text string, want query.Want) (*query.Swept, err
 }
 
 // compileAll compiles texts. what names their argument in errors.
-func (w *sweeper) compileAll(what string, texts []string, want query.Want) (exprs []*query.Swept, err error) {
-	for _, text := range texts {
-		x, err := w.compile(what, text, want)
-		if err != nil {
-			return nil, err
-		}
-		exprs = append(exprs, x)
-	}
-	return exprs, nil
+func (w *sweeper) compileAll(what string, texts []string, want query.Want) ([]*query.Swept, error) {
+	return describe.TryListed(texts, func(text string) (*query.Swept, error) { return w.compile(what, text, want) })
 }

@@ -122,17 +122,6 @@ func (x *Swept) LookUp(e ecs.Entity) (Answer, error) {
 	return x.OfRows(e, func(n int) ([]byte, bool, error) { return w.State.Has(w.components[x.reads[n]], e) })
 }
 
-// Answers returns the answers of all exprs. of calls [Swept.At] or [Swept.LookUp] for one entity.
-func Answers(exprs []*Swept, of func(*Swept) (Answer, error)) (answers []Answer, err error) {
-	answers = make([]Answer, len(exprs))
-	for i, x := range exprs {
-		if answers[i], err = of(x); err != nil {
-			return nil, err
-		}
-	}
-	return answers, nil
-}
-
 // Sweep calls ask for each entity. ask adds the entity to found, the result of its span. Sweep
 // calls take with each result and the Next of the span, in the order of spans. If a span fails,
 // Sweep calls take with its result first, because take may end the sweep.

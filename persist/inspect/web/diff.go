@@ -200,8 +200,8 @@ func (h *server) diff(a *params) (any, error) {
 
 // diffDocOf converts d: the counts of all components, and some rows of one of them. component is
 // the name of a component, ofEntities, ofAll, or "" for no rows.
-func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, error) {
-	doc := &diffDoc{
+func diffDocOf(d *inspect.Diff, component string, offset, limit int) (doc *diffDoc, err error) {
+	doc = &diffDoc{
 		Old: describe.State(d.OldTick, 0), New: describe.State(d.NewTick, 0), Same: d.Same(),
 		Created: len(d.Registry.Created), Destroyed: len(d.Registry.Destroyed), Moved: len(d.Registry.Moved),
 		Schema:     describe.Listed(d.Schema[:min(len(d.Schema), maxListed)], func(s inspect.SchemaDiff) schemaDiff { return schemaDiff(s) }),
@@ -212,14 +212,8 @@ func diffDocOf(d *inspect.Diff, component string, offset, limit int) (*diffDoc, 
 	}
 	all := describe.Differences(d, false, func(of string) bool { return component == ofAll || component == cmp.Or(of, ofEntities) })
 	doc.Total = len(all)
-	for _, x := range all[min(offset, len(all)):min(offset+limit, len(all))] {
-		row, err := differDocOf(x)
-		if err != nil {
-			return nil, err
-		}
-		doc.Rows = append(doc.Rows, row)
-	}
-	return doc, nil
+	doc.Rows, err = describe.TryListed(all[min(offset, len(all)):min(offset+limit, len(all))], differDocOf)
+	return doc, err
 }
 
 // differDocOf converts one difference. A changed row has its changed fields. A created or destroyed
