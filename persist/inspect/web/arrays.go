@@ -42,23 +42,16 @@ func (h *server) arrays(a *params) (any, error) {
 	index := a.count("index", 0, 1<<31-1)
 	limit := a.count("limit", 64, maxRows)
 	name := a.text("component")
-	d := a.session(h)
-	return answer(a, d, func() (doc *arraysDoc, err error) {
-		if err := d.reach(a.ctx, seq); err != nil {
-			return nil, err
+	return answerState(a, a.session(h), seq, func(st *inspect.State) (*arraysDoc, error) {
+		c := st.Outline().Find(name)
+		if c == nil {
+			return nil, fail(codeNotFound, "no component %q", name)
 		}
-		err = d.read(a.ctx, seq, func(st *inspect.State) error {
-			c := st.Outline().Find(name)
-			if c == nil {
-				return fail(codeNotFound, "no component %q", name)
-			}
-			doc = &arraysDoc{
-				stateDoc: describe.State(st.Outline().Tick, seq), Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
-				Row: row, Index: index, Dense: []denseRowDoc{}, Sparse: []int{},
-			}
-			return doc.fill(st, c, limit)
-		})
-		return doc, err
+		doc := &arraysDoc{
+			stateDoc: describe.State(st.Outline().Tick, seq), Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
+			Row: row, Index: index, Dense: []denseRowDoc{}, Sparse: []int{},
+		}
+		return doc, doc.fill(st, c, limit)
 	})
 }
 

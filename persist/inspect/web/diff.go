@@ -168,11 +168,8 @@ func (h *server) diff(a *params) (any, error) {
 	offset := a.count("offset", 0, 1<<31-1)
 	limit := a.count("limit", 100, maxRows)
 	component := a.text("component")
-	return answer(a, h.slow, func() (doc *diffDoc, err error) {
+	return answerAt(a, h.slow, max(from, to), func() (doc *diffDoc, err error) {
 		v := h.slow.view
-		if err := h.slow.reach(a.ctx, max(from, to)); err != nil {
-			return nil, err
-		}
 		tell := func(d *inspect.Diff, _ *inspect.Commit) error {
 			doc, err = diffDocOf(d, component, offset, limit)
 			return err

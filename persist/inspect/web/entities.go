@@ -195,17 +195,13 @@ func columnsOf(st *inspect.State, texts []string) (columns []*query.Swept, names
 // cellsOf returns the values of the columns for e. Without columns it returns the components of e,
 // each prefixed with its name.
 func cellsOf(st *inspect.State, e ecs.Entity, columns []*query.Swept) ([]string, error) {
-	cells := []string{}
-	for _, x := range columns {
-		v, err := x.LookUp(e)
-		if err != nil {
-			return nil, err
-		}
-		cells = append(cells, cut(x.Text("", v), 256))
-	}
 	if len(columns) > 0 {
-		return cells, nil
+		return describe.TryListed(columns, func(x *query.Swept) (string, error) {
+			v, err := x.LookUp(e)
+			return cut(x.Text("", v), 256), err
+		})
 	}
+	cells := []string{}
 	for c, err := range describe.ComponentsOf(st, e) {
 		if err != nil {
 			return nil, err

@@ -114,26 +114,20 @@ func (h *server) resources(a *params) (any, error) {
 		stateDoc
 		Resources []heldDoc `json:"resources"`
 	}
-	return answer(a, h.fast, func() (doc *resourcesDoc, err error) {
-		if err := h.fast.reach(a.ctx, seq); err != nil {
-			return nil, err
-		}
-		err = h.fast.read(a.ctx, seq, func(st *inspect.State) error {
-			doc = &resourcesDoc{describe.State(st.Outline().Tick, seq), []heldDoc{}}
-			m := treeMaker{maxNodes}
-			for _, c := range st.Outline().Components {
-				if !c.Resource || c.Len() == 0 {
-					continue
-				}
-				v, err := st.Value(c, 0)
-				if err != nil {
-					return err
-				}
-				doc.Resources = append(doc.Resources, heldDoc{c.Name, 0, m.node(c.Name, "", v, 0)})
+	return answerState(a, h.fast, seq, func(st *inspect.State) (*resourcesDoc, error) {
+		doc := &resourcesDoc{describe.State(st.Outline().Tick, seq), []heldDoc{}}
+		m := treeMaker{maxNodes}
+		for _, c := range st.Outline().Components {
+			if !c.Resource || c.Len() == 0 {
+				continue
 			}
-			return nil
-		})
-		return doc, err
+			v, err := st.Value(c, 0)
+			if err != nil {
+				return nil, err
+			}
+			doc.Resources = append(doc.Resources, heldDoc{c.Name, 0, m.node(c.Name, "", v, 0)})
+		}
+		return doc, nil
 	})
 }
 
@@ -195,10 +189,7 @@ type fieldSeriesDoc struct {
 func (h *server) history(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	limit := a.count("limit", 200, maxEvents)
-	return answer(a, h.slow, func() (*historyDoc, error) {
-		if err := h.slow.reach(a.ctx, seq); err != nil {
-			return nil, err
-		}
+	return answerAt(a, h.slow, seq, func() (*historyDoc, error) {
 		doc := &historyDoc{Entity: e.String(), Events: []eventDoc{}, Courses: []fieldSeriesDoc{}}
 		t := historyBuilder{fieldSeries{doc}, h.slow, limit, nil}
 		read, enough := int64(0), false
@@ -454,10 +445,7 @@ type referrerDoc struct {
 // referrers returns the values that refer to an entity.
 func (h *server) referrers(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
-	return answer(a, h.slow, func() (*referrersDoc, error) {
-		if err := h.slow.reach(a.ctx, seq); err != nil {
-			return nil, err
-		}
+	return answerAt(a, h.slow, seq, func() (*referrersDoc, error) {
 		list, total, err := h.slow.view.Referrers(a.ctx, e, seq, maxReferrers)
 		if err != nil {
 			return nil, err

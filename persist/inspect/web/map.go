@@ -50,17 +50,7 @@ type mapDoc struct {
 func (h *server) points(a *params) (any, error) {
 	seq := a.record("record")
 	limit := a.count("limit", 50_000, maxPoints)
-	d := a.session(h)
-	return answer(a, d, func() (doc *mapDoc, err error) {
-		if err := d.reach(a.ctx, seq); err != nil {
-			return nil, err
-		}
-		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
-			doc, err = pointsOf(a, st, seq, limit)
-			return err
-		})
-		return doc, err
-	})
+	return answerState(a, a.session(h), seq, func(st *inspect.State) (*mapDoc, error) { return pointsOf(a, st, seq, limit) })
 }
 
 // A point is the position of an entity and its color value.

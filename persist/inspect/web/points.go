@@ -393,10 +393,7 @@ func (h *server) schema(a *params) (any, error) {
 	if err != nil || held {
 		return doc, err
 	}
-	return answer(a, h.slow, func() (*schemaDoc, error) {
-		if err := h.slow.reach(a.ctx, seq); err != nil {
-			return nil, err
-		}
+	return answerAt(a, h.slow, seq, func() (*schemaDoc, error) {
 		s, err := h.slow.view.Peek(a.ctx, ecs.Entity(0), seq)
 		if err != nil {
 			return nil, err

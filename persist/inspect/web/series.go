@@ -64,10 +64,7 @@ func (h *server) series(a *params) (any, error) {
 		s.doc.Series = append(s.doc.Series, lineDoc{Text: text, Values: []*float64{}})
 		s.exprs = append(s.exprs, nil)
 	}
-	return answer(a, h.slow, func() (*seriesDoc, error) {
-		if err := h.slow.reach(a.ctx, seq); err != nil {
-			return nil, err
-		}
+	return answerAt(a, h.slow, seq, func() (*seriesDoc, error) {
 		if len(texts) == 0 {
 			return s.doc, nil
 		}
@@ -289,10 +286,7 @@ func (h *server) first(a *params) (any, error) {
 	seq := a.record("record")
 	from := a.number("from", 0, math.MaxUint64)
 	text := strings.TrimSpace(a.text("expr"))
-	return answer(a, h.slow, func() (doc firstDoc, err error) {
-		if err := h.slow.reach(a.ctx, seq); err != nil {
-			return doc, err
-		}
+	return answerAt(a, h.slow, seq, func() (doc firstDoc, err error) {
 		way := h.slow.way(seq, from, math.MaxUint64)
 		var x *query.Expr
 		// The oldest state may be evaluated twice, but counts once.

@@ -104,6 +104,27 @@ func answer[D any](a *params, d *session, f func() (D, error)) (doc D, err error
 	return doc, err
 }
 
+// answerAt is answer for a request about record seq, which may be newer than the session's view.
+func answerAt[D any](a *params, d *session, seq uint64, f func() (D, error)) (D, error) {
+	return answer(a, d, func() (doc D, err error) {
+		if err := d.reach(a.ctx, seq); err != nil {
+			return doc, err
+		}
+		return f()
+	})
+}
+
+// answerState is answerAt with the state after record seq. f is called again if a page is damaged.
+func answerState[D any](a *params, d *session, seq uint64, f func(st *inspect.State) (D, error)) (D, error) {
+	return answerAt(a, d, seq, func() (doc D, err error) {
+		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
+			doc, err = f(st)
+			return err
+		})
+		return doc, err
+	})
+}
+
 // state returns the state after record seq. The state is valid while the caller has the session.
 // The next seek changes it in place.
 func (d *session) state(ctx context.Context, seq uint64) (im *inspect.Image, err error) {
