@@ -2,6 +2,7 @@ package describe
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs/layout"
 )
@@ -24,6 +25,12 @@ func Dotted(path string) string {
 		return path
 	}
 	return "." + path
+}
+
+// Inside reports whether path is the field or leads into it.
+func Inside(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (field == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // Leaves iterates over the fields of v with their paths, and over the fields of nested structs.

@@ -341,10 +341,4 @@ func (d *blamedDoc) changed() *writerDoc {
 
 // related reports whether the two paths are equal, or one of them leads into the other. Bag and
 // Bag.Items[0] are related; Bag and Bagpipe are not.
-func related(a, b string) bool { return inside(a, b) || inside(b, a) }
-
-// inside reports whether path is the field or leads into it.
-func inside(path, field string) bool {
-	rest, ok := strings.CutPrefix(path, field)
-	return ok && (field == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
-}
+func related(a, b string) bool { return describe.Inside(a, b) || describe.Inside(b, a) }

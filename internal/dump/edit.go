@@ -260,11 +260,10 @@ func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, 
 		}
 		return nil
 	}
+	filter := query.Filter{Where: where}
 	err = query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, found *editResult) error {
-		for _, x := range where {
-			if ok, err := x.HoldsAt(at); err != nil || !ok {
-				return err
-			}
+		if ok, err := filter.Holds(at); err != nil || !ok {
+			return err
 		}
 		found.entities++
 		if !wanted {

@@ -335,7 +335,7 @@ func (c *seriesSet) note(e *inspect.TraceEvent) {
 	name := e.Component + c.field
 	// NaN starts a gap, which ends at the next number.
 	for _, s := range c.list {
-		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && inside(s.Field, name) {
+		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && describe.Inside(s.Field, name) {
 			s.Set(e.Tick, math.NaN())
 		}
 	}

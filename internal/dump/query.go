@@ -394,7 +394,7 @@ type groupedEntity struct {
 func (c *choice) group(g *grouping) error {
 	exprs := exprsOf(g.fields())
 	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]groupedEntity) error {
-		ok, err := c.holds(at)
+		ok, err := c.Holds(at)
 		if !ok || err != nil {
 			return err
 		}

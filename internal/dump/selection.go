@@ -60,9 +60,8 @@ func (l *selection) flags(f flags) {
 type choice struct {
 	*selection
 	*sweeper
-	with, without []int // Numbers of components in the sweep.
-	// An empty where selects all entities; an empty sort means index order.
-	where, sort []*query.Swept
+	query.Filter
+	sort []*query.Swept // Empty: by index.
 }
 
 // choice finds the components of l and compiles its expressions. whereName names the argument of
@@ -72,38 +71,17 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	if l.desc && len(l.sort) == 0 {
 		return nil, fail(exitUsage, "", "--desc needs --sort EXPR")
 	}
-	if c.with, err = c.present(l.with); err != nil {
+	if c.With, err = c.present(l.with); err != nil {
 		return nil, err
 	}
-	if c.without, err = c.present(l.without); err != nil {
+	if c.Without, err = c.present(l.without); err != nil {
 		return nil, err
 	}
-	if c.where, err = c.compileAll(whereName, l.where, query.WantCondition); err != nil {
+	if c.Where, err = c.compileAll(whereName, l.where, query.WantCondition); err != nil {
 		return nil, err
 	}
 	c.sort, err = c.compileAll("--sort", l.sort, query.WantValue)
 	return c, err
-}
-
-// holds reports whether the filters select the entity at. Components are checked first, because
-// checking a component is one lookup, but an expression must be evaluated.
-func (c *choice) holds(at query.SweptEntity) (bool, error) {
-	for _, n := range c.with {
-		if !at.Has(n) {
-			return false, nil
-		}
-	}
-	for _, n := range c.without {
-		if at.Has(n) {
-			return false, nil
-		}
-	}
-	for _, x := range c.where {
-		if holds, err := x.HoldsAt(at); err != nil || !holds {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // A part is the printed entities of a choice.
@@ -147,7 +125,7 @@ func (c *choice) part(counted bool) (p part, err error) {
 				p.total, p.more = total, total-int(end)
 				return errEnough
 			}
-			if p.open = !counted && len(c.where) > 0; p.open {
+			if p.open = !counted && len(c.Where) > 0; p.open {
 				return errEnough
 			}
 		case n >= uint64(c.from):
@@ -159,19 +137,19 @@ func (c *choice) part(counted bool) (p part, err error) {
 }
 
 // isAll reports whether c selects all entities by index.
-func (c *choice) isAll() bool { return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0 }
+func (c *choice) isAll() bool { return len(c.With)+len(c.Without)+len(c.Where)+len(c.sort) == 0 }
 
 // knownTotal returns the number of selected entities if it follows from the outline of the state.
 // It does if c selects all entities, or those with one component. A component that does not rewind
 // may have rows of dead entities, and an indexed one has gaps. The total is then unknown.
 func (c *choice) knownTotal() (total int, known bool) {
-	if len(c.without)+len(c.where)+len(c.sort) > 0 || len(c.with) > 1 {
+	if len(c.Without)+len(c.Where)+len(c.sort) > 0 || len(c.With) > 1 {
 		return 0, false
 	}
-	if len(c.with) == 0 {
+	if len(c.With) == 0 {
 		return c.State.Outline().Alive, true
 	}
-	of := c.Component(c.with[0])
+	of := c.Component(c.With[0])
 	return of.Len(), of.Rewinds && !of.Indexed && !of.Resource
 }
 
@@ -179,7 +157,7 @@ func (c *choice) knownTotal() (total int, known bool) {
 // entity is destroyed. Several goroutines evaluate spans, and one visits the results in order.
 func (c *choice) all(visit func(ecs.Entity) error) error {
 	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]ecs.Entity) error {
-		ok, err := c.holds(at)
+		ok, err := c.Holds(at)
 		if ok && err == nil {
 			*found = append(*found, at.Entity())
 		}
@@ -203,7 +181,7 @@ func (c *choice) sorted() (p part, err error) {
 	}
 	best := &query.Best{Desc: c.desc, Limit: limit}
 	err = query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found **query.Best) error {
-		ok, err := c.holds(at)
+		ok, err := c.Holds(at)
 		if !ok || err != nil {
 			return err
 		}

@@ -122,6 +122,33 @@ func (x *Swept) LookUp(e ecs.Entity) (Answer, error) {
 	return x.OfRows(e, func(n int) ([]byte, bool, error) { return w.State.Has(w.components[x.reads[n]], e) })
 }
 
+// A Filter selects entities of a sweep. The empty filter selects all.
+type Filter struct {
+	With, Without []int // Numbers of components.
+	Where         []*Swept
+}
+
+// Holds reports whether f selects the entity at. Components are checked first, because checking a
+// component is one lookup, but an expression must be evaluated.
+func (f *Filter) Holds(at SweptEntity) (bool, error) {
+	for _, n := range f.With {
+		if !at.Has(n) {
+			return false, nil
+		}
+	}
+	for _, n := range f.Without {
+		if at.Has(n) {
+			return false, nil
+		}
+	}
+	for _, x := range f.Where {
+		if holds, err := x.HoldsAt(at); err != nil || !holds {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Sweep calls ask for each entity. ask adds the entity to found, the result of its span. Sweep
 // calls take with each result and the Next of the span, in the order of spans. If a span fails,
 // Sweep calls take with its result first, because take may end the sweep.

@@ -341,7 +341,7 @@ func (c *selection) addSpan(l spanResult, from int) {
 // first index of the span, and the first index after it.
 func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take func(l spanResult, from, next int) error) error {
 	w := &query.Sweeper{State: st, Begin: from}
-	holds, key, err := c.compile(w)
+	filter, key, err := c.compile(w)
 	if err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take
 	// Only one goroutine calls the second function, in the order of spans.
 	return query.Sweep(ctx, w, func(at query.SweptEntity, l *spanResult) error {
 		l.asked++
-		if ok, err := holds(at); err != nil || !ok {
+		if ok, err := filter.Holds(at); err != nil || !ok {
 			return err
 		}
 		if key == nil {
@@ -403,34 +403,26 @@ func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit i
 	return part(found, offset-at.place, limit), nil
 }
 
-// compile returns a function that checks the condition, and the expression to sort by. key is nil
-// for a list by index.
-func (c *selection) compile(w *query.Sweeper) (holds func(query.SweptEntity) (bool, error), key *query.Swept, err error) {
-	having, where := -1, (*query.Swept)(nil)
+// compile returns the filter, and the expression to sort by. key is nil for a list by index.
+func (c *selection) compile(w *query.Sweeper) (filter query.Filter, key *query.Swept, err error) {
 	if c.with != "" {
 		of := w.State.Outline().Find(c.with)
 		if of == nil || of.Resource {
-			return nil, nil, fail(codeNotFound, "no component %q", c.with)
+			return filter, nil, fail(codeNotFound, "no component %q", c.with)
 		}
-		having = w.Number(of)
+		filter.With = []int{w.Number(of)}
 	}
 	if c.where != "" {
-		if where, err = w.Compile("where", c.where, query.WantCondition); err != nil {
-			return nil, nil, err
+		x, err := w.Compile("where", c.where, query.WantCondition)
+		if err != nil {
+			return filter, nil, err
 		}
+		filter.Where = []*query.Swept{x}
 	}
 	if c.sort != "" {
 		key, err = w.Compile("sort", c.sort, query.WantValue)
 	}
-	return func(at query.SweptEntity) (bool, error) {
-		if having >= 0 && !at.Has(having) {
-			return false, nil
-		}
-		if where == nil {
-			return true, nil
-		}
-		return where.HoldsAt(at)
-	}, key, err
+	return filter, key, err
 }
 
 // isEnough reports whether the request should stop searching. It stops when patience is over. If

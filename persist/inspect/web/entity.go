@@ -306,7 +306,7 @@ func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
 	}
 	if e.New.Kind() == 0 {
 		for i := range c.doc.Courses {
-			if s := &c.doc.Courses[i]; s.isPartOf(e.Component) {
+			if s := &c.doc.Courses[i]; describe.Inside(s.Field, e.Component) {
 				s.add(e.Tick, nil)
 			}
 		}
@@ -352,13 +352,6 @@ func (s *fieldSeriesDoc) add(tick uint64, x *float64) {
 		return
 	}
 	s.Ticks, s.Values = append(s.Ticks, tick), append(s.Values, x)
-}
-
-// isPartOf reports whether s is a field or element of the component. The name of another
-// component may start with this component's name.
-func (s *fieldSeriesDoc) isPartOf(component string) bool {
-	return s.Field == component || len(s.Field) > len(component) && s.Field[:len(component)] == component &&
-		(s.Field[len(component)] == '.' || s.Field[len(component)] == '[')
 }
 
 // changedDoc is the state in which an entity was changed.
