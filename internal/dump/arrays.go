@@ -97,7 +97,7 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 		return err
 	}
 	if n := max(c.Len(), l.indices); w.from > 0 && uint64(w.from) >= uint64(n) {
-		return s.missing(tryCommand("arrays", s.path, c.Name), "%s has no row %d; it has %s", c.Name, w.from, term.Count(c.Len(), "row", "rows"))
+		return s.missing(describe.Command("arrays", s.path, c.Name), "%s has no row %d; it has %s", c.Name, w.from, term.Count(c.Len(), "row", "rows"))
 	}
 	if s.json {
 		return s.arraysJSON(&l)

@@ -586,7 +586,7 @@ func (b *bisectCmd) withFlag(flag string) string {
 	if words = append(words, flag); b.run {
 		words = slices.Concat(words, []string{"--run", "--"}, b.command)
 	}
-	return tryCommand("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
+	return describe.Command("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
 }
 
 // print prints the steps of a binary search, then the result, its certainty, and the command to run
@@ -628,9 +628,9 @@ func (d *bisectDoc) print(a *app) {
 func (b *bisectCmd) nextCommand() string {
 	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {
-		return tryCommand("history", b.path, b.entity, fmt.Sprintf("record:%d..%s", b.doc.Before.Seq, seq))
+		return describe.Command("history", b.path, b.entity, fmt.Sprintf("record:%d..%s", b.doc.Before.Seq, seq))
 	}
-	return tryCommand("log", b.path, seq, "-p")
+	return describe.Command("log", b.path, seq, "-p")
 }
 
 // Exit statuses of a command, as for git bisect run: 0 is good, exitSkip skips the state, and the

@@ -79,7 +79,7 @@ for a value that never changed, it reads the whole journal.`,
 // a dead entity, the error names the tick of its death.
 func (s *source) blame(at string, text string) error {
 	if s.IsSave() {
-		return s.noJournal(tryCommand("show", s.path, text), "a save does not record which tick wrote a value")
+		return s.noJournal(describe.Command("show", s.path, text), "a save does not record which tick wrote a value")
 	}
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -101,14 +101,14 @@ func (s *source) blame(at string, text string) error {
 	case none && sub.isResource():
 		return s.noValue(sub, last)
 	case none && sub.number != allComponents:
-		return s.missing(tryCommand("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.Place())
+		return s.missing(describe.Command("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.Place())
 	}
 	return cmp.Or(s.printReport(doc), b.unread)
 }
 
 // noValue returns the error for a resource, or a field of a resource, without a value.
 func (s *source) noValue(sub subject, at *inspect.EntityState) error {
-	return s.missing(tryCommand("schema", s.path), "%s has no value at %s", sub, describe.State(at.Tick, at.Seq).Place())
+	return s.missing(describe.Command("schema", s.path), "%s has no value at %s", sub, describe.State(at.Tick, at.Seq).Place())
 }
 
 // docs returns the components that sub names, in the order of their numbers. Fields that sub does

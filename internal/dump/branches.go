@@ -65,7 +65,7 @@ record of the branch continues, and FIRST is its first tick.`,
 		f.limit(&l, "branches, the newest")
 		return withSource(func(s *source) error {
 			if s.IsSave() {
-				return s.noJournal(tryCommand("info", s.path), "there are no branches")
+				return s.noJournal(describe.Command("info", s.path), "there are no branches")
 			}
 			branches := s.branches()
 			doc := &branchesDoc{Total: len(branches.docs)}
@@ -191,7 +191,7 @@ newest of all. Use record:N for another one.`,
 		f.limit(&l, "marks, the newest")
 		return withSource(func(s *source) error {
 			if s.IsSave() {
-				return s.noJournal(tryCommand("info", s.path), "there are no marks")
+				return s.noJournal(describe.Command("info", s.path), "there are no marks")
 			}
 			marks, unread := s.Marks(s.ctx)
 			_, earlier := l.of(len(marks))

@@ -3,6 +3,7 @@ package dump
 import (
 	"strings"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -55,7 +56,7 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
 		f.point(&at)
 		return func(c *call) error {
 			if out == "" {
-				return fail(exitUsage, tryCommand("compact", c.args[0], "-o", c.args[0]+".compact"), "give the output with -o")
+				return fail(exitUsage, describe.Command("compact", c.args[0], "-o", c.args[0]+".compact"), "give the output with -o")
 			}
 			// "A.." and "A" mean the same: the history in the new store always ends with the state.
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")

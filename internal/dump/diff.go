@@ -289,12 +289,12 @@ func (d *diffCmd) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.D
 func (d *diffCmd) diverge(s, t *diffSide) (*firstDoc, error) {
 	for _, x := range []*diffSide{s, t} {
 		if x.IsSave() {
-			return nil, fail(exitUsage, tryCommand("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
+			return nil, fail(exitUsage, describe.Command("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
 		}
 	}
 	div, err := s.FindDivergence(s.ctx, s.doc.Seq, t.View, t.doc.Seq)
 	if errors.Is(err, persist.ErrNotFound) {
-		return nil, fail(exitNotFound, tryCommand("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
+		return nil, fail(exitNotFound, describe.Command("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
 	}
 	if err != nil {
 		return nil, err

@@ -232,10 +232,10 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 // the error suggests a value for the enclosing field.
 func (s *source) noField(a *assignment, field string) error {
 	if a.layout.Kind != layout.Struct {
-		return fail(exitUsage, tryCommand("schema", s.path), "%s: no field %q: %s has no fields; assign a whole value", a.Target, field, a.layout)
+		return fail(exitUsage, describe.Command("schema", s.path), "%s: no field %q: %s has no fields; assign a whole value", a.Target, field, a.layout)
 	}
 	names := describe.Listed(a.layout.Fields, func(f layout.Field) string { return f.Name })
-	return fail(exitUsage, tryCommand("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
+	return fail(exitUsage, describe.Command("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
 }
 
 // An editResult is the result for a span of entities: the edited rows and the counts.

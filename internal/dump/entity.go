@@ -26,7 +26,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	if err != nil {
 		e, err := ecs.ParseEntity(text)
 		if err != nil {
-			return 0, fail(exitUsage, tryCommand("ls", s.path), "%q is not an entity; write %s", text, entityForms)
+			return 0, fail(exitUsage, describe.Command("ls", s.path), "%q is not an entity; write %s", text, entityForms)
 		}
 		return e, nil
 	}
@@ -36,7 +36,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		return 0, err
 	}
 	if at := describe.State(p.Tick, p.Seq); p.Row < 0 {
-		return 0, s.missing(tryCommand("ls", s.path), "index %d was never used: at %s, %s in use", index, at.Place(), indices(p.Indices))
+		return 0, s.missing(describe.Command("ls", s.path), "index %d was never used: at %s, %s in use", index, at.Place(), indices(p.Indices))
 	} else if p.Row < p.Living {
 		s.printNote("index %d is %v at %s", index, p.Holder, at.Place())
 		return p.Holder, nil
@@ -70,13 +70,13 @@ func isEntity(text string) bool {
 func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, describe.State(p.Tick, p.Seq).Place()
 	if p.Row < 0 || e.Generation() == 0 {
-		return s.missing(tryCommand("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
+		return s.missing(describe.Command("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
 	}
 	last := p.Holder // Last entity with the index, if the index is free.
-	now, next := "is free", tryCommand("ls", s.path)
+	now, next := "is free", describe.Command("ls", s.path)
 	switch {
 	case p.Row < p.Living:
-		now, next = fmt.Sprintf("is alive as %v", last), tryCommand("show", s.path, last.String())
+		now, next = fmt.Sprintf("is alive as %v", last), describe.Command("show", s.path, last.String())
 	case p.Row >= p.Free: // Rows hold living entities first, then free indices, then retired ones.
 		now = "is retired: its generations are used up"
 	}
@@ -89,7 +89,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 		}
 		if d != nil {
 			text = fmt.Sprintf("was destroyed in tick %d (record %d)", d.Tick, d.Seq)
-			next = tryCommand("show", s.path, e.String(), "--at", fmt.Sprintf("record:%d", d.Parent)) + "\n" + tryCommand("history", s.path, e.String())
+			next = describe.Command("show", s.path, e.String(), "--at", fmt.Sprintf("record:%d", d.Parent)) + "\n" + describe.Command("history", s.path, e.String())
 		}
 	}
 	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)
@@ -195,10 +195,10 @@ func (sub *subject) parseComponent(s *source, text string, components []inspect.
 	sub.component, sub.number, sub.field = c.Name, n, field
 	var err error
 	if sub.steps, err = parseSteps(sub.field); err != nil {
-		return fail(exitUsage, tryCommand("schema", s.path), "%s%s: %w", sub.component, sub.field, err)
+		return fail(exitUsage, describe.Command("schema", s.path), "%s%s: %w", sub.component, sub.field, err)
 	}
 	if err = checkSteps(c.Layout, sub.steps); err != nil {
-		return s.missing(tryCommand("schema", s.path), "%s: %w", sub.component, err)
+		return s.missing(describe.Command("schema", s.path), "%s: %w", sub.component, err)
 	}
 	return nil
 }
@@ -235,11 +235,11 @@ func (sub *subject) unknownName(s *source, text string, components []inspect.Ent
 		return err
 	case other >= 0 && sub.isResource():
 		name = components[other].Name
-		return s.missing(tryCommand("ls", s.path, "--with", name), "%s is a component: name the entity too, as in 12v3.%s", name, name+field)
+		return s.missing(describe.Command("ls", s.path, "--with", name), "%s is a component: name the entity too, as in 12v3.%s", name, name+field)
 	case other >= 0:
 		return s.isResource(components[other].Name)
 	case sub.isResource():
-		return s.missing(tryCommand("show", s.path, "--resources"), "%q is neither an entity (%s) nor a resource%s", name, entityForms, near.Hint(name, known))
+		return s.missing(describe.Command("show", s.path, "--resources"), "%q is neither an entity (%s) nor a resource%s", name, entityForms, near.Hint(name, known))
 	}
 	return s.noComponent(name, known)
 }

@@ -261,7 +261,7 @@ func (x *exportCmd) changes(s *source, text string) error {
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {
-		return s.missing(tryCommand("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d does not lead to record %d: %w", from, to, err)
+		return s.missing(describe.Command("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d does not lead to record %d: %w", from, to, err)
 	}
 	if err := s.requireComponents(fmt.Sprintf("record:%d", to), x.components); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -281,7 +282,7 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 		}
 		w.begun[c.Name] = t
 	case !t.layout.Equal(c.Layout):
-		return nil, fail(exitUsage, tryCommand("log", w.path), "the fields of %s changed at %v, when the store was converted: export a range that ends before it or begins there", c.Name, im)
+		return nil, fail(exitUsage, describe.Command("log", w.path), "the fields of %s changed at %v, when the store was converted: export a range that ends before it or begins there", c.Name, im)
 	}
 	return t, nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 )
 
@@ -45,7 +46,7 @@ const tickMicros = 1000
 // event. Each other counter has an event at the last state, so its line is drawn to the end.
 func (x *exportCmd) trace(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(tryCommand("query", s.path, "--count"), "it has one state, so nothing changes over time")
+		return s.noJournal(describe.Command("query", s.path, "--count"), "it has one state, so nothing changes over time")
 	}
 	p := &plotCmd{every: x.every, at: x.at}
 	if len(s.args) > 1 {

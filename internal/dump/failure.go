@@ -11,7 +11,6 @@ import (
 
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
-	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -105,7 +104,7 @@ func classify(path string, err error) *failure {
 	case errors.Is(err, fs.ErrExist): // The output exists already.
 		f.code, f.text = exitUsage, describe.Unprefixed(err)
 	case damaged(err):
-		f.code, f.next = exitCorrupt, tryCommand("verify", path)
+		f.code, f.next = exitCorrupt, describe.Command("verify", path)
 	case errors.Is(err, persist.ErrPoint):
 		f.code, f.next = exitUsage, "ecsdump --help"
 	case errors.Is(err, persist.ErrNewer):
@@ -113,9 +112,9 @@ func classify(path string, err error) *failure {
 	case errors.Is(err, context.Canceled):
 		f.code, f.text = exitSystem, path+": interrupted"
 	case errors.Is(err, persist.ErrNotFound):
-		f.code, f.next = exitNotFound, tryCommand("log", path)
+		f.code, f.next = exitNotFound, describe.Command("log", path)
 		if isSave(path) {
-			f.next = tryCommand("info", path)
+			f.next = describe.Command("info", path)
 		}
 	default:
 		f.code = exitSystem
@@ -143,7 +142,7 @@ func classifyOpen(path string, err error) *failure {
 		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
 		// The file may be a damaged save.
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 {
-			f.next = tryCommand("verify", path)
+			f.next = describe.Command("verify", path)
 		}
 		return f
 	}
@@ -203,16 +202,6 @@ func (f *failure) lines() []string {
 		}
 	}
 	return lines
-}
-
-// tryCommand returns a command line of this program, with shell quoting: names and paths may
-// contain anything.
-func tryCommand(name string, args ...string) string {
-	line := "ecsdump " + name // The name may be several words.
-	if len(args) > 0 {
-		line += " " + shell.Command(args...)
-	}
-	return line
 }
 
 // withMark adds the expression and a mark below the position of err, if err has a position. The

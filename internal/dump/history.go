@@ -157,7 +157,7 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 		return err
 	}
 	if _, err := s.Path(h.from, h.to); err != nil && !damaged(err) {
-		return fail(exitUsage, tryCommand("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
+		return fail(exitUsage, describe.Command("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
 		h.from = e.Parent // The range includes the changes of tick A.
@@ -235,7 +235,7 @@ func (h *historyCmd) noEvents(s *source, last *inspect.EntityState) error {
 		return s.noValue(h.subject, last)
 	}
 	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
-		return s.missing(tryCommand("history", s.path, last.Holder.String()), "%v is not alive in any state that the store still has; its index went to %v", h.entity, last.Holder)
+		return s.missing(describe.Command("history", s.path, last.Holder.String()), "%v is not alive in any state that the store still has; its index went to %v", h.entity, last.Holder)
 	}
 	return s.notAlive(last)
 }

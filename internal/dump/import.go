@@ -97,7 +97,7 @@ func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) 
 	if errors.Is(err, inspect.ErrImport) {
 		f := &failure{code: exitCorrupt, err: err, text: name + ": " + describe.Unprefixed(err)}
 		if errors.Is(err, inspect.ErrDigest) {
-			f.next = tryCommand("import", path, "-o", "OUT", "--edited")
+			f.next = describe.Command("import", path, "-o", "OUT", "--edited")
 		}
 		return nil, f
 	}

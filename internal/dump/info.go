@@ -204,7 +204,7 @@ func (s *source) setOpens(doc *infoDoc) error {
 	// A store of a newer version needs a newer program, not a repair.
 	if !opens && !errors.Is(refusal, persist.ErrNewer) {
 		r, err := s.Recover(s.ctx, "", inspect.RecoverOptions{})
-		doc.Helps = suggestRecover(s.path, &r, err)
+		doc.Helps = describe.RecoverCommand(s.path, &r, err)
 	}
 	return s.ctx.Err()
 }

@@ -89,7 +89,7 @@ func (l *logCmd) flags(f flags) {
 func (l *logCmd) run(s *source) error {
 	l.source = s
 	if s.IsSave() {
-		return s.noJournal(tryCommand("info", s.path), "there are no ticks to list")
+		return s.noJournal(describe.Command("info", s.path), "there are no ticks to list")
 	}
 	entries, err := s.recordsIn(s.args[1:])
 	if err != nil {

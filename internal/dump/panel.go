@@ -103,7 +103,7 @@ type panel struct {
 // not their number.
 func (p *panel) print(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(tryCommand("query", s.path, "--select", "entity"), "it has one state; use query")
+		return s.noJournal(describe.Command("query", s.path, "--select", "entity"), "it has one state; use query")
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err

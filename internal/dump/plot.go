@@ -153,7 +153,7 @@ func isRange(text string) bool {
 // that failed at every state, skipped damage.
 func (p *plotCmd) plot(s *source) (err error) {
 	if s.IsSave() {
-		return s.noJournal(tryCommand("query", s.path, "--count"), "it has one state, so there is nothing to plot")
+		return s.noJournal(describe.Command("query", s.path, "--count"), "it has one state, so there is nothing to plot")
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -48,7 +49,7 @@ func (s *source) span(text string) (span, error) {
 		return r, err
 	}
 	if r.firstTick > r.lastTick || r.firstSeq > r.lastSeq {
-		return r, fail(exitUsage, tryCommand("log", s.path, last+".."+first), "the range %s runs backwards", text)
+		return r, fail(exitUsage, describe.Command("log", s.path, last+".."+first), "the range %s runs backwards", text)
 	}
 	return r, nil
 }

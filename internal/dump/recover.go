@@ -89,7 +89,7 @@ a save, 4 if nothing could be saved.`,
 		return func(c *call) (err error) {
 			path := c.args[0]
 			if o.out == "" {
-				return fail(exitUsage, tryCommand("recover", path, "-o", path+".recovered"), "give the output with -o")
+				return fail(exitUsage, describe.Command("recover", path, "-o", path+".recovered"), "give the output with -o")
 			}
 			// An empty At means the newest recoverable state, which may be after the head.
 			if o.At == "@latest" {
@@ -133,30 +133,13 @@ func (o *recoverCmd) report(c *call, r *inspect.RecoverReport, err error) error 
 	if err != nil {
 		// Use the first line, the reason. The other lines repeat the printed problems.
 		reason, _, _ := strings.Cut(describe.Unprefixed(err), "\n")
-		return fail(exitCorrupt, suggestRecover(path, r, err), "%s: nothing could be saved: %s", path, reason)
+		return fail(exitCorrupt, describe.RecoverCommand(path, r, err), "%s: nothing could be saved: %s", path, reason)
 	}
 	next := ""
 	if r.Pieces {
-		next = tryPieces(path)
+		next = describe.PiecesCommand(path)
 	}
 	return fail(exitProblem, next, "%s: something is lost; what was saved is in %s", path, o.out)
-}
-
-// suggestRecover returns the recover command that would save something from path, or "" if no
-// command would. r and err are the result of a recovery that wrote nothing.
-func suggestRecover(path string, r *inspect.RecoverReport, err error) string {
-	switch {
-	case err == nil:
-		return tryCommand("recover", path, "-o", path+".recovered")
-	case r.Pieces:
-		return tryPieces(path)
-	}
-	return ""
-}
-
-// tryPieces returns the recover command that puts a state together from pieces.
-func tryPieces(path string) string {
-	return tryCommand("recover", path, "-o", path+".pieces", "--partial")
 }
 
 // recoverDocOf describes r. Empty lists are not null.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -61,7 +62,7 @@ func (s *source) statePath(text string, at string) (statePath, error) {
 	// Path only checks for errors here. The loop below also works on a damaged journal.
 	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
-		return nil, s.missing(tryCommand("log", s.path), "record %d does not lead to record %d", from, to)
+		return nil, s.missing(describe.Command("log", s.path), "record %d does not lead to record %d", from, to)
 	}
 	if err != nil && !damaged(err) {
 		return nil, err

@@ -257,5 +257,5 @@ func (s *source) uncompiled(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{code: exitUsage, err: withMark(err), next: tryCommand("schema", s.path)}
+	return &failure{code: exitUsage, err: withMark(err), next: describe.Command("schema", s.path)}
 }

@@ -211,7 +211,7 @@ func (o *showCmd) run(s *source) error {
 	// The components of the entity are known only after findWriters. It is an error if the entity
 	// has none of the requested ones.
 	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
-		return s.missing(tryCommand("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), describe.State(b.last.Tick, b.last.Seq).Place())
+		return s.missing(describe.Command("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), describe.State(b.last.Tick, b.last.Seq).Place())
 	}
 	doc := &showDoc{stateDoc: describe.State(b.last.Tick, b.last.Seq), Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
 	if !o.brief {
@@ -235,7 +235,7 @@ func (o *showCmd) resource(s *source, seq uint64) error {
 		return fail(exitUsage, "", "--component is for an entity; %s is not an entity", s.args[1])
 	}
 	if !sub.isResource() || sub.field != "" {
-		return fail(exitUsage, tryCommand("blame", s.path, sub.String()), "show takes a whole entity or resource: %s", cmp.Or(sub.holder(), sub.component))
+		return fail(exitUsage, describe.Command("blame", s.path, sub.String()), "show takes a whole entity or resource: %s", cmp.Or(sub.holder(), sub.component))
 	}
 	b, err := o.findWriters(s, ecs.Vacant, sub.numbers(), seq)
 	if err != nil {

@@ -214,7 +214,7 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 
 // noComponent returns the error for an unknown name. It suggests the most similar known name.
 func (s *source) noComponent(name string, known []string) error {
-	return s.missing(tryCommand("schema", s.path), "no component %q%s", name, near.Hint(name, known))
+	return s.missing(describe.Command("schema", s.path), "no component %q%s", name, near.Hint(name, known))
 }
 
 // missing returns the error for a thing that s lacks.
@@ -252,7 +252,7 @@ func (s *source) requireComponents(at string, names []string) error {
 
 // isResource returns the error of a command that was called with a resource instead of a component.
 func (s *source) isResource(name string) error {
-	return s.missing(tryCommand("show", s.path, name), "%s is a resource, which no entity has", name)
+	return s.missing(describe.Command("show", s.path, name), "%s is a resource, which no entity has", name)
 }
 
 // byIndex returns the living entities, ordered by index. The registry has them in an order that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -105,7 +106,7 @@ func (t *tailCmd) interrupted(c *call, err error) bool {
 func (t *tailCmd) run(s *source) error {
 	t.source = s
 	if s.IsSave() {
-		return s.noJournal(tryCommand("info", s.path), "there are no ticks to print")
+		return s.noJournal(describe.Command("info", s.path), "there are no ticks to print")
 	}
 	if t.follow {
 		if err := s.Unpaged(); err != nil {

@@ -324,14 +324,14 @@ func (s *source) treeField(text string, components []inspect.EntityComponent) (f
 	})
 	switch {
 	case len(all) == 0:
-		return found, s.missing(tryCommand("schema", s.path), "no component has a field that holds an entity")
+		return found, s.missing(describe.Command("schema", s.path), "no component has a field that holds an entity")
 	case len(fits) == 1:
 		return fits[0], nil
 	// Names may contain dots, so take the longest component name.
 	case len(fits) > 1 && text != "":
 		return slices.MaxFunc(fits, func(a, b entityField) int { return len(a.component) - len(b.component) }), nil
 	case text == "":
-		return found, fail(exitUsage, tryCommand("tree", append(slices.Clone(s.args), "--by", words[0])...), "several components hold an entity: give --by %s", alternatives(words))
+		return found, fail(exitUsage, describe.Command("tree", append(slices.Clone(s.args), "--by", words[0])...), "several components hold an entity: give --by %s", alternatives(words))
 	}
 	return found, s.noTreeField(text, components, all, words)
 }
@@ -349,11 +349,11 @@ func (s *source) noTreeField(text string, components []inspect.EntityComponent, 
 		}
 		own := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool { return f.component != text })
 		if len(own) > 0 {
-			return fail(exitUsage, tryCommand("schema", s.path), "--by: several fields of %s hold an entity: give %s", text, alternatives(describe.Listed(own, entityField.short)))
+			return fail(exitUsage, describe.Command("schema", s.path), "--by: several fields of %s hold an entity: give %s", text, alternatives(describe.Listed(own, entityField.short)))
 		}
-		return s.missing(tryCommand("schema", s.path), "no field of %s holds an entity; use %s", text, alternatives(words))
+		return s.missing(describe.Command("schema", s.path), "no field of %s holds an entity; use %s", text, alternatives(words))
 	}
-	return s.missing(tryCommand("schema", s.path), "no component %q with a field that holds an entity%s", text, near.Hint(text, words))
+	return s.missing(describe.Command("schema", s.path), "no component %q with a field that holds an entity%s", text, near.Hint(text, words))
 }
 
 // treeFields completes --by.

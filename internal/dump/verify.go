@@ -80,7 +80,7 @@ func (c *call) reportUnopened(path string, err error) error {
 	}
 	if f.next != "" { // The file may be a damaged save.
 		r, err := recovery(c.ctx, "", inspect.RecoverOptions{})
-		f.next = suggestRecover(path, &r, err)
+		f.next = describe.RecoverCommand(path, &r, err)
 	}
 	return f
 }
@@ -106,7 +106,7 @@ func (c *call) reportProblems(path string, r inspect.VerifyReport, recovery reco
 		if c.ctx.Err() != nil {
 			return classify(path, c.ctx.Err())
 		}
-		if next = suggestRecover(path, &report, err); next == "" {
+		if next = describe.RecoverCommand(path, &report, err); next == "" {
 			hopeless = "; recover cannot save anything"
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
-	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -106,7 +105,7 @@ func (s errorWriter) describe(err error) errorDoc {
 
 // command returns an ecsdump command line for the same store.
 func (s errorWriter) command(name string, args ...string) string {
-	return "ecsdump " + name + " " + shell.Command(append([]string{s.name}, args...)...)
+	return describe.Command(name, append([]string{s.name}, args...)...)
 }
 
 // writeFailure responds with doc. The response must not be cached, because the cause may

@@ -124,11 +124,8 @@ func (s errorWriter) recovering(ctx context.Context, v *inspect.View) []string {
 	ctx, cancel := context.WithTimeout(ctx, maxRecovering)
 	defer cancel()
 	r, err := v.Recover(ctx, "", inspect.RecoverOptions{})
-	switch {
-	case err == nil:
-		return []string{s.command("recover", "-o", s.name+".recovered")}
-	case r.Pieces:
-		return []string{s.command("recover", "-o", s.name+".pieces", "--partial")}
+	if try := describe.RecoverCommand(s.name, &r, err); try != "" {
+		return []string{try}
 	}
 	return nil
 }

@@ -1,0 +1,33 @@
+package describe
+
+import (
+	"github.com/stet-ecs/stet/internal/shell"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// Command returns a command line of ecsdump, with shell quoting: names and paths may contain
+// anything. name may be several words.
+func Command(name string, args ...string) string {
+	line := "ecsdump " + name
+	if len(args) > 0 {
+		line += " " + shell.Command(args...)
+	}
+	return line
+}
+
+// RecoverCommand returns the recover command that would save something from path, or "" if no
+// command would. r and err are the result of a recovery that wrote nothing.
+func RecoverCommand(path string, r *inspect.RecoverReport, err error) string {
+	switch {
+	case err == nil:
+		return Command("recover", path, "-o", path+".recovered")
+	case r.Pieces:
+		return PiecesCommand(path)
+	}
+	return ""
+}
+
+// PiecesCommand returns the recover command that puts a state together from pieces.
+func PiecesCommand(path string) string {
+	return Command("recover", path, "-o", path+".pieces", "--partial")
+}
