@@ -236,7 +236,7 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.source.peek(e, seq)
+	return c.Peek(c.ctx, e, seq)
 }
 
 // components offers components, and resources if resources is set.

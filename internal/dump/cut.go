@@ -154,8 +154,7 @@ func (c *cutter) list(where string, depth int) error {
 	n := 0
 	for ; c.More(); n++ {
 		if c.out.Len() > cutBytes || depth > 1 && n >= cutElements {
-			c.addLeftOut(where, 1)
-			if err := c.skip(); err != nil {
+			if err := c.skip(where); err != nil {
 				return err
 			}
 			continue
@@ -181,8 +180,7 @@ func (c *cutter) object(where string, depth int) error {
 			return err
 		}
 		if n >= cutElements {
-			c.addLeftOut(where, 1)
-			if err := c.skip(); err != nil {
+			if err := c.skip(where); err != nil {
 				return err
 			}
 			continue
@@ -217,7 +215,8 @@ func (c *cutter) text(where, text string) error {
 }
 
 // skip reads the next value without copying it.
-func (c *cutter) skip() error {
+func (c *cutter) skip(where string) error {
+	c.addLeftOut(where, 1)
 	var v json.RawMessage
 	return c.Decode(&v)
 }

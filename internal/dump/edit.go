@@ -3,8 +3,6 @@ package dump
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -156,14 +154,8 @@ func (e *editCmd) edit(s *source, st *inspect.State) error {
 	}
 	doc := editDocOf(im, entities, assignments)
 	doc.Output, doc.Digest = e.out, im.Digest().String()
-	write := inspect.SaveImage
-	if e.store {
-		write = inspect.SaveStore
-	}
-	if err := write(s.ctx, im.Image, e.out); errors.Is(err, fs.ErrExist) {
-		return outputExists(e.out)
-	} else if err != nil {
-		return classify(e.out, err)
+	if err := s.writeImage(im.Image, e.out, e.store); err != nil {
+		return err
 	}
 	return s.printReport(doc)
 }

@@ -31,7 +31,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		return e, nil
 	}
 	// peek reports the entity that has the index, whatever the generation.
-	p, err := s.peek(ecs.NewEntity(uint32(index), 1), seq)
+	p, err := s.Peek(s.ctx, ecs.NewEntity(uint32(index), 1), seq)
 	if err != nil {
 		return 0, err
 	}
@@ -179,7 +179,7 @@ func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.E
 	} else {
 		rest, narrowed = text, true
 	}
-	if state, err = s.peek(sub.entity, seq); err == nil && narrowed {
+	if state, err = s.Peek(s.ctx, sub.entity, seq); err == nil && narrowed {
 		err = sub.parseComponent(s, rest, state.Components)
 	}
 	return sub, state, err

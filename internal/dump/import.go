@@ -54,18 +54,26 @@ export. Use --edited for an export that you changed.`,
 			if err != nil {
 				return err
 			}
-			write := inspect.SaveImage
-			if store {
-				write = inspect.SaveStore
-			}
-			if err := write(c.ctx, im, out); errors.Is(err, fs.ErrExist) {
-				return outputExists(out)
-			} else if err != nil {
-				return classify(out, err)
+			if err := c.writeImage(im, out, store); err != nil {
+				return err
 			}
 			return c.printReport(&importDoc{out, im.Tick, im.Digest().String(), im.Alive})
 		}
 	},
+}
+
+// writeImage writes im to out, which is a new save or store.
+func (c *call) writeImage(im *inspect.Image, out string, store bool) error {
+	write := inspect.SaveImage
+	if store {
+		write = inspect.SaveStore
+	}
+	if err := write(c.ctx, im, out); errors.Is(err, fs.ErrExist) {
+		return outputExists(out)
+	} else if err != nil {
+		return classify(out, err)
+	}
+	return nil
 }
 
 func (d *importDoc) print(a *app) {

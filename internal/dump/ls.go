@@ -36,24 +36,20 @@ loading it.
   ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
   ecsdump ls D --where 'has(Target) && !exists(Target.Of)' --at @latest~10`,
 	run: func(f flags) action {
-		var at string
 		var l selection
 		l.flags(f)
 		f.condition(&l.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
-		f.point(&at)
 		f.limit(&l.limit, "entities")
-		return withSource(func(s *source) error {
-			return s.readState(at, func(st *inspect.State) error {
-				chosen, err := l.choice(s.sweeper(st), "--where")
-				if err != nil {
-					return err
-				}
-				p, err := chosen.part(s.json)
-				if err != nil {
-					return err
-				}
-				return s.ls(st, p)
-			})
+		return f.withState(func(s *source, st *inspect.State) error {
+			chosen, err := l.choice(s.sweeper(st), "--where")
+			if err != nil {
+				return err
+			}
+			p, err := chosen.part(s.json)
+			if err != nil {
+				return err
+			}
+			return s.ls(st, p)
 		})
 	},
 }
@@ -64,31 +60,26 @@ loading it.
 // must print nothing before.
 const loadLimit = 1 << 14
 
-// loadedWalk returns a walk over f(0) to f(n-1), like each. If st is not whole, f reads pages and
-// may fail. So loadedWalk computes all results immediately. For more than loadLimit results, it
+// loadedWalk returns a walk over the results of f for entities. If st is not whole, f reads pages
+// and may fail. So loadedWalk computes all results immediately. For more than loadLimit results, it
 // returns an error that requests the whole state; f then runs when an item is visited.
-func loadedWalk[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], error) {
+func loadedWalk[T any](st *inspect.State, entities []ecs.Entity, f func(e ecs.Entity) (T, error)) (walk[T], error) {
+	n := len(entities)
 	if st.Whole() {
-		return each(n, f), nil
+		return each(n, func(i int) (T, error) { return f(entities[i]) }), nil
 	}
 	if n > loadLimit {
 		return nil, st.NeedWhole()
 	}
-	made := make([]T, n)
-	for i := range made {
-		var err error
-		if made[i], err = f(i); err != nil {
-			return nil, err
-		}
-	}
-	return each(n, func(i int) (T, error) { return made[i], nil }), nil
+	made, err := describe.TryListed(entities, f)
+	return each(n, func(i int) (T, error) { return made[i], nil }), err
 }
 
 // ls lists the entities of p with the values of their components.
 func (s *source) ls(st *inspect.State, p part) error {
-	entities, err := loadedWalk(st, len(p.entities), func(i int) (entityDoc, error) {
-		values, err := valuesOf(st, p.entities[i])
-		return entityDoc{p.entities[i].String(), values}, err
+	entities, err := loadedWalk(st, p.entities, func(e ecs.Entity) (entityDoc, error) {
+		values, err := valuesOf(st, e)
+		return entityDoc{e.String(), values}, err
 	})
 	if err != nil {
 		return err

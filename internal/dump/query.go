@@ -138,8 +138,8 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 	if !st.Whole() && len(p.entities) > loadLimit {
 		rows, err = columns.batches(exprs, p.entities)
 	} else {
-		rows, err = loadedWalk(st, len(p.entities), func(i int) ([]query.Answer, error) {
-			return describe.TryListed(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(p.entities[i]) })
+		rows, err = loadedWalk(st, p.entities, func(e ecs.Entity) ([]query.Answer, error) {
+			return describe.TryListed(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(e) })
 		})
 	}
 	if err != nil {

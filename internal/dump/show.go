@@ -259,7 +259,7 @@ func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []
 	if len(o.components) == 0 {
 		return nil, nil
 	}
-	state, err := s.peek(e, seq)
+	state, err := s.Peek(s.ctx, e, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []
 func (o *showCmd) findWriters(s *source, e ecs.Entity, only []int, seq uint64) (b *writerSearch, err error) {
 	b = &writerSearch{only: only, bytes: showBytes}
 	if o.brief {
-		b.last, err = s.peek(e, seq)
+		b.last, err = s.Peek(s.ctx, e, seq)
 		return b, err
 	}
 	return b, b.search(s, e, seq)

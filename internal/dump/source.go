@@ -70,11 +70,6 @@ func (s *source) readState(at string, do func(st *inspect.State) error) error {
 // and row counts. Values of rows must be read from st.
 func outline(st *inspect.State) state { return state{st.Outline(), st.Seq} }
 
-// peek returns the components of e in the state of record seq, and the status of e.
-func (s *source) peek(e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
-	return s.Peek(s.ctx, e, seq)
-}
-
 // withSource returns an action that calls f with the store or save of the first argument.
 func withSource(f func(s *source) error) action {
 	return func(c *call) error { return c.read(c.args[0], f) }

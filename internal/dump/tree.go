@@ -111,7 +111,7 @@ func (d *treeCmd) run(s *source) error {
 		}
 		ask = root
 	}
-	p, err := s.peek(ask, seq)
+	p, err := s.Peek(s.ctx, ask, seq)
 	if err != nil {
 		return err
 	}
