@@ -431,12 +431,8 @@ func (c *Catalog) Build(seq uint64) string {
 	if e, ok := c.Log.Find(seq); ok {
 		return c.BuildOf(&c.Log.Segments[e.Segment])
 	}
-	for _, s := range c.Snapshots {
-		if s.ID.Seq == seq && s.Err == nil {
-			return s.Build
-		}
-	}
-	return ""
+	s, _ := c.snapshotAt(seq)
+	return s.Build
 }
 
 // BuildOf describes the program and the machine that wrote a segment. "" means unknown.

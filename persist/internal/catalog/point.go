@@ -290,10 +290,8 @@ func (c *Catalog) record(seq uint64) (uint64, error) {
 	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
 		return seq, nil
 	}
-	for _, s := range c.Snapshots {
-		if s.Err == nil && s.ID.Seq == seq {
-			return seq, nil
-		}
+	if _, ok := c.snapshotAt(seq); ok {
+		return seq, nil
 	}
 	if err := c.Removed(fmt.Sprintf("record %d was", seq)); err != nil && c.tooOld(seq) {
 		return 0, err
