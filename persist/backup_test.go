@@ -19,6 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // opened opens a copy of a closed store and returns its world.
@@ -112,7 +113,7 @@ func TestBackup_CopyIsIndependentStore(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	to := filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, v.Backup(storetest.Background, to))
+	require.NoError(t, repair.Backup(storetest.Background, v, to))
 	require.Equal(t, digests[10], storetest.Persistent(opened(t, to).World))
 	w := storetest.New(0)
 	// The copy also has the older ticks.
@@ -131,12 +132,12 @@ func TestBackup_FilesRemovedMeanwhile(t *testing.T) {
 	v := storetest.Verified(t, dir)
 	to := filepath.Join(t.TempDir(), "backup")
 	copies := 0
-	require.NoError(t, v.Backup(persist.WithProgress(storetest.Background, func(p persist.Progress) {
+	require.NoError(t, repair.Backup(persist.WithProgress(storetest.Background, func(p persist.Progress) {
 		if p.Phase == persist.PhaseCopy && p.Done == 0 {
 			copies++
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, "snapshots/00000002.snap")))
 		}
-	}), to))
+	}), v, to))
 	require.Equal(t, 2, copies)
 	require.Equal(t, digests[10], storetest.Persistent(opened(t, to).World))
 	require.Equal(t, storetest.Snapshots(t, dir), storetest.Snapshots(t, to))
@@ -147,7 +148,7 @@ func TestBackup_HeadOfClosedStore(t *testing.T) {
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: "record:4"})
 	storetest.CloseStore(t, s)
 	to := filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, storetest.Verified(t, dir).Backup(storetest.Background, to))
+	require.NoError(t, repair.Backup(storetest.Background, storetest.Verified(t, dir), to))
 	require.Equal(t, uint64(4), storetest.Verified(t, to).Head())
 	require.Equal(t, digests[4], storetest.Persistent(opened(t, to).World))
 }
@@ -187,19 +188,19 @@ func TestBackup_DirectoryNotEmpty(t *testing.T) {
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "precious"), []byte("precious"), 0o600))
 	before := storetest.ReadTree(t, full)
-	err := v.Backup(storetest.Background, full)
+	err := repair.Backup(storetest.Background, v, full)
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.ErrorContains(t, err, "precious")
 	require.Equal(t, before, storetest.ReadTree(t, full))
-	require.Error(t, v.Backup(storetest.Background, filepath.Join(full, "precious")))
-	require.ErrorIs(t, v.Backup(storetest.Background, dir), fs.ErrExist)
+	require.Error(t, repair.Backup(storetest.Background, v, filepath.Join(full, "precious")))
+	require.ErrorIs(t, repair.Backup(storetest.Background, v, dir), fs.ErrExist)
 	storetest.Verified(t, dir)
 
 	// A link may name the directory itself, but no link may lead out of it.
 	link := filepath.Join(t.TempDir(), "link")
 	target := t.TempDir()
 	require.NoError(t, os.Symlink(target, link))
-	require.NoError(t, v.Backup(storetest.Background, link))
+	require.NoError(t, repair.Backup(storetest.Background, v, link))
 	opened(t, target)
 }
 
@@ -218,7 +219,7 @@ func TestBackup_DamagedStore(t *testing.T) {
 		require.NoError(t, err)
 		defer v.Close()
 		to := filepath.Join(t.TempDir(), "backup")
-		err = v.Backup(storetest.Background, to)
+		err = repair.Backup(storetest.Background, v, to)
 		require.ErrorContains(t, err, name)
 		require.Empty(t, storetest.ReadTree(t, to), name)
 	}
@@ -242,20 +243,20 @@ func TestBackup_ContextEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(storetest.Background)
 			told := 0
 			to := filepath.Join(t.TempDir(), "backup")
-			err := v.Backup(persist.WithProgress(ctx, func(p persist.Progress) {
+			err := repair.Backup(persist.WithProgress(ctx, func(p persist.Progress) {
 				if p.Phase == phase {
 					if told++; told > after {
 						cancel()
 					}
 				}
-			}), to)
+			}), v, to)
 			if err == nil { // The context ended after the backup.
 				opened(t, to)
 				continue
 			}
 			require.ErrorIs(t, err, context.Canceled)
 			require.Empty(t, storetest.ReadTree(t, to))
-			require.NoError(t, v.Backup(storetest.Background, to))
+			require.NoError(t, repair.Backup(storetest.Background, v, to))
 			opened(t, to)
 			cancel()
 		}

@@ -12,13 +12,14 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // compacted runs Compact to a new directory and returns it.
-func compacted(t testing.TB, path string, options inspect.CompactOptions) (string, inspect.CompactReport) {
+func compacted(t testing.TB, path string, options repair.CompactOptions) (string, repair.CompactReport) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "compacted")
-	r, err := storetest.ViewOf(t, path).Compact(storetest.Background, out, options)
+	r, err := repair.Compact(storetest.Background, storetest.ViewOf(t, path), out, options)
 	require.NoError(t, err)
 	return out, r
 }
@@ -43,7 +44,7 @@ func digests(t testing.TB, v *inspect.View, from, to uint64) (list []ecs.Digest)
 func TestCompact_NewestStateOnly(t *testing.T) {
 	s := storetest.NewSample(t)
 	before := storetest.ViewOf(t, s.Dir)
-	out, r := compacted(t, s.Dir, inspect.CompactOptions{})
+	out, r := compacted(t, s.Dir, repair.CompactOptions{})
 	require.Equal(t, s.Tree, storetest.ReadTree(t, s.Dir))
 	require.Equal(t, uint64(4), r.Tick)
 	require.Equal(t, before.Head(), r.Seq)
@@ -76,7 +77,7 @@ func TestCompact_KeepFromAnyTick(t *testing.T) {
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)
 	for _, keep := range []string{"@first", "1", "2", "3", "4"} {
-		out, r := compacted(t, s.Dir, inspect.CompactOptions{Keep: keep})
+		out, r := compacted(t, s.Dir, repair.CompactOptions{Keep: keep})
 		from, err := v.Resolve(keep)
 		require.NoError(t, err)
 		kept := storetest.Verified(t, out)
@@ -97,7 +98,7 @@ func TestCompact_KeepFromAnyTick(t *testing.T) {
 		}
 	}
 	// The record was abandoned by a rewind.
-	_, err := v.Compact(storetest.Background, filepath.Join(t.TempDir(), "x"), inspect.CompactOptions{Keep: "record:4"})
+	_, err := repair.Compact(storetest.Background, v, filepath.Join(t.TempDir(), "x"), repair.CompactOptions{Keep: "record:4"})
 	require.ErrorIs(t, err, persist.ErrNotFound)
 	require.ErrorContains(t, err, "is not an ancestor")
 }
@@ -110,7 +111,7 @@ func TestCompact_AtAnyTick(t *testing.T) {
 		if seq > 0 {
 			at = "record:" + string(rune('0'+seq))
 		}
-		out, r := compacted(t, s.Dir, inspect.CompactOptions{At: at, Keep: "@first"})
+		out, r := compacted(t, s.Dir, repair.CompactOptions{At: at, Keep: "@first"})
 		kept := storetest.Verified(t, out)
 		require.Equal(t, r.Seq, kept.Head())
 		require.Equal(t, digests(t, v, 0, seq), digests(t, kept, 0, kept.Head()))
@@ -140,14 +141,14 @@ func TestCompact_NamedSnapshotsStay(t *testing.T) {
 	tick("last")
 	storetest.CloseStore(t, s)
 	for _, c := range []struct {
-		inspect.CompactOptions
+		repair.CompactOptions
 		names, dropped string
 	}{
-		{inspect.CompactOptions{}, "early one same last", "abandoned"},
-		{inspect.CompactOptions{At: "snap:same"}, "early one same", "abandoned last"},
-		{inspect.CompactOptions{Keep: "@first"}, "early one same last", "abandoned"},
-		{inspect.CompactOptions{Keep: "snap:one"}, "early one same last", "abandoned"},
-		{inspect.CompactOptions{NoNames: true, Keep: "@first"}, "", "early abandoned one same last"},
+		{repair.CompactOptions{}, "early one same last", "abandoned"},
+		{repair.CompactOptions{At: "snap:same"}, "early one same", "abandoned last"},
+		{repair.CompactOptions{Keep: "@first"}, "early one same last", "abandoned"},
+		{repair.CompactOptions{Keep: "snap:one"}, "early one same last", "abandoned"},
+		{repair.CompactOptions{NoNames: true, Keep: "@first"}, "", "early abandoned one same last"},
 	} {
 		out, r := compacted(t, dir, c.CompactOptions)
 		require.Equal(t, strings.Fields(c.names), append([]string{}, r.Names...))
@@ -173,7 +174,7 @@ func TestCompact_ConvertedStore(t *testing.T) {
 	digest := storetest.Persistent(w.World)
 	storetest.CloseStore(t, s)
 	v := storetest.Verified(t, dir)
-	for _, options := range []inspect.CompactOptions{{}, {Keep: "@first"}, {Keep: "@latest~1"}, {Keep: "@latest~2"}} {
+	for _, options := range []repair.CompactOptions{{}, {Keep: "@first"}, {Keep: "@latest~1"}, {Keep: "@latest~2"}} {
 		out, _ := compacted(t, dir, options)
 		kept := storetest.Verified(t, out)
 		from, err := v.Resolve(options.Keep)
@@ -188,7 +189,7 @@ func TestCompact_ConvertedStore(t *testing.T) {
 	}
 
 	older := olderCopy(t) // A store that is not converted yet.
-	out, _ := compacted(t, older, inspect.CompactOptions{})
+	out, _ := compacted(t, older, repair.CompactOptions{})
 	again, s := openNewer(t, out)
 	again.check(t)
 	storetest.CloseStore(t, s)
@@ -198,7 +199,7 @@ func TestCompact_SaveFile(t *testing.T) {
 	for _, save := range []string{keptSave, olderSave} {
 		v := storetest.ViewOf(t, save)
 		out := filepath.Join(t.TempDir(), "compacted")
-		r, err := v.Compact(storetest.Background, out, inspect.CompactOptions{})
+		r, err := repair.Compact(storetest.Background, v, out, repair.CompactOptions{})
 		require.NoError(t, err)
 		require.Equal(t, v.Snapshots()[0].Tick, r.Tick)
 		copied := storetest.ViewOf(t, out)
@@ -214,10 +215,10 @@ func TestCompact_TargetExists(t *testing.T) {
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)
 	out := t.TempDir()
-	_, err := v.Compact(storetest.Background, out, inspect.CompactOptions{})
+	_, err := repair.Compact(storetest.Background, v, out, repair.CompactOptions{})
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.Empty(t, storetest.ReadTree(t, out))
 	out = filepath.Join(out, "missing", "out")
-	_, err = v.Compact(storetest.Background, out, inspect.CompactOptions{})
+	_, err = repair.Compact(storetest.Background, v, out, repair.CompactOptions{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // compressed are the options of a compressed save.
@@ -333,7 +333,7 @@ func TestRecover_DamagedCompressedSave(t *testing.T) {
 	require.NoError(t, os.WriteFile(damaged, []byte(storetest.Flip(string(data), at+len(value)-40, 1)), 0o600))
 	require.ErrorIs(t, persist.Load(storetest.Background, damaged, newOrdered(0).World), persist.ErrCorrupt)
 	out := filepath.Join(t.TempDir(), "out")
-	report, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{Partial: true})
+	report, err := repair.Recover(storetest.Background, damaged, out, repair.RecoverOptions{Partial: true})
 	require.NoError(t, err)
 	require.False(t, report.Complete())
 	again := newOrdered(0)

@@ -27,6 +27,7 @@
 //	save two worlds that differ      SaveDivergence
 //	read a store, check all of it    package inspect: OpenReadOnly, View.At, View.Verify
 //	replay recorded ticks            package inspect: OpenPlayer
+//	recover a damaged store          package repair: Recover; Compact, Export, Import
 //	change the types of components   package ecs: Component, Migrate
 //
 // # Words

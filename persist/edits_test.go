@@ -19,6 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 type (
@@ -392,7 +393,7 @@ func TestEdits_BaseRowDamaged(t *testing.T) {
 		damaged := storetest.CopyDir(t, dir)
 		spoil(t, filepath.Join(damaged, name), at, 512)
 		out := filepath.Join(t.TempDir(), "out")
-		r, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{Partial: true})
+		r, err := repair.Recover(storetest.Background, damaged, out, repair.RecoverOptions{Partial: true})
 		require.NoError(t, err)
 		got := stateAt(t, out)
 		requireMissing(t, whole, got, r)

@@ -23,6 +23,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 var livings = flag.Int("livings", 60, "how often TestView_RunningStore reads")
@@ -391,14 +392,14 @@ func TestView_TrustsLedger(t *testing.T) {
 	r, err = v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.ErrorContains(t, errors.Join(r.Problems...), name)
-	report, err := inspect.Recover(storetest.Background, damaged, filepath.Join(t.TempDir(), "out"), inspect.RecoverOptions{})
+	report, err := repair.Recover(storetest.Background, damaged, filepath.Join(t.TempDir(), "out"), repair.RecoverOptions{})
 	require.ErrorContains(t, errors.Join(report.Problems...), name, "%v", err)
 
 	rewound := storetest.CopyDir(t, dir) // No saved state depends on record 10.
 	e, ok = whole.Log().Find(10)
 	require.True(t, ok)
 	require.NoError(t, flipAt(filepath.Join(rewound, "journal", whole.Log().Segments[e.Segment].Name), int(e.Offset)+60))
-	report, err = inspect.Recover(storetest.Background, rewound, filepath.Join(t.TempDir(), "out"), inspect.RecoverOptions{})
+	report, err = repair.Recover(storetest.Background, rewound, filepath.Join(t.TempDir(), "out"), repair.RecoverOptions{})
 	require.NoError(t, err)
 	require.ErrorContains(t, errors.Join(report.Problems...), whole.Log().Segments[e.Segment].Name)
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // requirePieces requires that all contents of got are also in want. It returns how many rows of
@@ -48,7 +49,7 @@ func requirePieces(t testing.TB, want, got *inspect.Image) (rows map[string]int,
 }
 
 // requireMissing compares the losses in a report with the actual losses.
-func requireMissing(t testing.TB, want, got *inspect.Image, r inspect.RecoverReport) {
+func requireMissing(t testing.TB, want, got *inspect.Image, r repair.RecoverReport) {
 	t.Helper()
 	rows, entities := requirePieces(t, want, got)
 	said := map[string]int{}
@@ -109,7 +110,7 @@ func TestRecoverPieces_OfSave(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, data, 0o600))
 		spoil(t, file, at, min(5000, size-at))
 		out := filepath.Join(t.TempDir(), "out")
-		r, err := inspect.Recover(storetest.Background, file, out, inspect.RecoverOptions{Partial: true})
+		r, err := repair.Recover(storetest.Background, file, out, repair.RecoverOptions{Partial: true})
 		if err != nil {
 			require.ErrorIs(t, err, persist.ErrCorrupt)
 			none++
@@ -161,9 +162,9 @@ func TestRecoverPieces_TicksAfterSnapshot(t *testing.T) {
 		damaged := storetest.CopyDir(t, dir)
 		spoil(t, filepath.Join(damaged, "snapshots/00000001.snap"), info.Size()*part/8, 70<<10)
 		out := filepath.Join(t.TempDir(), "out")
-		_, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{})
+		_, err := repair.Recover(storetest.Background, damaged, out, repair.RecoverOptions{})
 		require.ErrorIs(t, err, persist.ErrCorrupt)
-		r, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{Partial: true})
+		r, err := repair.Recover(storetest.Background, damaged, out, repair.RecoverOptions{Partial: true})
 		require.NoError(t, err)
 		require.True(t, r.Partial)
 		require.False(t, r.Complete())
@@ -205,7 +206,7 @@ func TestRecoverPieces_EveryFlippedBit(t *testing.T) {
 	for at := rng.IntN(step); at < len(data); at += step {
 		require.NoError(t, os.WriteFile(file, []byte(storetest.Flip(string(data), at, rng.IntN(8))), 0o600))
 		out := filepath.Join(dir, "out")
-		r, err := inspect.Recover(storetest.Background, file, out, inspect.RecoverOptions{Partial: true})
+		r, err := repair.Recover(storetest.Background, file, out, repair.RecoverOptions{Partial: true})
 		if err != nil {
 			require.ErrorIs(t, err, persist.ErrCorrupt, "byte %d", at)
 			none++

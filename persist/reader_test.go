@@ -29,6 +29,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // docs/reader.py reads stores. It was written from docs/FORMAT.md, not from this code. If the two
@@ -238,7 +239,7 @@ func TestPythonReader_RandomStores(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "store")
 		writeRandom(t, dir, rand.New(rand.NewPCG(seed, 7)))
 		save := filepath.Join(filepath.Dir(dir), "save")
-		require.NoError(t, inspect.SaveImage(storetest.Background, stateAt(t, dir), save))
+		require.NoError(t, repair.SaveImage(storetest.Background, stateAt(t, dir), save))
 		paths = append(paths, dir, save)
 	}
 	agree(t, paths...)

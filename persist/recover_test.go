@@ -10,8 +10,8 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // A recovery recovers damaged copies of a store, and compares them with the original store.
@@ -34,12 +34,12 @@ func newRecovery(t testing.TB, s *storetest.Sample) *recovery {
 
 // run recovers the files in the directory. It checks that the result is a store, and that its state
 // is the reported state of the original.
-func (r *recovery) run(options inspect.RecoverOptions) (string, inspect.RecoverReport, error) {
+func (r *recovery) run(options repair.RecoverOptions) (string, repair.RecoverReport, error) {
 	r.T.Helper()
 	r.n++
 	before := storetest.ReadTree(r.T, r.Dir)
 	out := filepath.Join(r.T.TempDir(), "recovered")
-	report, err := inspect.Recover(storetest.Background, r.Dir, out, options)
+	report, err := repair.Recover(storetest.Background, r.Dir, out, options)
 	require.Equal(r.T, before, storetest.ReadTree(r.T, r.Dir), "the damaged store was changed")
 	if err != nil {
 		_, statErr := os.Stat(out)
@@ -72,7 +72,7 @@ func TestRecover_EveryFlippedBit(t *testing.T) {
 		}
 		for at := rng.IntN(step); at < len(data); at += step {
 			r.With(name, storetest.Flip(data, at, rng.IntN(8)), func() {
-				_, report, err := r.run(inspect.RecoverOptions{})
+				_, report, err := r.run(repair.RecoverOptions{})
 				switch {
 				case err != nil:
 					require.ErrorIs(t, err, persist.ErrCorrupt, "byte %d of %s", at, name)

@@ -23,6 +23,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Storages with the same order and several pages each, so that some pages are duplicates.
@@ -370,7 +371,7 @@ func TestRecover_SnapshotWithRepeatedPages(t *testing.T) {
 			require.NoError(t, os.WriteFile(damaged, []byte(storetest.Flip(string(data), at+1500, 1)), 0o600))
 			require.ErrorIs(t, persist.Load(storetest.Background, damaged, newOrdered(0).World), persist.ErrCorrupt)
 			out := filepath.Join(t.TempDir(), "out")
-			report, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{Partial: !c.whole})
+			report, err := repair.Recover(storetest.Background, damaged, out, repair.RecoverOptions{Partial: !c.whole})
 			require.NoError(t, err)
 			require.Equal(t, c.whole, report.Complete())
 			v := storetest.ViewOf(t, out)

@@ -32,7 +32,8 @@ var house = map[string]int{
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
 	"names ecs":             128,
 	"names persist":         45, // Including followers, the options of a save, and ErrIrregular.
-	"names persist/inspect": 60,
+	"names persist/inspect": 47,
+	"names persist/repair":  16,
 	"names journal":         30,
 }
 

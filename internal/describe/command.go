@@ -2,7 +2,7 @@ package describe
 
 import (
 	"github.com/stet-ecs/stet/internal/shell"
-	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Command returns a command line of ecsdump, with shell quoting: names and paths may contain
@@ -17,7 +17,7 @@ func Command(name string, args ...string) string {
 
 // RecoverCommand returns the recover command that would save something from path, or "" if no
 // command would. r and err are the result of a recovery that wrote nothing.
-func RecoverCommand(path string, r *inspect.RecoverReport, err error) string {
+func RecoverCommand(path string, r *repair.RecoverReport, err error) string {
 	switch {
 	case err == nil:
 		return Command("recover", path, "-o", path+".recovered")

@@ -5,11 +5,11 @@ import (
 
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Compact writes a new store with one state as a full snapshot, and the requested part of the
-// history before this state. Package inspect does the work; this file has the flags and the report.
+// history before this state. Package repair does the work; this file has the flags and the report.
 // The report lists what the new store lacks, so that users know the losses before they delete the
 // old store.
 
@@ -47,7 +47,7 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
   ecsdump compact slot1.save -o slot1.small --compress`,
 	run: func(f flags) action {
 		var out string
-		var o inspect.CompactOptions
+		var o repair.CompactOptions
 		var at string
 		f.output(&out, "directory or file to write; it must not exist")
 		f.StringVar(&o.Keep, "keep", "", "keep the ticks from this point on; write A or A..")
@@ -64,7 +64,7 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
 				if o.Compress && !s.IsSave() {
 					return c.misused("--compress is for saves, and %s is a store", s.path)
 				}
-				r, err := s.Compact(s.ctx, out, o)
+				r, err := repair.Compact(s.ctx, s.View, out, o)
 				if err != nil {
 					return err
 				}

@@ -77,7 +77,7 @@ With --dry-run, the state is not loaded.`,
 			if e.out == "" && !e.dry {
 				return c.misused("give the output with -o, or use --dry-run")
 			}
-			// Fail early, before computing the state; SaveImage checks again.
+			// Fail early, before computing the state; writeImage checks again.
 			if _, err := os.Lstat(e.out); err == nil && e.out != "" {
 				return outputExists(e.out)
 			}

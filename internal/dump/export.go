@@ -16,6 +16,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Export writes a state, or the changes of ticks, for other programs. The format and the range
@@ -153,7 +154,7 @@ func (x *exportCmd) run(s *source) error {
 		return err
 	}
 	if x.format != "csv" {
-		return x.toNewFile(s.app, func() error { return inspect.Export(s.ctx, im.Image, s.Out, x.format == "ndjson") })
+		return x.toNewFile(s.app, func() error { return repair.Export(s.ctx, im.Image, s.Out, x.format == "ndjson") })
 	}
 	chosen := im.Components
 	if len(x.components) > 0 {

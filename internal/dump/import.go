@@ -11,9 +11,10 @@ import (
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Import creates a save or a store from an export in JSON or NDJSON. Package inspect reads the
+// Import creates a save or a store from an export in JSON or NDJSON. Package repair reads the
 // export; this file reports the errors. Unreadable input counts as damage. For a wrong digest, the
 // error suggests the flag that accepts it.
 
@@ -64,9 +65,9 @@ export. Use --edited for an export that you changed.`,
 
 // writeImage writes im to out, which is a new save or store.
 func (c *call) writeImage(im *inspect.Image, out string, store bool) error {
-	write := inspect.SaveImage
+	write := repair.SaveImage
 	if store {
-		write = inspect.SaveStore
+		write = repair.SaveStore
 	}
 	if err := write(c.ctx, im, out); errors.Is(err, fs.ErrExist) {
 		return outputExists(out)
@@ -101,10 +102,10 @@ func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) 
 		defer f.Close()
 		r = f
 	}
-	im, err := inspect.Import(ctx, bufio.NewReader(r), edited)
-	if errors.Is(err, inspect.ErrImport) {
+	im, err := repair.Import(ctx, bufio.NewReader(r), edited)
+	if errors.Is(err, repair.ErrImport) {
 		f := &failure{code: exitCorrupt, err: err, text: name + ": " + describe.Unprefixed(err)}
-		if errors.Is(err, inspect.ErrDigest) {
+		if errors.Is(err, repair.ErrDigest) {
 			f.next = describe.Command("import", path, "-o", "OUT", "--edited")
 		}
 		return nil, f

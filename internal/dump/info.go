@@ -12,6 +12,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Info is the first command to run for a file that does not open. So info prints each section even
@@ -203,7 +204,7 @@ func (s *source) setOpens(doc *infoDoc) error {
 	doc.Opens, doc.Refused = &opens, describe.Unprefixed(refusal)
 	// A store of a newer version needs a newer program, not a repair.
 	if !opens && !errors.Is(refusal, persist.ErrNewer) {
-		r, err := s.Recover(s.ctx, "", inspect.RecoverOptions{})
+		r, err := repair.Recoverable(s.ctx, s.View)
 		doc.Helps = describe.RecoverCommand(s.path, &r, err)
 	}
 	return s.ctx.Err()

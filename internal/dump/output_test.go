@@ -17,6 +17,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // A failingWriter fails every write.
@@ -68,7 +69,7 @@ func TestOutput_EscapeCodesInNames(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, v.Close())
 	im.Components[0].Name = "a\x1b[2Jb\nc" // A program cannot register such a name.
-	require.NoError(t, inspect.SaveImage(context.Background(), im, file))
+	require.NoError(t, repair.SaveImage(context.Background(), im, file))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {
 		code, stdout, stderr := ecsdump(args...)
 		require.Equal(t, exitOK, code, stderr)

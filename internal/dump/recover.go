@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Recover writes what can be saved and prints a report, even if nothing could be saved. Users
@@ -99,7 +99,7 @@ a save, 4 if nothing could be saved.`,
 			if o.Files, name, err = c.findFiles(c.ctx, path); err != nil {
 				return classifyOpen(path, err)
 			}
-			r, err := inspect.Recover(c.ctx, name, o.out, o.RecoverOptions)
+			r, err := repair.Recover(c.ctx, name, o.out, o.RecoverOptions)
 			return o.report(c, &r, err)
 		}
 	},
@@ -108,12 +108,12 @@ a save, 4 if nothing could be saved.`,
 // A recoverCmd has the flags of recover.
 type recoverCmd struct {
 	out string
-	inspect.RecoverOptions
+	repair.RecoverOptions
 }
 
 // report prints the report if err is nil or damage, even if nothing could be saved. Other errors
 // have no report, for example because STORE is not a store or OUT exists.
-func (o *recoverCmd) report(c *call, r *inspect.RecoverReport, err error) error {
+func (o *recoverCmd) report(c *call, r *repair.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
 		f := classifyOpen(path, err)
@@ -143,14 +143,14 @@ func (o *recoverCmd) report(c *call, r *inspect.RecoverReport, err error) error 
 }
 
 // recoverDocOf describes r. Empty lists are not null.
-func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
+func recoverDocOf(r *repair.RecoverReport) *recoverDoc {
 	return &recoverDoc{
 		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: describe.Unprefixed(r.More),
 		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
 		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...), DroppedNames: append([]string{}, r.DroppedNames...),
-		Tips:   describe.Listed(r.Tips, func(t inspect.Tip) stateDoc { return stateDoc(t) }),
+		Tips:   describe.Listed(r.Tips, func(t repair.Tip) stateDoc { return stateDoc(t) }),
 		Pieces: r.Pieces, Partial: r.Partial, Entities: r.Entities, Retired: r.Retired,
-		Missing:  describe.Listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
+		Missing:  describe.Listed(r.Missing, func(m repair.Missing) missingDoc { return missingDoc(m) }),
 		Problems: describe.Listed(r.Problems, describe.ProblemOf),
 	}
 }

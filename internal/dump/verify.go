@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Verify prints a report in every case, even of a store that cannot be opened. Package inspect
@@ -59,7 +60,7 @@ digest of every snapshot. With --quick, it checks only the checksums.`,
 			if err != nil {
 				return classify(c.args[0], err)
 			}
-			return c.reportProblems(c.args[0], r, v.Recover)
+			return c.reportProblems(c.args[0], r, func(ctx context.Context) (repair.RecoverReport, error) { return repair.Recoverable(ctx, v) })
 		}
 	},
 }
@@ -68,30 +69,29 @@ digest of every snapshot. With --quick, it checks only the checksums.`,
 // one problem, in the form of all problems that verify finds.
 func (c *call) reportUnopened(path string, err error) error {
 	f := classifyOpen(path, err)
-	recovery := func(ctx context.Context, out string, o inspect.RecoverOptions) (r inspect.RecoverReport, err error) {
-		var name string
-		if o.Files, name, err = c.findFiles(ctx, path); err != nil {
-			return r, err
+	recoverable := func(ctx context.Context) (repair.RecoverReport, error) {
+		files, name, err := c.findFiles(ctx, path)
+		if err != nil {
+			return repair.RecoverReport{}, err
 		}
-		return inspect.Recover(ctx, name, out, o)
+		return repair.Recover(ctx, name, "", repair.RecoverOptions{Files: files})
 	}
 	if errors.Is(f, persist.ErrCorrupt) || errors.Is(f, persist.ErrForeign) || errors.Is(f, persist.ErrNewer) {
-		return c.reportProblems(path, inspect.VerifyReport{Problems: []error{err}}, recovery)
+		return c.reportProblems(path, inspect.VerifyReport{Problems: []error{err}}, recoverable)
 	}
 	if f.next != "" { // The file may be a damaged save.
-		r, err := recovery(c.ctx, "", inspect.RecoverOptions{})
+		r, err := recoverable(c.ctx)
 		f.next = describe.RecoverCommand(path, &r, err)
 	}
 	return f
 }
 
-// A recoverFunc is [inspect.View.Recover], or a function with its signature.
-type recoverFunc func(ctx context.Context, out string, o inspect.RecoverOptions) (inspect.RecoverReport, error)
+// A recoverFunc returns what recover would save of a store or save, like [repair.Recoverable].
+type recoverFunc func(ctx context.Context) (repair.RecoverReport, error)
 
 // reportProblems prints r and returns a failure if it has problems. If the store is damaged,
-// verified runs recovery without an output directory, and suggests recover only if that would save
-// something.
-func (c *call) reportProblems(path string, r inspect.VerifyReport, recovery recoverFunc) error {
+// reportProblems calls recoverable, and suggests recover only if that would save something.
+func (c *call) reportProblems(path string, r inspect.VerifyReport, recoverable recoverFunc) error {
 	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem // Data of a newer program is not damage.
 	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
@@ -102,7 +102,7 @@ func (c *call) reportProblems(path string, r inspect.VerifyReport, recovery reco
 	}
 	next, hopeless := "", ""
 	if code == exitCorrupt {
-		report, err := recovery(c.ctx, "", inspect.RecoverOptions{})
+		report, err := recoverable(c.ctx)
 		if c.ctx.Err() != nil {
 			return classify(path, c.ctx.Err())
 		}

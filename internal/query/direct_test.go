@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -120,10 +121,10 @@ func TestLookup_SameAnswersAsImage(t *testing.T) {
 		require.Positive(t, asked, text)
 
 		x.Looking(func(*inspect.Component) Lookup {
-			return func(ecs.Entity) ([]byte, bool, error) { return nil, false, inspect.ErrDigest }
+			return func(ecs.Entity) ([]byte, bool, error) { return nil, false, persist.ErrNotFound }
 		})
 		_, err = x.OfRows(im.Registry[1], rowsIn(x, im.Registry[1]))
-		require.ErrorContains(t, err, inspect.ErrDigest.Error(), text)
+		require.ErrorContains(t, err, persist.ErrNotFound.Error(), text)
 	}
 }
 
@@ -132,7 +133,7 @@ func TestOfRows_LookupFails(t *testing.T) {
 	for _, text := range []string{"Unit.HP", "Unit.HP + 1", "not (Unit.HP > 3)"} {
 		x, err := Compile(im, "test", text, WantValue)
 		require.NoError(t, err)
-		_, err = x.OfRows(im.Registry[0], func(int) ([]byte, bool, error) { return nil, false, inspect.ErrDigest })
-		require.ErrorIs(t, err, inspect.ErrDigest)
+		_, err = x.OfRows(im.Registry[0], func(int) ([]byte, bool, error) { return nil, false, persist.ErrNotFound })
+		require.ErrorIs(t, err, persist.ErrNotFound)
 	}
 }

@@ -177,7 +177,7 @@ func TestDiff_EqualsNaive(t *testing.T) {
 			build = newRewindingWorld
 		}
 		s := storetest.NewSessionOf(rt, 8, build)
-		s.Do(anyFill(rt)...)
+		s.Do(storetest.AnyFill(rt)...)
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			s.Step(rt)
 		}
@@ -190,14 +190,6 @@ func TestDiff_EqualsNaive(t *testing.T) {
 			requireDiff(rt, v, a, v, b)
 		}
 	})
-}
-
-// anyFill returns up to 12 actions that create entities.
-func anyFill(rt *rapid.T) (list []storetest.Action) {
-	for range rapid.IntRange(0, 12).Draw(rt, "entities") {
-		list = append(list, storetest.Action{Kind: 0, A: 0, B: rapid.Uint32().Draw(rt, "b"), C: 7})
-	}
-	return list
 }
 
 func TestDiffFields_PathsOfChanges(t *testing.T) {
@@ -425,7 +417,7 @@ func TestChanges_EqualDiffs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSessionOf(rt, 8, newRewindingWorld)
-		s.Do(anyFill(rt)...)
+		s.Do(storetest.AnyFill(rt)...)
 		for range rapid.IntRange(1, 10).Draw(rt, "steps") {
 			s.Step(rt)
 		}

@@ -1,10 +1,11 @@
 // Package inspect reads a store or a save at any tick, without the Go types of the program that
-// wrote it. It also writes new stores and saves from these states, and replays a recorded store.
-// It never changes the store that it reads. A program may have that store open at the same time.
+// wrote it. It also replays a recorded store. It never changes the store that it reads. A program
+// may have that store open at the same time. Package repair writes new stores and saves from what
+// inspect reads.
 //
 //	store, save ──OpenReadOnly──▶ View ──Resolve──▶ record ──At──▶ Image
 //	                               │                               │
-//	                               └ Peek, Trace, Diff, Commits …  └ Export, World, SaveImage
+//	                               └ Peek, Trace, Diff, Commits …  └ World, Digest; package repair
 //
 //	open a store or a save            OpenReadOnly, OpenFS
 //	list the contents                 View.Snapshots, View.Log, View.Space, View.Damage
@@ -19,9 +20,6 @@
 //	compare states, histories         View.Diff, View.DiffTo; View.FindDivergence
 //	follow a store in use             View.InUse, View.Refresh, View.WatchWriter
 //	verify a store                    View.Verify, View.VerifyChecksums
-//	recover a damaged store           Recover
-//	copy a store                      View.Compact, View.Backup
-//	export and import                 Export, Import, SaveImage, SaveStore
 //	replay or rebuild a store         OpenPlayer, Player.Step, Player.Diverged
 //	replay new ticks                  Player.Refresh
 //	save both worlds at a divergence  Player.SaveBoth

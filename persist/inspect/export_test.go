@@ -20,7 +20,6 @@ import (
 var (
 	CompareEntities  = compareEntities
 	DiffFields       = diffFields
-	DiffSchemas      = diffSchemas
 	DiffImages       = diffImages
 	AppendFieldsWith = appendFieldsWith
 )
@@ -44,9 +43,6 @@ func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options Play
 
 // CountReads makes v read through the files that wrap returns.
 func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat.Files) }
-
-// Base returns the oldest state of v.
-func (v *View) Base(ctx context.Context) (*Image, error) { return base(ctx, v.cat, 0) }
 
 // Replayed replays the records of v. It starts at im, or at the oldest state if im is nil.
 func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, records int, err error) {

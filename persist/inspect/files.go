@@ -2,10 +2,7 @@ package inspect
 
 import (
 	"context"
-	"errors"
-	"math"
 
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
@@ -99,45 +96,4 @@ func (v *View) Space(ctx context.Context) (*Space, error) {
 	}
 	s.Segments = segmentSpaces(v.cat)
 	return s, nil
-}
-
-// Compact writes a new store, or a new save, that ends at a state of v. The copy contains a full
-// snapshot and as much of the history before that state as options say. It leaves out rewound
-// branches. States keep their digests. A program opens the copy with the same types as v.
-//
-// Nothing may exist at out. The copy appears at out only when it is complete and durable. Compact
-// reads and writes only what the copy contains, and needs memory for one world.
-//
-// The state of At keeps its seq and tick, with one exception: after lost or rewound records, seqs
-// are renumbered without gaps.
-//
-// The errors are those of [View.At]. An error wraps [fs.ErrExist] if something exists at out.
-func (v *View) Compact(ctx context.Context, out string, options CompactOptions) (CompactReport, error) {
-	to, err := v.cat.Resolve(options.At)
-	if err != nil {
-		return CompactReport{}, err
-	}
-	from := to
-	if options.Keep != "" {
-		if from, err = v.cat.Resolve(options.Keep); err != nil {
-			return CompactReport{}, err
-		}
-	}
-	c := compaction{Catalog: v.cat, from: from, to: to}
-	c.report.Before = storeSize(v.cat)
-	if v.cat.IsSave() {
-		err = c.save(ctx, out, options.Compress)
-	} else {
-		err = c.store(ctx, out, !options.NoNames)
-	}
-	return c.report, err
-}
-
-// Backup copies the current store, with all ticks that can be read. Another process may have the
-// store open. See [persist.Store.Backup].
-func (v *View) Backup(ctx context.Context, dir string) error {
-	if v.cat.IsSave() {
-		return errors.New("persist: backup: a save is one file that never changes; copy it")
-	}
-	return catalog.Backup(ctx, v.cat.Files, dir, func() uint64 { return math.MaxUint64 })
 }

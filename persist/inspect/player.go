@@ -256,10 +256,10 @@ func (p *Player) apply(r *catalog.Record, converted bool) error {
 // next advances c by record e, which must continue the state of c. It returns the commit and the
 // record, and whether the state was converted before the tick.
 func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *catalog.Record, converted bool, err error) {
-	w := walk{Catalog: c.view, before: func(_ context.Context, was, im *Image, read *catalog.Record) error {
+	w := catalog.Walk{Catalog: c.view, Before: func(_ context.Context, was, im *Image, read *catalog.Record) error {
 		r, converted = read, was != im
 		return nil
-	}, after: func(_ context.Context, im *Image, r *catalog.Record) error {
+	}, After: func(_ context.Context, im *Image, r *catalog.Record) error {
 		c.shown, says = im.Settled(), describeTick(c.view, e, r.Decoded, r.Schema)
 		return nil
 	}}
@@ -267,7 +267,7 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *ca
 	// Clear the cursor, since the step changes im in place. After an error the cursor has no
 	// state.
 	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
-	c.image, err = w.step(progress.Quiet(ctx), im, c.view.Record(e))
+	c.image, err = w.Step(progress.Quiet(ctx), im, c.view.Record(e))
 	return says, r, converted, err
 }
 
@@ -493,14 +493,17 @@ func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err 
 
 // saveRecorded saves the recorded state of the current tick.
 func (p *Player) saveRecorded(ctx context.Context, file string) error {
-	return inDirectory(filepath.Dir(file), func(files disk.FS) error {
-		s := snap.SavedImage(p.Recorded())
-		// A save belongs to no journal.
-		s.Manifest.ID = journal.ID{}
-		if text := p.Build(); text != "" {
-			s.Manifest.SetBuild(text)
-		}
-		_, err := s.Create(ctx, files, filepath.Base(file))
+	files, err := disk.Open(filepath.Dir(file))
+	if err != nil {
 		return err
-	})
+	}
+	defer files.Close()
+	s := snap.SavedImage(p.Recorded())
+	// A save belongs to no journal.
+	s.Manifest.ID = journal.ID{}
+	if text := p.Build(); text != "" {
+		s.Manifest.SetBuild(text)
+	}
+	_, err = s.Create(ctx, files, filepath.Base(file))
+	return err
 }

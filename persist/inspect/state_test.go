@@ -20,6 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // read calls f with the state after record seq. It reports whether the whole state was in memory.
@@ -215,7 +216,7 @@ func TestRead_PagesSameAsWholeState(t *testing.T) {
 				paged++
 			}
 			file := filepath.Join(t.TempDir(), "w.save")
-			require.NoError(t, inspect.SaveImage(t.Context(), im, file))
+			require.NoError(t, repair.SaveImage(t.Context(), im, file))
 			whole, err = read(t, storetest.ViewOf(t, file), 0, func(s *inspect.State) error {
 				sameState(t, im, s)
 				return nil
@@ -468,7 +469,7 @@ func TestState_RowsOfDeadEntities(t *testing.T) {
 	// Turn the last live entities into dead ones, but leave their rows.
 	im.Alive -= 5000
 	file += "2"
-	require.NoError(t, inspect.SaveImage(t.Context(), im, file))
+	require.NoError(t, repair.SaveImage(t.Context(), im, file))
 	v := storetest.ViewOf(t, file)
 	im = storetest.ImageAt(t, v, 0)
 	require.Equal(t, im.Alive, im.Components[0].Len())

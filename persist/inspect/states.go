@@ -71,10 +71,10 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Pat
 // state. Walk loads the nearest snapshot and reads the ticks. The phase is
 // [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
-	w := walk{Catalog: v.cat, after: func(_ context.Context, im *Image, r *catalog.Record) error {
+	w := catalog.Walk{Catalog: v.cat, After: func(_ context.Context, im *Image, r *catalog.Record) error {
 		return f(im.Settled(), describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
 	}}
-	return w.between(ctx, from, to)
+	return w.Between(ctx, from, to)
 }
 
 // Cursor returns a cursor at the state after record seq, see [View.At].
@@ -89,7 +89,7 @@ func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
 // hundred. Several goroutines read a batch. The first call also follows the ancestors of the
 // head. Otherwise the cost is that of reading the ticks.
 func (v *View) Commits(from, to uint64) ([]Commit, error) {
-	entries := recordsBetween(v.cat.Log, from, to)
+	entries := v.cat.EntriesBetween(from, to)
 	commits := make([]Commit, len(entries))
 	err := v.cat.RecordsAtOnce(context.Background(), entries, func(i int, r *catalog.Record) error {
 		if err := v.cat.DescribeAt(r); err != nil {
@@ -114,9 +114,9 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
 	var older *Image
 	var kept *keptTick
-	w := walk{
+	w := catalog.Walk{
 		Catalog: v.cat,
-		before: func(_ context.Context, was, im *Image, r *catalog.Record) error {
+		Before: func(_ context.Context, was, im *Image, r *catalog.Record) error {
 			older, kept = was, nil
 			// If the images differ, the state was converted before the tick.
 			if was == im {
@@ -124,7 +124,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 			}
 			return nil
 		},
-		after: func(ctx context.Context, im *Image, r *catalog.Record) (err error) {
+		After: func(ctx context.Context, im *Image, r *catalog.Record) (err error) {
 			var d *Diff
 			if kept != nil {
 				d, err = kept.diff(im)
@@ -137,7 +137,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 			return f(d, describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
 		},
 	}
-	return w.between(ctx, from, to)
+	return w.Between(ctx, from, to)
 }
 
 // Diff compares the state after record b with the state after record a.

@@ -184,7 +184,7 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Im
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	im, err := (&walk{Catalog: c.Catalog}).step(ctx, im, c.Record(e))
+	im, err := (&catalog.Walk{Catalog: c.Catalog}).Step(ctx, im, c.Record(e))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

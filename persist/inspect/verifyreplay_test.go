@@ -66,7 +66,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 
 func TestReplay_LeavesCopiesUnchanged(t *testing.T) {
 	v := forked(t)
-	im, err := v.Base(storetest.Background)
+	im, err := v.Catalog().Base(storetest.Background, 0)
 	require.NoError(t, err)
 	before := im.Clone()
 	digest := before.Digest()

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -44,6 +43,9 @@ func OpenFS(ctx context.Context, files disk.FS, name string) (*View, error) {
 
 // Close closes the files.
 func (v *View) Close() error { return v.cat.Close() }
+
+// Catalog returns the files and records of v. It is for the packages in persist, such as repair.
+func (v *View) Catalog() *catalog.Catalog { return v.cat }
 
 // IsSave reports whether v shows a file that Save wrote.
 func (v *View) IsSave() bool { return v.cat.IsSave() }
@@ -123,13 +125,6 @@ func (v *View) Refusal(ctx context.Context) error {
 		return nil
 	}
 	return v.cat.CheckOpenable(ctx)
-}
-
-// Recover is like the function [Recover], but reads the store or save of v. It ignores
-// options.Files. If out is empty, it only reports what it would save.
-func (v *View) Recover(ctx context.Context, out string, options RecoverOptions) (RecoverReport, error) {
-	options.Files = v.cat.Files
-	return Recover(ctx, cmp.Or(v.cat.Save, "."), out, options)
 }
 
 // Tips returns the ends of the branches, oldest first. An end is a record that no readable record

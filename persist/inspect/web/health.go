@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // The health of a store is reported in two ways. health reports the damage that opening the store
@@ -123,7 +124,7 @@ const maxRecovering = 10 * time.Second
 func (s errorWriter) recovering(ctx context.Context, v *inspect.View) []string {
 	ctx, cancel := context.WithTimeout(ctx, maxRecovering)
 	defer cancel()
-	r, err := v.Recover(ctx, "", inspect.RecoverOptions{})
+	r, err := repair.Recoverable(ctx, v)
 	if try := describe.RecoverCommand(s.name, &r, err); try != "" {
 		return []string{try}
 	}

@@ -7,6 +7,7 @@
 //	load the state after a record         Catalog.Reach: loads the first readable snapshot and
 //	                                      replays later ticks; Load and At for read-only callers
 //	read the ticks of a path              Catalog.Records in order, RecordsAtOnce in any order
+//	advance a state tick by tick          Walk, from a Catalog.Base
 //	check whether a store may continue    Catalog.RecoverHead; Catalog.CheckOpenable only checks
 //	find the schema of a tick             Catalog.SchemaAt, also after damage
 //	find the process with the store open  Acquire, Held, Catalog.LockHolder

@@ -45,9 +45,20 @@ type Recovery struct {
 //
 // If the writing program removes files meanwhile, At tries other snapshots. If no snapshot remains,
 // the error wraps [format.ErrNotFound].
-func (c *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err error) {
+func (c *Catalog) At(ctx context.Context, seq uint64) (*image.Image, error) {
+	im, err := c.Base(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	im.DropDead()
+	return im, nil
+}
+
+// Base is like At, but returns a state to which ticks will be applied. It keeps rows of dead
+// entities in no-rewind components, because later ticks depend on these rows. At drops these rows.
+func (c *Catalog) Base(ctx context.Context, seq uint64) (im *image.Image, err error) {
 	err = c.RetryOnChange(ctx, func() error {
-		im, _, err = c.Load(ctx, seq, false)
+		im, _, err = c.Reach(ctx, seq, false)
 		return err
 	})
 	return im, err

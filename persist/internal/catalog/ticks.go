@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/journal"
@@ -142,6 +143,14 @@ func (c *Catalog) IsOnHead(seq uint64) bool {
 		c.onHead = c.Ancestors(c.Log.Head)
 	}
 	return c.onHead[seq]
+}
+
+// EntriesBetween returns the records with seqs from first to last.
+func (c *Catalog) EntriesBetween(first, last uint64) []journal.Entry {
+	all := c.Log.Entries
+	from := sort.Search(len(all), func(i int) bool { return all[i].ID.Seq >= first })
+	to := sort.Search(len(all), func(i int) bool { return all[i].ID.Seq > last })
+	return all[from:max(from, to)]
 }
 
 // Path returns the records from the state after record from to the state after record to, oldest

@@ -52,6 +52,14 @@ func (s *Session) Do(list ...Action) {
 	s.Twin.Do(list...)
 }
 
+// AnyFill returns up to 12 actions that create entities.
+func AnyFill(rt *rapid.T) (list []Action) {
+	for range rapid.IntRange(0, 12).Draw(rt, "entities") {
+		list = append(list, Action{Kind: 0, A: 0, B: rapid.Uint32().Draw(rt, "b"), C: 7})
+	}
+	return list
+}
+
 func (s *Session) commit() {
 	s.Twin.Commit()
 	require.NoError(s.t, s.Store.Commit())

@@ -1,20 +1,16 @@
-package inspect
+package repair
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"
@@ -31,17 +27,16 @@ import (
 // append copies encoded payloads and replaces only the parent ID. So a rewrite also copies fields
 // that this program does not know.
 type rewrite struct {
-	// walk replays the records of the original store.
-	walk
-	files   disk.FS
-	journal *journal.Journal
-	schema  *format.Schema        // The schema of the journal's last preamble.
-	ids     map[uint64]journal.ID // The new IDs of records, by their original seqs.
-	number  uint32                // Number of the last snapshot.
-	ticks   int                   // Number of records written.
+	*catalog.Catalog // The original store.
+	files            disk.FS
+	journal          *journal.Journal
+	schema           *format.Schema        // The schema of the journal's last preamble.
+	ids              map[uint64]journal.ID // The new IDs of records, by their original seqs.
+	number           uint32                // Number of the last snapshot.
+	ticks            int                   // Number of records written.
 
 	// labelled has the named snapshots to copy.
-	labelled []SnapshotInfo
+	labelled []catalog.SnapshotInfo
 	// load reads a named snapshot.
 	load loader
 	// branches says that rewound branches after the base are written too.
@@ -52,12 +47,12 @@ type rewrite struct {
 
 // A loader returns the state in a snapshot. It returns nil without an error to leave the snapshot
 // out.
-type loader func(context.Context, SnapshotInfo) (*Image, error)
+type loader func(context.Context, catalog.SnapshotInfo) (*inspect.Image, error)
 
 // newRewrite returns a rewrite of from. It copies those snapshots that have names.
-func newRewrite(from *catalog.Catalog, snapshots []SnapshotInfo, load loader) *rewrite {
-	named := slices.DeleteFunc(slices.Clone(snapshots), func(s SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
-	return &rewrite{walk: walk{Catalog: from}, ids: map[uint64]journal.ID{}, labelled: named, load: load}
+func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load loader) *rewrite {
+	named := slices.DeleteFunc(slices.Clone(snapshots), func(s catalog.SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
+	return &rewrite{Catalog: from, ids: map[uint64]journal.ID{}, labelled: named, load: load}
 }
 
 // store creates a directory that fill fills, and renames it to dir when all files are durable.
@@ -93,18 +88,8 @@ func (r *rewrite) store(dir string, fill func() error) error {
 	return nil
 }
 
-// inDirectory calls f with the files in dir.
-func inDirectory(dir string, f func(files disk.FS) error) error {
-	files, err := disk.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer files.Close()
-	return f(files)
-}
-
 // snapshot writes im to a snapshot file. id is the new ID of the state.
-func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made time.Time, label string) error {
+func (r *rewrite) snapshot(ctx context.Context, im *inspect.Image, id journal.ID, made time.Time, label string) error {
 	r.number++
 	s := snap.SavedImage(im)
 	s.Manifest.World, s.Manifest.Number, s.Manifest.ID = r.Log.World, r.number, id
@@ -115,7 +100,7 @@ func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made t
 
 // writeNamed writes the named snapshots that idOf accepts. For an accepted snapshot, idOf returns
 // the new ID of the state, and true.
-func (r *rewrite) writeNamed(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
+func (r *rewrite) writeNamed(ctx context.Context, idOf func(catalog.SnapshotInfo) (journal.ID, bool)) error {
 	for _, s := range r.labelled {
 		id, ok := idOf(s)
 		if !ok {
@@ -133,7 +118,7 @@ func (r *rewrite) writeNamed(ctx context.Context, idOf func(SnapshotInfo) (journ
 }
 
 // begin writes im as the base, and creates the journal that begins after it.
-func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
+func (r *rewrite) begin(ctx context.Context, im *inspect.Image) (err error) {
 	r.ids[im.ID.Seq], r.schema = im.ID, im.Stored()
 	if err := r.writeSnapshots(ctx, im, true); err != nil {
 		return err
@@ -172,26 +157,27 @@ func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 // writeTo writes the records that lead from the base im to record seq. It also writes snapshots
 // of the states that have names, that a conversion made, and of the last state. It returns the
 // last state.
-func (r *rewrite) writeTo(ctx context.Context, im *Image, seq uint64) (*Image, error) {
+func (r *rewrite) writeTo(ctx context.Context, im *inspect.Image, seq uint64) (*inspect.Image, error) {
 	path, err := r.Path(im.ID.Seq, seq)
 	if err != nil {
 		return nil, err
 	}
 	// Records are stored in the order of their seqs. A rewound branch has seqs between two seqs
 	// of the path, so its records are written between those two.
-	r.before = func(ctx context.Context, was, im *Image, rec *catalog.Record) error {
+	w := catalog.Walk{Catalog: r.Catalog}
+	w.Before = func(ctx context.Context, was, im *inspect.Image, rec *catalog.Record) error {
 		if err := r.writeBranches(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
 		}
 		return r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), "")
 	}
-	r.after = func(ctx context.Context, im *Image, rec *catalog.Record) error {
+	w.After = func(ctx context.Context, im *inspect.Image, rec *catalog.Record) error {
 		if err := r.append(ctx, rec); err != nil {
 			return err
 		}
 		return r.writeSnapshots(ctx, im, rec.ID.Seq == seq)
 	}
-	if im, _, err = r.along(ctx, im, path); err != nil {
+	if im, _, err = w.Along(ctx, im, path); err != nil {
 		return nil, err
 	}
 	return im, r.writeBranches(ctx, seq+1, math.MaxUint64)
@@ -203,7 +189,7 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	if !r.branches {
 		return nil
 	}
-	for _, e := range recordsBetween(r.Log, first, last) {
+	for _, e := range r.EntriesBetween(first, last) {
 		if _, ok := r.ids[e.Parent]; !ok || r.bad[e.ID.Seq] {
 			// The record gets no new ID, so records that continue it are skipped too.
 			continue
@@ -211,7 +197,7 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rec, im := r.Record(e), new(Image)
+		rec, im := r.Record(e), new(inspect.Image)
 		if r.Describe(rec, im.ID, im.Stored) == nil {
 			if err := r.append(ctx, rec); err != nil {
 				return err
@@ -223,7 +209,7 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 
 // writeSnapshots writes the snapshots of im: one file per name. If must is set, it writes at
 // least one.
-func (r *rewrite) writeSnapshots(ctx context.Context, im *Image, must bool) error {
+func (r *rewrite) writeSnapshots(ctx context.Context, im *inspect.Image, must bool) error {
 	var labels []string
 	for _, s := range r.labelled {
 		if s.ID == im.ID {
@@ -325,60 +311,4 @@ func storeSize(v *catalog.Catalog) (n int64) {
 		n += s.Size
 	}
 	return n
-}
-
-// recordsBetween returns the records with seqs from first to last.
-func recordsBetween(l *journal.Log, first, last uint64) []journal.Entry {
-	from := sort.Search(len(l.Entries), func(i int) bool { return l.Entries[i].ID.Seq >= first })
-	to := sort.Search(len(l.Entries), func(i int) bool { return l.Entries[i].ID.Seq > last })
-	return l.Entries[from:max(from, to)]
-}
-
-// SaveStore creates a new store at dir whose first state is im. Nothing may exist at dir.
-func SaveStore(ctx context.Context, im *Image, dir string) error {
-	from := catalog.New(nil)
-	// Read never fails.
-	_, _ = rand.Read(from.Log.World[:])
-	r := newRewrite(from, nil, nil)
-	return r.store(dir, func() error {
-		if err := r.begin(ctx, im); err != nil {
-			return err
-		}
-		return r.end(ctx, im.ID.Seq)
-	})
-}
-
-// SaveImage writes im to a new file, as [persist.Save] writes a world. The file must not exist.
-func SaveImage(ctx context.Context, im *Image, file string) error {
-	_, err := saveImage(ctx, im, file, false)
-	return err
-}
-
-// saveImage is SaveImage with optional compression. It returns the size of the file.
-func saveImage(ctx context.Context, im *Image, file string, compress bool) (size int64, err error) {
-	if err := unused(file); err != nil {
-		return 0, err
-	}
-	err = inDirectory(filepath.Dir(filepath.Clean(file)), func(files disk.FS) error {
-		s := snap.SavedImage(im)
-		// A save belongs to no journal.
-		s.Manifest.ID = journal.ID{}
-		s.Manifest.Compressed = compress
-		info, err := s.Create(ctx, files, filepath.Base(file))
-		size = info.Size
-		return err
-	})
-	return size, err
-}
-
-// unused returns an error if a file or directory exists at path.
-func unused(path string) error {
-	_, err := os.Lstat(path)
-	switch {
-	case err == nil:
-		return fmt.Errorf("persist: %w: %s; give a name that is not in use", fs.ErrExist, path)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	}
-	return err
 }

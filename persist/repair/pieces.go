@@ -1,4 +1,4 @@
-package inspect
+package repair
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -32,7 +33,7 @@ import (
 type pieces struct {
 	*snap.Filling
 	manifest *format.Manifest
-	im       *Image // The image to fill.
+	im       *inspect.Image // The image to fill.
 	registry knownRows
 	entities []knownRows // Rows whose entity is known, by component.
 	values   []knownRows
@@ -266,7 +267,7 @@ func (p *pieces) place(k pagefile.Key, content []byte) {
 
 // restored returns the original state if the pages are enough to restore it. The recorded digest
 // is the proof: nothing else is checked. Otherwise restored returns nil, and p is unusable.
-func (p *pieces) restored() *Image {
+func (p *pieces) restored() *inspect.Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.manifest.Digest {
 		return nil

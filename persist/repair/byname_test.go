@@ -1,4 +1,4 @@
-package inspect_test
+package repair_test
 
 import (
 	"encoding/json"

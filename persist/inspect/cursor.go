@@ -8,89 +8,6 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A walk advances a state along records:
-//
-//	state ──converted?──▶ before ──tick──▶ after ──converted?──▶ before ──tick──▶ …
-//
-// If a program converted the store between two ticks, the next tick continues the converted
-// state.
-//
-// The image is changed in place, so a step costs only as much as its tick wrote. Callers that
-// need an older state must clone it.
-type walk struct {
-	*catalog.Catalog
-
-	// before is called before a tick, with its state im. was is the state before a conversion, or
-	// im itself. after is called with the state after the tick. Both functions may be nil.
-	before func(ctx context.Context, was, im *Image, r *catalog.Record) error
-	after  func(ctx context.Context, im *Image, r *catalog.Record) error
-}
-
-// step returns the state after r. r must continue im. After an error im is unusable.
-func (w *walk) step(ctx context.Context, im *Image, r *catalog.Record) (*Image, error) {
-	// next is im itself, or the converted state if im was converted before r.
-	next, err := w.ConvertedImage(ctx, im, r.Entry)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Describe(r, next.ID, next.Stored); err != nil {
-		return nil, err
-	}
-	if w.before != nil {
-		if err := w.before(ctx, im, next, r); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Advance(next, r); err != nil {
-		return nil, err
-	}
-	if w.after != nil {
-		if err := w.after(ctx, next, r); err != nil {
-			return nil, err
-		}
-	}
-	return next, nil
-}
-
-// along applies the records of path to im. It returns the last state and the number of applied
-// records.
-func (w *walk) along(ctx context.Context, im *Image, path []journal.Entry) (_ *Image, n int, err error) {
-	err = w.Records(ctx, path, func(ctx context.Context, r *catalog.Record) error {
-		if im, err = w.step(ctx, im, r); err == nil {
-			n++
-		}
-		return err
-	})
-	if err != nil {
-		return nil, n, err
-	}
-	return im, n, nil
-}
-
-// between walks from the state after record from to the state after record to.
-func (w *walk) between(ctx context.Context, from, to uint64) error {
-	path, err := w.Path(from, to)
-	if err != nil || len(path) == 0 {
-		return err
-	}
-	im, err := base(ctx, w.Catalog, from)
-	if err != nil {
-		return err
-	}
-	_, _, err = w.along(ctx, im, path)
-	return err
-}
-
-// base is like At, but returns a state to which ticks will be applied. It keeps rows of dead
-// entities in no-rewind components, because later ticks depend on these rows. At drops these rows.
-func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err error) {
-	err = v.RetryOnChange(ctx, func() error {
-		im, _, err = v.Reach(ctx, seq, false)
-		return err
-	})
-	return im, err
-}
-
 // A Cursor holds one state of a store and can move to other states. Ticks contain only new values
 // of rows, so replay only goes forward. To go back, a Cursor loads a snapshot and replays.
 type Cursor struct {
@@ -143,9 +60,9 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	// Replay changes im in place, so c must have no state if replay fails.
 	c.image, c.shown, c.seq = nil, nil, seq
 	if path := shortcut(c.view, im, from, seq); path != nil {
-		c.image, _, err = (&walk{Catalog: c.view}).along(ctx, im, path)
+		c.image, _, err = (&catalog.Walk{Catalog: c.view}).Along(ctx, im, path)
 	} else {
-		c.image, err = base(ctx, c.view, seq)
+		c.image, err = c.view.Base(ctx, seq)
 	}
 	if err == nil {
 		c.shown = c.image.Settled()

@@ -1,4 +1,4 @@
-package inspect_test
+package repair_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // filled returns the image of a world of n entities.
@@ -60,8 +61,8 @@ func TestSaveStore_ConcurrentWriters(t *testing.T) {
 	dir := filepath.Join(parent, "store")
 	// This directory belongs to the user and must not be removed.
 	require.NoError(t, os.Mkdir(dir+".tmp", 0o700))
-	err := inspect.SaveStore(inTheMiddle(func() {
-		require.NoError(t, inspect.SaveStore(storetest.Background, filled(t, 7), dir))
+	err := repair.SaveStore(inTheMiddle(func() {
+		require.NoError(t, repair.SaveStore(storetest.Background, filled(t, 7), dir))
 	}), filled(t, 9), dir)
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.Equal(t, []string{"store", "store.tmp"}, names(t, parent))
@@ -72,7 +73,7 @@ func TestSaveStore_ConcurrentWriters(t *testing.T) {
 func TestSaveStore_AfterKilledWriter(t *testing.T) {
 	const variable = "SAVE_STORE_TEST_DIR"
 	if dir := os.Getenv(variable); dir != "" {
-		_ = inspect.SaveStore(inTheMiddle(func() { os.Exit(3) }), filled(t, 9), dir)
+		_ = repair.SaveStore(inTheMiddle(func() { os.Exit(3) }), filled(t, 9), dir)
 		os.Exit(1)
 	}
 	parent := t.TempDir()
@@ -90,7 +91,7 @@ func TestSaveStore_AfterKilledWriter(t *testing.T) {
 	own := filepath.Join(parent, "store.ABCDEFGHIJKLMNOP.tmp")
 	require.NoError(t, os.Mkdir(own, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(own, "text"), []byte("a user's own"), 0o600))
-	require.NoError(t, inspect.SaveStore(storetest.Background, filled(t, 7), dir))
+	require.NoError(t, repair.SaveStore(storetest.Background, filled(t, 7), dir))
 	if runtime.GOOS != "windows" {
 		require.Equal(t, []string{"store", filepath.Base(own)}, names(t, parent))
 	}

@@ -1,4 +1,4 @@
-package inspect
+package repair
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
@@ -28,7 +29,8 @@ import (
 
 // RecoverOptions say what [Recover] saves.
 type RecoverOptions struct {
-	// At is the wanted state, in the syntax of [View.Resolve]. The default is the newest state.
+	// At is the wanted state, in the syntax of [inspect.View.Resolve]. The default is the newest
+	// state.
 	At string
 
 	// Files is the file system that contains path. path is "." for a store in the root directory,
@@ -108,7 +110,7 @@ func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil &&
 // If out is empty, Recover writes nothing. The report then says which state it would save, and
 // what is lost.
 //
-// If no state can be reached, the error wraps [persist.ErrCorrupt] and gives the reason. The
+// If no state can be reached, the error wraps persist.ErrCorrupt and gives the reason. The
 // report lists the damage. Recover replays the history twice, and needs memory for one world.
 // Even if out is empty, it opens the store and reads the journal.
 func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
@@ -143,6 +145,13 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	return s.report, err
 }
 
+// Recoverable returns the report of [Recover] for the store or save of v, without writing
+// anything. It wants the newest state, and no partial one.
+func Recoverable(ctx context.Context, v *inspect.View) (RecoverReport, error) {
+	c := v.Catalog()
+	return Recover(ctx, cmp.Or(c.Save, "."), "", RecoverOptions{Files: c.Files})
+}
+
 // openDamaged is OpenFS with a search for the manifests of damaged snapshots. It also returns the
 // damage.
 func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Catalog, []error, error) {
@@ -162,7 +171,7 @@ func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Cata
 	}
 	v = catalog.New(files)
 	v.Save = name
-	v.Snapshots = []SnapshotInfo{{Name: v.Save, Err: err}}
+	v.Snapshots = []catalog.SnapshotInfo{{Name: v.Save, Err: err}}
 	if mend(ctx, v, &v.Snapshots[0]); v.Snapshots[0].Err != nil {
 		v.Close()
 		return nil, []error{err}, cmp.Or(ctx.Err(), err)
@@ -172,7 +181,7 @@ func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Cata
 
 // mend searches for the manifest of a snapshot that cannot be opened. It ignores a snapshot in a
 // newer format: such a snapshot is not damaged, and the meaning of its manifest is unknown.
-func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
+func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 	if s.Err == nil || errors.Is(s.Err, format.ErrNewer) {
 		return
 	}
@@ -187,7 +196,7 @@ func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 // load is LoadSnapshot, but tolerates damage to redundant data: the tree of keys, and arrays that
 // follow from others. A state restored from pages counts only if it has the recorded digest, see
 // pieces.restored.
-func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
+func (s *salvage) load(ctx context.Context, sn catalog.SnapshotInfo) (*inspect.Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
 		return im, err
@@ -205,7 +214,7 @@ func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 type salvage struct {
 	*catalog.Catalog
 	// ours has the snapshots with a readable manifest that belong to the journal's world.
-	ours   []SnapshotInfo
+	ours   []catalog.SnapshotInfo
 	wanted uint64
 	// bad has the records whose ticks cannot be applied, even with correct checksums.
 	bad map[uint64]bool
@@ -284,7 +293,7 @@ func (s *salvage) newest() uint64 {
 }
 
 // nearest returns the newest reachable state on the path to the wanted state.
-func (s *salvage) nearest(ctx context.Context) (*Image, error) {
+func (s *salvage) nearest(ctx context.Context) (*inspect.Image, error) {
 	for target := s.wanted; ; {
 		im, next, err := s.attempt(ctx, target)
 		if err != nil || im != nil {
@@ -318,7 +327,7 @@ func (s *salvage) unreachable() error {
 // attempt returns the state after record target. If it cannot reach the state, im is nil. In that
 // case next is the record before the first tick that cannot be applied, or target itself if no
 // snapshot leads to target. attempt returns an error only if ctx ends.
-func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
+func (s *salvage) attempt(ctx context.Context, target uint64) (im *inspect.Image, next uint64, err error) {
 	for _, sn := range s.basesOf(target) {
 		im, err := s.load(ctx, sn)
 		if ctx.Err() != nil {
@@ -335,7 +344,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 			s.note(s.JournalError(err))
 			continue
 		}
-		im, n, err := (&walk{Catalog: s.Catalog}).along(ctx, im, path)
+		im, n, err := (&catalog.Walk{Catalog: s.Catalog}).Along(ctx, im, path)
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
@@ -353,13 +362,13 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 }
 
 // loadable returns the snapshots in ours that have not failed to load.
-func (s *salvage) loadable() []SnapshotInfo {
-	return slices.DeleteFunc(slices.Clone(s.ours), func(sn SnapshotInfo) bool { return s.failed[sn.Number] })
+func (s *salvage) loadable() []catalog.SnapshotInfo {
+	return slices.DeleteFunc(slices.Clone(s.ours), func(sn catalog.SnapshotInfo) bool { return s.failed[sn.Number] })
 }
 
 // basesOf returns the snapshots that may lead to record target, nearest first. It leaves out
 // snapshots that failed to load.
-func (s *salvage) basesOf(target uint64) (bases []SnapshotInfo) {
+func (s *salvage) basesOf(target uint64) (bases []catalog.SnapshotInfo) {
 	states := s.StatesTo(target)
 	for _, sn := range slices.Backward(s.ours) {
 		if states[sn.ID] && !s.failed[sn.Number] {
@@ -402,7 +411,7 @@ func (s *salvage) beyondEnd() error {
 			return err
 		}
 	}
-	err := s.Missing(SnapshotInfo{ID: journal.ID{Seq: s.reached}})
+	err := s.Missing(catalog.SnapshotInfo{ID: journal.ID{Seq: s.reached}})
 	if damage, ok := errors.AsType[*format.DamageError](err); ok {
 		return damage
 	}
@@ -431,12 +440,12 @@ func (s *salvage) write(ctx context.Context, out string) error {
 
 // writeFrom writes a store with the state of a snapshot as its base. It leaves out named
 // snapshots that cannot be loaded.
-func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (*rewrite, error) {
+func (s *salvage) writeFrom(ctx context.Context, out string, base catalog.SnapshotInfo) (*rewrite, error) {
 	im, err := s.load(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	r := newRewrite(s.Catalog, s.ours, func(ctx context.Context, sn SnapshotInfo) (*Image, error) {
+	r := newRewrite(s.Catalog, s.ours, func(ctx context.Context, sn catalog.SnapshotInfo) (*inspect.Image, error) {
 		im, err := s.load(ctx, sn)
 		if err != nil && ctx.Err() == nil {
 			s.note(err)
@@ -449,9 +458,9 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) 
 }
 
 // fill writes states and ticks to the new store. im is its base.
-func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
+func (s *salvage) fill(ctx context.Context, r *rewrite, im *inspect.Image) error {
 	base := im.ID.Seq
-	older := func(sn SnapshotInfo) (journal.ID, bool) { return sn.ID, sn.ID.Seq < base }
+	older := func(sn catalog.SnapshotInfo) (journal.ID, bool) { return sn.ID, sn.ID.Seq < base }
 	if err := r.writeNamed(progress.Quiet(ctx), older); err != nil {
 		return err
 	}
@@ -470,7 +479,7 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	// Named snapshots of rewound branches are written last. Only now it is known which of their
 	// records were written, and under which IDs.
 	way := s.Ancestors(s.reached)
-	aside := func(sn SnapshotInfo) (journal.ID, bool) {
+	aside := func(sn catalog.SnapshotInfo) (journal.ID, bool) {
 		e, readable := s.Log.Find(sn.ID.Seq)
 		there, ok := r.ids[sn.ID.Seq]
 		return there, ok && readable && e.ID == sn.ID && !way[sn.ID.Seq]
@@ -483,7 +492,7 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 
 // reportResult completes the report for the result. Records on branches in the result are not
 // lost.
-func (s *salvage) reportResult(r *rewrite, base SnapshotInfo) {
+func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
 		// This record and the records after it are lost.
@@ -502,7 +511,7 @@ func (s *salvage) reportResult(r *rewrite, base SnapshotInfo) {
 
 // partial writes a partial state if the state is newer than im, the newest complete state or nil.
 // If partial states are not wanted, it only reports that one exists.
-func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted bool) (done bool, err error) {
+func (s *salvage) partial(ctx context.Context, im *inspect.Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
 			continue
@@ -542,7 +551,7 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 // piecedTo returns the pieces of a snapshot, after applying the following ticks up to the first
 // damage. It also returns the number of applied ticks, and reports the damage. err is the error
 // of the snapshot.
-func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n int, err error) {
+func (s *salvage) piecedTo(ctx context.Context, sn catalog.SnapshotInfo) (p *pieces, n int, err error) {
 	// If no path leads from the snapshot to the wanted state, use only the snapshot.
 	path, _ := s.Log.Path(sn.ID.Seq, s.wanted)
 	for {
@@ -560,7 +569,7 @@ func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n i
 }
 
 // writePieces writes a state that was restored from pieces.
-func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error {
+func (s *salvage) writePieces(ctx context.Context, im *inspect.Image, out string) error {
 	// The store was never in this state, so it becomes the first state of a new world.
 	im.ID = journal.ID{}
 	im.DropDead()

@@ -1,4 +1,4 @@
-package inspect
+package repair
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
@@ -27,10 +28,10 @@ var ErrDigest = errors.New("the digest differs")
 // Import reads either form of text that Export writes. The export contains the types, so the
 // program need not register them.
 //
-// An error wraps [ErrImport] or [persist.ErrNewer], and names the line and the field. The state
-// must have the digest in the export. If edited is set, the digest is ignored, since the export may
-// have been edited. Import needs memory in proportion to the size of the export.
-func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
+// An error wraps [ErrImport] or persist.ErrNewer, and names the line and the field. The state must
+// have the digest in the export. If edited is set, the digest is ignored, since the export may have
+// been edited. Import needs memory in proportion to the size of the export.
+func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, error) {
 	lines := &lineReader{r: r, line: 1}
 	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
 	x.d.DisallowUnknownFields()
@@ -100,7 +101,7 @@ type importer struct {
 	d      *json.Decoder
 	head   exportHead
 	schema *format.Schema // Grows with each component.
-	image  *Image         // Exists from the first entity or row on.
+	image  *inspect.Image // Exists from the first entity or row on.
 	stage  int            // Index in stages of the current list.
 	listed bool           // The export is one document, not one item per line.
 	unread bool           // The decoder stopped before the faulty value.
@@ -340,7 +341,7 @@ func (x *importer) entity(item *importItem) error {
 
 // indexRegistry sets the row of each index. It fails if the n entities do not have the indices 0
 // to n-1.
-func indexRegistry(im *Image) error {
+func indexRegistry(im *inspect.Image) error {
 	im.Index = make([]uint32, len(im.Registry))
 	seen := make([]bool, len(im.Registry))
 	for row, e := range im.Registry {
@@ -395,7 +396,7 @@ func (x *importer) row(item *importItem) error {
 }
 
 // value returns the encoded value of item.
-func (x *importer) value(c *Component, item *importItem) ([]byte, error) {
+func (x *importer) value(c *inspect.Component, item *importItem) ([]byte, error) {
 	if item.Value != nil {
 		return c.Layout.AppendRow(nil, item.Value)
 	}

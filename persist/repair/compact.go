@@ -1,4 +1,4 @@
-package inspect
+package repair
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 	"fmt"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// CompactOptions say what the copy made by [View.Compact] contains. The zero value keeps the
-// newest state and the named snapshots.
+// CompactOptions say what the copy made by [Compact] contains. The zero value keeps the newest
+// state and the named snapshots.
 type CompactOptions struct {
-	// At is the newest state of the copy, in the syntax of [View.Resolve]. The default is the
-	// newest state.
+	// At is the newest state of the copy, in the syntax of [inspect.View.Resolve]. The default is
+	// the newest state.
 	At string
 
 	// Keep is an ancestor of At, in the same syntax. The copy has every tick after Keep, up to At.
@@ -24,12 +25,12 @@ type CompactOptions struct {
 	// NoNames leaves the named snapshots out. By default, the copy has all named ancestors of At.
 	NoNames bool
 
-	// Compress compresses the copy of a save, see [persist.SaveOptions]. The copy of a compressed
+	// Compress compresses the copy of a save, see persist.SaveOptions. The copy of a compressed
 	// save is always compressed. Snapshots of stores are never compressed.
 	Compress bool
 }
 
-// A CompactReport says what the copy made by [View.Compact] contains.
+// A CompactReport says what the copy made by [Compact] contains.
 type CompactReport struct {
 	Tick, Seq uint64 // The newest state of the copy.
 	// Tick of the oldest state after which the copy has every tick.
@@ -43,6 +44,39 @@ type CompactReport struct {
 	DroppedNames                 []string
 
 	Before, After int64 // Total size of the files, in bytes.
+}
+
+// Compact writes a new store, or a new save, that ends at a state of v. The copy contains a full
+// snapshot and as much of the history before that state as options say. It leaves out rewound
+// branches. States keep their digests. A program opens the copy with the same types as v.
+//
+// Nothing may exist at out. The copy appears at out only when it is complete and durable. Compact
+// reads and writes only what the copy contains, and needs memory for one world.
+//
+// The state of At keeps its seq and tick, with one exception: after lost or rewound records, seqs
+// are renumbered without gaps.
+//
+// The errors are those of [inspect.View.At]. An error wraps [fs.ErrExist] if something exists at
+// out.
+func Compact(ctx context.Context, v *inspect.View, out string, options CompactOptions) (CompactReport, error) {
+	to, err := v.Resolve(options.At)
+	if err != nil {
+		return CompactReport{}, err
+	}
+	from := to
+	if options.Keep != "" {
+		if from, err = v.Resolve(options.Keep); err != nil {
+			return CompactReport{}, err
+		}
+	}
+	c := compaction{Catalog: v.Catalog(), from: from, to: to}
+	c.report.Before = storeSize(c.Catalog)
+	if c.IsSave() {
+		err = c.save(ctx, out, options.Compress)
+	} else {
+		err = c.store(ctx, out, !options.NoNames)
+	}
+	return c.report, err
 }
 
 // A compaction is one call of Compact. It copies the path from a base state to a newest state,
@@ -80,11 +114,11 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	} else if err != nil {
 		return c.JournalError(err)
 	}
-	var labelled []SnapshotInfo
+	var labelled []catalog.SnapshotInfo
 	if names {
 		labelled = c.Snapshots
 	}
-	r := newRewrite(c.Catalog, labelled, func(ctx context.Context, s SnapshotInfo) (*Image, error) {
+	r := newRewrite(c.Catalog, labelled, func(ctx context.Context, s catalog.SnapshotInfo) (*inspect.Image, error) {
 		im, _, err := c.LoadSnapshot(ctx, s, false)
 		return im, err
 	})
@@ -99,12 +133,12 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 
 // fill writes the named snapshots, the base and the ticks.
 func (c *compaction) fill(ctx context.Context, r *rewrite) error {
-	err := r.writeNamed(ctx, func(s SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
+	err := r.writeNamed(ctx, func(s catalog.SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
 	if err != nil {
 		return fmt.Errorf("named snapshots, which can be left out: %w", err)
 	}
-	// Load the base directly, not with View.At: the following ticks are applied to this image.
-	im, err := base(ctx, c.Catalog, c.from)
+	// Load the base directly, not with At: the following ticks are applied to this image.
+	im, err := c.Base(ctx, c.from)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package inspect_test
+package repair_test
 
 import (
 	"bytes"
@@ -19,21 +19,13 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 func exported(t require.TestingT, im *inspect.Image, lines bool) string {
 	var b bytes.Buffer
-	require.NoError(t, inspect.Export(storetest.Background, im, &b, lines))
+	require.NoError(t, repair.Export(storetest.Background, im, &b, lines))
 	return b.String()
-}
-
-// requireEqualImage requires that two images have equal rows, schemas and digests.
-func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
-	require.Empty(t, naiveDiff(want, got))
-	require.Empty(t, inspect.DiffSchemas(want.Stored(), got.Stored()))
-	require.Equal(t, want.Stored().Encode(), got.Stored().Encode())
-	require.Equal(t, want.Digest(), got.Digest())
-	require.Equal(t, want.Tick, got.Tick)
 }
 
 // A compacted store lists its snapshots and segments, so a missing file is reported as damage.
@@ -43,7 +35,7 @@ func TestCompact_ReportsMissingFiles(t *testing.T) {
 	require.NoError(t, err)
 	defer v.Close()
 	out := filepath.Join(t.TempDir(), "out")
-	_, err = v.Compact(storetest.Background, out, inspect.CompactOptions{Keep: "@first"})
+	_, err = repair.Compact(storetest.Background, v, out, repair.CompactOptions{Keep: "@first"})
 	require.NoError(t, err)
 	for _, name := range slices.Concat(storetest.Segments(t, out), storetest.Snapshots(t, out)) {
 		dir := storetest.CopyDir(t, out)
@@ -59,7 +51,7 @@ func TestExport_RoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSession(rt, 8)
-		s.Do(anyFill(rt)...)
+		s.Do(storetest.AnyFill(rt)...)
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			s.Step(rt)
 		}
@@ -69,9 +61,10 @@ func TestExport_RoundTrip(t *testing.T) {
 		require.NoError(rt, err)
 		lines := rapid.Bool().Draw(rt, "lines")
 		text := exported(rt, im, lines)
-		got, err := inspect.Import(storetest.Background, strings.NewReader(text), false)
+		got, err := repair.Import(storetest.Background, strings.NewReader(text), false)
 		require.NoError(rt, err, text)
-		requireEqualImage(rt, im, got)
+		require.Equal(rt, im.Stored().Encode(), got.Stored().Encode())
+		require.Equal(rt, im.Digest(), got.Digest())
 		require.Equal(rt, text, exported(rt, got, lines))
 	})
 }
@@ -87,10 +80,10 @@ func TestImport_ToSaveAndStore(t *testing.T) {
 	v := storetest.Verified(t, file)
 	im, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
-	again, err := inspect.Import(storetest.Background, strings.NewReader(exported(t, im, true)), false)
+	again, err := repair.Import(storetest.Background, strings.NewReader(exported(t, im, true)), false)
 	require.NoError(t, err)
 
-	require.NoError(t, inspect.SaveImage(storetest.Background, again, filepath.Join(dir, "b.save")))
+	require.NoError(t, repair.SaveImage(storetest.Background, again, filepath.Join(dir, "b.save")))
 	before, err := os.ReadFile(file)
 	require.NoError(t, err)
 	after, err := os.ReadFile(filepath.Join(dir, "b.save"))
@@ -98,7 +91,7 @@ func TestImport_ToSaveAndStore(t *testing.T) {
 	require.True(t, bytes.Equal(before, after), "a save that was exported and imported has the same bytes")
 
 	store := filepath.Join(dir, "store")
-	require.NoError(t, inspect.SaveStore(storetest.Background, again, store))
+	require.NoError(t, repair.SaveStore(storetest.Background, again, store))
 	storetest.Verified(t, store)
 	u := storetest.New(0)
 	s := storetest.Open(t, store, u, persist.Options{})
@@ -109,8 +102,8 @@ func TestImport_ToSaveAndStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, store)
 	for _, name := range []string{"a.save", "b.save", "store"} {
-		require.ErrorIs(t, inspect.SaveImage(storetest.Background, again, filepath.Join(dir, name)), os.ErrExist)
-		require.ErrorIs(t, inspect.SaveStore(storetest.Background, again, filepath.Join(dir, name)), os.ErrExist)
+		require.ErrorIs(t, repair.SaveImage(storetest.Background, again, filepath.Join(dir, name)), os.ErrExist)
+		require.ErrorIs(t, repair.SaveStore(storetest.Background, again, filepath.Join(dir, name)), os.ErrExist)
 	}
 }
 
@@ -150,7 +143,7 @@ func TestExport_TextFormat(t *testing.T) {
 
 func TestImport_Errors(t *testing.T) {
 	good := smallExport(t)
-	_, err := inspect.Import(storetest.Background, strings.NewReader(good), false)
+	_, err := repair.Import(storetest.Background, strings.NewReader(good), false)
 	require.NoError(t, err)
 	for _, test := range []struct{ old, replacement, want string }{
 		{`"tick":0`, `"tick":-1`, "line 1: tick"},
@@ -196,18 +189,18 @@ func TestImport_Errors(t *testing.T) {
 	} {
 		src := strings.Replace(good, test.old, test.replacement, 1)
 		require.NotEqual(t, good, src, test.old)
-		_, err := inspect.Import(storetest.Background, strings.NewReader(src), false)
-		require.ErrorIs(t, err, inspect.ErrImport, src)
+		_, err := repair.Import(storetest.Background, strings.NewReader(src), false)
+		require.ErrorIs(t, err, repair.ErrImport, src)
 		require.ErrorContains(t, err, test.want, src)
 	}
-	_, err = inspect.Import(storetest.Background, strings.NewReader(strings.Replace(good, "export/1", "export/2", 1)), false)
+	_, err = repair.Import(storetest.Background, strings.NewReader(strings.Replace(good, "export/1", "export/2", 1)), false)
 	require.ErrorIs(t, err, persist.ErrNewer)
-	require.NotErrorIs(t, err, inspect.ErrImport)
-	_, err = inspect.Import(storetest.Background, iotest.ErrReader(os.ErrPermission), false)
+	require.NotErrorIs(t, err, repair.ErrImport)
+	_, err = repair.Import(storetest.Background, iotest.ErrReader(os.ErrPermission), false)
 	require.ErrorIs(t, err, os.ErrPermission)
-	require.NotErrorIs(t, err, inspect.ErrImport)
+	require.NotErrorIs(t, err, repair.ErrImport)
 
-	im, err := inspect.Import(storetest.Background, strings.NewReader(strings.Replace(good, `"value":7`, `"value":8`, 1)), true)
+	im, err := repair.Import(storetest.Background, strings.NewReader(strings.Replace(good, `"value":7`, `"value":8`, 1)), true)
 	require.NoError(t, err)
 	score, err := im.Find("score").Value(0)
 	require.NoError(t, err)
@@ -217,7 +210,7 @@ func TestImport_Errors(t *testing.T) {
 func TestExport_WriteError(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(100)
-	require.Error(t, inspect.Export(storetest.Background, storetest.ImageOf(t, w), failingWriter{}, true))
+	require.Error(t, repair.Export(storetest.Background, storetest.ImageOf(t, w), failingWriter{}, true))
 }
 
 type failingWriter struct{}
@@ -232,12 +225,12 @@ func FuzzImport(f *testing.F) {
 	f.Add(`{"format":"ecsdump.export/1","components":[{"name":"A","kind":"component","rewinds":true,"indexed":true,"layout":{"kind":"array","len":999999999,"elem":{"kind":"bool"}}}],"entities":[{"entity":"0v1","status":"alive"}],"rows":[{"component":"A","gap":true}]}`, true)
 	f.Fuzz(func(t *testing.T, src string, edited bool) {
 		storetest.Bounded(t, len(src), func() {
-			im, err := inspect.Import(storetest.Background, strings.NewReader(src), edited)
+			im, err := repair.Import(storetest.Background, strings.NewReader(src), edited)
 			if err != nil {
-				require.True(t, errors.Is(err, inspect.ErrImport) || errors.Is(err, persist.ErrNewer), "%v", err)
+				require.True(t, errors.Is(err, repair.ErrImport) || errors.Is(err, persist.ErrNewer), "%v", err)
 				return
 			}
-			again, err := inspect.Import(storetest.Background, strings.NewReader(exported(t, im, true)), false)
+			again, err := repair.Import(storetest.Background, strings.NewReader(exported(t, im, true)), false)
 			require.NoError(t, err)
 			require.Equal(t, im.Digest(), again.Digest())
 		})

@@ -1,4 +1,4 @@
-package inspect
+package repair
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -82,7 +83,7 @@ const (
 //	 "rows":[{"component":"Position","entity":"0v1","value":{"X":1,"Y":2}}]}
 //
 // Values are in the syntax of [layout.Value.AppendExact].
-func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
+func Export(ctx context.Context, im *inspect.Image, w io.Writer, lines bool) error {
 	x := &exporter{w: bufio.NewWriter(w), lines: lines}
 	x.head(exportHead{exportFormat, im.Tick, im.Digest().String()})
 	x.list(exportComponents)
@@ -94,12 +95,11 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 		x.item(d)
 	}
 	x.list(exportEntities)
-	rows := registry(im)
 	for row, e := range im.Registry {
 		if row%format.PageRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		x.item(&importItem{Entity: e.String(), Status: statusNames[rows.state(row).status]})
+		x.item(&importItem{Entity: e.String(), Status: statusOf(im, row)})
 	}
 	x.list(exportRows)
 	for _, c := range im.Components {
@@ -110,10 +110,19 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 	return x.end()
 }
 
-var statusNames = [...]string{aliveIndex: "alive", freeIndex: "free", retiredIndex: "retired"}
+// statusOf returns the status of the entity in a row of the registry.
+func statusOf(im *inspect.Image, row int) string {
+	switch {
+	case row < im.Alive:
+		return "alive"
+	case row < im.Free:
+		return "free"
+	}
+	return "retired"
+}
 
 // exportComponentOf describes the schema of c, except its Go type and its former schemas.
-func exportComponentOf(c *Component) (*importItem, error) {
+func exportComponentOf(c *inspect.Component) (*importItem, error) {
 	d := &importItem{
 		Name: &c.Name, Kind: "component", Rewinds: &c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
 	}
@@ -188,7 +197,7 @@ func (x *exporter) item(i *importItem) {
 }
 
 // rows writes the rows of c.
-func (x *exporter) rows(ctx context.Context, c *Component) error {
+func (x *exporter) rows(ctx context.Context, c *inspect.Component) error {
 	for row := range c.Len() {
 		if row%format.PageRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -217,7 +226,7 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 
 // implicitGap returns the gap value that an export may leave out. It returns nil if the value
 // must be written: otherwise a small file could demand much memory.
-func implicitGap(c *Component) []byte {
+func implicitGap(c *inspect.Component) []byte {
 	switch {
 	case len(c.Default) > 0 && len(c.Default) <= maxImplicit:
 		return c.Default

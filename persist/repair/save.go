@@ -1,0 +1,76 @@
+package repair
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// SaveStore creates a new store at dir whose first state is im. Nothing may exist at dir.
+func SaveStore(ctx context.Context, im *inspect.Image, dir string) error {
+	from := catalog.New(nil)
+	// Read never fails.
+	_, _ = rand.Read(from.Log.World[:])
+	r := newRewrite(from, nil, nil)
+	return r.store(dir, func() error {
+		if err := r.begin(ctx, im); err != nil {
+			return err
+		}
+		return r.end(ctx, im.ID.Seq)
+	})
+}
+
+// SaveImage writes im to a new file, as persist.Save writes a world. The file must not exist.
+func SaveImage(ctx context.Context, im *inspect.Image, file string) error {
+	_, err := saveImage(ctx, im, file, false)
+	return err
+}
+
+// saveImage is SaveImage with optional compression. It returns the size of the file.
+func saveImage(ctx context.Context, im *inspect.Image, file string, compress bool) (size int64, err error) {
+	if err := unused(file); err != nil {
+		return 0, err
+	}
+	err = inDirectory(filepath.Dir(filepath.Clean(file)), func(files disk.FS) error {
+		s := snap.SavedImage(im)
+		// A save belongs to no journal.
+		s.Manifest.ID = journal.ID{}
+		s.Manifest.Compressed = compress
+		info, err := s.Create(ctx, files, filepath.Base(file))
+		size = info.Size
+		return err
+	})
+	return size, err
+}
+
+// unused returns an error if a file or directory exists at path.
+func unused(path string) error {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		return fmt.Errorf("persist: %w: %s; give a name that is not in use", fs.ErrExist, path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// inDirectory calls f with the files in dir.
+func inDirectory(dir string, f func(files disk.FS) error) error {
+	files, err := disk.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	return f(files)
+}
