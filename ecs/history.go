@@ -44,7 +44,7 @@ func (w *World) endFrame(tick uint64, n seqs) {
 	w.tick = tick
 	if w.keepsTicks() {
 		for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
-			w.frames[i].Pare()
+			w.frames[i].DropUnchanged()
 		}
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})

@@ -62,7 +62,7 @@ type Index[T any, K comparable] struct {
 // entity. pending has no type parameters, so that the check can be inlined. A program that
 // instantiates Of can inline only functions that package ecs also inlines.
 type pending struct {
-	news *track.News
+	news *track.DirtySet
 	// The row of the newest pointer at the last look-up. The program may have written it since.
 	row uint32
 	// All rows had pointers at the last look-up. The program may have written any row since.
@@ -356,7 +356,7 @@ func (x *Index[T, K]) update() {
 	if x.row, x.allRows = s.pointed, s.pointedAll; !written {
 		return
 	}
-	x.news.Looked()
+	x.news.Clear()
 	w.changes++ // Running loops must record the rows that they pass to their bodies again.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)

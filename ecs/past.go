@@ -59,7 +59,7 @@ type Past struct {
 func (h History) At(tick uint64) (*Past, error) {
 	p := &Past{w: h.w}
 	r := &h.w.entities
-	p.alive = pastSet{pastReader: pastReader{p: p, w: h.w, then: track.NewThen(&r.rows, &r.dense.Log, nil)}, dense: &r.dense, set: nil}
+	p.alive = pastSet{pastReader: pastReader{p: p, w: h.w, then: track.NewAsOf(&r.rows, &r.dense.Log, nil)}, dense: &r.dense, set: nil}
 	p.alive.follow()
 	if err := p.At(tick); err != nil {
 		return nil, err
@@ -148,13 +148,13 @@ func (p *Past) mustFind() {
 type pastReader struct {
 	p         *Past
 	w         *World
-	then      track.Then
+	then      track.AsOf
 	updatedAt uint64 // World.turn at the last update, or 0 before the first one.
 }
 
 // reset makes x read the new tick of its Past at the next refresh.
 func (x *pastReader) reset() {
-	x.then.Aim()
+	x.then.Reset()
 	x.updatedAt = 0
 }
 
@@ -229,7 +229,7 @@ func (x *pastSet) reset() {
 }
 
 // entity returns the entity that row had. The row must have existed at the tick.
-func (x *pastSet) entity(row int) Entity { return *track.RowThen(x.dense, x.old(pastDense), row) }
+func (x *pastSet) entity(row int) Entity { return *track.RowAsOf(x.dense, x.old(pastDense), row) }
 
 // row returns the row that e had at the tick, or -1.
 func (x *pastSet) row(e Entity) int {
@@ -346,7 +346,7 @@ func pastOf[T any](s *Storage[T], past *Past) *PastStorage[T] {
 	}
 	past.mustBeOf(s.w, s.name)
 	x := &PastStorage[T]{s: s}
-	x.pastSet = pastSet{pastReader: pastReader{p: past, w: s.w, then: track.NewThen(&s.rows, &s.dense.Log, &s.data.Log)}, dense: &s.dense, set: &s.set, noRewind: s.noRewind, notedFrom: math.MaxInt}
+	x.pastSet = pastSet{pastReader: pastReader{p: past, w: s.w, then: track.NewAsOf(&s.rows, &s.dense.Log, &s.data.Log)}, dense: &s.dense, set: &s.set, noRewind: s.noRewind, notedFrom: math.MaxInt}
 	x.follow()
 	past.parts = append(past.parts, x)
 	return x
@@ -374,7 +374,7 @@ func (x *PastStorage[T]) Get(e Entity) (v T, ok bool) {
 	if track.Lives(&x.s.data, x.old(pastData), row) { // The row was usually not written since.
 		return x.s.data.Live[row], true
 	}
-	return *track.RowThen(&x.s.data, x.old(pastData), row), true
+	return *track.RowAsOf(&x.s.data, x.old(pastData), row), true
 }
 
 // Len returns the number of entities that had the component at the tick.
@@ -399,7 +399,7 @@ func (x *PastStorage[T]) All() iter.Seq2[Entity, T] {
 			if e == Vacant || x.noRewind && !x.p.Alive(e) {
 				continue
 			}
-			if !yield(e, *track.RowThen(&x.s.data, x.old(pastData), row)) {
+			if !yield(e, *track.RowAsOf(&x.s.data, x.old(pastData), row)) {
 				return
 			}
 		}
@@ -438,7 +438,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	x.rows()
 	if row, n := x.runOf(entities); n == len(entities) {
 		x.scratch = longer(x.scratch, n)
-		return track.RowsThen(&x.s.data, x.old(pastData), row, x.scratch[:n])
+		return track.RowsAsOf(&x.s.data, x.old(pastData), row, x.scratch[:n])
 	}
 	x.scratch = longer(x.scratch, len(entities))
 	return x.gather(entities)
@@ -449,7 +449,7 @@ func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {
 		if row, n := x.runOf(entities[i:]); n > 1 {
-			copy(dst[i:], track.RowsThen(&x.s.data, x.old(pastData), row, dst[i:i+n]))
+			copy(dst[i:], track.RowsAsOf(&x.s.data, x.old(pastData), row, dst[i:i+n]))
 			i += n
 			continue
 		}
@@ -505,7 +505,7 @@ func (r *Resource[T]) At(past *Past) T {
 	} else {
 		x.refresh()
 	}
-	return *track.RowThen(&r.data, &x.then.Columns[0], 0)
+	return *track.RowAsOf(&r.data, &x.then.Columns[0], 0)
 }
 
 // in returns the reader of r in past.
@@ -516,7 +516,7 @@ func (r *Resource[T]) in(past *Past) *pastResource[T] {
 		}
 	}
 	past.mustBeOf(r.w, r.name)
-	x := &pastResource[T]{pastReader{p: past, w: r.w, then: track.NewThen(&r.rows, &r.data.Log, nil)}, r}
+	x := &pastResource[T]{pastReader{p: past, w: r.w, then: track.NewAsOf(&r.rows, &r.data.Log, nil)}, r}
 	past.parts = append(past.parts, x)
 	return x
 }

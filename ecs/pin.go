@@ -40,7 +40,7 @@ type pinPart struct {
 // A rowWriter appends the canonical bytes of staged rows.
 type rowWriter func(dst []byte, lo, hi int) []byte
 
-// A pastColumn is a column at the pinned boundary; see [track.Past].
+// A pastColumn is a column at the pinned boundary; see [track.PinnedColumn].
 type pastColumn interface {
 	Absorb(log int)
 	Done(lo, hi int)
@@ -225,7 +225,7 @@ func (p *rawPin) Done(s raw.Storage, lo, hi int) {
 
 // pastEntities returns a part that has only entities.
 func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
-	past := track.NewPast(dense, rows)
+	past := track.NewPinnedColumn(dense, rows)
 	return &pinPart{columns: []pastColumn{past}, dense: func(dst []byte, lo, hi int) []byte {
 		past.Each(lo, hi, func(rows []Entity) { dst = digest.AppendEntities(dst, rows) })
 		return dst
@@ -234,7 +234,7 @@ func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
 
 // addValues adds the column c to part. The column has the given number of rows.
 func addValues[T any](part *pinPart, c *track.Column[T], rows int, codec rowCodec[T]) *pinPart {
-	past := track.NewPast(c, rows)
+	past := track.NewPinnedColumn(c, rows)
 	part.columns = append(part.columns, past)
 	part.data = func(dst []byte, lo, hi int) []byte {
 		past.Each(lo, hi, func(rows []T) { dst = codec.append(dst, rows) })

@@ -2,13 +2,14 @@
 // that change together save values before they are overwritten. So the cost of a restore is
 // proportional to the number of written rows. The package is independent of entities and worlds.
 //
-//	Clock     the current span of writing and the open frame
-//	Frame     the trackers that changed between two boundaries
-//	Tracker   columns that change together, and their lengths; a record for each frame
-//	Column    rows, with a log of saved rows for each record
-//	Sparse    a column in pages, allocated on first use
-//	Past      a column at a past boundary, for a slow reader
-//	News      the rows written since a reader last looked, with or without a frame
+//	Clock         the current span of writing and the open frame
+//	Frame         the trackers that changed between two boundaries
+//	Tracker       columns that change together, and their lengths; a record for each frame
+//	Column        rows, with a log of saved rows for each record
+//	Sparse        a column in pages, allocated on first use
+//	AsOf          a tracker at a retained boundary, for look-ups
+//	PinnedColumn  a column at a past boundary, for a slow reader
+//	DirtySet      the rows written since a reader last looked, with or without a frame
 //
 // Other packages find the written rows by [Tracker.Since], [Column.Saved] and [Spans.Read].
 package track

@@ -28,7 +28,7 @@ type Column[T any] struct {
 	Log   Log
 	// Number of free rows in the array of Live, before the first row.
 	front int
-	// Chunks that a Past has released and another Past can reuse.
+	// Chunks that a PinnedColumn has released and another one can reuse.
 	past sync.Pool
 }
 
@@ -159,7 +159,7 @@ func (c *Column[T]) saveSlow(i int) {
 		v := c.Clone(c.Live[i])
 		c.Log.mark(i)
 		*(*T)(c.Log.placeSlow(i)) = v
-		c.Log.tip = full // Makes the next save call Clone too.
+		c.Log.tip = noRoom // Makes the next save call Clone too.
 		return
 	}
 	c.Log.mark(i)

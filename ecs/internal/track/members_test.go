@@ -181,8 +181,8 @@ func TestColumn_SwappedRowsRestored(t *testing.T) {
 	}
 }
 
-// The News of a reader contains exactly the written rows, with and without an open frame.
-func TestNews_ReportsWrittenRows(t *testing.T) {
+// The DirtySet of a reader contains exactly the written rows, with and without an open frame.
+func TestDirtySet_ReportsWrittenRows(t *testing.T) {
 	const rows = 300
 	clock := Clock{Span: 1}
 	var a memberTable[[2]uint64]
@@ -197,7 +197,7 @@ func TestNews_ReportsWrittenRows(t *testing.T) {
 		if clock.Frame = nil; step%2 == 1 {
 			clock.Frame = &Frame{ID: uint64(step)}
 		}
-		news.Looked()
+		news.Clear()
 		written := make([]bool, rows)
 		for range rng.IntN(rows) {
 			row := rng.IntN(rows)

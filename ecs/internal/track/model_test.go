@@ -176,9 +176,9 @@ type timeline struct {
 // A pastTable reads table 0 in its state at the start of frame id.
 type pastTable struct {
 	id     uint64
-	keys   *Past[uint32]
-	values *Past[[]int]
-	tiles  *Past[tile]
+	keys   *PinnedColumn[uint32]
+	values *PinnedColumn[[]int]
+	tiles  *PinnedColumn[tile]
 	want   tableCopy
 }
 
@@ -336,7 +336,7 @@ func (l *timeline) pin() bool {
 		return false
 	}
 	a := &l.tables[0]
-	l.past = &pastTable{l.top().ID, NewPast(&a.keys, a.rows.N), NewPast(&a.values, a.rows.N), NewPast(&a.tiles, a.rows.N), l.now[0]}
+	l.past = &pastTable{l.top().ID, NewPinnedColumn(&a.keys, a.rows.N), NewPinnedColumn(&a.values, a.rows.N), NewPinnedColumn(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
 	l.clock.Span++ // So trackers that are already open call Open again and see the protected rows.
@@ -433,13 +433,13 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 // checkThen compares a with want at the start of frame id. If ahead is set, the frame is undone and
 // checkThen uses its end.
 func checkThen(a *table, id uint64, ahead bool, want tableCopy) error {
-	then := NewThen(&a.rows, &a.values.Log, &a.tiles.Log)
+	then := NewAsOf(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)
 	if then.N != len(want.values) {
 		return fmt.Errorf("the Then has %d rows, want %d", then.N, len(want.values))
 	}
 	for row, v := range want.values {
-		if got, tile := *RowThen(&a.values, &then.Columns[0], row), *RowThen(&a.tiles, &then.Columns[1], row); !slices.Equal(got, v) || tile != tileOf(v) {
+		if got, tile := *RowAsOf(&a.values, &then.Columns[0], row), *RowAsOf(&a.tiles, &then.Columns[1], row); !slices.Equal(got, v) || tile != tileOf(v) {
 			return fmt.Errorf("the Then has %[2]v %[3]v in row %[1]d, want %[4]v", row, got, tile, v)
 		}
 	}

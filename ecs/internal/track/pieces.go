@@ -93,8 +93,8 @@ func (u *undoStack) wholeRuns(runs []Run) (rows []Run) {
 	return rows
 }
 
-// pare removes from the newest log the pieces that its finished frame did not change.
-func (u *undoStack) pare() {
+// dropUnchanged removes from the newest log the pieces that its finished frame did not change.
+func (u *undoStack) dropUnchanged() {
 	k := len(u.logs) - 1
 	if u.pieces == 1 || k < 0 || u.logs[k].bare || len(u.logs[k].chunks) == u.logs[k].pared {
 		return

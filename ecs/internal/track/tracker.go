@@ -43,8 +43,8 @@ func (r *record) height() int {
 // it.
 type Tracked interface {
 	push(bare, read bool)
-	pare()
-	again()
+	dropUnchanged()
+	reopenLog()
 	open(marks uint64, prot int)
 	putBack(k int)
 	undo()
@@ -86,7 +86,7 @@ type Tracker struct {
 	// The minimum of Prot that as-of readers need.
 	floor int
 	// Readers that are notified of written rows.
-	readers []*News
+	readers []*DirtySet
 	recs    []record // Oldest first.
 	// Number of removed records.
 	removed int
@@ -156,7 +156,7 @@ func (t *Tracker) join(f *Frame) {
 	k := len(t.recs)
 	if k > 0 && t.recs[k-1].frame == f.ID {
 		for _, c := range t.columns {
-			c.again()
+			c.reopenLog()
 		}
 		return
 	}
@@ -167,15 +167,15 @@ func (t *Tracker) join(f *Frame) {
 	}
 }
 
-// Pare reduces the logs of large rows to the pieces that f changed. It does nothing for a bare
-// frame. The frame must have ended, or must end before the next write.
-func (f *Frame) Pare() {
+// DropUnchanged reduces the logs of large rows to the pieces that f changed. It does nothing for a
+// bare frame. The frame must have ended, or must end before the next write.
+func (f *Frame) DropUnchanged() {
 	if f.Bare {
 		return
 	}
 	for _, t := range f.Touched {
 		for _, c := range t.columns {
-			c.pare()
+			c.dropUnchanged()
 		}
 	}
 }
@@ -194,11 +194,11 @@ func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 // Unprotect removes the minimum that Protect set.
 func (t *Tracker) Unprotect() { t.floor = 0 }
 
-// Follow returns a News for a new reader. At first, the News reports all rows as new. The given
-// logs of columns of t report writes to the News. Every write of a row must go through one of these
+// Follow returns a DirtySet for a new reader. At first, the set reports all rows as new. The given
+// logs of columns of t report writes to the set. Every write of a row must go through one of these
 // columns.
-func (t *Tracker) Follow(logs ...*Log) *News {
-	n := &News{t: t, all: true}
+func (t *Tracker) Follow(logs ...*Log) *DirtySet {
+	n := &DirtySet{t: t, all: true}
 	t.readers = append(t.readers, n)
 	for _, l := range logs {
 		l.readers = append(l.readers, n)
@@ -207,7 +207,7 @@ func (t *Tracker) Follow(logs ...*Log) *News {
 }
 
 // Unfollow removes n, which Follow returned for the same logs. Afterwards n gets no more reports.
-func (t *Tracker) Unfollow(n *News, logs ...*Log) {
+func (t *Tracker) Unfollow(n *DirtySet, logs ...*Log) {
 	t.readers = without(t.readers, n)
 	for _, l := range logs {
 		l.readers = without(l.readers, n)
@@ -219,7 +219,7 @@ func (t *Tracker) Unfollow(n *News, logs ...*Log) {
 
 // without returns a copy of readers without n. It does not change readers, because other slices may
 // share that memory.
-func without(readers []*News, n *News) (others []*News) {
+func without(readers []*DirtySet, n *DirtySet) (others []*DirtySet) {
 	for _, r := range readers {
 		if r != n {
 			others = append(others, r)

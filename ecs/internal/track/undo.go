@@ -47,7 +47,7 @@ const (
 	chunkBytes   = 64 << 10
 	maxChunkRows = 4096
 	// Each chunk of a log is four times as large as the chunk before it, until this size class.
-	fullRung = 4
+	fullSizeClass = 4
 )
 
 // A chunk holds runs and the saved values of their rows, in the order in which they were saved.
@@ -55,12 +55,12 @@ const (
 type chunk struct {
 	runs []Run
 	rows slab
-	// The size class: see [undoStack.rung].
+	// The size class: see [undoStack.sizeClass].
 	rung int
 }
 
-// full is a chunk without free space.
-var full = new(chunk)
+// noRoom is a chunk without free space.
+var noRoom = new(chunk)
 
 // An undoLog holds the rows that one frame saved, oldest first. After a merge of two frames, a row
 // can occur more than once. A restore then uses its oldest value.
@@ -72,7 +72,7 @@ type undoLog struct {
 	size int
 	// Number of rows after the last compaction. See [undoStack.tidy].
 	kept int
-	// Number of leading chunks that were pared: see [undoStack.pare].
+	// Number of leading chunks whose unchanged rows were dropped: see [undoStack.dropUnchanged].
 	pared int
 	// Set if a row may occur more than once.
 	repeats bool
@@ -80,8 +80,8 @@ type undoLog struct {
 	bare bool
 }
 
-// gone replaces the logs of removed records. It is empty and is never written.
-var gone = new(undoLog)
+// tombstone replaces the logs of removed records. It is empty and is never written.
+var tombstone = new(undoLog)
 
 // rows returns the number of rows in the runs of l.
 func (l *undoLog) rows() int {
@@ -116,7 +116,7 @@ type undoStack struct {
 	forward []*undoLog // Undone logs. The next one to redo is last.
 	top     *undoLog   // The open log, or nil.
 	// tip is the last chunk of top, if a row can be saved by appending to that chunk. Otherwise tip
-	// is the chunk full. pick sets tip to full, and placeSlow sets it to the last chunk.
+	// is the chunk noRoom. pick sets tip to noRoom, and placeSlow sets it to the last chunk.
 	tip *chunk
 
 	rows rowsOf
@@ -138,7 +138,7 @@ type undoStack struct {
 	// Set if a reader needs the old values, so that bare frames save values too.
 	Keeps bool
 	// Readers that are notified of rows that are saved or restored.
-	readers []*News
+	readers []*DirtySet
 	// Incremented when rows are added to a log, except by the fast path, which appends to tip.
 	saves uint64
 	// Incremented when saved rows are restored or moved, because their memory is then reused.
@@ -165,7 +165,7 @@ type undoStack struct {
 // push opens a new, empty log, and pares the log of the frame before. The log of a bare frame
 // stores values only if Keeps is set, or if read is set and the rows are not derived.
 func (u *undoStack) push(bare, read bool) {
-	u.pare()
+	u.dropUnchanged()
 	var l *undoLog
 	if k := len(u.blank); k > 0 {
 		l, u.blank = u.blank[k-1], u.blank[:k-1]
@@ -181,7 +181,7 @@ func (u *undoStack) push(bare, read bool) {
 // but their values are not saved. pick returns the number of rows to protect. The number is prot,
 // or 0 for derived rows that no restore needs.
 func (u *undoStack) pick(prot int) int {
-	u.top, u.tip = nil, full
+	u.top, u.tip = nil, noRoom
 	if k := len(u.logs); k > 0 {
 		u.top = u.logs[k-1]
 	}
@@ -259,7 +259,7 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	if l.bare {
 		return nil
 	}
-	// Large rows never use the fast path, so tip stays full.
+	// Large rows never use the fast path, so tip stays noRoom.
 	if n == 1 && len(u.readers) == 0 && !watching {
 		before := u.bytes(c)
 		c.runs = slices.Grow(c.runs, 1)
@@ -322,7 +322,7 @@ func (u *undoStack) tail(l *undoLog, rows int) *chunk {
 func (u *undoStack) addChunk(l *undoLog, rows int) *chunk {
 	rung, spares := 0, &u.bare
 	if !l.bare {
-		rung = u.rung(len(l.chunks)-l.pared, rows)
+		rung = u.sizeClass(len(l.chunks)-l.pared, rows)
 		spares = u.sparesOf(rung)
 	}
 	var c *chunk
@@ -342,10 +342,10 @@ func (u *undoStack) addChunk(l *undoLog, rows int) *chunk {
 	return c
 }
 
-// rung returns the size class of the k-th chunk of a log. The chunk has space for at least the
+// sizeClass returns the size class of the k-th chunk of a log. The chunk has space for at least the
 // given number of rows.
-func (u *undoStack) rung(k, rows int) int {
-	k = min(k, fullRung)
+func (u *undoStack) sizeClass(k, rows int) int {
+	k = min(k, fullSizeClass)
 	for u.chunkRows(k) < rows {
 		k++
 	}
@@ -361,9 +361,9 @@ func (u *undoStack) rung(k, rows int) int {
 func (u *undoStack) chunkRows(rung int) int {
 	first, full := firstChunkRows, max(1, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
 	switch {
-	case rung > fullRung:
+	case rung > fullSizeClass:
 		return max(full, u.pieces)
-	case rung == fullRung:
+	case rung == fullSizeClass:
 		return full
 	case u.pieces > 1:
 		first = max(1, firstChunkBytes/int(u.size))
@@ -502,12 +502,12 @@ func (u *undoStack) dropForward() {
 // is still in a cache.
 func (u *undoStack) discard(k int) {
 	u.recycle(u.logs[k])
-	u.logs[k], u.top = gone, nil
+	u.logs[k], u.top = tombstone, nil
 }
 
 // squeeze removes the logs of removed records from the list.
 func (u *undoStack) squeeze() {
-	u.logs = slices.DeleteFunc(u.logs, func(l *undoLog) bool { return l == gone })
+	u.logs = slices.DeleteFunc(u.logs, func(l *undoLog) bool { return l == tombstone })
 	u.top = nil
 }
 
@@ -528,7 +528,7 @@ func (u *undoStack) merge(at, k int) {
 		u.tidy(older)
 	}
 	u.discard(k)
-	u.logs[at], u.logs[k] = gone, older
+	u.logs[at], u.logs[k] = tombstone, older
 }
 
 // fold adds to older the rows of newer that older does not contain. A row in both logs keeps the
@@ -540,9 +540,9 @@ func (u *undoStack) fold(older, newer *undoLog) {
 	older.kept = older.rows()
 }
 
-// again prepares the newest log for another span of its frame. The new span may save rows that the
-// log already contains.
-func (u *undoStack) again() {
+// reopenLog prepares the newest log for another span of its frame. The new span may save rows that
+// the log already contains.
+func (u *undoStack) reopenLog() {
 	l := u.logs[len(u.logs)-1]
 	u.tidy(l)
 	l.repeats = l.rows() > 0
@@ -620,7 +620,7 @@ func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 }
 
 func (u *undoStack) recycle(l *undoLog) {
-	if l == gone {
+	if l == tombstone {
 		return
 	}
 	for _, c := range l.chunks {

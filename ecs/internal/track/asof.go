@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// A Then gives a reader the state of a tracker at a retained boundary while the tracker continues
+// An AsOf gives a reader the state of a tracker at a retained boundary while the tracker continues
 // to change. It contains the lengths, and the rows of two columns that were written since the
 // boundary.
 //
@@ -16,11 +16,11 @@ import (
 //	                                                         logs of the undone frames up to it
 //	Columns[i]      3 4 7 5, each with its value at the boundary; other rows are the live ones
 //
-// A Then does not retain its frame, and writes do not notify it. A reader must call [Then.Current]
-// first, and [Then.CatchUp] if the result is false. CatchUp costs O(rows written since the last
+// An AsOf does not retain its frame, and writes do not notify it. A reader must call [AsOf.Current]
+// first, and [AsOf.CatchUp] if the result is false. CatchUp costs O(rows written since the last
 // CatchUp). If a log released memory in between, CatchUp costs O(rows written since the boundary).
-// [NewThen] returns a Then.
-type Then struct {
+// [NewAsOf] returns an AsOf.
+type AsOf struct {
 	Lengths
 	Columns [2]Old
 	t       *Tracker
@@ -30,9 +30,9 @@ type Then struct {
 	saves uint64
 }
 
-// NewThen returns a Then without a boundary, for two columns of t. b may be nil.
-func NewThen(t *Tracker, a, b *Log) Then {
-	h := Then{t: t}
+// NewAsOf returns an AsOf without a boundary, for two columns of t. b may be nil.
+func NewAsOf(t *Tracker, a, b *Log) AsOf {
+	h := AsOf{t: t}
 	for i, l := range [2]*Log{a, b} {
 		h.Columns[i].u = &undoStack{pieces: 1}
 		if l != nil {
@@ -44,12 +44,12 @@ func NewThen(t *Tracker, a, b *Log) Then {
 
 // Current reports whether no row was saved since the last CatchUp. The result is valid until a
 // frame begins or ends. Every look-up calls Current, so Current is small enough to be inlined.
-func (h *Then) Current() bool {
+func (h *AsOf) Current() bool {
 	return h.marks == h.t.marks && h.saves == h.Columns[0].u.saves+h.Columns[1].u.saves
 }
 
-// Aim discards the rows in h. Callers use it before h gets another boundary.
-func (h *Then) Aim() {
+// Reset discards the rows in h. Callers use it before h gets another boundary.
+func (h *AsOf) Reset() {
 	for i := range h.Columns {
 		h.Columns[i].reset()
 	}
@@ -57,7 +57,7 @@ func (h *Then) Aim() {
 
 // CatchUp updates h to the state at the start of frame id. If ahead is set, the frame is undone,
 // and h gets the state at its end. The logs must not be bare.
-func (h *Then) CatchUp(id uint64, ahead bool) {
+func (h *AsOf) CatchUp(id uint64, ahead bool) {
 	var k int
 	if ahead {
 		k, h.Lengths = h.t.ahead(id)
@@ -77,7 +77,7 @@ func (h *Then) CatchUp(id uint64, ahead bool) {
 			o.read(k)
 		}
 		// Makes the next save increment saves.
-		o.u.tip = full
+		o.u.tip = noRoom
 		h.saves += o.u.saves
 	}
 }
@@ -325,9 +325,9 @@ func Lives[T any](c *Column[T], o *Old, i int) bool {
 	return unsafe.Sizeof(c.Live[0]) <= largeRow && !o.Has(i)
 }
 
-// RowThen returns row i of c at the boundary of o. The caller must not write to the row. The
+// RowAsOf returns row i of c at the boundary of o. The caller must not write to the row. The
 // pointer is valid until the next call.
-func RowThen[T any](c *Column[T], o *Old, i int) *T {
+func RowAsOf[T any](c *Column[T], o *Old, i int) *T {
 	switch {
 	case o.u.pieces > 1:
 		return (*T)(o.together(c.Log.row(i), i))
@@ -369,17 +369,17 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsThen copies len(dst) rows of c to dst, beginning with row, as they were at the boundary of o.
+// RowsAsOf copies len(dst) rows of c to dst, beginning with row, as they were at the boundary of o.
 // It returns dst. If none of the rows was written since, it returns the live rows instead. The
 // caller must not write to the live rows.
-func RowsThen[T any](c *Column[T], o *Old, row int, dst []T) []T {
+func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {
 	case !o.Any(row*n, end*n):
 		return c.Live[row:end:end]
 	case n > 1:
 		for i := range dst {
-			dst[i] = *RowThen(c, o, row+i)
+			dst[i] = *RowAsOf(c, o, row+i)
 		}
 		return dst
 	}

@@ -1,18 +1,18 @@
 package track
 
-// A News tells a reader which rows of a tracker were written since the reader last looked. It works
-// with and without an open frame:
+// A DirtySet tells a reader which rows of a tracker were written since the reader last looked. It
+// works with and without an open frame:
 //
 //	words     | 0 0 0 0 | 0 1 1 0 | 0 0 0 0 | 1 0 0 0 |     a bit for each row below seen
 //	touched     1 3                                          the indices of the non-zero words
 //	seen      the number of rows at the last look; rows above it are not reported
 //
 // Rows [seen, N) were added since the last look. Rows [N, seen) were removed. A row below both that
-// was written has its bit set. [Tracker.Follow] returns a News.
+// was written has its bit set. [Tracker.Follow] returns a DirtySet.
 //
 // Rows are reported when they are saved or restored. So no write is reported twice, and a reader
 // adds a cost to the first write of a row after each look.
-type News struct {
+type DirtySet struct {
 	t       *Tracker
 	words   []uint64
 	touched []uint32
@@ -21,25 +21,25 @@ type News struct {
 }
 
 // Any reports whether a row may have been written, added or removed.
-func (n *News) Any() bool { return len(n.touched) > 0 || n.seen != n.t.N || n.all }
+func (n *DirtySet) Any() bool { return len(n.touched) > 0 || n.seen != n.t.N || n.all }
 
 // All reports whether all rows were replaced. If so, no bit of a row is set and seen is 0.
-func (n *News) All() bool { return n.all }
+func (n *DirtySet) All() bool { return n.all }
 
 // Len returns the number of words that have written rows. A word covers 64 rows.
-func (n *News) Len() int { return len(n.touched) }
+func (n *DirtySet) Len() int { return len(n.touched) }
 
 // Word returns the first row of the i-th word that has written rows, and a bit for each written
 // row. Words are in the order of their first write, each at most once. Some of the rows may be
 // removed since.
-func (n *News) Word(i int) (row int, written uint64) {
+func (n *DirtySet) Word(i int) (row int, written uint64) {
 	w := n.touched[i]
 	return int(w) << 6, n.words[w]
 }
 
 // Order sorts the words by row, unless the sort would cost more than O(Len). The reader then visits
 // the rows in memory order.
-func (n *News) Order() {
+func (n *DirtySet) Order() {
 	if len(n.touched) < len(n.words)/16 {
 		return
 	}
@@ -51,9 +51,9 @@ func (n *News) Order() {
 	}
 }
 
-// Looked clears the reported rows, so the next write of a row is reported again. Callers must not
+// Clear clears the reported rows, so the next write of a row is reported again. Callers must not
 // write through row pointers that they got before this call.
-func (n *News) Looked() {
+func (n *DirtySet) Clear() {
 	n.forget()
 	n.all, n.seen = false, n.t.N
 	if need := (n.seen + 63) / 64; need > len(n.words) {
@@ -66,7 +66,7 @@ func (n *News) Looked() {
 // opened by the next change.
 const stale = 1 << 63
 
-func (n *News) forget() {
+func (n *DirtySet) forget() {
 	for _, w := range n.touched {
 		n.words[w] = 0
 	}
@@ -74,7 +74,7 @@ func (n *News) forget() {
 }
 
 // replaced records that all rows were replaced.
-func (n *News) replaced() {
+func (n *DirtySet) replaced() {
 	n.forget()
 	n.all, n.seen = true, 0
 }
@@ -90,7 +90,7 @@ func (u *undoStack) report(lo, hi int) {
 }
 
 // add records rows [lo, hi) as written. The range may be empty.
-func (n *News) add(lo, hi uint32) {
+func (n *DirtySet) add(lo, hi uint32) {
 	for lo < hi {
 		w, end := lo>>6, min(lo|63+1, hi)
 		if n.words[w] == 0 {
@@ -102,7 +102,7 @@ func (n *News) add(lo, hi uint32) {
 }
 
 // addRow records a single row as written.
-func (n *News) addRow(row uint32) {
+func (n *DirtySet) addRow(row uint32) {
 	if int(row) < n.seen {
 		w := &n.words[row>>6]
 		if *w == 0 {
@@ -113,4 +113,4 @@ func (n *News) addRow(row uint32) {
 }
 
 // Bytes returns the memory size of n.
-func (n *News) Bytes() int64 { return room(n.words) + room(n.touched) }
+func (n *DirtySet) Bytes() int64 { return room(n.words) + room(n.touched) }

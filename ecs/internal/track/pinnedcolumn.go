@@ -5,11 +5,12 @@ import (
 	"sync"
 )
 
-// groupRows is the number of consecutive rows of a [Past] that are copied and released together.
+// groupRows is the number of consecutive rows of a [PinnedColumn] that are copied and released
+// together.
 const groupRows = 4096
 
-// A Past gives a slow reader the rows of a column at a boundary while the column continues to
-// change.
+// A PinnedColumn gives a slow reader the rows of a column at a boundary while the column continues
+// to change.
 //
 //	frame 8 saves rows   frame 9 saves rows   now
 //	        |                   |
@@ -18,16 +19,16 @@ const groupRows = 4096
 //	group 0  | runs |       |                        copied over the live rows
 //	group 1  | runs ... ----+
 //
-// A Past does not retain its frame. Its owner must call Absorb for the logs of every frame after
-// the boundary, oldest first, before the frame is dropped. Rows up to the length at the boundary
-// must be protected: see [Tracker.Protect].
-type Past[T any] struct {
+// A PinnedColumn does not retain its frame. Its owner must call Absorb for the logs of every frame
+// after the boundary, oldest first, before the frame is dropped. Rows up to the length at the
+// boundary must be protected: see [Tracker.Protect].
+type PinnedColumn[T any] struct {
 	column *Column[T]
 	// All chunks. A chunk is replaced by nil once no group refers to it.
-	store []*pastChunk[T]
+	store []*pinnedChunk[T]
 	room  int // Capacity of a chunk, in values.
 	// One entry per group, nil until rows of the group are saved.
-	groups []*pastGroup
+	groups []*pinnedGroup
 	left   int // Number of groups that are still needed.
 
 	lo, hi int // The rows that Stage selected.
@@ -36,23 +37,23 @@ type Past[T any] struct {
 	scratch []T
 }
 
-// A pastChunk holds saved values of one or more groups. Chunks are recycled and never grow, so a
+// A pinnedChunk holds saved values of one or more groups. Chunks are recycled and never grow, so a
 // saved value is not copied again. A writer that saves rows waits at most for the allocation of one
 // chunk.
-type pastChunk[T any] struct {
+type pinnedChunk[T any] struct {
 	values []T
 	// Number of values that belong to groups that are still needed.
 	used int
 }
 
-// A pastGroup records which of 4096 rows were saved, and where their oldest values are stored.
-type pastGroup struct {
+// A pinnedGroup records which of 4096 rows were saved, and where their oldest values are stored.
+type pinnedGroup struct {
 	saved [groupRows / 64]uint64
-	runs  []pastRun
+	runs  []pinnedRun
 }
 
-// A pastRun is a range of consecutive rows whose values are consecutive in one chunk.
-type pastRun struct {
+// A pinnedRun is a range of consecutive rows whose values are consecutive in one chunk.
+type pinnedRun struct {
 	// row is relative to the first row of the group.
 	row, n uint16
 	// Position of the values, counted over all chunks.
@@ -60,28 +61,29 @@ type pastRun struct {
 }
 
 // doneGroup is the entry for groups that are no longer needed.
-var doneGroup = new(pastGroup)
+var doneGroup = new(pinnedGroup)
 
-// pastGroups holds groups for reuse.
-var pastGroups = sync.Pool{New: func() any { return new(pastGroup) }}
+// pinnedGroups holds groups for reuse.
+var pinnedGroups = sync.Pool{New: func() any { return new(pinnedGroup) }}
 
-// NewPast returns a Past of the current state of c. rows is the number of rows at the boundary.
-func NewPast[T any](c *Column[T], rows int) *Past[T] {
+// NewPinnedColumn returns a PinnedColumn of the current state of c. rows is the number of rows at
+// the boundary.
+func NewPinnedColumn[T any](c *Column[T], rows int) *PinnedColumn[T] {
 	room := min(maxChunkRows, chunkBytes/max(1, int(c.Log.width)), rows)
-	return &Past[T]{column: c, room: max(1, room), left: groupsOf(rows)}
+	return &PinnedColumn[T]{column: c, room: max(1, room), left: groupsOf(rows)}
 }
 
 // groupsOf returns the number of groups for the given number of rows.
 func groupsOf(rows int) int { return (rows + groupRows - 1) / groupRows }
 
 // group returns group g, or nil if the group is no longer needed.
-func (p *Past[T]) group(g int) *pastGroup {
+func (p *PinnedColumn[T]) group(g int) *pinnedGroup {
 	for g >= len(p.groups) {
 		p.groups = append(p.groups, nil)
 	}
 	switch group := p.groups[g]; group {
 	case nil:
-		p.groups[g] = pastGroups.Get().(*pastGroup)
+		p.groups[g] = pinnedGroups.Get().(*pinnedGroup)
 	case doneGroup:
 		return nil
 	}
@@ -89,7 +91,7 @@ func (p *Past[T]) group(g int) *pastGroup {
 }
 
 // Absorb copies rows from the column's logs, from position k on. It skips rows that p already has.
-func (p *Past[T]) Absorb(k int) {
+func (p *PinnedColumn[T]) Absorb(k int) {
 	if p.column.empty() {
 		return
 	}
@@ -108,7 +110,7 @@ func (p *Past[T]) Absorb(k int) {
 }
 
 // add adds the values of row and the rows after it. It skips rows that g already has.
-func (p *Past[T]) add(g *pastGroup, row int, values []T) {
+func (p *PinnedColumn[T]) add(g *pinnedGroup, row int, values []T) {
 	for end := row + len(values); row < end; {
 		n := g.same(row, end)
 		if g.saved[row>>6]>>(row&63)&1 == 0 {
@@ -119,7 +121,7 @@ func (p *Past[T]) add(g *pastGroup, row int, values []T) {
 }
 
 // keep adds the values of row and the rows after it. g must have none of these rows.
-func (p *Past[T]) keep(g *pastGroup, row int, values []T) {
+func (p *PinnedColumn[T]) keep(g *pinnedGroup, row int, values []T) {
 	for len(values) > 0 {
 		c, at := p.tail()
 		n := min(len(values), p.room-len(c.values))
@@ -139,14 +141,14 @@ func (p *Past[T]) keep(g *pastGroup, row int, values []T) {
 }
 
 // tail returns a chunk with space for at least one value, and the position of the next value.
-func (p *Past[T]) tail() (c *pastChunk[T], at int) {
+func (p *PinnedColumn[T]) tail() (c *pinnedChunk[T], at int) {
 	k := len(p.store) - 1
 	if k < 0 || p.store[k] == nil || len(p.store[k].values) == p.room {
-		c, _ = p.column.past.Get().(*pastChunk[T])
+		c, _ = p.column.past.Get().(*pinnedChunk[T])
 		// A recycled chunk may be too small, because the column had fewer rows when it was
 		// allocated.
 		if c == nil || cap(c.values) < p.room {
-			c = &pastChunk[T]{values: make([]T, 0, p.room)}
+			c = &pinnedChunk[T]{values: make([]T, 0, p.room)}
 		}
 		p.store, k = append(p.store, c), k+1
 	}
@@ -154,15 +156,15 @@ func (p *Past[T]) tail() (c *pastChunk[T], at int) {
 }
 
 // at returns the values of r.
-func (p *Past[T]) at(r pastRun) []T {
+func (p *PinnedColumn[T]) at(r pinnedRun) []T {
 	at := int(r.at) % p.room
 	return p.store[int(r.at)/p.room].values[at : at+int(r.n)]
 }
 
 // note records the n rows that begin with row, whose values are at position at. behind is false if
 // the values are the first ones of a chunk.
-func (g *pastGroup) note(row, n int, at uint32, behind bool) {
-	k, r := len(g.runs)-1, pastRun{uint16(row), uint16(n), at}
+func (g *pinnedGroup) note(row, n int, at uint32, behind bool) {
+	k, r := len(g.runs)-1, pinnedRun{uint16(row), uint16(n), at}
 	if behind && k >= 0 && g.runs[k].joins(r) {
 		g.runs[k].n += r.n
 	} else {
@@ -174,13 +176,13 @@ func (g *pastGroup) note(row, n int, at uint32, behind bool) {
 }
 
 // joins reports whether next continues r, both in its rows and in the positions of its values.
-func (r pastRun) joins(next pastRun) bool {
+func (r pinnedRun) joins(next pinnedRun) bool {
 	return r.row+r.n == next.row && r.at+uint32(r.n) == next.at
 }
 
 // same returns the number of rows, from row to at most end, that have the same state as row: saved
 // or unsaved.
-func (g *pastGroup) same(row, end int) int {
+func (g *pinnedGroup) same(row, end int) int {
 	// All ones if row is saved.
 	invert := -(g.saved[row>>6] >> (row & 63) & 1)
 	for at := row; at < end; at = (at | 63) + 1 {
@@ -193,7 +195,7 @@ func (g *pastGroup) same(row, end int) int {
 
 // Done declares that rows [lo, hi) will not be staged again. Groups of 4096 rows within that range
 // are released.
-func (p *Past[T]) Done(lo, hi int) {
+func (p *PinnedColumn[T]) Done(lo, hi int) {
 	for g := groupsOf(lo); g < groupsOf(hi); g++ {
 		for g >= len(p.groups) {
 			p.groups = append(p.groups, nil)
@@ -207,10 +209,10 @@ func (p *Past[T]) Done(lo, hi int) {
 }
 
 // Finished reports whether all groups are released.
-func (p *Past[T]) Finished() bool { return p.left <= 0 }
+func (p *PinnedColumn[T]) Finished() bool { return p.left <= 0 }
 
 // giveBack recycles group g, and the chunks that no other group uses.
-func (p *Past[T]) giveBack(g int) {
+func (p *PinnedColumn[T]) giveBack(g int) {
 	group := p.groups[g]
 	if group == nil || group == doneGroup {
 		return
@@ -228,12 +230,12 @@ func (p *Past[T]) giveBack(g int) {
 		p.column.past.Put(c)
 		p.store[k] = nil
 	}
-	*group = pastGroup{runs: group.runs[:0]}
-	pastGroups.Put(group)
+	*group = pinnedGroup{runs: group.runs[:0]}
+	pinnedGroups.Put(group)
 }
 
 // Release releases the memory of p.
-func (p *Past[T]) Release() {
+func (p *PinnedColumn[T]) Release() {
 	for g := range p.groups {
 		p.giveBack(g)
 	}
@@ -242,11 +244,11 @@ func (p *Past[T]) Release() {
 
 // Stage selects rows [lo, hi) for Each. The selection is valid until the next Stage or change of
 // the column.
-func (p *Past[T]) Stage(lo, hi int) { p.lo, p.hi, p.laid = lo, hi, -1 }
+func (p *PinnedColumn[T]) Stage(lo, hi int) { p.lo, p.hi, p.laid = lo, hi, -1 }
 
 // Each calls f for rows [lo, hi), which must be staged, in several slices. A slice is valid until f
 // returns.
-func (p *Past[T]) Each(lo, hi int, f func(rows []T)) {
+func (p *PinnedColumn[T]) Each(lo, hi int, f func(rows []T)) {
 	for lo < hi {
 		end := min(hi, (lo/groupRows+1)*groupRows)
 		f(p.read(lo, end))
@@ -257,7 +259,7 @@ func (p *Past[T]) Each(lo, hi int, f func(rows []T)) {
 // read returns rows [lo, hi), which are in one group. It returns the live rows if none of them was
 // saved, and the saved values if one run covers all of them. Otherwise it returns a copy of the
 // live rows with the saved values written over them.
-func (p *Past[T]) read(lo, hi int) []T {
+func (p *PinnedColumn[T]) read(lo, hi int) []T {
 	if p.column.empty() {
 		return make([]T, hi-lo)
 	}

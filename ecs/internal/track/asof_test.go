@@ -13,14 +13,14 @@ func TestThenReaders_BothSeeEveryWrite(t *testing.T) {
 	rows.Init(clock, false, &c.Log)
 	rows.N = n
 	rows.Open()
-	often, seldom := NewThen(&rows, &c.Log, nil), NewThen(&rows, &c.Log, nil)
-	look := func(h *Then, written int) {
+	often, seldom := NewAsOf(&rows, &c.Log, nil), NewAsOf(&rows, &c.Log, nil)
+	look := func(h *AsOf, written int) {
 		if h.Current() {
 			t.Fatalf("the reader missed the write of row %d", written)
 		}
 		h.CatchUp(1, false)
 		for row := range n {
-			if got := *RowThen(c, &h.Columns[0], row); got != 0 {
+			if got := *RowAsOf(c, &h.Columns[0], row); got != 0 {
 				t.Fatalf("row %d was %d, want 0", row, got)
 			}
 		}
