@@ -436,11 +436,11 @@ func checkThen(a *table, id uint64, ahead bool, want tableCopy) error {
 	then := NewAsOf(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)
 	if then.N != len(want.values) {
-		return fmt.Errorf("the Then has %d rows, want %d", then.N, len(want.values))
+		return fmt.Errorf("the AsOf has %d rows, want %d", then.N, len(want.values))
 	}
 	for row, v := range want.values {
 		if got, tile := *RowAsOf(&a.values, &then.Columns[0], row), *RowAsOf(&a.tiles, &then.Columns[1], row); !slices.Equal(got, v) || tile != tileOf(v) {
-			return fmt.Errorf("the Then has %[2]v %[3]v in row %[1]d, want %[4]v", row, got, tile, v)
+			return fmt.Errorf("the AsOf has %[2]v %[3]v in row %[1]d, want %[4]v", row, got, tile, v)
 		}
 	}
 	return nil
