@@ -15,9 +15,25 @@ import (
 
 // A bounding holds the bound of a store.
 type bounding struct {
-	bound int64 // Maximum bytes on the disk; 0 means no bound, or that the bound is ignored.
-	// The store was above the default bound when it was opened, so nothing is removed.
-	overLimitAtOpen bool
+	bound int64      // Maximum bytes on the disk; 0 means no bound, or that the bound is ignored.
+	block pruneBlock // Why the store removes nothing.
+}
+
+// A pruneBlock is the reason why an open store removes nothing. Damage is the only reason that may
+// appear after the store was opened, and it replaces the others.
+type pruneBlock int
+
+const (
+	blockNone      pruneBlock = iota // Retention removes data.
+	blockOverLimit                   // The store was above the default bound when it was opened.
+	blockDamaged                     // Damage was found when the files were read.
+)
+
+// foundDamage blocks the removal of data if damage was found.
+func (b *bounding) foundDamage(damage []error) {
+	if len(damage) > 0 {
+		b.block = blockDamaged
+	}
 }
 
 // initRetention sets the bound of the store. journal lists the segments of its journal.
@@ -25,15 +41,21 @@ func (s *Store) initRetention(journal []segmentSize) {
 	r, p := s.options.Retain, past{s.list, s.head, s.head, journal, s.smallSegment()}
 	bytes := s.counters.snapshotBytes + bytesOf(journal)
 	s.bound = s.options.bound(p.largest())
-	s.overLimitAtOpen = r.unset() && bytes > s.bound
+	switch {
+	case s.block == blockDamaged:
+	case r.unset() && bytes > s.bound:
+		s.block = blockOverLimit
+	default:
+		s.block = blockNone
+	}
 	will := r.plan(p, s.bound) // What the next snapshot will remove.
 	r.KeepAll = true
 	k := r.plan(p, s.bound).keeping // Everything is kept until then.
 	k.Bytes, k.Reason = bytes, will.keeping.Reason
 	switch {
-	case s.damaged:
+	case s.block == blockDamaged:
 		k.Reason = "all data, because the store was damaged when it was opened"
-	case s.overLimitAtOpen:
+	case s.block == blockOverLimit:
 		k.Reason = fmt.Sprintf("all data, because the store was above the default bound of %s when it was opened without a Retain; "+
 			"set Retain: persist.Retention{Bytes: %d} to remove the oldest data, or {KeepAll: true}", size(s.bound), s.bound)
 		s.bound = 0

@@ -118,7 +118,7 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State
 	if err := s.world.Raw().Attach(s, s.head); err != nil {
 		return err
 	}
-	s.table, s.sums = nil, nil // Pages of the old layout must not be shared.
+	s.base = pageBase{} // Pages of the old layout must not be shared.
 	_, err := s.firstSnapshot(ctx, log)
 	if err == nil {
 		return nil

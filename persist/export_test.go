@@ -21,7 +21,7 @@ func (s *Store) World() *ecs.World          { return s.world }
 func (s *Store) Head() uint64               { return s.head }
 func (s *Store) IDs() map[uint64]journal.ID { return s.ids }
 func (s *Store) Notes() *format.Notes       { return &s.notes }
-func (s *Store) Table() snap.PageTable      { return s.table }
+func (s *Store) Table() snap.PageTable      { return s.base.table }
 func (s *Store) Newest() uint32             { return s.number }
 func (s *Store) Stored() int                { return len(s.list) }
 func (s *Store) Closed() bool               { return s.closed }
@@ -36,7 +36,7 @@ func (s *Store) Closing() bool { return s.closing != nil }
 func (s *Store) Fail(err error) { s.fail(err) }
 
 // ForgetPages makes the next snapshot a full one.
-func (s *Store) ForgetPages() { s.table, s.sums = nil, nil }
+func (s *Store) ForgetPages() { s.base = pageBase{} }
 
 // Unwatch makes s watch only the needed snapshots.
 func (s *Store) Unwatch(needed map[uint32]bool) {
@@ -47,17 +47,17 @@ func (s *Store) Unwatch(needed map[uint32]bool) {
 // Hurry makes a snapshot due after every n bytes; negative: never.
 func (s *Store) Hurry(n int64) { s.options.SnapshotBytes = n }
 
-func (s *Store) Copying() bool { return s.copying != nil }
+func (s *Store) Copying() bool { return s.stage() == stageCopying }
 
 // Copied returns the number of the snapshot that is being copied, or 0.
 func (s *Store) Copied() uint32 {
-	if s.copying == nil {
+	if !s.Copying() {
 		return 0
 	}
-	return s.copying.Manifest.Number
+	return s.underWay.Manifest.Number
 }
 
-func (s *Store) Abandoned() bool        { return s.copying != nil && !s.copying.pin.Valid() }
+func (s *Store) Abandoned() bool        { return s.Copying() && !s.underWay.pin.Valid() }
 func (s *Store) Snapshotting() bool     { return s.snapshotting() }
 func (s *Store) Settle() SnapshotResult { return s.waitSnapshot() }
 func (s *Store) Hand()                  { s.finishCopy() }

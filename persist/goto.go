@@ -56,7 +56,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if err := image.Put(s.world, state, found.Snapshot.Name); err != nil {
 		return err
 	}
-	s.damaged = s.damaged || len(c.AllDamage(found)) > 0
+	s.foundDamage(c.AllDamage(found))
 	continued := conversions == nil && stored.Differs(s.schema) == nil
 	if !continued || len(stored.Components) > len(s.schema.Components) {
 		s.schema = evolved(stored, s.world, conversions)
@@ -78,7 +78,7 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 		s.announced = len(s.schema.Components)
 		return s.journal.Roll(ctx)
 	}
-	s.table, s.sums = nil, nil // Pages of the previous schema must not be shared.
+	s.base = pageBase{} // Pages of the previous schema must not be shared.
 	// A cancelled restart would leave the world at a state that no record leads to.
 	ctx = context.WithoutCancel(ctx)
 	var err error

@@ -52,7 +52,7 @@ func (s *Store) dropLost(lost []uint32) error {
 	if err := catalog.MakeDirs(s.files); err != nil {
 		return lostError(lost, err)
 	}
-	s.table, s.sums, s.named = nil, nil, nil
+	s.base = pageBase{}
 	s.pruned(bytesAmong(s.list, snapshotNames(lost)), nil)
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return slices.ContainsFunc(lost, o.names) })
 	return nil

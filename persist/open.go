@@ -351,7 +351,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	s.report.types(conversions)
 	s.schema = evolved(stored, s.world, s.report.Converted)
 	s.report.Skipped = c.AllDamage(f)
-	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
+	if s.foundDamage(s.report.Skipped); len(s.report.Skipped) == 0 {
 		if err := s.removeTemps(); err != nil {
 			return err
 		}
@@ -444,7 +444,6 @@ func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 // compares pages by their sums.
 func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 	s.id = f.Snapshot.World
-	s.table = f.Table
 	s.list = storedSnapshots(c, s.head)
 	s.watch.expect(sizesByNumber(s.list))
 	s.dirty.All, s.since = true, s.head // Replay did not record which pages changed.
@@ -454,17 +453,17 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 	}
 	bytes := int64(0)
 	s.grown = 0
-	s.named = make(map[uint32]namedFile)
+	s.base = pageBase{table: f.Table, files: make(map[uint32]namedFile)}
 	for _, sn := range c.Snapshots {
 		bytes += sn.Size
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
 		if inTable[sn.Number] && sn.Err == nil {
-			s.named[sn.Number] = namedFile{sn.CRC, sn.Size}
+			s.base.files[sn.Number] = namedFile{sn.CRC, sn.Size}
 		}
 	}
-	if len(s.named) != len(inTable) {
-		s.table = nil // A file of the table has no readable manifest, so no page is shared.
+	if len(s.base.files) != len(inTable) {
+		s.base = pageBase{} // A file of the table has no readable manifest, so no page is shared.
 	}
 	for _, e := range c.Log.Entries {
 		if e.ID.Seq > f.Snapshot.ID.Seq {

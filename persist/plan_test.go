@@ -17,7 +17,7 @@ import (
 func chain(texts ...string) (list []storedSnapshot) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, text := range texts {
-		s := storedSnapshot{onHead: true, SnapshotInfo: catalog.SnapshotInfo{Number: uint32(i + 1), Size: 10, Tick: uint64(10 * i), ID: journal.ID{Seq: uint64(10 * i)}, Time: start.Add(time.Duration(i) * time.Minute)}}
+		s := storedSnapshot{lineage: lineage{onHead: true}, SnapshotInfo: catalog.SnapshotInfo{Number: uint32(i + 1), Size: 10, Tick: uint64(10 * i), ID: journal.ID{Seq: uint64(10 * i)}, Time: start.Add(time.Duration(i) * time.Minute)}}
 		for _, c := range text {
 			switch {
 			case c >= '1' && c <= '9':

@@ -42,7 +42,7 @@ type origin struct {
 // resume makes a store with a failed journal continue in a new one. If full is set, the disk is
 // full, and resume removes what Retain allows.
 func (s *Store) resume(ctx context.Context, full bool) error {
-	if s.copying != nil {
+	if s.stage() == stageCopying {
 		s.abandon()
 	}
 	// The snapshot that is being written fails, because the journal has failed.
@@ -116,7 +116,7 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	}
 	s.head = from.id.Seq
 	s.adoptFiles(c, from.found)
-	s.damaged = s.damaged || len(c.AllDamage(from.found)) > 0
+	s.foundDamage(c.AllDamage(from.found))
 	if full {
 		s.pruneNow()
 	}

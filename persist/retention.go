@@ -135,10 +135,25 @@ func size(n int64) string {
 // A storedSnapshot is the store's entry for one of its snapshot files.
 type storedSnapshot struct {
 	catalog.SnapshotInfo
+	lineage
+}
+
+// A lineage says where a snapshot is relative to the newest state.
+type lineage struct {
 	onHead bool // The snapshot is an ancestor of the newest state.
 	// The record that continues the snapshot towards the newest state. 0 means the next record, if
 	// any.
 	next uint64
+}
+
+// branch records that the record after last continues parent. seq is the record of the snapshot.
+func (l *lineage) branch(seq, parent, last uint64) {
+	switch {
+	case seq > parent:
+		l.onHead = false
+	case seq == parent:
+		l.next = last + 1
+	}
 }
 
 // from returns the latest record with which a journal can begin if its ticks are to be replayed
@@ -494,7 +509,7 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 // newest state until a tick continues the older one. Until then retention cannot tell whether the
 // newest state is needed, so nothing is removed.
 func (s *Store) mayPrune() bool {
-	return !s.damaged && !s.overLimitAtOpen && (!s.older || s.first > 0 && s.journal.Next() > s.first)
+	return s.block == blockNone && (!s.older || s.first > 0 && s.journal.Next() > s.first)
 }
 
 // pruneNow prunes a store that was just opened, without waiting for the next snapshot.
@@ -545,21 +560,10 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 func (s *Store) branched(parent, last uint64) {
 	s.observeBranch(parent, last)
 	for i := range s.list {
-		switch seq := s.list[i].ID.Seq; {
-		case seq > parent:
-			s.list[i].onHead = false
-		case seq == parent:
-			s.list[i].next = last + 1
-		}
+		s.list[i].branch(s.list[i].ID.Seq, parent, last)
 	}
-	for _, c := range []*snapshotCopy{s.copying, s.handed} {
-		switch {
-		case c == nil:
-		case c.Manifest.ID.Seq > parent:
-			c.abandonedBranch = true
-		case c.Manifest.ID.Seq == parent:
-			c.next = last + 1
-		}
+	if c := s.underWay; c != nil {
+		c.branch(c.Manifest.ID.Seq, parent, last)
 	}
 }
 
@@ -579,7 +583,7 @@ func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
 	for _, s := range c.Snapshots {
 		if s.Err == nil && c.Misfit(s) == nil {
 			seq, onHead := next[s.ID.Seq]
-			list = append(list, storedSnapshot{SnapshotInfo: s, onHead: onHead, next: seq})
+			list = append(list, storedSnapshot{s, lineage{onHead, seq}})
 		}
 	}
 	return list

@@ -65,37 +65,60 @@ type SnapshotResult struct {
 //	               `---- a raw.Pin reads the tick -----'  |
 //	goroutine                                             pages, file, sync, name
 //
-// At most one snapshot is under way.
+// At most one snapshot is under way: see [snapshotStage].
 type snapshotter struct {
 	grown int64 // Journal bytes since the last snapshot began.
 	// Number of small segments that followed the last snapshot when the store was opened. 0 after
 	// another snapshot has begun.
 	behind   int
-	lastTick int64 // Journal bytes of the last tick.
-	number   uint32
-	table    snap.PageTable       // Page table of the last snapshot.
-	sums     snap.PageSums        // Page sums of the last snapshot; nil means unknown.
-	named    map[uint32]namedFile // The files that table refers to.
-	fullSize int64                // Bytes of pages in the last full snapshot.
+	lastTick int64  // Journal bytes of the last tick.
+	number   uint32 // Number of the last snapshot that began.
+	base     pageBase
+	fullSize int64 // Bytes of pages in the last full snapshot.
 
 	dirty snap.Dirty // Changes after the record in since.
 	since uint64     // The record at which the last snapshot began.
 
-	copying *snapshotCopy // The snapshot that is being copied, or nil.
-	// Receives the result of the snapshot that is being written. nil means that no snapshot is
-	// being written.
-	running   chan finishedSnapshot
-	handed    *snapshotCopy // The snapshot that is being written, or nil.
+	underWay  *snapshotCopy // The snapshot under way, or nil.
 	paceBoost int           // How many times the pace is doubled.
 	buffers   snap.BufferList
 
 	// Time of the last tick, by the clock of the store; zero: unknown.
 	committedAt time.Time
 
-	list    []storedSnapshot // The snapshots of the store, oldest first.
-	damaged bool             // Damage was found when the store was opened, so nothing is removed.
-	watch   watch
+	list  []storedSnapshot // The snapshots of the store, oldest first.
+	watch watch
 	bounding
+}
+
+// A snapshotStage is what happens to the snapshot under way. Only the functions at the arrows
+// change it, in the goroutine of the world:
+//
+//	       begin             startWriting             adoptResult
+//	idle ─────────▶ copying ──────────────▶ writing ─────────────▶ idle
+//	                   └───────────── abandon ───────────────────▶ idle
+type snapshotStage int
+
+const (
+	stageIdle    snapshotStage = iota // No snapshot is under way.
+	stageCopying                      // Each Commit copies a share of the state that the pin reads.
+	stageWriting                      // A goroutine writes the copy, and then sends the result.
+)
+
+// stage returns the stage of the snapshot under way.
+func (s *snapshotter) stage() snapshotStage {
+	if s.underWay == nil {
+		return stageIdle
+	}
+	return s.underWay.stage
+}
+
+// A pageBase is the last snapshot, with which the next one shares pages. With the zero pageBase
+// the next snapshot shares no pages, so it is a full one.
+type pageBase struct {
+	table snap.PageTable       // Page table of the snapshot.
+	sums  snap.PageSums        // Page sums of the snapshot; nil means unknown.
+	files map[uint32]namedFile // The files that table refers to.
 }
 
 // A namedFile is a snapshot file that contains pages of the table.
@@ -104,17 +127,19 @@ type namedFile struct {
 	bytes int64
 }
 
-// A snapshotCopy is a snapshot that is being copied.
+// A snapshotCopy is a snapshot under way.
 type snapshotCopy struct {
 	*snap.Snapshot
-	pin raw.Pin
-	// The table and the changes to restore if the snapshot fails.
-	base            snap.SnapshotBase
-	since           uint64
-	ticks           int // Number of commits that have copied a share of the snapshot.
-	done            func(context.Context) error
-	abandonedBranch bool   // The world went back to before the snapshot and branched there.
-	next            uint64 // The value for storedSnapshot.next.
+	lineage
+	stage snapshotStage // stageCopying or stageWriting.
+	pin   raw.Pin       // Reads the state while it is copied.
+	ticks int           // Number of commits that have copied a share of the snapshot.
+	// Makes the records up to the snapshot durable. It runs before the file gets its name.
+	beforePublish func(context.Context) error
+	finished      chan finishedSnapshot // Receives the result of stageWriting.
+
+	dirty snap.Dirty // Value of snapshotter.dirty to restore if the snapshot fails.
+	since uint64     // Value of snapshotter.since to restore if the snapshot fails.
 
 	replaces []uint32 // Numbers of the lost snapshots that this one replaces: see watch.
 }
@@ -125,13 +150,16 @@ type finishedSnapshot struct {
 	*snapshotCopy
 	table snap.PageTable
 	crc   uint32
-	full  int64 // Bytes of pages in a full snapshot; otherwise 0.
-	// The next snapshot must be full: a file is missing, or shared pages became too large.
-	mustBeFull bool
 
 	// Describes the data kept after pruning; nil means that pruning was not planned.
 	keeping *RetentionStatus
 }
+
+// A sharedFileError is the error of a snapshot that shares pages with a file that is missing or has
+// another size.
+type sharedFileError struct{ error }
+
+func (e sharedFileError) Unwrap() error { return e.error }
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for it. Pages that an
 // earlier file already holds are not written again. If ctx ends first, Snapshot returns the error
@@ -232,7 +260,7 @@ func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(co
 // copyStep copies a tick's share of the snapshot under way. It runs before the tick is journaled,
 // because a later copy would delay the writing of the tick.
 func (s *Store) copyStep() {
-	if s.copying != nil {
+	if s.stage() == stageCopying {
 		start := time.Now()
 		s.copySome(s.pace())
 		s.observeStall(time.Since(start))
@@ -304,7 +332,7 @@ func (s *Store) pace() int {
 	if room > 0 {
 		pace = max(pace, int(float64(s.fullSize)*float64(s.lastTick)/float64(room)))
 	}
-	return pace << min(20, s.paceBoost+s.copying.ticks/hurryTicks)
+	return pace << min(20, s.paceBoost+s.underWay.ticks/hurryTicks)
 }
 
 // begin begins to copy the state of the last commit. beforePublish runs before the snapshot file
@@ -319,7 +347,7 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	if err != nil {
 		return err
 	}
-	base := snap.SnapshotBase{Table: s.table, Sums: s.sums, Dirty: s.dirty}
+	base := snap.SnapshotBase{Table: s.base.table, Sums: s.base.sums, Dirty: s.dirty}
 	base.Dirty.All = base.Dirty.All || s.seq() < s.since
 	if s.needFullSnapshot() {
 		base.Table, base.Sums = nil, nil
@@ -328,7 +356,10 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	s.number++
 	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.seq()]
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
-	s.copying = &snapshotCopy{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish, replaces: lost}
+	s.underWay = &snapshotCopy{
+		Snapshot: sn, lineage: lineage{onHead: true}, stage: stageCopying, pin: pin, beforePublish: beforePublish,
+		finished: make(chan finishedSnapshot, 1), dirty: base.Dirty, since: s.since, replaces: lost,
+	}
 	s.grown, s.behind, s.dirty, s.since = 0, 0, snap.Dirty{}, s.seq()
 	s.begun()
 	return nil
@@ -340,13 +371,13 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 // removed once a newer one shares no file with them.
 func (s *Store) needFullSnapshot() bool {
 	var files, pages int64
-	for _, f := range s.named {
+	for _, f := range s.base.files {
 		files += f.bytes
 	}
-	for _, p := range s.table {
+	for _, p := range s.base.table {
 		pages += int64(p.Size)
 	}
-	return len(s.named) > snap.MaxFiles || files > 2*pages+slackBytes || s.chain() >= snap.MaxChain || s.retentionNeedsFull()
+	return len(s.base.files) > snap.MaxFiles || files > 2*pages+slackBytes || s.chain() >= snap.MaxChain || s.retentionNeedsFull()
 }
 
 // chain returns how many snapshots were made since the last full one.
@@ -367,83 +398,95 @@ func (s *Store) committed(st raw.Storage) bool {
 // copySome copies about budget bytes of the snapshot, and starts to write the snapshot when the
 // copy is complete.
 func (s *Store) copySome(budget int) {
-	c := s.copying
+	c := s.underWay
 	if !c.pin.Valid() {
 		s.abandon()
 		return
 	}
 	c.ticks++
-	if !c.Advance(c.pin, budget) {
-		return
+	if c.Advance(c.pin, budget) {
+		s.startWriting()
 	}
+}
+
+// startWriting begins to write the copied snapshot in another goroutine. That goroutine gets copies
+// of all data that the world's goroutine may change.
+func (s *Store) startWriting() {
+	c := s.underWay
 	c.pin.Release()
-	s.copying = nil
-	s.running = make(chan finishedSnapshot, 1)
-	s.handed = c
-	list, oldest, named, small := slices.Clone(s.list), s.oldestSeq(), maps.Clone(s.named), s.smallSegment()
-	prune := s.mayPrune()
-	go func(files disk.FS, done chan<- finishedSnapshot, told func(SnapshotResult)) {
+	c.stage = stageWriting
+	files, told, prune := s.files, s.options.OnSnapshot, s.mayPrune()
+	shared := maps.Clone(s.base.files)
+	from := past{list: slices.Clone(s.list), newest: c.Manifest.ID.Seq, oldest: s.oldestSeq(), small: s.smallSegment()}
+	go func() {
 		background.Enter()
-		f := c.finish(files, named)
+		f := c.write(files, shared)
 		if f.Err == nil {
-			written, p := c.stored(true), pruning{}
-			written.Size, written.CRC = f.Bytes, f.crc
-			list = append(list, written)
-			if prune {
-				// If the world goes back to before c in the meantime, the base of the oldest tick
-				// of its history is still kept.
-				from := past{list, written.ID.Seq, oldest, sizesOf(s.journal), small}
-				p = s.options.Retain.plan(from, s.options.bound(from.largest()))
-				f.keeping = &p.keeping
-			}
-			if f.Err = s.journal.KeepNote(p.promise(list)); f.Err == nil {
-				s.watch.replaced(c.replaces)
-				s.watch.expect(sizesByNumber(list, p.files...))
-				f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
-				journaled := s.journal.Stats()
-				keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
-			} else if s.journal.Err() == nil && s.lock.Check() == nil {
-				// The note may be on the disk although KeepNote failed. So a note without the
-				// snapshot is written before the file is removed. Otherwise Open would report the
-				// snapshot as missing.
-				if s.journal.KeepNote(new(pruning).promise(list[:len(list)-1])) == nil {
-					_ = files.Remove(catalog.SnapshotName(written.Number))
-				}
-			}
-			if f.RemoveErr != nil && f.keeping != nil {
-				f.keeping.Reason = removeFailed
-			}
+			// If the world goes back to before c in the meantime, the base of the oldest tick of
+			// its history is still kept.
+			from.list = append(from.list, f.stored(lineage{onHead: true}))
+			s.publish(&f, files, from, prune)
 		} else {
 			s.watch.look(files) // Lost files may be the reason for the error.
 		}
-		s.ended(f.SnapshotResult, bytesAmong(list, f.Removed), f.keeping)
+		s.ended(f.SnapshotResult, bytesAmong(from.list, f.Removed), f.keeping)
 		if told != nil {
 			told(f.SnapshotResult)
 		}
-		done <- f
-	}(s.files, s.running, s.options.OnSnapshot)
+		c.finished <- f
+	}()
 }
 
-// stored returns the store's entry for c.
-func (c *snapshotCopy) stored(onHead bool) storedSnapshot {
-	m := &c.Manifest
-	info := catalog.SnapshotInfo{Number: m.Number, Tick: m.Tick, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema}
-	return storedSnapshot{SnapshotInfo: info, onHead: onHead}
+// publish lists the written snapshot f in the journal's note. If prune is set, it then removes the
+// data that retention does not keep. The newest entry of from is that of f.
+func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune bool) {
+	p := pruning{}
+	if prune {
+		from.journal = sizesOf(s.journal)
+		p = s.options.Retain.plan(from, s.options.bound(from.largest()))
+		f.keeping = &p.keeping
+	}
+	if f.Err = s.journal.KeepNote(p.promise(from.list)); f.Err == nil {
+		s.watch.replaced(f.replaces)
+		s.watch.expect(sizesByNumber(from.list, p.files...))
+		f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
+		journaled := s.journal.Stats()
+		keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
+	} else if s.journal.Err() == nil && s.lock.Check() == nil {
+		// The note may be on the disk although KeepNote failed. So a note without the snapshot is
+		// written before the file is removed. Otherwise Open would report the snapshot as missing.
+		if s.journal.KeepNote(new(pruning).promise(from.list[:len(from.list)-1])) == nil {
+			_ = files.Remove(f.Name)
+		}
+	}
+	if f.RemoveErr != nil && f.keeping != nil {
+		f.keeping.Reason = removeFailed
+	}
+}
+
+// stored returns the store's entry for f.
+func (f *finishedSnapshot) stored(of lineage) storedSnapshot {
+	m := &f.Manifest
+	info := catalog.SnapshotInfo{
+		Number: m.Number, Tick: m.Tick, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema,
+		Size: f.Bytes, CRC: f.crc,
+	}
+	return storedSnapshot{SnapshotInfo: info, lineage: of}
 }
 
 // finishCopy copies all remaining data of the snapshot under way, if any, and starts to write it.
 func (s *Store) finishCopy() {
-	if s.copying != nil {
+	if s.stage() == stageCopying {
 		s.copySome(snap.Unlimited)
 	}
 }
 
-// abandon abandons the snapshot under way. The next snapshot begins with the next commit and is
-// copied faster.
+// abandon abandons the snapshot that is being copied. The next snapshot begins with the next commit
+// and is copied faster.
 func (s *Store) abandon() {
-	c := s.copying
+	c := s.underWay
 	c.pin.Release()
-	s.copying = nil
+	s.underWay = nil
 	s.paceBoost++
 	s.undo(c, s.snapshotBytes()+1)
 	s.ended(c.result(ErrAbandoned), 0, nil)
@@ -455,8 +498,8 @@ func (s *Store) abandon() {
 // undo makes the next snapshot relative to the snapshot before c. That snapshot is due as if the
 // journal had grown by at least grown bytes.
 func (s *Store) undo(c *snapshotCopy, grown int64) {
-	c.base.Dirty.Merge(&s.dirty)
-	s.dirty, s.since = c.base.Dirty, c.since
+	c.dirty.Merge(&s.dirty)
+	s.dirty, s.since = c.dirty, c.since
 	s.grown = max(s.grown, grown)
 	s.buffers.Put(&c.StateCopy)
 }
@@ -465,28 +508,25 @@ func (c *snapshotCopy) result(err error) SnapshotResult {
 	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Lost: snapshotNames(c.replaces), Err: err}
 }
 
-// finish writes c to a file. It runs in parallel with the program, so it may only access c and the
+// write writes c to a file. It runs in parallel with the program, so it may only access c and the
 // files that contain its pages.
-func (c *snapshotCopy) finish(files disk.FS, named map[uint32]namedFile) finishedSnapshot {
+func (c *snapshotCopy) write(files disk.FS, shared map[uint32]namedFile) finishedSnapshot {
 	f := finishedSnapshot{snapshotCopy: c, SnapshotResult: c.result(nil)}
 	if err := c.Assemble(); err != nil {
-		f.Err, f.mustBeFull = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), errors.Is(err, snap.ErrPagesShared)
+		f.Err = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err)
 		return f
 	}
 	f.Shared, f.Written = c.Snapshot.Shared()
-	if f.Shared == 0 {
-		f.full = c.Bytes
-	}
-	crcs := make(map[uint32]uint32, len(named))
-	for number, n := range named {
+	crcs := make(map[uint32]uint32, len(shared))
+	for number, n := range shared {
 		crcs[number] = n.crc
 	}
 	c.Manifest.Files = c.References(crcs)
-	if err := missing(files, c.Manifest.Files, named); err != nil {
-		f.Err, f.mustBeFull = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), true
+	if err := missing(files, c.Manifest.Files, shared); err != nil {
+		f.Err = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, sharedFileError{err})
 		return f
 	}
-	info, table, err := c.Write(files, f.Name, func() error { return c.done(context.Background()) })
+	info, table, err := c.Write(files, f.Name, func() error { return c.beforePublish(context.Background()) })
 	f.Bytes, f.crc, f.table, f.Err = info.Size, info.CRC, table, err
 	if err == nil {
 		f.Files = []string{f.Name}
@@ -519,8 +559,11 @@ func missing(files disk.FS, refs []format.FileRef, named map[uint32]namedFile) e
 
 // collectResult adopts the result of the snapshot being written, if it has ended.
 func (s *Store) collectResult() {
+	if s.stage() != stageWriting {
+		return
+	}
 	select {
-	case f := <-s.running:
+	case f := <-s.underWay.finished:
 		s.adoptResult(&f)
 	default:
 	}
@@ -528,11 +571,11 @@ func (s *Store) collectResult() {
 
 // written waits for the snapshot that is being written, if any.
 func (s *Store) written(ctx context.Context) (SnapshotResult, error) {
-	if s.running == nil {
+	if s.stage() != stageWriting {
 		return SnapshotResult{}, nil
 	}
 	select {
-	case f := <-s.running:
+	case f := <-s.underWay.finished:
 		s.adoptResult(&f)
 		return f.SnapshotResult, nil
 	case <-ctx.Done():
@@ -548,19 +591,21 @@ func (s *Store) waitSnapshot() SnapshotResult {
 }
 
 // snapshotting reports whether a snapshot is under way.
-func (s *Store) snapshotting() bool { return s.copying != nil || s.running != nil }
+func (s *Store) snapshotting() bool { return s.stage() != stageIdle }
 
 // adoptResult adopts the result of a finished snapshot.
 func (s *Store) adoptResult(f *finishedSnapshot) {
-	s.running, s.handed = nil, nil
+	s.underWay = nil
 	if f.Err != nil {
+		_, fileLost := errors.AsType[sharedFileError](f.Err)
+		tooLarge := errors.Is(f.Err, snap.ErrPagesShared)
 		again := s.snapshotBytes() / 2 // The journal must grow before the next attempt.
-		if errors.Is(f.Err, snap.ErrPagesShared) {
+		if tooLarge {
 			again = s.snapshotBytes() + 1
 		}
 		s.undo(f.snapshotCopy, again)
-		if f.mustBeFull {
-			s.table, s.sums, s.named = nil, nil, nil
+		if fileLost || tooLarge {
+			s.base = pageBase{}
 		}
 		if len(f.replaces) > 0 {
 			s.fail(lostError(f.replaces, f.Err))
@@ -568,17 +613,15 @@ func (s *Store) adoptResult(f *finishedSnapshot) {
 		return
 	}
 	s.paceBoost = 0
-	if f.full > 0 {
-		s.fullSize = f.full
+	if pages := f.snapshotCopy.Bytes; f.Shared == 0 && pages > 0 {
+		s.fullSize = pages
 	}
-	named := map[uint32]namedFile{f.Manifest.Number: {f.crc, f.Bytes}}
+	shared := map[uint32]namedFile{f.Manifest.Number: {f.crc, f.Bytes}}
 	for _, r := range f.Manifest.Files {
-		named[r.Number] = s.named[r.Number]
+		shared[r.Number] = s.base.files[r.Number]
 	}
-	s.table, s.sums, s.named = f.table, f.snapshotCopy.Sums, named
-	written := f.stored(!f.abandonedBranch)
-	written.Size, written.CRC, written.next = f.Bytes, f.crc, f.next
-	s.list = append(s.list, written)
+	s.base = pageBase{f.table, f.snapshotCopy.Sums, shared}
+	s.list = append(s.list, f.stored(f.lineage))
 	s.buffers.Put(&f.StateCopy)
 	s.forget(f.Removed, f.keeping)
 }
