@@ -2,14 +2,12 @@ package repair
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A damaged state is repaired so that a world can load it. Three arrays are partly redundant, so
@@ -55,12 +53,11 @@ func (p *pieces) mended() (missing []Missing, entities, retired int) {
 // snapshot. An index without an entry is a gap.
 func (p *pieces) pointBack() {
 	rows := p.rowsByIndex()
-	for _, k := range slices.SortedFunc(maps.Keys(p.sparse), pagefile.Key.Compare) {
-		n := int(k.Column-format.FirstColumn) / 4
-		c, known := p.im.Components[n], p.entities[n]
-		first := int(k.Page) * format.PageRows
+	for _, page := range p.sparse {
+		c, known := p.im.Components[page.Component], p.entities[page.Component]
+		first := page.Page * format.PageRows
 		entry := make([]bool, format.PageRows)
-		err := format.DecodeSparsePage(p.sparse[k], func(i int, row uint32, count int) error {
+		err := format.DecodeSparsePage(page.Content, func(i int, row uint32, count int) error {
 			for j := range count {
 				entry[i+j] = true
 				// dense takes precedence. In an indexed component, row and index are equal.

@@ -14,6 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Recovery first looks for the newest good state on the path to the wanted state. Then it finds
@@ -185,7 +186,7 @@ func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 	if s.Err == nil || errors.Is(s.Err, format.ErrNewer) {
 		return
 	}
-	m, err := salvagedManifest(ctx, v, s.Name)
+	m, err := snap.SalvageManifest(ctx, v.Files, s.Name)
 	if err != nil || m.Number != s.Number {
 		return
 	}

@@ -115,7 +115,7 @@ func (c *check) sum(ctx context.Context, n int, group func(p *image.Page, lo, hi
 
 // component checks component number n and returns its checksum.
 func (c *check) component(ctx context.Context, n int) (uint64, error) {
-	if err := c.claims(n); err != nil {
+	if err := claims(c.Manifest, n); err != nil {
 		return 0, err
 	}
 	of, rows := c.image.Components[n], c.Manifest.Components[n].Rows

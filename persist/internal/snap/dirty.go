@@ -20,6 +20,13 @@ func (s *pageSet) add(page int) {
 	(*s)[page>>6] |= 1 << (page & 63)
 }
 
+// remove removes a page from s.
+func (s pageSet) remove(page int) {
+	if s.has(page) {
+		s[page>>6] &^= 1 << (page & 63)
+	}
+}
+
 // addRows adds the pages of rows [lo, hi).
 func (s *pageSet) addRows(lo, hi int) {
 	if lo < hi {

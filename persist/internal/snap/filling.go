@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -12,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
 // A Filling is the image of a state while its pages are put in place, in any order:
@@ -19,25 +21,66 @@ import (
 //	page   | registry | dense of component 0 | data of component 0 | ...
 //	Image  | Registry | Entities             | Packed, or Rows     | ...
 //
-// The image has no sparse arrays, because they follow from the dense ones. The lookup of rows by
-// entity is built later: see [image.Image.Link].
+// The image has no sparse arrays, because they follow from the dense ones. So pages of sparse
+// arrays are kept as they are stored. The lookup of rows by entity is built later: see
+// [image.Image.Link].
+//
+// [Reader.Load] takes all pages of a file, and [Salvage] takes the readable pages of a damaged one.
+// Both read the pages of the file first, and then those in other files or under other keys, which
+// references name. The rows of all other pages are missing.
 type Filling struct {
 	Image    *image.Image
+	name     string // Name of the file, for errors.
 	manifest *format.Manifest
+	parts    map[uint32]*part // The parts by the number of their column.
+
+	lock sync.Mutex // Guards the fields below, and the parts.
+	// References, by the number of the file with the content, then by key in that file.
+	references map[uint32]map[pagefile.Key][]reference
+	sparse     []SparsePage
+	crcs       map[pagefile.Key]uint32 // Checksums of the pages that are in place.
 }
 
-// NewFilling returns the image of the state that m describes. It allocates at most room bytes for
-// rows. If m claims more rows, Place fails for the first page without room. bare is the argument of
-// [Reader.Load].
-func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) (*Filling, error) {
+// A part is an array of the state, with the set of its pages that were read.
+type part struct {
+	format.Array
+	met     pageSet // Pages that are in place, kept, or bad.
+	faulty  int     // The first bad page.
+	fault   error   // The error of the first bad page.
+	entries int     // Number of entries of a sparse array that were compared.
+}
+
+// A SparsePage is a page of a sparse array.
+type SparsePage struct {
+	*part
+	Page    int
+	Content []byte
+}
+
+// A reference is a page whose content is in another file, or under another key.
+type reference struct {
+	*part
+	key pagefile.Key
+	ref format.PageRef
+}
+
+// newFilling returns the image of the state that m describes, without pages. It allocates at most
+// room bytes for rows. If m claims more rows, put fails for the first page without room. bare is
+// the argument of [Reader.Load].
+func newFilling(ctx context.Context, name string, m *format.Manifest, room int64, bare bool) (*Filling, error) {
 	alloc := func(n int) []byte { return make([]byte, n) }
 	if bare { // Load returns a bare image only if no page is missing, so each byte is written.
 		alloc = unzeroed
 	}
 	im := image.New(m.Schema)
 	im.Tick, im.ID, im.Alive, im.Free = m.Tick, m.ID, m.Alive, m.Free
+	f := &Filling{
+		Image: im, name: name, manifest: m, parts: map[uint32]*part{},
+		references: map[uint32]map[pagefile.Key][]reference{}, crcs: map[pagefile.Key]uint32{},
+	}
 	var rooms []func() // Zeroing large arrays takes long, so they are allocated in parallel.
 	for a := range m.Arrays() {
+		f.parts[a.Key(0).Column] = &part{Array: a}
 		n := fitting(&a, &room)
 		if a.Component < 0 {
 			rooms = append(rooms, func() { im.Registry = entitiesOf(alloc(8 * n)) })
@@ -61,7 +104,28 @@ func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) 
 		}
 	}
 	err := parallel.Do(ctx, len(rooms), func(i int) error { rooms[i](); return nil })
-	return &Filling{im, m}, err
+	return f, err
+}
+
+// plausible reports whether room bytes are enough for the rows that m claims.
+func plausible(m *format.Manifest, room int64) bool {
+	for a := range m.Arrays() {
+		if fitting(&a, &room) < a.Rows && a.Kind != format.SparseArray {
+			return false
+		}
+		if a.Component >= 0 && claims(m, a.Component) != nil {
+			return false
+		}
+	}
+	return m.CheckRegistry() == nil
+}
+
+// claims returns an error if m claims an impossible row count for component number n.
+func claims(m *format.Manifest, n int) error {
+	if rows := m.Components[n].Rows; rows > 1 && m.Schema.Components[n].Resource {
+		return fmt.Errorf("resource of %d rows", rows)
+	}
+	return nil
 }
 
 // unzeroed returns n bytes with arbitrary contents and no extra capacity. Zeroing bytes that are
@@ -98,16 +162,89 @@ func fitting(a *format.Array, room *int64) int {
 	return int(n)
 }
 
-// Place checks a page of the array a and puts it in place. a is not a sparse array. It may be
-// called for several pages at the same time.
-func (f *Filling) Place(a format.Array, page int, content []byte) error {
+// read decodes the value of a page of the file itself. It records a reference. For any other page
+// it returns the part, and the content and its position for put. The part is nil if the page needs
+// no further work.
+func (f *Filling) read(k pagefile.Key, value []byte) (p *part, content []byte, ref format.PageRef, err error) {
+	if p = f.parts[k.Column]; p == nil || int64(k.Page) >= int64(p.Pages()) {
+		return nil, nil, ref, nil // The page is the manifest, or unused.
+	}
+	content, ref, err = DecodePage(f.name, k, value)
+	if err == nil {
+		err = settle(f.name, f.manifest, k, &ref)
+	}
+	if err == nil && ref.Elsewhere() {
+		f.refer(reference{p, k, ref})
+		return nil, nil, ref, nil
+	}
+	ref.File = f.manifest.Number
+	return p, p.kept(content), ref, err
+}
+
+// refer records a page that is stored elsewhere.
+func (f *Filling) refer(r reference) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.references[r.ref.File] == nil {
+		f.references[r.ref.File] = map[pagefile.Key][]reference{}
+	}
+	there := r.ref.Of(r.key)
+	f.references[r.ref.File][there] = append(f.references[r.ref.File][there], r)
+}
+
+// readReferred calls take with the content of each page of refs. All refs name the page with this
+// value. It skips a reference whose checksum differs from that of the page, and all references if
+// the page has no content.
+func readReferred(refs []reference, value []byte, take func(r reference, content []byte)) {
+	content, held, err := format.DecodePage(value)
+	if len(refs) == 0 || err != nil || content == nil {
+		return
+	}
+	// All references have the same kind of array, because a page repeats only pages of its kind.
+	content = refs[0].kept(content)
+	for _, r := range refs {
+		if held.CRC == r.ref.CRC {
+			take(r, content)
+		}
+	}
+}
+
+// kept returns content in a form that put may keep. A page of a sparse array is kept until after
+// its buffer is reused, so kept copies it. Other pages are put in place immediately.
+func (p *part) kept(content []byte) []byte {
+	if p.Kind == format.SparseArray {
+		return slices.Clone(content)
+	}
+	return content
+}
+
+// put checks a page and puts it in place. It keeps the content of a page of a sparse array. Several
+// goroutines may call put.
+func (f *Filling) put(p *part, page int, content []byte, crc uint32) error {
+	if p.Kind != format.SparseArray {
+		if err := f.place(p.Array, page, content); err != nil {
+			return err
+		}
+	}
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	p.met.add(page)
+	f.crcs[p.Key(page)] = crc
+	if p.Kind == format.SparseArray {
+		f.sparse = append(f.sparse, SparsePage{p, page, content})
+	}
+	return nil
+}
+
+// place checks a page of the array a and puts it in place. a is not a sparse array.
+func (f *Filling) place(a format.Array, page int, content []byte) error {
 	if err := fits(&a, page, content); err != nil {
 		return err
 	}
 	lo, hi := a.Span(page)
 	total := f.manifest.Total
 	if a.Component < 0 {
-		if row, e := place(f.Image.Registry, lo, content, total, false); row >= 0 {
+		if row, e := placeEntities(f.Image.Registry, lo, content, total, false); row >= 0 {
 			return fmt.Errorf("row %d holds %v of %d", row, e, total)
 		}
 		return nil
@@ -115,7 +252,7 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	c, err := f.Image.Components[a.Component], error(nil)
 	if a.Kind == format.DataArray {
 		err = placeRows(c, lo, hi, content)
-	} else if row, e := place(c.Entities, lo, content, total, c.Indexed); row >= 0 {
+	} else if row, e := placeEntities(c.Entities, lo, content, total, c.Indexed); row >= 0 {
 		// Tools also show the readable part of a damaged state. Remove all entities of the page, so
 		// that no row belongs to an impossible entity.
 		for i := lo; i < min(hi, len(c.Entities)); i++ {
@@ -129,10 +266,10 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	return nil
 }
 
-// place puts a page of entities, 8 bytes each, into the rows that begin with lo. It returns the
-// first row without room or with an invalid entity, or -1. The index of a valid entity is below
+// placeEntities puts a page of entities, 8 bytes each, into the rows that begin with lo. It returns
+// the first row without room or with an invalid entity, or -1. The index of a valid entity is below
 // total. An indexed row is vacant, or its entity has the index of the row.
-func place(rows []ecs.Entity, lo int, content []byte, total int, indexed bool) (int, ecs.Entity) {
+func placeEntities(rows []ecs.Entity, lo int, content []byte, total int, indexed bool) (int, ecs.Entity) {
 	n := len(content) / 8
 	to := rows[min(lo, len(rows)):min(lo+n, len(rows))]
 	for k := range to {
@@ -178,9 +315,9 @@ func placeRows(c *image.Component, lo, hi int, content []byte) error {
 	return image.CutRows(c.Layout, make([][]byte, hi-lo), content)
 }
 
-// CountGaps counts the gaps of indexed components after all entities are in place. It runs at the
+// countGaps counts the gaps of indexed components after all entities are in place. It runs at the
 // end, because several goroutines put pages in place and may remove a damaged page again.
-func (f *Filling) CountGaps() {
+func (f *Filling) countGaps() {
 	for _, c := range f.Image.Components {
 		if c.Gaps = 0; !c.Indexed {
 			continue
@@ -189,4 +326,22 @@ func (f *Filling) CountGaps() {
 			c.CountGap(e, 1)
 		}
 	}
+}
+
+// Known returns for each row of an array whether it is in place.
+func (f *Filling) Known(a format.Array) []bool {
+	known := make([]bool, a.Rows)
+	for page := range a.Pages() {
+		if lo, hi := a.Span(page); f.parts[a.Key(0).Column].met.has(page) {
+			for row := lo; row < hi; row++ {
+				known[row] = true
+			}
+		}
+	}
+	return known
+}
+
+// SparsePages returns the pages of sparse arrays, ordered by key.
+func (f *Filling) SparsePages() []SparsePage {
+	return slices.SortedFunc(slices.Values(f.sparse), func(a, b SparsePage) int { return a.Key(a.Page).Compare(b.Key(b.Page)) })
 }

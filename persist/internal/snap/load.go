@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/zeebo/xxh3"
 
@@ -38,40 +37,9 @@ import (
 type loading struct {
 	*Reader
 	*Filling
-	bare  bool
-	parts map[uint32]*part // The parts by the number of their column.
-
-	mu    sync.Mutex // Guards the fields below, and the parts.
-	table PageTable
-	// References, by the number of the file with the content, then by key in that file.
-	references map[uint32]map[pagefile.Key][]reference
-	progress   *progress.Meter
-	sparse     []sparsePage
-	// Checksums of the pages of entities that the file itself contains and that are in place.
-	sums map[pagefile.Key]uint32
-}
-
-// A part is an array of the state, with the set of its pages that were read.
-type part struct {
-	format.Array
-	met     pageSet // Pages that are in place, stored for compare, or bad.
-	faulty  int     // The first bad page.
-	fault   error   // The error of the first bad page.
-	entries int     // Number of entries of a sparse array.
-}
-
-// A sparsePage is a page of a sparse array. It is compared once all entities are in place.
-type sparsePage struct {
-	*part
-	page    int
-	content []byte
-}
-
-// A reference is a page whose content is in another file, or under another key.
-type reference struct {
-	*part
-	key pagefile.Key
-	ref format.PageRef
+	bare     bool
+	table    PageTable       // Guarded by lock.
+	progress *progress.Meter // Guarded by lock.
 }
 
 // Load verifies the whole file and returns its state. If table is not nil, Load adds the positions
@@ -82,12 +50,12 @@ func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.I
 	// An image with components that do not rewind may need access to single rows: see
 	// Image.DropDead.
 	bare = bare && m.AllRewind()
-	l := newLoading(r, table, bare)
-	l.progress = progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
-	var err error
-	if l.Filling, err = NewFilling(ctx, m, r.room(), bare); err != nil {
+	meter := progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
+	l, err := newLoading(ctx, r, table, bare)
+	if err != nil {
 		return nil, err
 	}
+	l.progress = meter
 	if err := r.File.ReadAll(ctx, l.visit); err != nil {
 		return nil, err
 	}
@@ -112,55 +80,20 @@ func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.I
 	return l.Image, ctx.Err()
 }
 
-func newLoading(r *Reader, table PageTable, bare bool) *loading {
-	l := &loading{
-		Reader: r, bare: bare, parts: map[uint32]*part{},
-		table: table, references: map[uint32]map[pagefile.Key][]reference{}, sums: map[pagefile.Key]uint32{},
-	}
-	for a := range r.Manifest.Arrays() {
-		l.parts[a.Key(0).Column] = &part{Array: a}
-	}
-	return l
+func newLoading(ctx context.Context, r *Reader, table PageTable, bare bool) (*loading, error) {
+	f, err := newFilling(ctx, r.Name, r.Manifest, r.room(), bare)
+	return &loading{Reader: r, Filling: f, bare: bare, table: table}, err
 }
 
 // visit handles a page of the file itself.
 func (l *loading) visit(k pagefile.Key, value []byte) error {
 	l.advance(len(value))
-	p := l.part(k)
-	if p == nil {
-		return nil // The page is the manifest, or unused.
-	}
-	content, ref, err := DecodePage(l.Name, k, value)
-	if err == nil {
-		err = l.settle(k, &ref)
-	}
+	p, content, ref, err := l.read(k, value)
 	switch {
 	case err != nil:
 		l.fail(p, k, err)
-	case ref.Elsewhere():
-		l.refer(reference{p, k, ref})
-	default:
-		ref.File = l.Number()
-		l.take(p, k, p.kept(content), ref)
-	}
-	return nil
-}
-
-// refer records a page that is stored elsewhere.
-func (l *loading) refer(r reference) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.references[r.ref.File] == nil {
-		l.references[r.ref.File] = map[pagefile.Key][]reference{}
-	}
-	there := r.ref.Of(r.key)
-	l.references[r.ref.File][there] = append(l.references[r.ref.File][there], r)
-}
-
-// part returns the part that page k belongs to, or nil.
-func (l *loading) part(k pagefile.Key) *part {
-	if p := l.parts[k.Column]; p != nil && int64(k.Page) < int64(p.Pages()) {
-		return p
+	case p != nil:
+		l.take(p, k, content, ref)
 	}
 	return nil
 }
@@ -169,62 +102,38 @@ func (l *loading) part(k pagefile.Key) *part {
 // size of this file.
 func (l *loading) advance(n int) {
 	if l.progress != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		l.lock.Lock()
+		defer l.lock.Unlock()
 		l.progress.Add(int64(n))
 	}
 }
 
 // fail records the error of a page.
 func (l *loading) fail(p *part, k pagefile.Key, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.lock.Lock()
+	defer l.lock.Unlock()
 	p.met.add(int(k.Page))
 	if p.fault == nil || int(k.Page) < p.faulty {
 		p.faulty, p.fault = int(k.Page), err
 	}
 }
 
-// kept returns content in a form that take may store. take stores a sparse page for a later
-// comparison, when its buffer is already reused, so kept copies the content. Other pages are put in
-// place immediately.
-func (p *part) kept(content []byte) []byte {
-	if p.Kind == format.SparseArray {
-		return slices.Clone(content)
-	}
-	return content
-}
-
-// take handles the content of a page, which kept has returned. ref is the position of the content,
-// for the table.
+// take handles the content of a page. ref is the position of the content, for the table.
 func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageRef) {
-	var err error
-	if p.Kind != format.SparseArray {
-		err = l.Place(p.Array, int(k.Page), content)
-	}
-	if err != nil {
+	if err := l.put(p, int(k.Page), content, ref.CRC); err != nil {
 		l.fail(p, k, err)
 		return
 	}
-	var t tablePage
-	if l.table != nil {
-		t = tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
-		if ref.Column != 0 {
-			t.Size = 0 // The size counts for the page that has the content.
-		}
+	if l.table == nil {
+		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p.met.add(int(k.Page))
-	if l.table != nil {
-		l.table[k] = t
+	t := tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
+	if ref.Column != 0 {
+		t.Size = 0 // The size counts for the page that has the content.
 	}
-	if p.Kind == format.SparseArray {
-		l.sparse = append(l.sparse, sparsePage{p, int(k.Page), content})
-	}
-	if p.Kind == format.DenseArray && l.Manifest.Repeats && ref.Column == 0 && ref.File == l.Number() {
-		l.sums[k] = ref.CRC
-	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.table[k] = t
 }
 
 // resolve handles pages that are stored elsewhere. It copies entities of the same file that are
@@ -236,7 +145,10 @@ func (l *loading) resolve(ctx context.Context) error {
 	}
 	for number, wanted := range l.references {
 		if f, _, err := l.holder(number); err == nil && len(wanted) > 0 {
-			l.resolveIn(ctx, f, wanted)
+			_ = f.ReadSome(ctx, func(k pagefile.Key) bool { return wanted[k] != nil }, func(k pagefile.Key, value []byte) error {
+				readReferred(wanted[k], value, func(r reference, content []byte) { l.take(r.part, r.key, content, r.ref) })
+				return nil
+			})
 		}
 	}
 	for _, wanted := range l.references {
@@ -255,12 +167,12 @@ func (l *loading) resolve(ctx context.Context) error {
 }
 
 // repeat handles the pages of entities that the file has under another key, and removes them from
-// wanted.
+// wanted. It runs while only the pages of the file itself are in place.
 func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
 	var repeats []reference
 	maps.DeleteFunc(wanted, func(there pagefile.Key, refs []reference) bool {
-		crc, ok := l.sums[there]
-		if ok = ok && !slices.ContainsFunc(refs, func(r reference) bool { return r.ref.CRC != crc }); ok {
+		crc, ok := l.crcs[there]
+		if ok = ok && refs[0].Kind == format.DenseArray && !slices.ContainsFunc(refs, func(r reference) bool { return r.ref.CRC != crc }); ok {
 			repeats = append(repeats, refs...)
 		}
 		return ok
@@ -268,25 +180,6 @@ func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]referenc
 	return parallel.Do(ctx, len(repeats), func(i int) error {
 		r := repeats[i]
 		l.take(r.part, r.key, l.placed(l.parts[r.ref.Column].Array, int(r.key.Page)), r.ref)
-		return nil
-	})
-}
-
-// resolveIn handles the wanted pages in file f. If the checksum of a page differs from that in the
-// reference, the page stays missing.
-func (l *loading) resolveIn(ctx context.Context, f *pagefile.File, wanted map[pagefile.Key][]reference) {
-	want := func(k pagefile.Key) bool { return wanted[k] != nil }
-	_ = f.ReadSome(ctx, want, func(k pagefile.Key, value []byte) error {
-		content, held, err := format.DecodePage(value)
-		// All references have the same kind of array, because a page repeats only pages of its
-		// kind.
-		refs := wanted[k]
-		content = refs[0].kept(content)
-		for _, r := range refs {
-			if err == nil && content != nil && held.CRC == r.ref.CRC {
-				l.take(r.part, r.key, content, r.ref)
-			}
-		}
 		return nil
 	})
 }
@@ -303,19 +196,19 @@ func (l *loading) resolveOne(r reference) {
 // compare compares the sparse arrays with those that follow from the dense ones, so that a
 // contradictory file is refused. An image does not store sparse arrays.
 func (l *loading) compare(ctx context.Context) error {
-	l.CountGaps()
+	l.countGaps()
 	if l.bare {
 		l.Image.Check()
 	}
 	return parallel.Do(ctx, len(l.sparse), func(i int) error {
 		s := l.sparse[i]
-		k := s.Key(s.page)
-		n, err := l.Image.Components[s.Component].CheckSparse(s.page, s.content)
+		k := s.Key(s.Page)
+		n, err := l.Image.Components[s.Component].CheckSparse(s.Page, s.Content)
 		if err != nil {
 			l.fail(s.part, k, inPage(k, err))
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		l.lock.Lock()
+		defer l.lock.Unlock()
 		s.entries += n
 		return nil
 	})
@@ -340,7 +233,7 @@ func (l *loading) first() error {
 
 // firstOf returns the first error of component n.
 func (l *loading) firstOf(n int) error {
-	if err := l.claims(n); err != nil {
+	if err := claims(l.Manifest, n); err != nil {
 		return err
 	}
 	sparse := l.parts[format.Column(n, format.SparseArray)]

@@ -74,17 +74,15 @@ func TestLoad_CopiesRepeatedEntities(t *testing.T) {
 	}
 	r := saved(t, w)
 	require.True(t, r.Manifest.Repeats)
-	l := newLoading(r, nil, true)
-	var err error
-	l.Filling, err = NewFilling(t.Context(), r.Manifest, r.room(), true)
+	l, err := newLoading(t.Context(), r, nil, true)
 	require.NoError(t, err)
 	require.NoError(t, r.File.ReadAll(t.Context(), l.visit))
 	dense := l.parts[format.Column(0, format.DenseArray)]
 	require.False(t, dense.met.has(0), "the column must have its own page")
 
 	wrong, absent := format.Key(format.RegistryColumn, 0), format.Key(format.RegistryColumn, 1)
-	l.sums[wrong]++
-	delete(l.sums, absent)
+	l.crcs[wrong]++
+	delete(l.crcs, absent)
 	wanted := l.references[r.Number()]
 	require.NoError(t, l.repeat(t.Context(), wanted))
 	require.Contains(t, wanted, wrong)

@@ -195,27 +195,26 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := readPage(r.File, r.Name, k, buf)
 	if err == nil {
-		err = r.settle(k, &ref)
+		err = settle(r.Name, r.Manifest, k, &ref)
 	}
 	return content, ref, err
 }
 
-// settle sets the file number of a reference within the same file. It returns an error if the
-// reference or the page is not allowed.
-func (r *Reader) settle(k pagefile.Key, ref *format.PageRef) error {
-	if ref.Compressed && (r.Manifest == nil || !r.Manifest.Compressed) {
-		return corrupt(r.Name, "page %v cannot be compressed", k)
+// settle sets the file number of a reference within the same file, whose manifest is m. It returns
+// an error if the reference or the page is not allowed. m is nil while the manifest is read.
+func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef) error {
+	if ref.Compressed && (m == nil || !m.Compressed) {
+		return corrupt(name, "page %v cannot be compressed", k)
 	}
 	if ref.Column == 0 {
 		return nil
 	}
-	// The page of the manifest itself is read before r has a manifest. MayRepeat rejects its
-	// column, so MayRepeat must be called first.
-	if !format.MayRepeat(k.Column, ref.Column) || !r.Manifest.Repeats {
-		return corrupt(r.Name, "page %v cannot repeat one of column %d", k, ref.Column)
+	// MayRepeat rejects the column of the manifest, so MayRepeat must be called first.
+	if !format.MayRepeat(k.Column, ref.Column) || !m.Repeats {
+		return corrupt(name, "page %v cannot repeat one of column %d", k, ref.Column)
 	}
 	if ref.File == 0 {
-		ref.File = r.Number()
+		ref.File = m.Number
 	}
 	return nil
 }
@@ -342,23 +341,4 @@ func (r *Reader) CheckRegistry() error {
 
 // Plausible reports whether the files have room for the rows that the manifest claims. Then
 // allocating all of them is safe.
-func (r *Reader) Plausible() bool {
-	room := r.room()
-	for a := range r.Manifest.Arrays() {
-		if fitting(&a, &room) < a.Rows && a.Kind != format.SparseArray {
-			return false
-		}
-		if a.Component >= 0 && r.claims(a.Component) != nil {
-			return false
-		}
-	}
-	return r.Manifest.CheckRegistry() == nil
-}
-
-// claims returns an error if the row count of component number n is impossible.
-func (r *Reader) claims(n int) error {
-	if rows := r.Manifest.Components[n].Rows; rows > 1 && r.Manifest.Schema.Components[n].Resource {
-		return fmt.Errorf("resource of %d rows", rows)
-	}
-	return nil
-}
+func (r *Reader) Plausible() bool { return plausible(r.Manifest, r.room()) }
