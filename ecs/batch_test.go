@@ -643,7 +643,7 @@ func TestBatch_WithoutEntitiesKeepsRedo(t *testing.T) {
 }
 
 // Queries cache runs of rows. They must detect that a batch has put other entities into these rows.
-func TestQuery_RowsReusedByBatch(t *testing.T) {
+func TestQuery_SeesRowsReusedByBatch(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	checkAtEnd(t, w)
 	q := NewQuery2(Read(a), Read(b))

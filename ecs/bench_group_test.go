@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The benchmarks of groups and sorts use the same work without a group as the limit. See
+// The benchmarks of groups and sorts are compared with a limit: the same work without a group. See
 // budget_test.go for the metrics. These benchmarks have no budgets.
 
 const grouped = 1_000_000

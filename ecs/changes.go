@@ -442,8 +442,8 @@ func (d *Delta[T]) compareEntity(p int, plain bool) {
 	}
 }
 
-// Since returns the value at the end of tick and now, and whether they differ. Its errors are
-// those of [Storage.Since].
+// Since returns the value at the end of the given tick, the current value, and whether they differ.
+// Its errors are those of [Storage.Since].
 func (r *Resource[T]) Since(tick uint64) (e Edit[T], changed bool, err error) {
 	return r.since(r.w.lastBoundary(tick), tick)
 }

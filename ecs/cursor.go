@@ -49,8 +49,9 @@ type cursor struct {
 	found    *matchCache // The search results of the driver.
 	writes   bool        // The loop writes rows.
 	// The iteration has ended and found only a single run. The span still has this run.
-	oneRun    bool
-	repeating bool // The iteration repeats that single run without a search.
+	oneRun bool
+	// The iteration repeats the only run of the previous iteration, without a search.
+	repeating bool
 
 	// A word is 64 positions of the driver. wordOrder points to the driver's rows of the current
 	// word. For each column, addrs has a pointer to the row numbers of the word. They count from

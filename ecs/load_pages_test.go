@@ -11,7 +11,7 @@ import (
 
 // The cases are a state that the world may own, a state whose rows are in pages, and an ordinary
 // state. All give the same world.
-func TestLoad_OwnedOrPagedState(t *testing.T) {
+func TestLoad_SameFromMemoryAndPages(t *testing.T) {
 	source, _ := loadable(t)
 	want := source.Digest()
 	for name, change := range map[string]func(*raw.State){

@@ -17,7 +17,7 @@ func TestMaskModel_Checkpoints(t *testing.T) {
 	exploreMask(t, fresh, maskSteps([]int{0, 2, 3, 4}, 2, false), *depth+1)
 }
 
-func TestMaskModel_Ticks(t *testing.T) {
+func TestMask_ModelOverTicks(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{}, {History: 1}, {History: 3}, {History: 3, HistoryBytes: 3000}} {
 		for _, record := range []bool{false, true} {

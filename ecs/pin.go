@@ -69,7 +69,8 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 	return p, nil
 }
 
-// add makes part the reader of the rows of t. From now on t saves the rows that the part needs.
+// add registers part as the reader of the rows of t. From now on, t saves the rows that the part
+// needs.
 func (p *rawPin) add(t *track.Tracker, part *pinPart) {
 	part.Lengths = t.Lengths
 	p.parts[t] = part

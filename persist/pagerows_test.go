@@ -103,7 +103,7 @@ func TestSnapshot_LargeRows(t *testing.T) {
 	agree(t, dir, save, image)
 }
 
-func TestSnapshot_LargeRowsAtPace(t *testing.T) {
+func TestSnapshot_LargeRowsAtSnapshotPace(t *testing.T) {
 	t.Cleanup(pagefile.LimitValues(valueLimit))
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newBlobWorld()

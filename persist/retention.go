@@ -76,8 +76,8 @@ const (
 	// minShare is the smallest size in bytes of such a part. It also holds for very small bounds.
 	minShare = 4 << 10
 
-	// minChain is the smallest number of snapshots between two full ones. It holds if only Last,
-	// Ticks or Age requires a full snapshot.
+	// minChain is the smallest number of snapshots between two full ones. It applies only if Last,
+	// Ticks or Age is the sole reason for a full snapshot.
 	minChain = 3
 
 	defaultSegment = 64 << 20 // The default of package journal.

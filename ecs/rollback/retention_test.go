@@ -85,7 +85,7 @@ func TestDigests_UnconfirmedTickNotSent(t *testing.T) {
 }
 
 // Digests are stored in a ring. The digest of a predicted tick may overwrite the digest of an older
-// tick. It must not be sent as the digest of the older tick.
+// tick. The new digest must not be sent as the digest of the older tick.
 func TestDigests_PredictedTickOverwritesOlder(t *testing.T) {
 	o := two
 	o.CheckEvery, o.Window = 1, 100

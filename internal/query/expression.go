@@ -344,7 +344,7 @@ func (x *Expr) Holds(e ecs.Entity) (bool, error) {
 	return x.condition(a)
 }
 
-// condition returns a as the result of a condition.
+// condition converts the answer a to the result of a condition.
 func (x *Expr) condition(a Answer) (bool, error) {
 	switch v := a.v.(type) {
 	case bool:

@@ -87,7 +87,7 @@ func TestFloatSum_CarriesBeforeOverflow(t *testing.T) {
 }
 
 // The extremes of changing answers must equal those of all answers. The heap must stay small.
-func TestExtremes_OfChangingAnswers(t *testing.T) {
+func TestMinMax_AnswersChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {
 		k := &answerCache{answers: make([]Answer, 20), tally: newTally(kind)}

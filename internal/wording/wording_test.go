@@ -107,7 +107,7 @@ func TestCheck_ScriptFiles(t *testing.T) {
 	assert.Empty(t, found(t, "a.css", "/* who */"))
 }
 
-func TestExceptions_DropListedFaults(t *testing.T) {
+func TestExceptions_SuppressListedFaults(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "exceptions.txt")
 	require.NoError(t, os.WriteFile(name, []byte("# Comment\n\na.go\tnobody\tits name\nb.go\tanew\tnever\n"), 0o644))
 	e, err := readExceptions(name)

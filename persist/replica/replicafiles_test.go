@@ -81,7 +81,7 @@ func TestState_WriteIsAtomicAtCrash(t *testing.T) {
 
 // A state may be written between two parts of a file. Before a crash, the file may already get its
 // name, or be removed again. When the operations are applied again, the temporary file is missing.
-func TestReplicaFiles_RepeatedAfterCrash(t *testing.T) {
+func TestReplicaFiles_EntriesRepeatedAfterCrash(t *testing.T) {
 	const name = "snapshots/00000002.snap"
 	ops := []op{
 		{opPart, name, 0, []byte("01234")},

@@ -17,7 +17,7 @@ import (
 
 // No write may be sent between the last part of a file and its name. A new follower would miss such
 // a write.
-func TestSender_NameFollowsLastPart(t *testing.T) {
+func TestSender_SendsNameAfterLastPart(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	content := bytes.Repeat([]byte{7}, maxData+1)
 	var others atomic.Int32

@@ -319,7 +319,8 @@ func (t *boltTree) close() {
 		})
 	}
 	if t.broken {
-		_ = t.bolt.Truncate(0) // The mapping keeps the file, so free its disk space.
+		// The memory mapping keeps the removed file alive, so free its disk space.
+		_ = t.bolt.Truncate(0)
 		_ = t.bolt.Close()
 	}
 }

@@ -75,7 +75,7 @@ func TestBolt_ManySmallPages(t *testing.T) {
 }
 
 // A file in memory cannot be mapped, so the option has no effect there.
-func TestBolt_IgnoredForMemoryFile(t *testing.T) {
+func TestCreate_BoltIgnoredForMemoryFile(t *testing.T) {
 	m := disktest.New()
 	pages := numbered(40, 5000)
 	if _, err := pagefile.CreateWith(m, "f", pagefile.Options{Bolt: true}, put(pages)); err != nil {

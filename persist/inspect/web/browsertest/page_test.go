@@ -338,7 +338,7 @@ func TestBackButton_RevertsChanges(t *testing.T) {
 	p.excuse("400")
 }
 
-func TestBar_ScrubZoomBranches(t *testing.T) {
+func TestTimeBar_ScrubsZoomsShowsBranches(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	y := eval[float64](p, `document.querySelector("#bar").getBoundingClientRect().top`)
