@@ -6,6 +6,8 @@ import (
 	"hash/crc32"
 	"io"
 	"sync"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // slotCount is the number of cached blocks. The cache takes at most 2 MiB.
@@ -128,8 +130,8 @@ func (b *blocks) raw(buf []byte, off int64) error {
 	return readFull(b.r, b.name, buf, off)
 }
 
-// readFull fills buf with the bytes at off. If the file is too short, the error wraps ErrCorrupt.
-// If the disk fails, the error wraps the disk's error.
+// readFull fills buf with the bytes at off. If the file is too short, the error wraps
+// disk.ErrCorrupt. If the disk fails, the error wraps the disk's error.
 func readFull(r io.ReaderAt, name string, buf []byte, off int64) error {
 	n, err := r.ReadAt(buf, off)
 	if n == len(buf) {
@@ -138,5 +140,5 @@ func readFull(r io.ReaderAt, name string, buf []byte, off int64) error {
 	if errors.Is(err, io.EOF) {
 		return corrupt(name, off, int64(len(buf)), fmt.Sprintf("the file ends after %d of them", n))
 	}
-	return &DamageError{File: name, Offset: off, Length: int64(len(buf)), Reason: "cannot be read", Err: err}
+	return &disk.DamageError{File: name, Offset: off, Length: int64(len(buf)), Reason: "cannot be read", Err: err}
 }

@@ -298,7 +298,7 @@ func (t *boltTree) verify(dir disk.FS, temp string) (Info, error) {
 	})
 	if err == nil && got != t.sum {
 		err = fmt.Errorf("%w: %s contains %d pages with sum %x, but %d with sum %x were put",
-			ErrCorrupt, t.name, got.pages, got.sum, t.sum.pages, t.sum.sum)
+			disk.ErrCorrupt, t.name, got.pages, got.sum, t.sum.pages, t.sum.sum)
 	}
 	return f.Info(), err
 }

@@ -70,8 +70,8 @@ func TestBolt_ChangedByteNotPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}))
-	if !errors.Is(err, ErrCorrupt) {
-		t.Errorf("CreateWith = %v, want %v", err, ErrCorrupt)
+	if !errors.Is(err, disk.ErrCorrupt) {
+		t.Errorf("CreateWith = %v, want %v", err, disk.ErrCorrupt)
 	}
 	checkFailedBolt(t, root, err, "f contains 100 pages with sum")
 }

@@ -108,7 +108,7 @@ func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func
 	}
 	// The file is valid, but has other contents than those that were written.
 	if want := t.info(); info != want {
-		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, info, want)
+		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", disk.ErrCorrupt, name, info, want)
 	}
 	if err := f.Sync(); err != nil {
 		return Info{}, fmt.Errorf("sync %s: %w", name, err)

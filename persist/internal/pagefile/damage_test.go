@@ -45,13 +45,13 @@ func (p *patient) flip(at int64, bit int) {
 		if !covers(err, at) {
 			p.t.Errorf("bit %d of byte %d is flipped, Open = %v", bit, at, err)
 		}
-		if _, err := pagefile.Check(context.Background(), disk.Dir(p.root), "f"); !covers(err, at) || !errors.Is(err, pagefile.ErrCorrupt) {
+		if _, err := pagefile.Check(context.Background(), disk.Dir(p.root), "f"); !covers(err, at) || !errors.Is(err, disk.ErrCorrupt) {
 			p.t.Errorf("bit %d of byte %d is flipped, Check = %v", bit, at, err)
 		}
 		return
 	}
 	defer f.Close()
-	if err := f.Verify(context.Background()); !covers(err, at) || !errors.Is(err, pagefile.ErrCorrupt) {
+	if err := f.Verify(context.Background()); !covers(err, at) || !errors.Is(err, disk.ErrCorrupt) {
 		p.t.Errorf("bit %d of byte %d is flipped, Verify = %v", bit, at, err)
 	}
 	p.checkScan(f, at)
@@ -160,7 +160,7 @@ func TestOpen_ShortenedFile(t *testing.T) {
 	}
 	for _, length := range lengths {
 		writeFile(t, p.root, "f", p.data[:length])
-		if _, err := pagefile.Open(disk.Dir(p.root), "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
+		if _, err := pagefile.Open(disk.Dir(p.root), "f"); !errors.Is(err, disk.ErrCorrupt) || len(damages(err)) != 1 {
 			t.Errorf("Open of %d bytes of %d = %v, want a *DamageError", length, size, err)
 		}
 	}
@@ -178,7 +178,7 @@ func TestOpen_LengthenedFile(t *testing.T) {
 	}
 	for name, tail := range tails {
 		writeFile(t, p.root, "f", append(bytes.Clone(p.data), tail...))
-		if _, err := pagefile.Open(disk.Dir(p.root), "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
+		if _, err := pagefile.Open(disk.Dir(p.root), "f"); !errors.Is(err, disk.ErrCorrupt) || len(damages(err)) != 1 {
 			t.Errorf("Open with %s appended = %v, want a *DamageError", name, err)
 		}
 	}
@@ -195,11 +195,11 @@ func TestFile_ShortenedWhileOpen(t *testing.T) {
 	if err := p.file.Truncate(20 * blockSize); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := f.Get(p.pages[90].key); !errors.Is(err, pagefile.ErrCorrupt) {
-		t.Errorf("Get = %v, want %v", err, pagefile.ErrCorrupt)
+	if _, _, err := f.Get(p.pages[90].key); !errors.Is(err, disk.ErrCorrupt) {
+		t.Errorf("Get = %v, want %v", err, disk.ErrCorrupt)
 	}
-	if err := f.Scan(func(pagefile.Key, []byte) error { return nil }); !errors.Is(err, pagefile.ErrCorrupt) {
-		t.Errorf("Scan = %v, want %v", err, pagefile.ErrCorrupt)
+	if err := f.Scan(func(pagefile.Key, []byte) error { return nil }); !errors.Is(err, disk.ErrCorrupt) {
+		t.Errorf("Scan = %v, want %v", err, disk.ErrCorrupt)
 	}
 	if err := f.Verify(t.Context()); !covers(err, 20*blockSize) || covers(err, 20*blockSize-1) {
 		t.Errorf("Verify = %v, want the bytes from %d on", err, 20*blockSize)
@@ -249,25 +249,25 @@ func TestOpen_ForeignNewerOrDamagedFile(t *testing.T) {
 		data []byte
 		want error
 	}{
-		{"text", []byte(strings.Repeat("not a page file\n", 20)), pagefile.ErrForeign},
-		{"short text", []byte("x"), pagefile.ErrForeign},
-		{"no trailer", body(good), pagefile.ErrCorrupt},
-		{"version 2", set(8, 2), pagefile.ErrNewer},
-		{"version 256", set(9, 1), pagefile.ErrNewer},
-		{"version 0", set(8, 0), pagefile.ErrCorrupt},
-		{"a feature", set(12, 1), pagefile.ErrNewer},
-		{"another feature", set(15, 0x80), pagefile.ErrNewer},
-		{"a shorter body", set(17, good[footer+17]-0x10), pagefile.ErrCorrupt},
-		{"a longer body", set(17, good[footer+17]+0x10), pagefile.ErrCorrupt},
-		{"a huge body", set(23, 0xFF), pagefile.ErrCorrupt},
-		{"a body with an incomplete page", set(16, 1), pagefile.ErrCorrupt},
-		{"another block size", set(24, 1), pagefile.ErrCorrupt},
-		{"another table checksum", set(28, good[footer+28]^1), pagefile.ErrCorrupt},
-		{"another block count", set(32, 2), pagefile.ErrCorrupt},
-		{"a huge block count", set(39, 0xFF), pagefile.ErrCorrupt},
-		{"reserved bytes", set(59, 1), pagefile.ErrCorrupt},
-		{"an empty body", sealed(nil, 0), pagefile.ErrCorrupt},
-		{"zeros", sealed(make([]byte, 8*pageSize), 0), pagefile.ErrCorrupt},
+		{"text", []byte(strings.Repeat("not a page file\n", 20)), disk.ErrForeign},
+		{"short text", []byte("x"), disk.ErrForeign},
+		{"no trailer", body(good), disk.ErrCorrupt},
+		{"version 2", set(8, 2), disk.ErrNewer},
+		{"version 256", set(9, 1), disk.ErrNewer},
+		{"version 0", set(8, 0), disk.ErrCorrupt},
+		{"a feature", set(12, 1), disk.ErrNewer},
+		{"another feature", set(15, 0x80), disk.ErrNewer},
+		{"a shorter body", set(17, good[footer+17]-0x10), disk.ErrCorrupt},
+		{"a longer body", set(17, good[footer+17]+0x10), disk.ErrCorrupt},
+		{"a huge body", set(23, 0xFF), disk.ErrCorrupt},
+		{"a body with an incomplete page", set(16, 1), disk.ErrCorrupt},
+		{"another block size", set(24, 1), disk.ErrCorrupt},
+		{"another table checksum", set(28, good[footer+28]^1), disk.ErrCorrupt},
+		{"another block count", set(32, 2), disk.ErrCorrupt},
+		{"a huge block count", set(39, 0xFF), disk.ErrCorrupt},
+		{"reserved bytes", set(59, 1), disk.ErrCorrupt},
+		{"an empty body", sealed(nil, 0), disk.ErrCorrupt},
+		{"zeros", sealed(make([]byte, 8*pageSize), 0), disk.ErrCorrupt},
 	}
 	for _, tt := range tests {
 		writeFile(t, root, "f", tt.data)
@@ -279,7 +279,7 @@ func TestOpen_ForeignNewerOrDamagedFile(t *testing.T) {
 	// A wrong page count does not prevent reading the other pages.
 	writeFile(t, root, "f", set(40, 13))
 	pages, err := scan(root)
-	if !errors.Is(err, pagefile.ErrCorrupt) || !samePages(pages, numbered(12, 900)) {
+	if !errors.Is(err, disk.ErrCorrupt) || !samePages(pages, numbered(12, 900)) {
 		t.Errorf("Scan with a wrong count gave %d pages and %v", len(pages), err)
 	}
 }

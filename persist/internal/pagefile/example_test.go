@@ -50,7 +50,7 @@ func Example() {
 	fmt.Println(ok, err)
 	_, ok, err = file.Get(pagefile.Key{Column: 3, Page: 5})
 	fmt.Println(ok, err)
-	fmt.Println(errors.Is(err, pagefile.ErrCorrupt))
+	fmt.Println(errors.Is(err, disk.ErrCorrupt))
 	// Output:
 	// 10 pages in 16 blocks, <nil>
 	// true <nil>

@@ -87,9 +87,9 @@ func TestFile_FailedRead(t *testing.T) {
 	}
 	_, _, checks["Get"] = f.Get(Key{Page: 19})
 	for name, err := range checks {
-		var damage *DamageError
-		if !errors.Is(err, syscall.EIO) || errors.Is(err, ErrCorrupt) || !errors.As(err, &damage) {
-			t.Errorf("%s = %v, want a *DamageError with EIO", name, err)
+		var damage *disk.DamageError
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, disk.ErrCorrupt) || !errors.As(err, &damage) {
+			t.Errorf("%s = %v, want a *disk.DamageError with EIO", name, err)
 		} else if damage.Offset+damage.Length <= 10*blockSize {
 			t.Errorf("%s = %v, want an offset at or after %d", name, err, 10*blockSize)
 		}
@@ -109,8 +109,8 @@ func TestCreate_FlippedBitNotPublished(t *testing.T) {
 		_, err := w.tree.(*sequentialTree).file.WriteAt([]byte{1}, 6<<20)
 		return err
 	})
-	if !errors.Is(err, ErrCorrupt) {
-		t.Errorf("Create = %v, want %v", err, ErrCorrupt)
+	if !errors.Is(err, disk.ErrCorrupt) {
+		t.Errorf("Create = %v, want %v", err, disk.ErrCorrupt)
 	}
 	if _, err := root.Lstat("f"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the damaged file got its name (%v)", err)

@@ -31,7 +31,8 @@ type File struct {
 // and the start of the page tree. [File.Get] and [File.Scan] check the parts that they read;
 // [File.Verify] checks everything.
 //
-// The errors are [ErrForeign], [ErrNewer], a [*DamageError], and the errors of opening a file.
+// The errors are [disk.ErrForeign], [disk.ErrNewer], a [*disk.DamageError], and the errors of
+// opening a file.
 func Open(dir disk.FS, name string) (*File, error) {
 	f, err := open(dir, name)
 	if err != nil {
@@ -49,7 +50,7 @@ func open(dir disk.FS, name string) (*File, error) {
 	file, err := dir.Open(name)
 	switch {
 	case errors.Is(err, disk.ErrIrregular):
-		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+		return nil, fmt.Errorf("%w: %w", disk.ErrForeign, err)
 	case err != nil:
 		return nil, err
 	}
@@ -137,7 +138,7 @@ var nodeBuffers = sync.Pool{New: func() any {
 // reads one page of the file for each level of the tree, and then the value, in whole blocks. A
 // file of 1 GB with values of 64 KiB has three levels.
 //
-// A [*DamageError] names the first damaged bytes on the path.
+// A [*disk.DamageError] names the first damaged bytes on the path.
 func (f *File) Get(k Key) (value []byte, ok bool, err error) { return f.GetInto(nil, k) }
 
 // GetInto is [File.Get], but may use the memory of dst for the value.

@@ -94,18 +94,7 @@ func writeFile(tb testing.TB, root *os.Root, name string, data []byte) {
 }
 
 // scan returns all pages of the file "f", up to the first error.
-func scan(root *os.Root) (pages []page, err error) {
-	f, err := pagefile.Open(disk.Dir(root), "f")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	err = f.Scan(func(k pagefile.Key, value []byte) error {
-		pages = append(pages, page{k, value})
-		return nil
-	})
-	return pages, err
-}
+func scan(root *os.Root) (pages []page, err error) { return scanFS(disk.Dir(root)) }
 
 // samePages reports whether got and want are the same pages in the same order.
 func samePages(got, want []page) bool {
@@ -121,16 +110,16 @@ func samePages(got, want []page) bool {
 }
 
 // damages returns the damaged ranges in err.
-func damages(err error) []*pagefile.DamageError {
+func damages(err error) []*disk.DamageError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []*pagefile.DamageError
+		var all []*disk.DamageError
 		for _, e := range joined.Unwrap() {
 			all = append(all, damages(e)...)
 		}
 		return all
 	}
-	if damage, ok := errors.AsType[*pagefile.DamageError](err); ok {
-		return []*pagefile.DamageError{damage}
+	if damage, ok := errors.AsType[*disk.DamageError](err); ok {
+		return []*disk.DamageError{damage}
 	}
 	return nil
 }
@@ -147,9 +136,9 @@ func covers(err error, at int64) bool {
 
 // known reports whether err is an error that reading may return.
 func known(err error) bool {
-	var damage *pagefile.DamageError
-	return errors.As(err, &damage) && errors.Is(err, pagefile.ErrCorrupt) ||
-		errors.Is(err, pagefile.ErrForeign) || errors.Is(err, pagefile.ErrNewer)
+	var damage *disk.DamageError
+	return errors.As(err, &damage) && errors.Is(err, disk.ErrCorrupt) ||
+		errors.Is(err, disk.ErrForeign) || errors.Is(err, disk.ErrNewer)
 }
 
 // Constants of the format, copied from docs/FORMAT.md instead of the package.

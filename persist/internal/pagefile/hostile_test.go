@@ -53,16 +53,16 @@ func checkHostile(t *testing.T, name string, data []byte) {
 	root := openRoot(t)
 	writeFile(t, root, "f", data)
 	pages, err := scan(root)
-	if !errors.Is(err, pagefile.ErrCorrupt) || !known(err) {
-		t.Errorf("%s: Scan = %v, want %v", name, err, pagefile.ErrCorrupt)
+	if !errors.Is(err, disk.ErrCorrupt) || !known(err) {
+		t.Errorf("%s: Scan = %v, want %v", name, err, disk.ErrCorrupt)
 	}
 	for i := 1; i < len(pages); i++ {
 		if pages[i].key.Compare(pages[i-1].key) <= 0 {
 			t.Errorf("%s: Scan gave %v after %v", name, pages[i].key, pages[i-1].key)
 		}
 	}
-	if _, err := pagefile.Check(t.Context(), disk.Dir(root), "f"); !errors.Is(err, pagefile.ErrCorrupt) || !known(err) {
-		t.Errorf("%s: Check = %v, want %v", name, err, pagefile.ErrCorrupt)
+	if _, err := pagefile.Check(t.Context(), disk.Dir(root), "f"); !errors.Is(err, disk.ErrCorrupt) || !known(err) {
+		t.Errorf("%s: Check = %v, want %v", name, err, disk.ErrCorrupt)
 	}
 	checkReadAll(t, root)
 	f, err := pagefile.Open(disk.Dir(root), "f")
@@ -281,7 +281,7 @@ func TestHostileFile_DeepTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, _, err := file.Get(pagefile.Key{Column: 1}); !errors.Is(err, pagefile.ErrCorrupt) {
-		t.Errorf("Get in a deep tree = %v, want %v", err, pagefile.ErrCorrupt)
+	if _, _, err := file.Get(pagefile.Key{Column: 1}); !errors.Is(err, disk.ErrCorrupt) {
+		t.Errorf("Get in a deep tree = %v, want %v", err, disk.ErrCorrupt)
 	}
 }

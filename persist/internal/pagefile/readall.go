@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 const (
@@ -78,13 +80,13 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 // ranges, joined, in ascending order.
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
-	var damaged []*DamageError
-	var changed *DamageError // Set if a key changed between two reads and no block is damaged.
+	var damaged []*disk.DamageError
+	var changed *disk.DamageError // Set if a key changed between two reads and no block is damaged.
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}
 		return func(start, end int64) error {
 			err := w.visitStripe(ctx, start, end, within(places, start, end), visit)
-			var damage *DamageError
+			var damage *disk.DamageError
 			if !errors.As(err, &damage) {
 				return err
 			}
@@ -100,7 +102,7 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 	case err != nil:
 		return err
 	case len(damaged) > 0:
-		slices.SortFunc(damaged, func(a, b *DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
+		slices.SortFunc(damaged, func(a, b *disk.DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
 		return join(damaged)
 	case changed != nil:
 		return changed
@@ -109,10 +111,10 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 }
 
 // damagedBlocks returns the damage of the blocks in [start, end).
-func (f *File) damagedBlocks(start, end int64) (damaged []*DamageError) {
+func (f *File) damagedBlocks(start, end int64) (damaged []*disk.DamageError) {
 	buf := make([]byte, blockSize)
 	for ; start < end; start += blockSize {
-		if damage, ok := errors.AsType[*DamageError](f.readWhole(buf[:min(blockSize, end-start)], start)); ok {
+		if damage, ok := errors.AsType[*disk.DamageError](f.readWhole(buf[:min(blockSize, end-start)], start)); ok {
 			damaged = append(damaged, damage)
 		}
 	}

@@ -160,7 +160,7 @@ func TestReadAll_FileChangedMeanwhile(t *testing.T) {
 	if err := p.file.Truncate(2 * blockSize); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readAll(f); !errors.Is(err, pagefile.ErrCorrupt) {
-		t.Errorf("ReadAll = %v, want %v", err, pagefile.ErrCorrupt)
+	if _, err := readAll(f); !errors.Is(err, disk.ErrCorrupt) {
+		t.Errorf("ReadAll = %v, want %v", err, disk.ErrCorrupt)
 	}
 }

@@ -65,8 +65,8 @@ func TestOpen_IrregularFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"dir", "pipe"} {
-		if _, err := pagefile.Open(disk.Dir(root), name); !errors.Is(err, pagefile.ErrForeign) {
-			t.Errorf("Open(%q) = %v, want %v", name, err, pagefile.ErrForeign)
+		if _, err := pagefile.Open(disk.Dir(root), name); !errors.Is(err, disk.ErrForeign) {
+			t.Errorf("Open(%q) = %v, want %v", name, err, disk.ErrForeign)
 		}
 	}
 }

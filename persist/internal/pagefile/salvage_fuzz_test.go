@@ -90,7 +90,7 @@ func TestSalvage_OverlappingLeaves(t *testing.T) {
 	writeFile(t, root, "f", data)
 	visited := 0
 	err := pagefile.Salvage(t.Context(), disk.Dir(root), "f", func(_ pagefile.Key, value []byte) { visited += len(value) })
-	if !errors.Is(err, pagefile.ErrCorrupt) || visited == 0 || visited > 4*len(data) {
+	if !errors.Is(err, disk.ErrCorrupt) || visited == 0 || visited > 4*len(data) {
 		t.Errorf("Salvage = %v, and %d bytes of a file of %d", err, visited, len(data))
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 const (
@@ -123,7 +125,7 @@ func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
 	flags := binary.LittleEndian.Uint32(footer[12:])
 	if version > formatVersion || flags != 0 {
 		return nil, fmt.Errorf("%w: %s has format %d with features %#x, this program supports format %d",
-			ErrNewer, name, version, flags, formatVersion)
+			disk.ErrNewer, name, version, flags, formatVersion)
 	}
 	if version == 0 {
 		return nil, damaged("format version 0")
@@ -167,7 +169,7 @@ func noTrailer(r io.ReaderAt, name string, size int64) error {
 		return err
 	}
 	if !bytes.HasPrefix(boltPrefix, start) {
-		return &DamageError{File: name, Offset: -1, Reason: "it is neither a save nor a snapshot", Err: ErrForeign}
+		return &disk.DamageError{File: name, Offset: -1, Reason: "it is neither a save nor a snapshot", Err: disk.ErrForeign}
 	}
 	length := min(size, footerSize)
 	return corrupt(name, size-length, length,

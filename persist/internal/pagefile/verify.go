@@ -8,8 +8,9 @@ import (
 )
 
 // Verify reads the whole file and returns nil if the file is valid. Otherwise it returns every
-// damaged range as a [*DamageError], joined, in ascending order. Adjacent damaged blocks form one
-// range. If all checksums match, Verify also checks the tree of pages and returns its first error.
+// damaged range as a [*disk.DamageError], joined, in ascending order. Adjacent damaged blocks form
+// one range. If all checksums match, Verify also checks the tree of pages and returns its first
+// error.
 //
 // Verify uses one goroutine with 256 KiB per processor. It returns the error of ctx when ctx ends.
 func (f *File) Verify(ctx context.Context) error {
@@ -37,9 +38,9 @@ func Check(ctx context.Context, dir disk.FS, name string) (Info, error) {
 }
 
 // join merges adjacent ranges with the same cause in a sorted list, and joins the errors.
-func join(damaged []*DamageError) error {
+func join(damaged []*disk.DamageError) error {
 	var errs []error
-	var last *DamageError
+	var last *disk.DamageError
 	for _, d := range damaged {
 		if last != nil && last.Offset+last.Length == d.Offset && last.Reason == d.Reason && errors.Is(last.Err, d.Err) {
 			last.Length += d.Length

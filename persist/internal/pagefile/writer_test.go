@@ -186,8 +186,8 @@ func TestCreate_FileReplacedMeanwhile(t *testing.T) {
 			m.Put("f."+temp, other.Bytes("f"))
 		}
 	})
-	if _, err := pagefile.Create(m, "f", put(numbered(4, 11))); !errors.Is(err, pagefile.ErrCorrupt) {
-		t.Errorf("Create = %v, want %v", err, pagefile.ErrCorrupt)
+	if _, err := pagefile.Create(m, "f", put(numbered(4, 11))); !errors.Is(err, disk.ErrCorrupt) {
+		t.Errorf("Create = %v, want %v", err, disk.ErrCorrupt)
 	}
 	if !bytes.Equal(m.Bytes("f"), old) || len(m.Files()) != 1 {
 		t.Errorf("after a failure there are %v", m)
