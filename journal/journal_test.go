@@ -200,7 +200,7 @@ func TestOpen_TornTail(t *testing.T) {
 	}
 	d := log.TornTails[0]
 	if got := string(torn.Bytes(d.File)[d.Offset:][:d.Length]); got != "torn torn torn" {
-		t.Errorf("disowned %q", got)
+		t.Errorf("torn tail %q", got)
 	}
 }
 

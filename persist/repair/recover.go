@@ -116,7 +116,7 @@ func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil &&
 // Even if out is empty, it opens the store and reads the journal.
 func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
 	if out != "" {
-		if err := unused(out); err != nil {
+		if err := checkUnused(out); err != nil {
 			return RecoverReport{}, err
 		}
 	}

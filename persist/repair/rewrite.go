@@ -60,7 +60,7 @@ func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load lo
 // neither directory behind. The writers sync their own files: snapshots when they are published,
 // the journal when it is closed. The parent directory is synced last.
 func (r *rewrite) store(dir string, fill func() error) error {
-	if err := unused(dir); err != nil {
+	if err := checkUnused(dir); err != nil {
 		return err
 	}
 	dir = filepath.Clean(dir)

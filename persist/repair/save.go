@@ -38,7 +38,7 @@ func SaveImage(ctx context.Context, im *inspect.Image, file string) error {
 
 // saveImage is SaveImage with optional compression. It returns the size of the file.
 func saveImage(ctx context.Context, im *inspect.Image, file string, compress bool) (size int64, err error) {
-	if err := unused(file); err != nil {
+	if err := checkUnused(file); err != nil {
 		return 0, err
 	}
 	err = inDirectory(filepath.Dir(filepath.Clean(file)), func(files disk.FS) error {
@@ -53,8 +53,8 @@ func saveImage(ctx context.Context, im *inspect.Image, file string, compress boo
 	return size, err
 }
 
-// unused returns an error if a file or directory exists at path.
-func unused(path string) error {
+// checkUnused returns an error if a file or directory exists at path.
+func checkUnused(path string) error {
 	_, err := os.Lstat(path)
 	switch {
 	case err == nil:

@@ -111,7 +111,7 @@ func (t *tempDir) publish(dir string) error {
 		t.close()
 	} else if errors.Is(err, fs.ErrExist) {
 		// If dir exists, the error of unused is clearer.
-		err = cmp.Or(unused(dir), err)
+		err = cmp.Or(checkUnused(dir), err)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func SalvageManifest(ctx context.Context, files disk.FS, name string) (*format.M
 // missing. Their entities are [ecs.Vacant]. A page from another file must have the checksum in the
 // reference, because another page may now be stored under that key.
 func Salvage(ctx context.Context, files disk.FS, name string, m *format.Manifest, nameOf func(number uint32) string) (*Filling, error) {
-	if err := holds(ctx, files, name, m, nameOf); err != nil {
+	if err := checkClaims(ctx, files, name, m, nameOf); err != nil {
 		return nil, err
 	}
 	f, err := newFilling(ctx, name, m, math.MaxInt64, false)
@@ -110,9 +110,9 @@ func (s *salvage) dropUnusable() {
 // any amount of memory.
 const salvageFactor = 16
 
-// holds returns an error if m claims more rows than fit into the file and the files that it refers
-// to, times salvageFactor.
-func holds(ctx context.Context, files disk.FS, name string, m *format.Manifest, nameOf func(number uint32) string) error {
+// checkClaims returns an error if m claims more rows than fit into the file and the files that it
+// refers to, times salvageFactor.
+func checkClaims(ctx context.Context, files disk.FS, name string, m *format.Manifest, nameOf func(number uint32) string) error {
 	names := []string{name}
 	for _, f := range m.Files {
 		names = append(names, nameOf(f.Number))
