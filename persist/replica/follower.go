@@ -38,7 +38,9 @@ type Options struct {
 	// Budget bounds the memory of all stores that share it. It counts ticks that wait for the log
 	// or the disk, and entries that the owner retains in case the log loses them. [Owner.Open] uses
 	// it as [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both
-	// options. Each world has two shares. The default nil means no bound.
+	// options. Each world has two shares. A batch that waits for the log is counted three times: in
+	// the journal, as operations and as an entry. So the count can reach three times the budget if
+	// all logs stop at once. The default nil means no bound.
 	Budget *budget.Budget
 
 	// Version says which states of the world this program can open, and which state it writes.
