@@ -16,8 +16,9 @@ import (
 // so a second query for the same state does not read the registry again. Only states in snapshot
 // files need an aliveSet: an image has an index of its entities.
 //
-// Most generations fit into a byte, so an aliveSet splits them. Array high has pages only for
-// indices whose generation is larger:
+// A generation takes 4 bytes, but most generations fit into one. So an aliveSet stores the lowest
+// byte of each generation in low. Array high holds the other bytes, in pages of 4096 indices, and
+// has a page only where a generation needs them:
 //
 //	alive   a bit per index
 //	low     the lowest byte of each generation
@@ -86,7 +87,8 @@ func (s *State) Count(ctx context.Context) error {
 	counted, registry := newAliveSet(s.digest, s.indices), s.reader.Manifest.Registry()
 	// The first rows of the registry are the live entities.
 	registry.Rows = min(registry.Rows, s.outline.Alive)
-	// Buffers for pages, which are only needed while they are counted.
+	// Goroutines share the page buffers, since a page is not needed after its entities are
+	// counted.
 	buffers := sync.Pool{New: func() any { return new([8*format.PageRows + format.MaxReference]byte) }}
 	err := parallel.Do(ctx, registry.Pages(), func(page int) error {
 		buf := buffers.Get().(*[8*format.PageRows + format.MaxReference]byte)
@@ -138,14 +140,14 @@ func (s *State) appendAlive(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	return dst
 }
 
-// Skip returns an index at which a [State.Sweep] can begin to leave out the first n live
-// entities. A sweep begins only at a span, so it may leave out fewer than n. Skip also returns
-// how many.
+// Skip returns an index. A [State.Sweep] from there leaves out the first n live entities, or
+// fewer: it must begin at the start of a [Span]. skipped is the number of live entities that are
+// left out.
 func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) {
 	if err := s.Count(ctx); err != nil {
 		return 0, 0, err
 	}
-	// Skip whole spans only: a sweep begins at the start of a span.
+	// Each span has PageRows indices.
 	for from < s.indices {
 		next := min(from+format.PageRows, s.indices)
 		living := s.countAlive(from, next)

@@ -39,17 +39,17 @@ type Commit struct {
 // new place.
 type RowChange struct {
 	Component     int // Number of the component, as in an [Op].
-	Before, After int // Numbers of rows before and after the tick.
+	Before, After int // Row counts before and after the tick.
 	// Number of rows below After whose value the tick writes: added, set or moved rows.
 	Written int
 
-	// Entities are the ranges of rows below After in which the tick writes the entity. Values are
-	// the ranges in which it writes the value.
+	// Entities and Values are ranges of rows below After. In the rows of Entities the tick writes
+	// which entity has the row. In the rows of Values it writes the value.
 	Entities, Values []raw.Range
 
 	Indexed bool // The row of an entity is its index, so some rows may be gaps.
-	// Vacated lists the rows of an Indexed storage that the tick makes gaps or cuts off at the
-	// end.
+	// Vacated lists the rows of an Indexed storage that the tick vacates: it turns them into gaps,
+	// or removes them at the end.
 	Vacated []raw.Range
 
 	Bytes int // Bytes of the tick's payload that encode this change.
@@ -82,7 +82,7 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	return c
 }
 
-// vacated returns the rows of an Indexed storage that p makes gaps or cuts off at the end.
+// vacated returns the rows of an Indexed storage that p turns into gaps or removes at the end.
 func vacated(p *format.StoragePatch) (rows []raw.Range) {
 	at := 0
 	for _, r := range p.EntityRanges {

@@ -12,10 +12,10 @@ import (
 // of rows, so replay only goes forward. To go back, a Cursor loads a snapshot and replays.
 type Cursor struct {
 	view *catalog.Catalog
-	// image is the state to which ticks are applied, with rows of dead entities in no-rewind
-	// components. It is nil after an error.
+	// image is the state to which ticks are applied. A rollback leaves the rows of no-rewind
+	// components, so image may have rows of dead entities. It is nil after an error.
 	image *Image
-	// shown is the same state without rows of dead entities.
+	// shown is image without the rows of dead entities.
 	shown *Image
 	seq   uint64
 }
@@ -72,8 +72,8 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 
 // shortcut returns the records that lead from im, the state after record from, to record to. It
 // returns nil if there is no such path, or if loading the nearest readable snapshot reads fewer
-// bytes. To find that snapshot, all ancestors of to must be visited. So shortcut first checks
-// whether any snapshot could be nearer.
+// bytes. To find that snapshot, all ancestors of to must be visited. That is slow, so shortcut
+// first checks whether any snapshot could be nearer.
 func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil

@@ -208,8 +208,8 @@ func (r imageRows) entity(row int) ecs.Entity {
 // are equal and in the same place. It compares the bytes of whole pages: in similar states most
 // pages are equal.
 func differing(a, b *Component) []raw.Range {
-	// Rows of variable size are not packed into pages. With different layouts, equal bytes may be
-	// different values.
+	// All rows may differ if pages cannot be compared. Rows of variable size have no pages, and in
+	// different layouts equal bytes may be different values.
 	if a == nil || b == nil || a.Resource || b.Resource || a.Width < 0 || !a.Layout.Equal(b.Layout) {
 		return between(0, max(columnOf(a).len(), columnOf(b).len()))
 	}
@@ -224,8 +224,8 @@ func differing(a, b *Component) []raw.Range {
 	return append(ranges, between(a.N, b.N)...)
 }
 
-// component compares the components that two states have under one name. Rows outside of ranges
-// are equal and in the same place.
+// component adds the differences of one component, given by its columns in both states. Rows
+// outside of ranges are equal and in the same place.
 func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	// A resource and a component of the same name are unrelated: one was removed, the other
 	// added.
@@ -263,9 +263,8 @@ func compareEntities(a, b ecs.Entity) int {
 	return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(a.Generation(), b.Generation()))
 }
 
-// compare finds the rows that differ, and looks only at rows in ranges. If an entity has a row in
-// ranges in one state, it has no row outside of ranges in the other state. Otherwise that outside
-// row would be equal in both states.
+// compare finds the rows that differ, and looks only at rows in ranges. That is enough: a row
+// outside of ranges belongs to the same entity in both states, with the same value.
 func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	same := c.sameRows()
 	var older, newer []placedRow

@@ -17,8 +17,8 @@ import (
 //	other kinds, nil    as a whole
 
 // A FieldDiff is a field or element of a row that differs. Path is its path in Go syntax: "X",
-// "Info.Range", "Slots[1]", "Counts[\"gold\"]", or "" for the whole row. If a map lacks the
-// entry, the value is the zero Value.
+// "Info.Range", "Slots[1]", "Counts[\"gold\"]", or "" for the whole row. Old or New is the zero
+// Value if that side's map lacks the entry.
 type FieldDiff struct {
 	Path     string
 	Old, New layout.Value
@@ -71,7 +71,7 @@ func (f *fieldDiffs) values(path string, a, b layout.Value) {
 		f.entries(path, a, b)
 	case a.Kind() == layout.Pointer:
 		f.values(path, a.Index(0), b.Index(0))
-	// Slices of different lengths differ as a whole: the inserted element is unknown.
+	// Slices of different lengths differ as a whole: which elements were inserted is unknown.
 	case (a.Kind() == layout.Array || a.Kind() == layout.Slice) && a.Len() == b.Len():
 		for i := range a.Len() {
 			f.values(path+"["+strconv.Itoa(i)+"]", a.Index(i), b.Index(i))

@@ -27,9 +27,9 @@ import (
 //
 // In every [2] array, element 0 belongs to the older state and element 1 to the newer one.
 //
-// If a page cannot be read, or the states are not stored this way, DiffTo ignores the result. It
-// compares the two states in memory instead. So every error of a pageDiff only means "cannot
-// compare by pages".
+// If a page cannot be read, or the states have no comparable snapshot files, DiffTo ignores the
+// result. It compares the two states in memory instead. So an error of a pageDiff only means that
+// the states cannot be compared by pages.
 type pageDiff struct {
 	*Diff
 	files [2]*snap.Reader
@@ -87,8 +87,8 @@ func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
 	return r, err
 }
 
-// A storedColumn is a component in a snapshot file. Its sparse array is not compared, because
-// sparse follows from dense.
+// A storedColumn is a component in a snapshot file. The sparse array (index to row) is not
+// compared, because it follows from the dense array (row to entity).
 type storedColumn struct {
 	format.Entry
 	rows        int
@@ -123,7 +123,7 @@ func (p *pageDiff) registry() error {
 			differ[row/format.PageRows] = true
 		}
 	}
-	// Load both sides of each page in differ, also of pages with equal bytes.
+	// Load each page in differ from both states, even if its bytes are equal.
 	var ranges []raw.Range
 	for page, d := range differ {
 		if !d {
@@ -190,8 +190,8 @@ type pagedArray struct {
 	files  [2]*snap.Reader
 	arrays [2]format.Array
 	same   []bool // For each page, whether it is equal in both states.
-	// held caches pages by number, for each state: the pages that differ, and the pages of
-	// entities or values of the same rows.
+	// held has the pages of each state that are in memory, by page number. A page is in memory if
+	// it differs, or if the other array has a page of the same rows that differs.
 	held [2]map[int][]byte
 }
 
@@ -246,9 +246,9 @@ func (a *pagedArray) compare(page int) (bool, error) {
 	return true, nil
 }
 
-// shared reports whether both states refer to the same stored page. A file refers only to pages
-// of files with lower numbers. So the file with the higher number refers to the other file, or
-// both refer to a third one. Pages that own reads stay in held, so no page is read twice. The
+// shared reports whether both states refer to the same stored page. A file refers only to pages of
+// files with lower numbers. So the file with the higher number refers to the other file, or both
+// refer to a third one. Pages that method own reads stay in held, so no page is read twice. The
 // result is false for a save, which has no number, and for files of different worlds.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0

@@ -24,13 +24,12 @@ func (d *RegistryDiff) same() bool {
 }
 
 // diffRegistries compares two registries in ranges of their rows. Rows outside of ranges are
-// equal. So if an index has a row in ranges in one state, it has no row outside of ranges in the
-// other state. The function collects the states of these indices, sorts them by index and joins
-// them.
+// equal. So an index whose row differs has its rows of both states in ranges. The function
+// collects these rows, sorts them by index and joins them.
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {
-		// The row is the same, but its index may differ.
+		// o and n may be states of two indices: a row can have a different index in each state.
 		o, n := a.state(row), b.state(row)
 		if o != n && o.status != unusedIndex {
 			older = append(older, o)

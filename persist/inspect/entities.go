@@ -74,7 +74,7 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 }
 
 // Referrers finds the values that refer to e in the state after record seq, by component and row.
-// It returns the first limit of them and their total number. Keys of maps count too.
+// first has the first limit of these values, and total counts all of them. Keys of maps count too.
 //
 // It reads the components whose layout contains entities, page by page, and the ticks after the
 // nearest snapshot. If one of these components does not rewind, it loads the whole state.
@@ -98,10 +98,10 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 // component or is referred to. Each node comes before its sources, which are ordered by index. If
 // the field does not exist, the error wraps [persist.ErrNotFound].
 //
-// A source has one target, so the path up from e leads to a root or into a cycle. In a cycle, the
-// first node refers to a live entity that comes later in nodes, or to e. The path down to e ends
-// at this first node. The tree below a root has no cycle. If e is 0, Tree returns the entities in
-// a cycle or below one as rootless.
+// A source has one target, so the path up from e leads to a root or into a cycle. The path ends
+// before it would visit an entity twice. So in a cycle, the target of the first node is a later
+// node or e itself. The tree below a root has no cycle. If e is 0, Tree returns the entities in a
+// cycle or below one as rootless.
 //
 // Tree reads the rows of the component and the registry page by page, and the ticks after the
 // nearest snapshot. Memory grows with the rows of the component. Tree does not recurse, however

@@ -18,9 +18,10 @@ import (
 // are [progress.PhaseVerify], in bytes, and [progress.PhaseReplay] if the first phase found no
 // problem.
 //
-// Verify uses as many goroutines as the program has processors. It needs memory for one world,
-// and for a second one where a branch begins. It reads a save page by page, with about 10 bytes
-// of memory per entity. It loads the save only if the checksums are good but the state is not.
+// Verify uses as many goroutines as the program has processors. It needs memory for one world, and
+// for a second one while it replays a rewound branch; more if that branch has branches. It reads a
+// save page by page, with about 10 bytes of memory per entity. It loads the save only if the
+// checksums are good but the state is not.
 //
 // Files that the writing program removes during Verify are reported as notes.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {

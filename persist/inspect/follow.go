@@ -40,7 +40,7 @@ type follower struct {
 	time time.Time
 	// schema is the schema of the components in rows.
 	schema *format.Schema
-	// adopted is the last schema that adopt accepted; adopt skips it.
+	// adopted is the last schema that method adopt accepted. adopt need not check it again.
 	adopted *format.Schema
 
 	// row is the row of the entity's index in the registry; -1 means that the index was never in
@@ -187,14 +187,14 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 		f.row, f.holder = -1, 0
 	}
 	index := f.entity.Index()
-	// The rows of the registry are a permutation of the indices. If the patch puts another index
-	// into this row, it also moves this index to another row, earlier or later in the patch.
+	// Each index has exactly one row. So if the patch writes another index into row f.row, it also
+	// writes the entity's index into another row. The two writes come in any order.
 	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) {
 		switch {
 		case e.Index() == index:
 			f.row, f.holder = row, e
 		case row == f.row:
-			// The patch moves the index to another row.
+			// The other row comes later in the patch.
 			f.row, f.holder = -1, 0
 		}
 	})
@@ -258,8 +258,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 	return nil
 }
 
-// place sets r.row to the row of e after patch p. If p puts another entity into that row, e loses
-// the row, unless p puts e into another one. The order in p does not matter.
+// place sets r.row to the row of e after patch p. If p writes another entity into that row, e has
+// no row, unless p also writes e into another row. The two writes come in any order.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1

@@ -14,9 +14,8 @@ import (
 )
 
 // A liveRegistry is the set of live entities after some ticks. The live entities are the first
-// rows of the registry. Rows that ticks wrote are in given; all others are read from the
-// snapshot. Memory grows only with given: each reads the snapshot pages on every call, and skips
-// the rows in given.
+// rows of the registry. Rows that ticks wrote are in given; method each reads all others from the
+// snapshot, again on every call. So memory grows only with given.
 type liveRegistry struct {
 	reader       *snap.Reader
 	alive, total int
@@ -86,7 +85,7 @@ func (l *liveRegistry) apply(t *format.Tick, id journal.ID) error {
 }
 
 // each calls f with all live entities, in no particular order. Rows in given replace those of the
-// snapshot. The rows at or above alive belong to free indices.
+// snapshot. Rows from alive on belong to free or retired indices.
 func (l *liveRegistry) each(ctx context.Context, f func(e ecs.Entity)) error {
 	for row, e := range l.given {
 		if row < l.alive {

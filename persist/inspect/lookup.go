@@ -65,7 +65,7 @@ func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 }
 
 // find returns the row of an index, or -1. The entity must be alive. No other live entity has its
-// index, so the row must be the entity's row. So find need not read dense.
+// index, so the row in sparse is the entity's row. The dense array is not needed to confirm this.
 func (l *lookup) find(index uint32) (row int, err error) {
 	page := int(index / format.PageRows)
 	if page >= len(l.sparse) {

@@ -54,7 +54,7 @@ type PlayerOptions struct {
 type Player struct {
 	view  *catalog.Catalog
 	world *ecs.World
-	// typed accesses the same world by its types.
+	// typed accesses world through its Go types.
 	typed image.Typed
 	step  func(*ecs.World, uint64, []Input) error
 	// empty is a state without entities, which resets the world.
@@ -170,7 +170,7 @@ func (p *Player) tickAt(n int) uint64 {
 	switch {
 	case n > 0:
 		return p.path[n-1].tick
-	// A tick is one more than its parent.
+	// The tick of a record is one more than that of its parent.
 	case len(p.path) > 0:
 		return p.path[0].tick - 1
 	}
@@ -457,7 +457,7 @@ func firstDifference(a, b *ecs.Digests) string {
 			return cmp.Or(x, y).Name
 		}
 	}
-	// Two worlds of one tick that differ must differ in an entry above.
+	// This is not reached: worlds of the same tick differ in the registry or in a storage.
 	return ""
 }
 

@@ -78,7 +78,7 @@ type show struct {
 	at int
 	// calls counts the calls since jump was set.
 	calls int
-	// jump is the number of the call before which the show switches to moment to; 0 means that the
+	// jump is a call number: the show switches to moment to before this call. If jump is 0, the
 	// show does not switch.
 	jump int
 	// to is the moment to which the show switches.
@@ -102,7 +102,7 @@ func (s *show) call() {
 	}
 }
 
-// stand stops the switches of s.
+// stand keeps s at its current moment.
 func (s *show) stand() { s.jump = 0 }
 
 func (s *show) Open(name string) (disk.File, error) {

@@ -20,10 +20,9 @@ import (
 )
 
 // References to an entity are found without loading the state. Pages of a snapshot are searched
-// for the bytes of the encoded entity, and only rows with these bytes are decoded. The ticks
-// after the snapshot are read first. The rows that they write are searched directly, and replace
-// the older rows of the file.
-// the older rows of the file.
+// for the bytes of the encoded entity, and only rows with these bytes are decoded. The ticks after
+// the snapshot are read first. The rows that they write are searched directly, and replace the
+// older rows of the file.
 //
 //	ticks      rows written    written, holding, owners
 //	snapshot   all other rows  page by page, see searchFile
@@ -57,8 +56,8 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 		}
 		for _, c := range searches {
 			// The value of an edited row depends on its old value. In the file of a store, a
-			// no-rewind component may have rows of dead entities. At drops these rows and moves
-			// other rows into their places.
+			// no-rewind component may have rows of dead entities. View.At drops these rows, so the
+			// rows after them have other numbers.
 			if c.edited || !c.Rewinds && !c.Resource && !v.IsSave() {
 				err = searchWhole(ctx, v, c, list, seq)
 			} else {
@@ -196,7 +195,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 	}
 	c.rows = p.After
 	eachRow(p.EntityRanges, p.Entities, func(row int, e ecs.Entity) { c.owners[row] = e })
-	// In the patch, each row takes at least a byte.
+	// Each row takes at least a byte, so the ranges of a damaged patch may have too many rows.
 	if format.CountRows(p.ValueRanges) > len(p.Values) {
 		return format.ErrShort
 	}
@@ -336,8 +335,8 @@ func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity,
 	return nil
 }
 
-// hits returns the rows in ticks that contain the entity, by row. Later ticks have removed rows
-// past the end.
+// hits returns the rows that ticks wrote and that contain the entity, by row. It leaves out rows
+// past the end, which later ticks have removed.
 func (c *search) hits() (hits []hit) {
 	for _, row := range slices.Sorted(maps.Keys(c.holding)) {
 		if row < c.rows {

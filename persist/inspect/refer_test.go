@@ -102,7 +102,7 @@ type (
 		Leader  *ecs.Entity
 		Note    string
 	}
-	// leash is indexed, and its gaps hold an entity.
+	// leash is an indexed component with an entity in its default value, so gaps contain one.
 	leash struct{ Holder ecs.Entity }
 	// memory is a no-rewind component.
 	memory   struct{ Last ecs.Entity }

@@ -118,8 +118,8 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	return s, shared, nil
 }
 
-// array returns the counter for the bytes of page k. Each component has four columns, one per array
-// and one unused. The first component begins at FirstColumn.
+// array returns the counter for the bytes of page k. Each component has four columns: one for each
+// of its three arrays, and an unused one. The first component begins at FirstColumn.
 func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	number, array := (int64(k.Column)-format.FirstColumn)/4, (int64(k.Column)-format.FirstColumn)%4
 	switch {

@@ -372,7 +372,7 @@ func TestSweep_MemoryOfRowsInIndexOrder(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	// a is the number of pages per span. The sweep works on only a few spans at a time.
+	// a is the number of pages of values per span. The sweep works on only a few spans at a time.
 	a := format.PageRows / format.DataPageRows(512)
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
 }
@@ -388,7 +388,7 @@ func TestSweep_MovedRows(t *testing.T) {
 		storage.Set(w.Create(), wide{[64]uint64{uint64(i)}})
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	// The newest rows move into the places of destroyed ones.
+	// Destroy moves the last row into the place of the destroyed entity's row.
 	for range 2000 {
 		w.Destroy(ecs.NewEntity(uint32(random.IntN((spans-1)*format.PageRows)), 1))
 	}

@@ -118,7 +118,8 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 		Catalog: v.cat,
 		Before: func(_ context.Context, was, im *Image, r *catalog.Record) error {
 			older, kept = was, nil
-			// If the images differ, the state was converted before the tick.
+			// A conversion before the tick has made a new image. Otherwise the tick changes im in
+			// place.
 			if was == im {
 				kept = keepRows(im, r.Decoded)
 			}

@@ -142,7 +142,8 @@ func (s *Span) pass(page int) {
 		if of.inMemory || of.Resource || of.data.Rows == 0 {
 			continue
 		}
-		// Row and index are equal, and sparse has no entries for gaps.
+		// In an indexed component, row and index are equal. Gaps are passed too, though sparse
+		// lacks them.
 		if of.Indexed {
 			lo := page * format.PageRows
 			of.pass(lo, min(lo+format.PageRows, of.N))
@@ -311,7 +312,7 @@ func (k *sweptPages) pass(lo, hi int) {
 // is how many rows remained before the call.
 func (k *sweptPages) release(p *sweptPage, page, before int) {
 	switch few := p.n / fewRows; {
-	// Goroutines that read rows of the page still have its memory.
+	// A goroutine that still reads rows of the page keeps its memory alive.
 	case p.left <= 0:
 		if delete(k.pages, page); p.shrunk {
 			k.few--

@@ -96,9 +96,9 @@ func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, 
 	switch {
 	case err == nil:
 		s, err = traceStretch(ctx, f, seq)
-	// Return the error only for the newest Stretch.
+	// A limit below MaxUint32 means that this Stretch is not the newest one.
 	case older < math.MaxUint32 && ctx.Err() == nil:
-		// The older history cannot be read, so the trace ends.
+		// The older history cannot be read, so the trace ends without an error.
 		err = nil
 	}
 	return s, base, err
@@ -151,8 +151,8 @@ func traceStretch(ctx context.Context, f *follower, seq uint64) (s *Stretch, err
 	return s, err
 }
 
-// A trace is a follower that calls found with each event. After an error of found, err is set and
-// no more events are reported. So callers need not check for errors after each event.
+// A trace is a follower that calls function found with each event. After an error of found, err is
+// set and no more events are reported. So callers need not check for errors after each event.
 type trace struct {
 	*follower
 	found func(*TraceEvent) error

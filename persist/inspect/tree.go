@@ -255,8 +255,8 @@ const noMember = -1
 // ecs.Vacant, which stands for gaps.
 func newRelation(ctx context.Context, c *column, l *liveRegistry) (*relation, error) {
 	r := &relation{number: map[ecs.Entity]int{}}
-	// Sort members by entity, so the result does not depend on the order of a map. Targets are
-	// members whether they are alive or not. ecs.Vacant is never alive.
+	// Sort members by entity, so the result does not depend on the order of a map. Dead targets
+	// are members too.
 	for row, e := range c.owners {
 		r.number[e] = 0
 		r.number[c.targets[row]] = 0

@@ -33,7 +33,7 @@ type (
 		}
 		Near []ecs.Entity
 	}
-	// socket is indexed, and its gaps hold an entity.
+	// socket is an indexed component with an entity in its default value, so gaps contain one.
 	socket struct{ On ecs.Entity }
 	// last is a no-rewind component.
 	last struct{ Seen ecs.Entity }

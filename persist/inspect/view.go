@@ -140,12 +140,12 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 // Resolve returns the record of a point in time. The syntax is:
 //
 //	""  @latest      the newest state, see [View.Newest]
-//	@first           the oldest state on the path to the newest one that can be shown
+//	@first           the oldest readable state on the path to the newest one
 //	@-5s             the newest tick at least 5 seconds older than the newest state
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	@2026-11-24T02:47:10Z
 //	                 the last tick committed by this time, on the path to the newest state
-//	@02:47:10        the same for the last such time of day, UTC, before the newest state
+//	@02:47:10        the same, at the last such time of day (UTC) before the newest state
 //	1200             tick 1200 on the path to the newest state
 //	record:88        record 88, on any branch
 //	snap:3           the state in snapshot file 3
