@@ -73,8 +73,8 @@ func (a *anchors) addCopy(c *inspect.Cursor, size, room int) {
 	}
 }
 
-// keepOnLine removes all anchors that are off the line's path, because their records may be
-// rewound.
+// keepOnLine keeps the anchors on the path of l, which leads to the newest state. It removes all
+// others, because their records may be rewound.
 func (a *anchors) keepOnLine(l *line) {
 	a.held = slices.DeleteFunc(a.held, func(h anchor) bool {
 		_, ok := l.find(h.Seq())
@@ -119,7 +119,8 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 // this anchor. The distance between positions is so large that anchors on the whole path fit into
 // room.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
-	// base is the last position at or before to whose state can be loaded without replay.
+	// base is the last position, up to position to, where a snapshot or anchor has the state. -1
+	// means that there is none.
 	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {
@@ -152,9 +153,9 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	}
 	spacing := max(stride, int(int64(len(d.line.path))*int64(d.size)/int64(d.room)))
 	// back says that the cursor goes back a short way, over a range without anchors. The user
-	// probably steps back, so an anchor shortly before to makes the next step fast.
+	// probably steps back, so an anchor shortly before position to makes the next step fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	// If the cursor is after to, it does not visit the positions before to.
+	// A cursor after position to cannot go back, so replay starts at base.
 	if at > to {
 		here = false
 	}
@@ -188,12 +189,12 @@ func sizeOf(im *inspect.Image) (n int) {
 func (d *session) isQuick(seq uint64) bool {
 	const small, few = 4 << 20, 4 * stride
 	to, ok := d.line.find(seq)
-	// The record is on a branch or before the journal. Loading is quick only if the cursor is
-	// there.
+	// The record is on a branch or before the journal. Loading is quick only if the cursor is at
+	// that record.
 	if !ok {
 		return d.cursor != nil && d.cursor.Image() != nil && d.cursor.Seq() == seq
 	}
-	// No state is loaded yet, so the sizes of snapshots show the size of a state.
+	// No state is loaded yet, so judge the size of states by the snapshot files.
 	if d.cursor == nil {
 		all := d.view.Snapshots()
 		return !slices.ContainsFunc(all, func(s inspect.SnapshotInfo) bool { return s.Err != nil || s.Size > small })

@@ -51,8 +51,8 @@ type counts struct {
 	ticks []counted
 }
 
-// A counted has the counts of a tick. sum is the checksum of its payload. It shows whether the
-// seq was reused for another tick.
+// A counted has the counts of a tick. sum is the checksum of its payload. The checksum shows
+// whether the seq was reused for another tick.
 type counted struct{ sum, written, inputs uint32 }
 
 // maxCounted limits the number of counted ticks. For a longer journal the bar shows bytes.
@@ -65,8 +65,8 @@ func countable(entries []journal.Entry) bool {
 	return n > 0 && entries[n-1].ID.Seq-entries[0].ID.Seq < maxCounted
 }
 
-// fewest is the largest number of uncounted ticks with which the bar shows rows. A growing store
-// always has some uncounted ticks.
+// The bar shows rows if at most fewest ticks are uncounted. The limit is not 0, because a growing
+// store always has some uncounted ticks.
 const fewest = 64
 
 // matchLog removes counts that do not match log: counts of another world, and of ticks before the
@@ -168,7 +168,7 @@ func (c *counter) recall(d *session) {
 // save writes all counts to the cache if enough of them are new. If last is set, fewer new counts
 // are enough.
 func (c *counter) save(last bool) {
-	// Fewer ticks than this are counted again quickly.
+	// Fewer new counts than this are not worth a write: counting them again is quick.
 	least := 1000
 	c.mu.Lock()
 	all, saved, unread := c.counts, c.saved, c.unread
@@ -198,7 +198,7 @@ func (c *counter) countSome(d *session) (more bool) {
 	// ticks were pruned, to release the memory of their counts.
 	const past = 1 << 16 // Check the counts after this many pruned ticks.
 	epoch, world := d.view.Log().Epoch, d.view.Log().World
-	// In a new epoch, seqs may have been reused.
+	// A crash of the program begins a new epoch, in which seqs of lost records may be reused.
 	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past {
 		c.matchLog(d.view.Log())
 		c.epoch, c.saved = epoch, min(c.saved, len(c.ticks))

@@ -127,7 +127,7 @@ type diffDoc struct {
 	Components []describe.RowCounts `json:"components"` // Components with differences.
 	// Listed is the component whose rows are listed, or * for all components.
 	Listed string `json:"listed,omitempty"`
-	// Total is the number of all rows that match Listed.
+	// Total is the number of rows of Listed in all sections.
 	Total int `json:"total"`
 	// Offset is the number of rows before the first listed one.
 	Offset int         `json:"offset"`
@@ -154,7 +154,8 @@ type differDoc struct {
 	Fields []changeDoc `json:"fields,omitempty"`
 }
 
-// ofEntities lists the created and destroyed entities. ofAll lists all rows.
+// Values of the parameter component that name no component: ofEntities selects the created and
+// destroyed entities, ofAll all rows.
 const (
 	ofEntities = "(entities)"
 	ofAll      = "*"

@@ -115,7 +115,7 @@ func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, name
 	case len(named) > 0:
 		shown = slices.DeleteFunc(named, func(e ecs.Entity) bool { return !st.IsAlive(e) })
 		doc.Offset, doc.Found, doc.Asked = 0, len(shown), len(shown)
-	// The number of entities is known, so the session stores nothing.
+	// All entities are listed and their number is known, so the session stores no selection.
 	case s.isAll():
 		all := &selection{listQuery: s}
 		var skipped int
@@ -177,7 +177,7 @@ func enoughOf(offset, limit int) int {
 }
 
 // columnsOf compiles the columns of a list. Each column has the form "EXPR as NAME". The columns
-// are evaluated for single entities, so the sweeper never sweeps.
+// are evaluated for single entities, so no sweep over all entities runs.
 func columnsOf(st *inspect.State, texts []string) (columns []*query.Swept, names, sorts []string, err error) {
 	names, sorts = []string{}, []string{}
 	w := query.Sweeper{State: st}
@@ -220,8 +220,8 @@ type selection struct {
 	count int // Number of matching entities.
 	done  bool
 
-	// In a list by index, first has the first entities. marks has the position in the list of
-	// each span with entities.
+	// In a list by index, first has the first entities. marks has a mark for each span with
+	// entities.
 	first []ecs.Entity
 	marks []mark
 

@@ -72,7 +72,8 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	h.server = &server{
 		errorWriter: errorWriter{options.Name}, open: open, fast: newSession(near, fastRoom), slow: newSession(far, slowRoom), started: randomText(), ended: ctx.Done(),
 	}
-	// Both sessions share the newest epoch that either of them has seen: see reach.
+	// Both sessions share the newest epoch of the store that either of them has seen. Method reach
+	// refreshes a session whose epoch is older.
 	h.slow.newest = h.fast.newest
 	h.following.init(h.fast)
 	h.bar.kept = keptCounts(options.Cache)
@@ -175,7 +176,7 @@ var endpoints = map[string]endpoint{
 	"verify":    {answer: (*server).verify, limit: time.Hour},
 }
 
-// answer answers an API request. A cached answer has an ETag, made from this start of the server
+// answer answers an API request. A cached answer has an ETag that names the start of the server
 // and the epoch of the store. If the browser sends the current tag, the server confirms that the
 // cached answer is valid. It does not process the request.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {

@@ -109,7 +109,7 @@ func (k keptCounts) write(c *counts) {
 	k.prune(maxCountsDir)
 }
 
-// prune removes the least recently used files until the total size is at most most bytes. It
+// prune removes the least recently used files until the others take no more than most bytes. It
 // ignores files that are not counts.
 func (k keptCounts) prune(most int64) {
 	entries, err := os.ReadDir(string(k))

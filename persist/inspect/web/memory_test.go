@@ -20,8 +20,8 @@ import (
 )
 
 // Memory limits for the screens of a save. For a save of 1 GB, a request may use 200 MB.
-// Afterwards only the data of a sweep about entities may stay in memory. CI measures the same
-// with a save of 80 MB.
+// Afterwards only the data about entities that a sweep needs may stay in memory. CI measures the
+// same with a save of 80 MB.
 const (
 	largePeak, largeKept = 200, 20 // In MB.
 	smallPeak, smallKept = 40, 6

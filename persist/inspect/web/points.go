@@ -249,7 +249,7 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 		}
 		k, ok := chains[e.Parent]
 		if ok {
-			// Another record that continues e.Parent starts a new branch.
+			// A later record with the same parent starts a new branch.
 			delete(chains, e.Parent)
 			all[k].tip = e
 		} else {

@@ -77,7 +77,7 @@ type way struct {
 	view *inspect.View
 	// start is the parent record of the first tick.
 	start uint64
-	// first says that the range includes the oldest state, at start. No tick leads to that state.
+	// first says that start is the oldest state and in the range. No tick leads to that state.
 	first bool
 	ticks []journal.Entry
 }
@@ -104,7 +104,8 @@ func (d *session) way(seq, from, to uint64) way {
 	if len(w.ticks) > 0 {
 		w.start = w.ticks[0].Parent
 	}
-	// The oldest state is only in a snapshot, so Walk does not call its function for it.
+	// If start is not in the journal, it is the oldest state, which only a snapshot has. View.Walk
+	// does not visit that state.
 	if _, led := d.view.Log().Known(w.start); !led {
 		tick := describe.StateOf(d.view, w.start).Tick
 		w.first = from <= tick && tick <= to
@@ -163,7 +164,8 @@ func (s *sampler) along(ctx context.Context, way way, samples int) error {
 			s.doc.Series[i].Values = append(s.doc.Series[i].Values, value(i))
 		}
 	}
-	// take adds the oldest state, once all of it has been read.
+	// take adds the answers for the oldest state. It waits until reading is complete, because a
+	// failed read is repeated.
 	take := func() {
 		if answers != nil {
 			step(tick, way.start, func(i int) *float64 { return s.value(i, answers[i]) })

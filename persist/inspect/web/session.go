@@ -82,7 +82,7 @@ func (d *session) with(ctx context.Context, f func() error) error {
 	if d.view == nil {
 		return errClosed
 	}
-	// If both channels are ready, select chooses at random.
+	// select chooses at random if both channels are ready, so ctx may have ended.
 	if err := ctx.Err(); err != nil {
 		return err
 	}

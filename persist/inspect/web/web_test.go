@@ -460,7 +460,7 @@ func TestMap_ColorsOfNumbersAndClasses(t *testing.T) {
 	assert.Equal(t, []any{hostile}, m["classes"])
 	assert.Equal(t, false, m["more"])
 	assert.Equal(t, true, c.ask("map?record=20&x=index&y=generation&limit=3")["more"])
-	// The expression also has a value for entities without the component.
+	// These expressions also have a value for entities without the component.
 	for _, x := range []string{"Target.Of == nil ? 0 : 1", "Target.Of.Health ?? -1", "0 * (Health ?? 0)"} {
 		assert.Len(t, c.ask("map?record=20&x=" + q(x) + "&y=index")["x"], 9, x)
 	}
@@ -581,9 +581,9 @@ func TestBranches_EachHasLane(t *testing.T) {
 		require.NoError(t, s.world.History().Rewind(rewind))
 	}
 	ticks(6, 3) // Records 1…6: ticks 1…6.
-	ticks(2, 1) // 7, 8: ticks 4 and 5, parallel to 4 and 5.
-	ticks(1, 2) // 9: another tick 5; its parent is 7.
-	ticks(4, 0) // 10…13: ticks 4…7, up to the newest state.
+	ticks(2, 1) // Records 7, 8: ticks 4 and 5 on another branch than records 4 and 5.
+	ticks(1, 2) // Record 9: another tick 5; its parent is record 7.
+	ticks(4, 0) // Records 10…13: ticks 4…7, up to the newest state.
 	require.NoError(t, s.store.Close(context.Background()))
 	c := serve(t, dir)
 	lanes := map[float64]map[string]any{}

@@ -74,7 +74,8 @@ func (p *page) accessible(what string) {
 	}
 }
 
-// named is the first code of each check. It describes an element for a report.
+// named is JavaScript that each check begins with. It defines functions that find elements and
+// describe them in a report.
 const named = `
 	const name = (e) => e.tagName.toLowerCase() + (e.id ? "#" + e.id : "") + (e.className ? "." + String(e.className).replaceAll(" ", ".") : "") + " " + JSON.stringify((e.innerText ?? "").slice(0, 30));
 	const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().width > 1 && e.getBoundingClientRect().right > 0;
