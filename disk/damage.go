@@ -47,9 +47,9 @@ func (e *DamageError) In(dir string) *DamageError {
 	return &above
 }
 
-// Irregular returns damage if the existing name is not a regular file, for example a symbolic link.
-// With dir set, the name must be a directory instead. Otherwise Irregular returns nil. The reason
-// says what the user can do. The error wraps [ErrForeign] and [ErrIrregular].
+// Irregular returns damage if the existing name is not of the expected type: a directory if dir is
+// set, otherwise a regular file. A symbolic link is neither. Otherwise Irregular returns nil. The
+// reason says what the user can do. The error wraps [ErrForeign] and [ErrIrregular].
 func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	want := "file"
 	if dir {

@@ -95,7 +95,8 @@ func (d dir) Rename(from, to string) error {
 	return plain("rename", d.root.Rename(from, to))
 }
 
-// replaced opens the file called name if its space is worth freeing in the background.
+// replaced opens the file that a rename to name is about to replace, if its space is worth freeing
+// in the background.
 func (d dir) replaced(name string) *os.File {
 	if runtime.GOOS == "windows" { // Windows does not replace an open file.
 		return nil

@@ -228,7 +228,7 @@ func TestLock_ExcludesSecondHolder(t *testing.T) {
 	})
 }
 
-// A lock is no longer held after another file got the name of its file.
+// A lock is no longer held after another file has replaced the locked file.
 func TestLock_FileReplaced(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		l, err := tree.Lock("LOCK")

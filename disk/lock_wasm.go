@@ -13,7 +13,7 @@ import (
 type dirLock struct {
 	root *os.Root
 	name string
-	file *os.File // Stays open, so that no other file gets its identity.
+	file *os.File // Stays open, so the system gives its inode number to no other file.
 	info fs.FileInfo
 }
 

@@ -38,8 +38,8 @@ func (j *Journal) keep(b []byte, atMost int64) {
 	}
 }
 
-// dropFree releases the least recently used free buffers, at most this number of them. It stops
-// when the remaining ones have at most atMost bytes.
+// dropFree releases the least recently used free buffers, at most buffers of them. It stops when
+// the remaining ones have at most atMost bytes.
 func (j *Journal) dropFree(buffers int, atMost int64) {
 	n := 0
 	for ; n < buffers && j.freed > atMost; n++ {
@@ -77,7 +77,7 @@ func (j *Journal) trim() bool {
 	return j.untrimmed()
 }
 
-// room returns the larger capacity of queue and batch, in items.
+// room returns the capacity of the longer one of the slices queue and batch, in items.
 func (j *Journal) room() int { return max(cap(j.queue), cap(j.batch)) }
 
 // untrimmed reports whether trim may have memory to release. The caller holds j.mu.

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Copy copies the segments of l to an empty directory and makes the copies durable. Of the last
-// segment it copies only the records before the first record with a seq greater than last. Copy
+// Copy copies the segments of l to an empty directory and makes the copies durable. From the last
+// segment, it copies only the bytes before the first record whose seq is greater than last. Copy
 // skips torn bytes, and bytes after the end that the next segment's header states. The copy looks
 // like a journal that was not closed.
 //
@@ -38,8 +38,8 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 	return l.copyLedger(to, last)
 }
 
-// copyLedger writes a ledger for the copied segments. The last segment contains no record after
-// last.
+// copyLedger writes a ledger for the copied segments. The copy of the last segment contains no
+// record with a seq greater than last.
 func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	if l.ledger == nil {
 		return nil
@@ -54,7 +54,8 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	return errors.Join(err, w.close())
 }
 
-// endAfter returns the end offset of the last segment without its records after last.
+// endAfter returns the offset at which the copy of the last segment ends. Records with a seq
+// greater than last are after this offset.
 func (l *Log) endAfter(last uint64) int64 {
 	i := len(l.Segments) - 1
 	if last < math.MaxUint64 {

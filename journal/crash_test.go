@@ -131,8 +131,9 @@ func (h *history) prune(j *journal.Journal, keep uint64) error {
 	return err
 }
 
-// crashes runs work on fs and returns images of crashes before every call, including the writer's
-// calls. For each call, one image has only the synced bytes, and the others have more.
+// crashes runs work on fs and simulates a crash before every call of fs, including the writer's
+// calls. It returns the directory after each crash. For each call, the first image has only the
+// synced bytes, and the other images also have some of the unsynced bytes.
 func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 	t.Helper()
 	var mu sync.Mutex // Guards images and j.
@@ -189,12 +190,13 @@ func TestCrash_BeforeEveryCall(t *testing.T) {
 	}
 }
 
-// TestCrash_SecondCrashWhileReopening crashes, opens the image and appends. Then it crashes before
-// each of these calls, too.
+// TestCrash_SecondCrashWhileReopening takes the images of a first crash. It opens each image,
+// appends to it, and crashes a second time before every call.
 func TestCrash_SecondCrashWhileReopening(t *testing.T) {
 	var h history
 	images := h.crashes(t, disktest.New(), 2)
-	for i := 0; i < len(images); i += deep.Or(17, 7) { // Coprime to the three images of each call.
+	// Each call has three images. The step is coprime to 3, so it selects all three kinds.
+	for i := 0; i < len(images); i += deep.Or(17, 7) {
 		img := images[i]
 		log := h.verify(t, img)
 		again := h.cut(log)
@@ -206,8 +208,8 @@ func TestCrash_SecondCrashWhileReopening(t *testing.T) {
 	}
 }
 
-// TestCrash_WhileClosing closes journals whose ends have all offsets in a sector. So the seals
-// begin at all offsets in a sector.
+// TestCrash_WhileClosing closes journals of different lengths, so that the seals begin at every
+// possible offset in a sector.
 func TestCrash_WhileClosing(t *testing.T) {
 	for size := range 64 {
 		for _, synced := range []bool{false, true} {
@@ -244,7 +246,8 @@ func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 	syncs := 0
 	fs.OnCall(func(n int, call string) {
 		if call == "sync directory" {
-			// Syncs of the first segment, the ledger and the second segment.
+			// The first three directory syncs are for the first segment, the ledger and the second
+			// segment.
 			if syncs++; syncs == 3 {
 				fs.Fail(n, syscall.EIO)
 			}
@@ -270,9 +273,9 @@ func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 	}
 }
 
-// TestJournal_EveryDiskCallFails fails every call. The journal must return the error and stay
-// failed. No acknowledged record may be lost: not for a reader now, not after a crash, and not
-// after reopening.
+// TestJournal_EveryDiskCallFails makes each disk call fail in turn. The journal must return the
+// error and stay failed. No acknowledged record may be lost: not for a reader now, not after a
+// crash, and not after reopening.
 func TestJournal_EveryDiskCallFails(t *testing.T) {
 	counted := disktest.New()
 	var h history
@@ -353,9 +356,9 @@ func staysFailed(t *testing.T, j *journal.Journal) {
 	}
 }
 
-// reopenAfterFailure opens the files as the system shows them, like a program that restarts after a
-// failed fsync. The system has marked the lost bytes as clean. Still, the records that
-// reopenAfterFailure finds must survive a crash.
+// reopenAfterFailure opens fs after a failed fsync, like a program that restarts. The system still
+// shows the unsynced bytes, but has marked them clean, so a later fsync alone does not write them.
+// Still, every record that reopenAfterFailure finds must survive a crash.
 func reopenAfterFailure(t *testing.T, fs *disktest.Mem, h *history) {
 	t.Helper()
 	log := scan(t, fs)

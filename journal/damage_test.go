@@ -58,7 +58,8 @@ func TestScan_FlippedBitInUncleanEnd(t *testing.T) {
 	if err := j.Sync(ctx); err != nil { // A mark follows the sync.
 		t.Fatal(err)
 	}
-	durable := scan(t, fs).Entries[1].Offset + 2*48 + 104 + 24 // Two parts with their padding.
+	// Record 2 has two parts. Each part has a header of 48 bytes, and its payload is padded.
+	durable := scan(t, fs).Entries[1].Offset + 2*48 + 104 + 24
 	const name = "00000001.seg"
 	want := int(durable) + 48
 	data := fs.Bytes(name)
@@ -434,7 +435,8 @@ func TestScan_FailedRead(t *testing.T) {
 	}
 }
 
-// A preamble was durable before its segment had a name.
+// The preamble of a segment is durable before the segment gets its name, so a missing preamble is
+// damage. Opening and closing the journal must not change the reported damage.
 func TestOpen_TruncatedSegmentStaysReported(t *testing.T) {
 	fs := sample(t)
 	segments := scan(t, fs).Segments

@@ -86,7 +86,8 @@ type damageClassifier struct {
 	ended   int64 // End of the segment that a seal states. 0 means no seal.
 }
 
-// classifyInner classifies a segment that was durable up to end when its successor was created.
+// classifyInner classifies a segment that has a successor. The header of the successor states that
+// this segment was durable up to end.
 func (j *damageClassifier) classifyInner(end int64) {
 	s := j.segment
 	j.vouched = end
@@ -142,8 +143,9 @@ func (j *damageClassifier) classifyLast() error {
 	return nil
 }
 
-// findSeals looks for a clean end. If the second of two seals is unfinished, findSeals returns
-// the reason. Then the first seal proves that the bytes before the second one were durable.
+// findSeals looks for the two seals that a clean close writes. If the second seal is unfinished,
+// findSeals returns the reason. In that case the first seal proves that the bytes before the second
+// one were durable.
 func (j *damageClassifier) findSeals() (unfinished string, err error) {
 	sc := j.scanner
 	if len(sc.seals) == 0 {
@@ -166,9 +168,9 @@ func (j *damageClassifier) findSeals() (unfinished string, err error) {
 	return "", nil
 }
 
-// unfinishedSeal reports whether a crash can have produced the bytes at offset from a second seal:
-// a prefix of the seal, then zeros or nothing. Other bytes are damage. A complete seal has no zeros
-// at its end, so it never looks unfinished.
+// unfinishedSeal reports whether a crash may have left these bytes at offset from writing a second
+// seal: a prefix of the seal, then zeros or nothing. Other bytes are damage. A complete seal has no
+// zeros at its end, so it never looks unfinished.
 func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
 	if s.limit > offset+recordHeader {
 		return false, nil
@@ -244,7 +246,7 @@ func (j *damageClassifier) addEntries() {
 		}
 	}
 	for _, seal := range j.scanner.seals {
-		// The head in a seal overrides that of all earlier records of the segment.
+		// The head in a seal replaces the head from the earlier records of the segment.
 		if seal.offset < end {
 			l.Last = max(l.Last, seal.header.parent)
 			l.Head = seal.header.seq
@@ -254,8 +256,8 @@ func (j *damageClassifier) addEntries() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// endsWithin reports whether e ends at or before end. A record that crosses end is a problem,
-// because the writer only states ends between records.
+// endsWithin reports whether e ends at or before end. If e begins before end and ends after it,
+// endsWithin adds a problem, because every end that the writer states is between two records.
 func (j *damageClassifier) endsWithin(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {
 		return true
@@ -283,11 +285,13 @@ func (l *Log) takeEntry(e Entry, i int) {
 // setLost fills l.Lost with the records that are missing among the entries. It can describe a
 // missing record in two cases:
 //
-//	valid header, damaged payload      all fields of the header
-//	as many seqs missing as ticks      each record continued the one before: after a rewind,
-//	                                   the ticks would lag behind the seqs
+//   - The header of the record is valid, and only its payload is damaged. found contains these
+//     records.
+//   - Between two entries, the ticks grow by as much as the seqs, and the later entry continues the
+//     record directly before it. Then each missing record continued the one before it, because a
+//     rewind would make the ticks lag behind the seqs.
 //
-// found contains the records of the first case. In all other cases, missing records stay unknown.
+// In all other cases, missing records stay unknown.
 func (l *Log) setLost(found []Entry) {
 	if len(l.Problems) == 0 {
 		return
@@ -301,8 +305,8 @@ func (l *Log) setLost(found []Entry) {
 	l.addLostBetween(before, nil, found)
 }
 
-// addLostBetween adds the missing records between two consecutive entries to l.Lost. Nil stands for
-// the beginning or the end of the journal.
+// addLostBetween adds the missing records between two consecutive entries to l.Lost. If before is
+// nil, it starts at the beginning of the journal. If after is nil, it goes on to the end.
 func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 	if before != nil && after != nil && after.ID.Seq == before.ID.Seq+1 {
 		return
@@ -322,8 +326,8 @@ func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 }
 
 // addInferredLost adds the unreadable records between two entries to l.Lost. It adds them only if
-// each record must have continued the record before it, and if they fit into the bytes between the
-// two entries.
+// they fit into the bytes between the two entries. The ticks must also prove that each record
+// continued the record before it.
 func (l *Log) addInferredLost(before, after *Entry) {
 	if before == nil {
 		return

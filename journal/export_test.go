@@ -78,7 +78,8 @@ func LedgerWith(number uint64, world [16]byte, features []string, kinds []uint32
 	return w.stage
 }
 
-// Features returns the feature names in the form of LedgerWith.
+// Features returns the feature names in the form that LedgerWith takes: a required feature begins
+// with !.
 func (l *Log) Features() (names []string) {
 	for _, f := range l.ledger.features {
 		names = append(names, map[bool]string{true: "!"}[f.required]+f.name)

@@ -17,8 +17,8 @@ import (
 var keep = flag.Bool("keep", false, "write the journal of a new format version to testdata, once")
 
 // TestScan_JournalOfEarlierBuild reads a journal that an earlier build wrote. It reads it with this
-// package and with a separate reader that follows docs/FORMAT.md. The files are never written
-// again: they represent the files of users.
+// package and with a separate reader that follows docs/FORMAT.md. The files stand for the files of
+// users, so they are never regenerated.
 func TestScan_JournalOfEarlierBuild(t *testing.T) {
 	const dir = "testdata/v1"
 	if *keep {

@@ -70,7 +70,7 @@ func FuzzHostileRecords(f *testing.F) {
 	})
 }
 
-// hostile builds a segment from 16 bytes for each record. Payloads are zeros.
+// hostile builds a segment with one record for each 16 bytes of program. Payloads are zeros.
 func hostile(program []byte) []byte {
 	data := journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{})
 	for len(program) >= 16 {
@@ -84,7 +84,7 @@ func hostile(program []byte) []byte {
 			Length: binary.LittleEndian.Uint32(program[12:]),
 		}
 		program = program[16:]
-		body := make([]byte, min(h.Length, 100)) // Shorter than some headers state.
+		body := make([]byte, min(h.Length, 100)) // Shorter than the length in some headers.
 		h.CRC = crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
 		if h.Flags&journal.FlagSeal != 0 {
 			h.CRC = journal.SealCRC
@@ -144,7 +144,8 @@ func carryOn(t *testing.T, fs *disktest.Mem) {
 	}
 }
 
-// records counts the problems outside the ledger. Every opening writes a new ledger.
+// records returns the number of problems in segments. It skips problems of the ledger, because
+// every opening writes a new ledger.
 func records(problems []*journal.DamageError) (n int) {
 	for _, p := range problems {
 		if !strings.HasSuffix(p.File, ".ledger") {

@@ -215,7 +215,7 @@ func (j *Journal) Roll(ctx context.Context) error {
 }
 
 // full reports whether the next item must wait before it enters the queue. If the budget is used
-// up, the budget wakes j when it has room.
+// up, the budget wakes j once the share of j may grow again.
 func (j *Journal) full(length int64) bool {
 	return !j.opened && (j.queued >= j.opt.QueueSize || j.share.Wait(length))
 }
@@ -337,9 +337,9 @@ func (j *Journal) KeepNote(b []byte) error {
 	return j.waitForFailure(j.ledger.keepNote(b))
 }
 
-// waitForFailure returns err, an error of the ledger. If the error is final, waitForFailure first
-// waits until the writer goroutine has failed with this error. If the journal has failed,
-// waitForFailure returns the journal's error instead.
+// waitForFailure returns err, an error that the ledger returned, or the journal's own error if the
+// journal has failed. An error of an fsync is final. After such an error, waitForFailure first
+// waits until the writer goroutine has failed the journal.
 func (j *Journal) waitForFailure(err error) error {
 	if err == nil {
 		return nil
@@ -455,8 +455,8 @@ func (j *Journal) Abandon() {
 	<-j.done
 }
 
-// reached records that an fsync covered all items up to this count, and all records up to seq. tick
-// is the tick of record seq.
+// reached is called after an fsync that covered the first items queued items and all records up to
+// seq. tick is the tick of record seq.
 func (j *Journal) reached(items, seq, tick uint64) {
 	j.local(seq, tick)
 	j.mu.Lock()
@@ -471,7 +471,7 @@ func (j *Journal) reached(items, seq, tick uint64) {
 	}
 }
 
-// local records that everything up to seq survives a crash of this machine. tick is the tick of
+// local is called once all records up to seq survive a crash of this machine. tick is the tick of
 // record seq.
 func (j *Journal) local(seq, tick uint64) {
 	j.mu.Lock()

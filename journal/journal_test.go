@@ -646,7 +646,8 @@ func TestOpen_LowestEpoch(t *testing.T) {
 	}
 }
 
-// A sharedFS has files that are durable only when other machines have them, too.
+// A sharedFS simulates a replicated tree: a file is durable only when other machines have its
+// bytes, too.
 type sharedFS struct {
 	disk.FS
 	ours func() // Called in Sync when this machine has the bytes.
@@ -671,7 +672,7 @@ func (f sharedFile) SyncLocal(local func()) error {
 	return err
 }
 
-// OnLocal is called before OnDurable, whatever wraps the file.
+// OnLocal is called before OnDurable, even if disk.Sub wraps the files.
 func TestOnLocal_BeforeOnDurable(t *testing.T) {
 	var told []string
 	var j *journal.Journal

@@ -280,9 +280,10 @@ func (l *Log) closedAt(s *Segment) int64 {
 	return int64(l.ledger.closed.end)
 }
 
-// checkEnd checks that the ledger of a closed journal is complete. The writer records the close in
-// the ledger before it writes the seals. So if the ledger ends before that entry, checkEnd reports
-// a problem. If newer segments may be missing, checkEnd marks the log as not clean.
+// checkEnd checks that the ledger of a cleanly closed journal is complete. Close adds an entry to
+// the ledger before it writes the seals. So if the segments have seals and the ledger lacks that
+// entry, checkEnd reports a problem. If newer segments may be missing, checkEnd marks the log as
+// not clean.
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
 	for _, file := range l.spare {

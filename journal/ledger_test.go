@@ -246,7 +246,8 @@ func TestLedger_StaysShort(t *testing.T) {
 				}
 				longest = max(longest, len(files.Bytes(onlyLedger(t, files))))
 				names[onlyLedger(t, files)] = true
-				now := files.Clone() // Clone first: the writer may be about to write a mark.
+				// Scan a copy, because the writer may append a mark at any time.
+				now := files.Clone()
 				vouched(t, image{fs: now, acked: j.Durable()}, scan(t, now))
 			case 3:
 				closeJournal(t, j, j.Next()-1)

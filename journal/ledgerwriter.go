@@ -17,7 +17,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// renewSize is the number of obsolete bytes in a ledger from which the ledger is rewritten.
+// renewSize is added to the live bytes of a ledger in stale, so that a short ledger is not
+// rewritten.
 var renewSize int64 = 4 << 10
 
 // A ledgerWriter appends entries to a ledger and makes them durable. Its methods may be called from
@@ -117,7 +118,8 @@ func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	return err
 }
 
-// closed records where segment s ends. No later segment states this end.
+// closed records where the last segment s ends, before its seals are written. The end of every
+// other segment is stated by the header of its successor.
 func (w *ledgerWriter) closed(s closedSegment) error {
 	return w.put(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end), nil)
 }

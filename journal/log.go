@@ -27,15 +27,15 @@ type Log struct {
 	Entries []Entry
 
 	// Lost lists records that were durable and cannot be read, ordered by seq. Their parents are
-	// known, so [Log.Ancestors] can continue with them. A record that is in neither list is
-	// unknown.
+	// known, so [Log.Ancestors] can continue with them. A record is unknown if neither Entries nor
+	// Lost contains it.
 	Lost []Entry
 
 	// Preambles lists the readable preambles in file order.
 	Preambles []Entry
 
 	// Problems lists damage to durable bytes, and segments that are foreign or newer, in file
-	// order. The scan has read all other bytes.
+	// order.
 	Problems []*DamageError
 
 	// Torn is the unfinished tail of the last segment. No record in it was acknowledged. Nil means
@@ -118,8 +118,8 @@ type Segment struct {
 }
 
 // After reports whether s comes after the named file of the journal. It compares the numbers in the
-// names, which have more than 8 digits if the number is 100,000,000 or more. A ledger comes before
-// the segment with the same number.
+// names, because the order of the strings is wrong for numbers of more than 8 digits. A ledger
+// comes before the segment with the same number.
 func (s *Segment) After(file string) bool {
 	digits, kind, _ := strings.Cut(file, ".")
 	n, err := strconv.ParseUint(digits, 10, 64)
@@ -252,9 +252,9 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 	return e, ok
 }
 
-// Path returns the records that lead from the state after record from to the state after record to,
-// oldest first. The result excludes from and includes to. From 0 is the state before the first
-// record; record from itself may have been pruned.
+// Path returns the records that change state from into state to, oldest first. Both states are
+// named by the seq of their last record, so the result excludes from and includes to. From 0 is the
+// state before the first record; record from itself may have been pruned.
 //
 // Path fails with the damage if a record on the path is lost, and with [ErrNotFound] if a record is
 // unknown. It fails with [ErrNotAncestor] if from is not an ancestor of to.

@@ -64,9 +64,9 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// continued reports whether files continue l. They do if they are the segments of l and perhaps
-// newer segments. Pruned segments may be missing at the start; pruned is their number. The sizes of
-// the files must also be consistent with l.
+// continued reports whether the journal in files is the one in l, perhaps with newer segments and
+// without its oldest ones. pruned is the number of segments that are missing at the start. The
+// sizes of the files must also be consistent with l.
 func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 	if len(l.Problems) > 0 || len(files) == 0 {
 		return 0, false
@@ -96,7 +96,8 @@ func (l *Log) upToDate(files listing) bool {
 }
 
 // refreshed returns the result of a new Scan, computed from l and the new bytes. It returns nil if
-// l is no valid start. The result shares memory with l. The entries of l stay unchanged.
+// the newest segment in l was replaced or cut short. The result shares memory with l. The entries
+// of l stay unchanged.
 func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, error) {
 	next := l.withoutNewest(pruned)
 	at := len(next.Segments)
@@ -126,8 +127,8 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 }
 
 // withoutNewest returns l without its newest segment, which has the highest epoch, and without
-// pruned segments. Records of the newest segment stay. Appending to the result's entries does not
-// change those of l.
+// pruned segments. The result keeps the records of the newest segment. Appending to the result's
+// entries does not change those of l.
 func (l *Log) withoutNewest(pruned int) *Log {
 	b := &Log{
 		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: l.newest.last, LastID: l.newest.lastID,

@@ -36,7 +36,8 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 			old = append(old, number)
 		}
 	}
-	turns := uint64(1) // A power of two, so that most openings use the same value.
+	// turns stays the same for most openings, because it is a power of two.
+	turns := uint64(1)
 	for turns*readInTurns < uint64(len(old)) {
 		turns *= 2
 	}
@@ -46,9 +47,10 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 	return nil
 }
 
-// endedBefore reports whether the ledger fully describes the second of three files. The files must
-// be consecutive segments, the first two must have summaries, and the second has no record after
-// base. endedBefore returns the number of the second segment.
+// endedBefore reports whether the ledger describes the second of three files so fully that the file
+// need not be opened. The files must be consecutive segments. The ledger must have summaries of the
+// first two, and the second must have no record after base. endedBefore returns the number of the
+// second segment.
 func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
 	number, _ = numbered(files[1].name, segmentSuffix)
 	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)
@@ -96,8 +98,8 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	before := &l.Segments[len(l.Segments)-1]
 	listedBefore, listed := l.ledger.find(number-1), l.ledger.find(number)
 	if before.Err != nil || before.header.salt != listedBefore.salt {
-		// The previous segment is damaged or another file. Its last record and head are in the
-		// header of this segment, but unknown.
+		// The header of this segment contains the last record and the head of the previous one.
+		// They are unknown, because the previous segment is damaged or another file.
 		return false
 	}
 	ended, _ := l.summary(listedBefore)

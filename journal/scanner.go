@@ -27,7 +27,7 @@ type scanner struct {
 	limit int64 // Offset after the last byte to scan.
 
 	shared *scanWindow
-	window []byte // Bytes of shared.
+	window []byte // Bytes of the file, in the buffer of shared.
 	base   int64  // File offset of window[0].
 	filled int
 	single [recordHeader]byte

@@ -48,8 +48,9 @@ type Mem struct {
 	origin  string
 }
 
-// A nameChange is one step from durable to names, within one directory. An empty from or to means
-// that the name is added or removed. Renaming a directory also renames its contents.
+// A nameChange is a change of the names that no SyncDir covered yet, within one directory. An empty
+// from means that a name is added, an empty to that it is removed. Renaming a directory also
+// renames its contents.
 type nameChange struct {
 	from, to string
 	file     *inode

@@ -55,9 +55,9 @@ func (b *Budget) Used() int64 {
 }
 
 // Open returns a new, empty share. After [Share.Wait] has returned true, the budget calls wake once
-// the share may hold more. Release or Close of another share makes this call, after it has unlocked
-// the budget. If wake is nil, the share is never woken. A nil Budget returns a nil Share, whose
-// methods do nothing.
+// the share may hold more. It calls wake in the goroutine that releases or closes another share,
+// with the budget unlocked. If wake is nil, the share is never woken. A nil Budget returns a nil
+// Share, whose methods do nothing.
 //
 // Cost: O(n) for n shares.
 func (b *Budget) Open(wake func()) *Share {
@@ -165,9 +165,9 @@ func (s *Share) Wait(wants int64) bool {
 	return true
 }
 
-// Add adds n bytes to the share, even if the share is full. It returns the number of bytes between
-// the share's size and its floor, at least 0. A queue may keep free buffers of that size, because
-// no other share can use these bytes.
+// Add adds n bytes to the share, even if the share is full. It returns how many bytes the share is
+// below its floor, or 0 if it is above. A queue may keep free buffers of that size, because no
+// other share can use these bytes.
 func (s *Share) Add(n int64) (spare int64) {
 	if s == nil {
 		return 0

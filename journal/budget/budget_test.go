@@ -136,7 +136,8 @@ func TestBudget_SameAsModel(t *testing.T) {
 	}
 }
 
-// A share that is stuck with the whole pool leaves the other shares their floors.
+// Even if one share uses the whole pool and releases nothing, the other shares can use their
+// floors.
 func TestBudget_StuckShare(t *testing.T) {
 	b := New(1000)
 	stuck, a, c := b.Open(nil), b.Open(nil), b.Open(nil)
@@ -148,7 +149,7 @@ func TestBudget_StuckShare(t *testing.T) {
 		for ; !s.Full(); held += 10 {
 			s.Add(10)
 		}
-		if held < 1000/2/3-3*10 { // Each other share may exceed its part by one tick.
+		if held < 1000/2/3-3*10 { // A share fills up to its floor, in steps of 10.
 			t.Errorf("a share holds %d, and its floor is %d", held, 1000/2/3)
 		}
 	}
