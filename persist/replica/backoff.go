@@ -14,7 +14,7 @@ type backoff struct{ next, limit time.Duration }
 // newBackoff returns the backoff for calls of a log.
 func newBackoff() backoff { return backoff{2 * time.Millisecond, 500 * time.Millisecond} }
 
-// pause waits for the next pause, or until ctx ends.
+// pause sleeps for the next pause of b, or until ctx ends.
 func (b *backoff) pause(ctx context.Context) {
 	pause(ctx, b.next/2+rand.N(b.next))
 	b.next = min(2*b.next, b.limit)

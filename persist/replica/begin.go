@@ -11,15 +11,16 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// begin brings the files of this machine to the end of the log. Its action depends on the file
-// state, the store and the log:
+// begin brings the files of this machine to the end of the log. Its action depends on the store, on
+// the log, and on the file state, which records the last entry that the store includes:
 //
 //	no state, no store            read the log from the beginning
 //	no state, a store             the log must be empty: a later claim sends the store
 //	state damaged                 read the log from the beginning; quarantine the store
 //	state newer than the log      refuse; with Forget, read the log from the beginning
-//	log emptied                   continue after the state if it is up to date; otherwise refuse,
-//	                              or with Forget keep the store, so that a claim sends it
+//	log emptied                   continue after the state if it has the last entry of the log;
+//	                              otherwise refuse, or with Forget keep the store, so that a claim
+//	                              sends it
 //	state                         continue after the state, if the log still has the state's entry
 //	files do not match the state  read the log from the beginning; quarantine the store
 func (f *Follower) begin(ctx context.Context) error {
@@ -72,7 +73,7 @@ func (f *Follower) begin(ctx context.Context) error {
 }
 
 // bounds returns the bounds of the log. If the log ends before the known entry, bounds retries for
-// a while. A server that is cut off from the other servers gives a stale answer.
+// a while. The reason is that a server that is cut off from the other servers gives a stale answer.
 func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
 	err = f.retry(ctx, func() error {
 		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
@@ -99,7 +100,7 @@ func (f *Follower) retry(ctx context.Context, try func() error) error {
 	}
 }
 
-// The result is true if this machine has a store: its journal or snapshot directory has files.
+// hasStore reports whether this machine has a store: its journal or snapshot directory has files.
 func (f *Follower) hasStore() (bool, error) {
 	for _, dir := range []string{journalDir, snapshotDir} {
 		entries, err := f.files.ReadDir(storeDir + "/" + dir)
@@ -141,8 +142,8 @@ func (f *Follower) resumeState(ctx context.Context, s *state, first Position) er
 	return nil
 }
 
-// catchUp applies the entries up to last, and quarantines the files that the log does not have.
-// Without files, it quarantines nothing; completeStore does so later.
+// catchUp applies the entries up to last, and quarantines the files that the log does not have. If
+// the log has no complete store yet, catchUp quarantines nothing; completeStore does so later.
 func (f *Follower) catchUp(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Named returns the names of the files that an entry gives a name to.
+// Named returns the names of the files that become complete with an entry, and get their names.
 func Named(data []byte) (names []string) {
 	_, ops, err := decodeEntry(data)
 	if err != nil {
@@ -63,8 +63,8 @@ func (o *Owner) Counts(log *Memory) (Position, bool) {
 	return at.Position, e.Position == at.Position && h.id == at.ID && slices.Contains(Chain(log), at.Position)
 }
 
-// Patient returns options with which a follower accepts lost entries after d. Unless Heartbeat is
-// set, the owner appends no heartbeats.
+// Patient returns options with which a follower waits only for d before it accepts that entries are
+// lost. Unless Heartbeat is set, the owner appends no heartbeats.
 func (o Options) Patient(d time.Duration) Options {
 	o.patience = d
 	if o.Heartbeat == 0 {

@@ -98,12 +98,13 @@ type Follower struct {
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continuesLog.
 	fresh   time.Time // When the last entry was read, or when Follow was called.
-	// Whether fresh is the time of an entry.
+	// Whether fresh is the time of an entry, and not of the call of Follow.
 	timed bool
 	gap   time.Duration // The time between the last two entries, or the longest possible time.
-	// logged is the number of bytes read since the last complete store began to be sent.
+	// logged is the number of bytes read since the beginning of the last complete store in the log.
 	logged int64
-	begun  int64         // The number of bytes read since the incomplete store began to be sent.
+	// The number of bytes read since the beginning of the incomplete store in the log.
+	begun  int64
 	end    Position      // The last entry that was read, valid or not.
 	term   uint64        // The highest term of all claims.
 	info   logInfo       // The identity and the versions of the log.
@@ -162,7 +163,8 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	}
 	f.fresh, f.timed, f.gap, f.bare = time.Now(), false, 0, time.Now()
 	if f.end > 0 {
-		// The owner may have no ticks. In that case, its next entry is a heartbeat.
+		// The owner may have no ticks. In that case, the next entry is a heartbeat after at most
+		// this time.
 		f.gap = f.longestGap()
 	}
 	f.follow()
@@ -237,8 +239,9 @@ func (o *offer) set(stands bool) {
 	o.stands = stands
 }
 
-// Writes returns the state of the world that an owner should write: the newer of the newest written
-// state and that of [Options.Version]. Register the component types of that state.
+// Writes returns the state version that an owner should write: that of [Options.Version] or the
+// newest written one, whichever is newer. Register the component types of that version. See
+// [Version].
 func (f *Follower) Writes() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -252,9 +255,8 @@ func (f *Follower) Ready() bool {
 	return f.tree != nil
 }
 
-// Aside returns the quarantine directory: it has bytes that were written on this machine and never
-// confirmed. Aside also returns how many bytes of files it has. The directory is "" if the
-// quarantine is empty.
+// Aside returns the quarantine directory, and the size of its files. It has the bytes that were
+// written on this machine and never confirmed. The directory is "" if the quarantine is empty.
 func (f *Follower) Aside() (dir string, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -446,15 +448,16 @@ func (f *Follower) fillGap(ctx context.Context, e Entry) error {
 	}
 }
 
-// continuesLog reports whether an entry is valid. An entry names its previous entry. The previous
-// entry of a valid entry is the last valid entry. For any other entry, one of these cases applies:
+// continuesLog reports whether entry e is valid. Each entry names the entry before it. If e names
+// the last valid entry, e is valid. Otherwise one of these cases applies:
 //
-//	it names a later entry, which was trimmed    the files are useless: wait until an owner
-//	                                             sends all files again
-//	it names a later entry that the log has      the log does not show it: a [HoleError]
-//	the log still has the last valid entry       the writer continued an entry that the log
-//	                                             lost: the new entry is invalid for all readers
-//	the log has another entry in its place       a [ShorterError]
+//	e names an entry after f.end, which was        the files are useless: wait until an owner
+//	trimmed                                        sends all files again
+//	e names an entry after f.end that the log has  the log does not show it: a [HoleError]
+//	the log still has the last valid entry         the writer of e continued an entry that the
+//	                                               log lost: e is invalid for all readers
+//	the log has another entry at the position of   a [ShorterError]
+//	the last valid entry
 func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {
@@ -490,8 +493,8 @@ func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op
 }
 
 // recheck searches for a valid entry before e. If the log lost an invalid entry, a valid entry may
-// have its position. In that case, recheck returns a [HoleError], and reading continues after the
-// last valid entry.
+// now have the same position. In that case, recheck returns a [HoleError], and reading continues
+// after the last valid entry.
 func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	next, _, err := continuation(ctx, f.log, f.at[0], e.Position)
 	if err != nil || next.Position == 0 || next.Position >= e.Position {
@@ -503,7 +506,8 @@ func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	return &HoleError{After: f.end, Next: e.Position}
 }
 
-// An unansweredError is an error of the log because of which the validity of an entry is unknown.
+// An unansweredError wraps an error of the log. Because of this error, it is unknown whether an
+// entry is valid.
 type unansweredError struct{ error }
 
 // Unwrap returns the error of the log.

@@ -299,7 +299,7 @@ func (m *Memory) Trim(ctx context.Context, before Position) error {
 	return ctx.Err()
 }
 
-// Forget removes the last n entries, as an engine does that breaks its promise. It is for tests.
+// Forget removes the last n entries, like an engine that breaks its promise. It is for tests.
 func (m *Memory) Forget(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

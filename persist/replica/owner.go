@@ -153,8 +153,9 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// nextTerm returns the term of a claim. It is higher than the terms of all earlier claims. Its
-// epochs are higher than those of the journal from before the store was sent to the log.
+// nextTerm returns the term of a claim, which is higher than the terms of all earlier claims. If
+// this machine's store is not in the log yet, the epochs of the term are also higher than those of
+// its journal.
 func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	term := f.term + 1
 	if f.tree != nil {
@@ -205,7 +206,7 @@ func (o *Owner) Epoch() uint64 { return o.term * termEpochs }
 // Position returns the position of the last entry that the owner appended.
 func (o *Owner) Position() Position { return o.sender.monitor.current().Position }
 
-// Writes returns which state of the world the owner must write. See [Follower.Writes].
+// Writes returns the state version that the owner must write. See [Follower.Writes].
 func (o *Owner) Writes() uint64 { return o.sender.info.Writes }
 
 // Err returns why the owner can no longer confirm ticks. The error wraps [persist.ErrLost] if
@@ -248,7 +249,7 @@ func (o *Owner) Rebase(ctx context.Context) error {
 	return within(ctx, func() error { return o.rebase(ctx) })
 }
 
-// rebase implements Rebase, without a time limit. It holds the follower's turn, so Close waits for
+// rebase implements Rebase, without a time limit. It holds the mutex o.f.turn, so Close waits for
 // rebase.
 func (o *Owner) rebase(ctx context.Context) error {
 	o.f.turn.Lock()
@@ -288,7 +289,8 @@ func (o *Owner) maintainLog(ctx context.Context) {
 			return
 		}
 		if every > 0 {
-			// After a tick in this time, the next heartbeat is due sooner.
+			// A tick during this time makes the next heartbeat due sooner, so check again after
+			// every/8.
 			next = min(next, every/8)
 		}
 		select {

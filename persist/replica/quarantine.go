@@ -296,8 +296,8 @@ func (a *quarantine) copyTail(t *replicaFiles, name string, from int64) error {
 	return nil
 }
 
-// replace quarantines all data of the store old that the store t does not have. t then replaces
-// old.
+// replace quarantines all data of the store old that the store t does not have. The caller then
+// replaces old by t.
 func (a *quarantine) replace(old, t *replicaFiles) error {
 	names, err := old.names()
 	if err != nil {

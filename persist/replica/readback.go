@@ -81,7 +81,7 @@ func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) 
 	return upto, err
 }
 
-// A logReading reads the entries of a log, and applies them to no files.
+// A logReading reads the entries of a log and checks them, without writing any files.
 type logReading struct {
 	log   Log
 	at    link // The last valid entry.

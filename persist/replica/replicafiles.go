@@ -136,8 +136,8 @@ func (t *replicaFiles) addPart(o *op) error {
 	if int64(o.number) > t.parts[o.name] {
 		return fmt.Errorf("%w: %s begins at %d", errGap, o.name, o.number)
 	}
-	// Before a crash, the file may have got its name, so that the temporary file is missing. In
-	// that case, whole uses the named file.
+	// The file may have got its name before a crash. In that case the temporary file is missing,
+	// and nameWhole uses the named file.
 	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -315,7 +315,7 @@ func (t *replicaFiles) syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sync makes all applied operations durable. Files that hold closed are durable already.
+// sync makes all applied operations durable. Files that keepOpen closed are durable already.
 func (t *replicaFiles) sync() error {
 	for name := range t.open {
 		if err := t.syncFile(name); err != nil {

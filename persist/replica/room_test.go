@@ -19,7 +19,8 @@ import (
 // continue.
 func TestOwner_ResendsFilesBeforeLogIsFull(t *testing.T) {
 	log := &replicatest.Log{}
-	// The reserve takes about 4 MiB. The owner of an unlimited log waits for 16 MiB.
+	// The limit leaves about 20 MiB, because the reserve for resending takes 4 MiB. Without a
+	// limit, the owner would resend after 16 MiB.
 	log.Limit(24 << 20)
 	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
 	o, err := f.Claim(background)

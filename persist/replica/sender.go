@@ -36,8 +36,8 @@ import (
 // After a permanent error (failed), the sender sends nothing, and every sync returns that error.
 //
 // The budget of the options counts the memory of pending operations, of the current entry, and of
-// the recent entries. A sender never waits for the budget. Its bytes are from the queue of a
-// journal, which does wait. So ticks wait while operations are pending.
+// the recent entries. A sender never waits for the budget. Its bytes come from the queue of a
+// journal, and that queue waits for the budget. So ticks wait while operations are pending.
 //
 // Locks are taken in this order: order, mu.
 type sender struct {
@@ -61,10 +61,12 @@ type sender struct {
 	number uint64    // The number of entries that this sender appended.
 	at     trail     // The newest valid entries of the log, newest first.
 	end    Position  // The last entry of the log, valid or not.
-	check  bool      // Whether the next append must verify that the log still has at.
-	heard  time.Time // When the log last acknowledged an entry.
-	short  time.Time // When the log first reported that it ends before at. Zero if it did not.
-	beats  int       // Heartbeats since the last entry with operations.
+	// Whether the next append must verify that the log still has the entries of at.
+	check bool
+	heard time.Time // When the log last acknowledged an entry.
+	// When the log first reported that it ends before the newest entry of at. Zero if it did not.
+	short  time.Time
+	beats  int // Heartbeats since the last entry with operations.
 	room   room
 	logged int64            // Bytes appended since the last complete store began to be sent.
 	recent []sentEntry      // The newest entries, oldest first, in case the log loses them.
@@ -353,7 +355,7 @@ func (s *sender) fail(err error) error {
 //
 // A position identifies an entry only if the engine keeps its promise. An engine that lost entries
 // gives their positions to other entries. If the log may have lost some, appendUntilKnown therefore
-// also compares the entries before the new one. That is for the first entry of a claim, after an
+// also compares the entries before the new one. It does so for the first entry of a claim, after an
 // append that failed or was slow, and after a silence.
 func (s *sender) appendUntilKnown(entry []byte, id entryID) (Position, error) {
 	for tries := newBackoff(); ; {
@@ -470,10 +472,10 @@ func (s *sender) headerAfter(after Position) (h header, at Position, err error) 
 	return h, e.Position, err
 }
 
-// reappend appends the entries that a log lost, if it ends at last. They must get their old
-// positions, because other machines know them by position. That is impossible if recent no longer
-// has them, or if another machine has appended to the log. The answer that the log ends at last may
-// also be stale. In that case, the log has the entries, or another server gives a newer answer
+// reappend appends the entries after position last again, if the log lost them. They must get their
+// old positions, because other machines know them by position. That is impossible if recent no
+// longer has them, or if another machine has appended to the log. The log may also still have these
+// entries, because last is from a stale answer. In that case, another server gives a newer answer
 // after a while.
 func (s *sender) reappend(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}

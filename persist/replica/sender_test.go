@@ -60,8 +60,8 @@ func TestFollower_UnknownOperation(t *testing.T) {
 	require.ErrorIs(t, s.append([]op{{kind: opComplete}}), persist.ErrLost)
 }
 
-// In a silence, each heartbeat is appended before followers assume that the owner is dead, as
-// Overdue computes it.
+// After a tick, each heartbeat is due before Overdue exceeds 100 ms, so followers do not assume
+// that the owner is dead.
 func TestSender_HeartbeatDueBeforeOverdue(t *testing.T) {
 	var s sender
 	f := Follower{gap: 16 * time.Millisecond}

@@ -12,10 +12,10 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A state records the entry of the log up to which the files are complete. It is stored in the file
-// state, as a line with a checksum and JSON. The machine writes the file from time to time, when
-// the files are durable. After a crash, the machine reads the log again, beginning at At. The files
-// may include these entries already, so every operation may be applied twice.
+// A state records the last entry of the log that the files include. It is stored in the file named
+// state, as a line with a checksum and JSON. The machine writes that file from time to time, when
+// the other files are durable. After a crash, the machine reads the log again, beginning at At. The
+// files may include some of these entries already, so every operation may be applied twice.
 type state struct {
 	At link `json:"at"`
 	// At and the entries before it, newest first. Older programs do not write this field.

@@ -9,10 +9,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A Version says which states of a world a program can open, and which state it writes. The program
-// defines the numbers. Increase them when the component types change so that older programs cannot
-// open the world. Deploy such a change in two steps, so that every machine can become the owner at
-// any time:
+// A Version says which versions of the world's state a program can open, and which one it writes.
+// The program defines these numbers. Increase them when the component types change so that older
+// programs cannot open the world. Deploy such a change in two steps, so that every machine can
+// become the owner at any time:
 //
 //  1. run the new program with Reads 2 and Writes 1 on every machine, one after another
 //  2. run it with Reads 2 and Writes 2, one after another
@@ -21,8 +21,8 @@ import (
 // Reads 1 can no longer claim.
 type Version struct {
 	Program string // Name and version of the program, for error texts. At most 255 bytes.
-	Reads   uint64 // The newest state that the program can open.
-	// The state that the program writes, unless the log has a newer one. At most Reads.
+	Reads   uint64 // The newest state version that the program can open.
+	// The state version that the program writes, unless the log has a newer one. At most Reads.
 	Writes uint64
 }
 
@@ -46,9 +46,10 @@ const storeFormat = 1
 type logInfo struct {
 	// Identity of the log: a random number from the first claim. Later claims repeat it.
 	Log     string `json:"log,omitempty"`
-	Program string `json:"program,omitempty"` // The program that wrote the newest state.
-	Writes  uint64 `json:"writes,omitempty"`  // The newest state that was written; see Version.
-	Format  uint64 `json:"format,omitempty"`  // The newest storeFormat.
+	Program string `json:"program,omitempty"` // The program that wrote the newest state version.
+	// The newest state version that was written; see Version.
+	Writes uint64 `json:"writes,omitempty"`
+	Format uint64 `json:"format,omitempty"` // The newest storeFormat.
 }
 
 // newIdentity returns an identity for a log without one.
@@ -81,8 +82,8 @@ func (i logInfo) isOther(next logInfo) bool {
 	return i.Log != "" && next.Log != "" && i.Log != next.Log
 }
 
-// merge returns the information of the log after an entry with next: the newest state and format of
-// both.
+// merge returns the information of the log after an entry with next. It takes the newer state
+// version and the newer format of i and next.
 func (i logInfo) merge(next logInfo) logInfo {
 	if next.Writes < i.Writes {
 		next.Writes, next.Program = i.Writes, i.Program

@@ -73,9 +73,9 @@ func freePorts(t testing.TB, n int) []int {
 
 // logins are two accounts. The account of the worlds has a user with all rights, and a user that
 // may follow WORLDS.one with the documented rights. The other account is the system account. The
-// servers parse this text like a file. If a running server gives an account JetStream, the server
-// may miss existing streams of the account. In that case, its copy of such a stream remains
-// separate.
+// servers parse this text like a file. The accounts have JetStream from the start: a running server
+// that gives it to an account later may miss existing streams of the account. Its copy of such a
+// stream then remains separate.
 const logins = `
 	accounts {
 		WORLDS { jetstream: enabled, users: [

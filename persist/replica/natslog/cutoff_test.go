@@ -35,7 +35,8 @@ func newPartition(t testing.TB) *partition {
 	}
 	n := 0
 	p.cluster = newCluster(t, 3, func(o *server.Options) {
-		// Servers send each other this address, on which no server listens.
+		// No server listens on the advertised address, so servers reach each other only through the
+		// proxies.
 		o.Cluster.Port, o.Cluster.Advertise = ports[n], fmt.Sprintf("127.0.0.1:%d", ports[3])
 		o.Routes = nil
 		for to := range 3 {

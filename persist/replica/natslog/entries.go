@@ -165,7 +165,8 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// A late answer is still used, but this limit lets leave move the connection in time.
+		// The request ends by the time when leave moves the connection, but has at least a short
+		// time for an answer.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

@@ -207,7 +207,8 @@ func TestExampleCluster_RightsOfLogins(t *testing.T) {
 	}
 }
 
-// The single server of the other example also has the settings that a log needs.
+// The single server of examples/spectators has the settings that a log needs, like the servers of
+// examples/cluster.
 func TestExampleServer_SettingsForLog(t *testing.T) {
 	one, err := server.ProcessConfigFile("examples/spectators/one.conf")
 	require.NoError(t, err)

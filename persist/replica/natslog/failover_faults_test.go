@@ -347,7 +347,9 @@ func (s *scene) fillStream() string {
 			return strings.HasPrefix(s.judge.stuckReason(owner), "operator ")
 		}
 		if within(20*time.Second, full) {
-			break // Without a report, the owner could trim the stream in time, so try again.
+			// If the owner does not report a full stream, it may have trimmed the stream in time,
+			// so try again.
+			break
 		}
 		if try == 3 {
 			s.fail("the owner does not report that the stream is full: %q", s.judge.reasons())

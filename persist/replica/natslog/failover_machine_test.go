@@ -254,7 +254,7 @@ func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, show
 		ctx, done := context.WithTimeout(background, 20*time.Second)
 		o, err := f.Claim(ctx)
 		done()
-		// A live owner often appends its entry before the claim.
+		// A live owner often appends its entry before the claim, so the claim is tried again.
 		if ordered && !errors.Is(err, replica.ErrTaken) {
 			p.claim.Store(false)
 		}
@@ -314,7 +314,7 @@ func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error
 }
 
 // tend reports why no tick is confirmed, and calls Rebase when ordered, until the owner has lost
-// the world. Every second owner also calls Rebase every two seconds.
+// the world. In a random half of the cases, tend also calls Rebase every two seconds.
 func (p *machine) tend(o *replica.Owner) {
 	often := rand.N(2) == 0
 	reason := ""

@@ -87,8 +87,8 @@ func (n *network) do(format string, args ...any) {
 	require.NoError(n.t, err, "%s: %s", words, out)
 }
 
-// process returns attributes for a process with its own network namespace, which ends with this
-// process.
+// process returns attributes for a new process that has its own network namespace. The new process
+// is killed when this process ends.
 func (n *network) process() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if !n.none {

@@ -35,7 +35,8 @@ func TestFailover(t *testing.T) {
 	}
 	chosen, err := chosenKinds(*faultKinds)
 	require.NoError(t, err)
-	runtime.LockOSThread() // The processes end with the thread that started them.
+	// The processes are killed when the thread that started them ends, so keep the thread.
+	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if os.Getenv(withServer) == "" {
 		t.Setenv(withServer, buildServer(t))

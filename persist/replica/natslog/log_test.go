@@ -68,8 +68,8 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 
 func TestAppend_LostAnswer(t *testing.T) {
 	t.Parallel()
-	// A single server refuses the second message, because the subject has a newer one. Three
-	// servers still have the ID.
+	// Append sends b twice, because its first answer is lost. A single server refuses the second
+	// message, because the subject has a newer one. Three servers recognize the ID of the message.
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)
@@ -105,7 +105,8 @@ func TestAppend_LostAnswer(t *testing.T) {
 				got <- next
 				errs <- err
 			}()
-			// Even if the entry does not arrive, its position is taken.
+			// Append fails even if its message has not arrived before the connection is cut,
+			// because the position is taken.
 			time.Sleep(50 * time.Millisecond)
 			p.cut()
 			assert.Zero(t, <-got)

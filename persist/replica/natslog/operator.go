@@ -25,7 +25,7 @@ func (e *operatorError) Error() string { return fmt.Sprintf("natslog: %s: %v", e
 // Unwrap returns [replica.ErrOperator] and the cause.
 func (e *operatorError) Unwrap() []error { return []error{replica.ErrOperator, e.cause} }
 
-// Error codes of servers that persist until an operator acts. nats.go has no names for these codes
+// Codes of server errors that remain until an operator acts. nats.go has no names for these codes
 // of nats-server.
 const (
 	codeAccountFull  = 10002
@@ -85,8 +85,8 @@ func remedyOf(err error) (r remedy, ok bool) {
 }
 
 // explain returns err, and whether err is permanent. If only an operator can resolve it, explain
-// returns an [operatorError]. last is the connection's error from before the attempt. A newer error
-// of the connection may explain why no server answered.
+// returns an [operatorError]. last is the last error of the connection before the attempt. If the
+// connection has another error now, that error may explain why no server answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
 		return err, true

@@ -161,7 +161,7 @@ func (l *Link) Damage(p replica.Position) {
 	l.damaged = p
 }
 
-// copy returns a copy of an entry, damaged if Damage has its position.
+// copy returns a copy of an entry. The copy has a flipped bit if Damage selected its position.
 func (l *Link) copy(e replica.Entry) replica.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

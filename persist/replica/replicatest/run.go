@@ -176,7 +176,8 @@ func add(ctx context.Context, t *testing.T, log replica.Log, after replica.Posit
 	return at
 }
 
-// next expects the entry at position at after a position. If at is 0, next expects no entry.
+// next checks that log.Next(after) returns the entry with this text at position at. If at is 0,
+// there must be no entry.
 func next(ctx context.Context, t *testing.T, log replica.Log, after, at replica.Position, text string) {
 	t.Helper()
 	if e, err := log.Next(ctx, after); err != nil || e.Position != at || string(e.Data) != text {

@@ -370,7 +370,7 @@ func (c *scene) judge() error {
 	return errors.Join(bad(lost+unseen > 0, "ticks were lost"), bad(len(c.wrong) > 0, cmp.Or(strings.Join(c.wrong, "; "), "-")))
 }
 
-// bad returns an error if is is true.
+// bad returns an error with this text if the condition is true.
 func bad(is bool, text string) error {
 	if is {
 		return errors.New(text)
