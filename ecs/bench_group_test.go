@@ -8,7 +8,7 @@ import (
 )
 
 // The benchmarks of groups and sorts are compared with a limit: the same work without a group. See
-// budget_test.go for the metrics. These benchmarks have no budgets.
+// bench_test.go for the metrics. These benchmarks have no budgets.
 
 const grouped = 1_000_000
 
