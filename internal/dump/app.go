@@ -92,7 +92,7 @@ func (a *app) findFiles(ctx context.Context, path string) (files disk.FS, name s
 	switch {
 	case err == nil:
 		a.opened = append(a.opened, files)
-	// The engine of the URL returned EPIPE. Standard output is still open.
+	// The opener returned EPIPE, which concerns its own connection. Standard output is still open.
 	case errors.Is(err, syscall.EPIPE):
 		// Drop the error chain: execute would read EPIPE as a closed standard output.
 		err = errors.New(err.Error())

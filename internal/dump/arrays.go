@@ -86,7 +86,8 @@ func (a *app) printOmitted(first, end, n int, one, many string) {
 
 // arrays prints a window of the arrays of c.
 func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error {
-	// The full state is in memory, so rows are read one at a time during printing.
+	// A large window is read row by row during printing. Reading must not fail then, so the full
+	// state is loaded first.
 	if w.limit == 0 || w.limit > loadLimit {
 		if err := st.NeedWhole(); err != nil {
 			return err

@@ -270,7 +270,7 @@ func (b *bisectCmd) bisect(s *source) (err error) {
 	}
 	defer end()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
-	// Each function finds one state, except list, which prints changes as it finds them.
+	// Each function finds one state, except listChanges, which prints changes as it finds them.
 	find := b.firstBad
 	switch {
 	case b.flips:
@@ -461,8 +461,8 @@ func (b *bisectCmd) middle(lo, hi int) (int, bool) {
 // verdict differs from that of the last judged state.
 //
 // A skipped state is ignored, so the two judged states of a change may be far apart. Each change
-// therefore names the state before. Each call resets oldest and newest; afterwards, these say
-// whether any state was judged.
+// therefore names the state before. Each call resets the fields oldest and newest. Afterwards they
+// are the first and the last judged state, or have the verdict skip if no state was judged.
 func (b *bisectCmd) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {

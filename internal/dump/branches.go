@@ -111,8 +111,8 @@ type lineage struct {
 }
 
 // branches splits the records of the journal into branches. The first branch is the path to the
-// newest state. The other ends follow, from the newest to the oldest. Each branch goes back to the
-// first record that another branch already has, so every record is visited once.
+// newest state. Then each other tip gets a branch, the newest tip first. A branch goes back until
+// a record already belongs to another branch, so every record is visited once.
 //
 // Lost records belong to a branch but are not counted; the first record of a branch is a readable
 // one. If another record continues the newest state, the branch of the newest state has no tip

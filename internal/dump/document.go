@@ -296,7 +296,8 @@ func membersAround(doc any, list string) (before, behind string, err error) {
 }
 
 // listOf returns the list of doc that --ndjson splits: the only member that is a slice of
-// documents. The name is empty if there is no list, or if its embedded struct is nil.
+// documents. The name is empty if there is no list, or if the list is in an embedded struct that
+// is nil.
 //
 // A document with two such lists cannot be streamed, and is printed in one piece. Slices of other
 // types, such as strings and values, do not count.

@@ -41,7 +41,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		s.printNote("index %d is %v at %s", index, p.Holder, at.Place())
 		return p.Holder, nil
 	}
-	// The generation 1 is a guess, so the error describes the last entity with the index.
+	// The argument is only an index, so the error describes the last entity with that index.
 	p.Entity = p.Holder
 	return 0, s.notAlive(p)
 }

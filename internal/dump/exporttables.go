@@ -379,8 +379,8 @@ func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component)
 }
 
 // sweep adds the rows of a component, ordered by index. Several goroutines convert spans to rows,
-// and one goroutine writes the results in order. A span has 4096 indices, so it needs no further
-// batches.
+// and one goroutine writes the results in order. A span has 4096 indices, so its rows are one
+// batch.
 func (t *begunTable) sweep(ctx context.Context, st *inspect.State, im state, c *inspect.Component, wrote func(n int)) error {
 	return st.Sweep(ctx, 0, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
 		return func(of *inspect.Span) (any, error) {

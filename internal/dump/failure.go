@@ -24,7 +24,7 @@ import (
 // Programs read exit statuses, so a status has the same meaning for every command. classify returns
 // a failure unchanged, so the code closest to the error sets its status.
 
-// pageSize divides the size of every save. A file of another size is not a complete save.
+// The size of every save is a multiple of pageSize. A file of another size is no complete save.
 const pageSize = 4 << 10
 
 // Exit statuses of the process. Scripts rely on these numbers, so the order is fixed.

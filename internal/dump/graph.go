@@ -22,7 +22,8 @@ type branches map[uint64]branchLines
 // branchLines are the lines of one record.
 type branchLines struct {
 	apart bool // True if the text in the field fork is printed, on its own line before the record.
-	// Where a branch begins, the columns with a fork. Where a new tree begins, only the columns.
+	// fork has the columns, with a fork if a branch begins here. It has no fork if a new tree
+	// begins.
 	fork   string
 	row    string // Drawn on the line of the record.
 	before string // Columns before the record: branches that lead to the record or pass it.

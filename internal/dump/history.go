@@ -188,7 +188,7 @@ func (h *historyCmd) wants(e *inspect.TraceEvent) bool {
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
-	// A set of another field does not concern the requested field.
+	// Narrow the event to the requested field. If it set only other fields, it becomes a write.
 	if e.Number >= 0 && len(h.steps) > 0 {
 		e.Old, _ = h.valueIn(e.Old)
 		e.New, _ = h.valueIn(e.New)

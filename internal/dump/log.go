@@ -165,7 +165,8 @@ func (l *logCmd) printNoMatch() error {
 func (l *logCmd) table(entries []journal.Entry, lines branches) *term.Grid {
 	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
 	in, way := l.standing(), map[uint64]bool{}
-	// Collect the path to the end of the journal; OnHead would read each record.
+	// Collect the path to the end of the journal. Commit.OnHead says the same, but getting it
+	// requires reading each record.
 	for e := range l.Log().Ancestors(l.Log().Head) {
 		way[e.ID.Seq] = true
 	}
@@ -255,9 +256,9 @@ func selected(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// mayMatch reports whether f can match a tick, without reading the state. A record does not count
-// by component the rows that a destroy or a clear of the world removed. So such a tick may always
-// match.
+// mayMatch reports whether f can match a tick, without reading the state. A destroy or a clear of
+// the world removes rows, which the record does not count by component. So a tick with one of
+// these may always match.
 func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
@@ -382,9 +383,9 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 // values returns the rows that the tick c changed, by component, removed rows first. d describes c.
 // Rows that were written with the same value are left out.
 //
-// A tick contains the rows that it wrote, but not their old values. It drops rows without their
-// entities. So values copies the old rows from the state before c and moves the cursor to c. Then
-// it compares the rows of the same entities.
+// A tick contains the rows that it wrote, but not their old values. For dropped rows it contains
+// only their number, not their entities. So values copies the old rows from the state before c and
+// moves the cursor to c. Then it compares the rows of the same entities.
 //
 //	state before c     touched rows ──▶ oldRows, copied by entity
 //	   │ seek(c.Seq)
@@ -494,9 +495,9 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities[row]
 }
 
-// changes compares the old rows with those of now. It returns the removed rows, with the op from
-// gone, then new and changed rows. Rows with the same bytes are left out. A row that only moved is
-// found by its entity, and has the same bytes.
+// changes compares the old rows with those of now. It returns the removed rows, then new and
+// changed rows. gone returns the op that removed the row of an entity. Rows with the same bytes
+// are left out. A row that only moved is found by its entity, and has the same bytes.
 func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
 		// Copy, because the rows change when the cursor moves.

@@ -181,8 +181,8 @@ func (x *trial) state(seq uint64, args []string) {
 }
 
 // latest runs a command for the newest state. If damage hides that state, the output must name
-// another state, and no newer state may be readable. The output must equal that of at for the named
-// state.
+// another state, and no newer state may be readable. at returns the command for a given record,
+// and the output must equal that for the named state.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -433,9 +433,9 @@ func bisectOracle(x *trial) {
 	}
 }
 
-// valuesOverTime runs a command that prints values over time. It calls of for each printed state
-// and compares the result with that for the original. Every state that is reachable from a printed
-// state must be printed.
+// valuesOverTime runs a command that prints values over time. Each printed value must equal the
+// original value with the same record and the same result of function of. Every state that is
+// reachable from a printed state must be printed.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -456,7 +456,8 @@ func (x *trial) valuesOverTime(list string, of func(object) any, args ...string)
 	}
 }
 
-// changeWithin reports whether the change in was is between the two states that got names.
+// changeWithin reports whether the original change is between the two states that a search has
+// found. was and got are the documents of the two searches.
 func changeWithin(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]

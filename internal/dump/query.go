@@ -123,7 +123,7 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 		q.selected = []string{"entity"}
 	}
 	columns := s.sweeper(st)
-	// The second sweeper: these are evaluated for the printed entities only.
+	// The columns belong to the second sweeper, because only printed entities need them.
 	fields, err := columns.fields("--select", q.selected)
 	if err != nil {
 		return err

@@ -92,17 +92,18 @@ type part struct {
 	open     bool
 }
 
-// part returns the entities of c within offset and limit. Without counted, the search may stop at
-// the limit. The part is then open: more entities follow, but their number is unknown.
+// part returns the entities of c within offset and limit. If counted is false, the search may stop
+// at the limit. The part is then open: more entities follow, but their number is unknown.
 //
 //	n             number of selected entities before this one
 //	n < from      left out
 //	from … end    printed
 //	n ≥ end       counted, if the total is needed; otherwise the first such entity ends the search
 //
-// The first entity after the limit shows that more follow. If the total is known without reading,
-// it is used. Otherwise, with conditions and without counted, the part stays open. In the remaining
-// cases all entities are counted, which needs only row numbers or was requested.
+// The first entity after the limit shows that more follow. The search stops there if the total is
+// known without reading. It also stops if c has conditions and counted is false; the part then
+// stays open. In all other cases the search counts all entities, which is cheap without
+// conditions.
 func (c *choice) part(counted bool) (p part, err error) {
 	if len(c.sort) > 0 {
 		return c.sorted()
@@ -230,8 +231,8 @@ func (l *selection) order(a, b query.Answer) int {
 }
 
 // printRest prints the rest of the table g, then how many entities the limit left out. If p is
-// open, it prints that more entities follow. If err is not nil, rest prints nothing and returns
-// err. With --json it prints nothing, because the document has members for this.
+// open, it prints that more entities follow. If err is not nil, printRest prints nothing and
+// returns err. With --json it prints nothing, because the document has members for this.
 func (s *source) printRest(err error, g *term.Grid, p part, one, many string) error {
 	if err != nil || s.json {
 		return err

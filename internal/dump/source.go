@@ -20,10 +20,10 @@ import (
 //
 //	path   ──▶ view: opened, or lent    ──▶ source, until the command ends
 //	--at   ──▶ Resolve: a record        ──▶ state: a whole image in memory
-//	                                    ──▶ ask: reads parts of a snapshot, page by page
-//	entity ──▶ peek: one entity, from a snapshot and the ticks after it
+//	                                    ──▶ readState: reads parts of a snapshot, page by page
+//	entity ──▶ Peek: one entity, from a snapshot and the ticks after it
 //
-// Each command uses the cheapest of state, ask and peek that suffices.
+// Each command uses the cheapest of state, readState and Peek that suffices.
 
 // A source is the store or save that a command reads, together with the call of the command.
 type source struct {
@@ -56,8 +56,8 @@ func (s *source) state(at string) (state, error) {
 }
 
 // readState calls do with the state at a point, and reads only the pages that do needs. If a page
-// is damaged, ask builds the whole state and calls do again. So do may be called twice and must
-// print last, see [inspect.View.Read].
+// is damaged, View.Read loads the whole state and calls do again. So do may be called twice and
+// must print last, see [inspect.View.Read].
 func (s *source) readState(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {

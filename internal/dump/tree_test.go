@@ -228,7 +228,7 @@ func TestShow_DamagedSave(t *testing.T) {
 	for range 20_000 {
 		w.Create()
 	}
-	// Use another order than that of the entities, so that both share no pages.
+	// Set the rows in reverse, so that no page of entities equals a page of rows.
 	for i := 19_999; i > 0; i-- {
 		children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(i-1), 1)})
 	}
