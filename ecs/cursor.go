@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// A span is a batch of positions of the driving storage, with their rows, that a cursor returns:
+// A span is a batch of positions of the driver, which is the storage that the cursor goes through.
+// For each position, the span has the row in every column:
 //
 //	words   | 1 0 1 1 |     a bit for each position; in a run only the first bit
 //	rows    | 4 . 7 5 |     row in each column, minus base
@@ -46,7 +47,7 @@ type cursor struct {
 	// Position of this loop in World.activeCursors, counted from 1, or 0 if it is not in the list.
 	activeAt int
 	began    uint64      // The world's count of changes when the iteration began.
-	found    *matchCache // The search results of the driver.
+	found    *matchCache // The matches of the join, by position of the driver.
 	writes   bool        // The loop writes rows.
 	// The iteration has ended and found only a single run. The span still has this run.
 	oneRun bool
@@ -54,8 +55,8 @@ type cursor struct {
 	repeating bool
 
 	// A word is 64 positions of the driver. wordOrder points to the driver's rows of the current
-	// word. For each column, addrs has a pointer to the row numbers of the word. They count from
-	// row base of the column, and first is the address of that row.
+	// word. addrs[k].row points to the row numbers of the word in column k, relative to base[k].
+	// addrs[k].first is the address of row base[k].
 	wordOrder *uint32
 	// The row numbers of the word in another column than the driver, if there is one.
 	wordRows *uint32
@@ -65,7 +66,7 @@ type cursor struct {
 		first unsafe.Pointer
 	}
 
-	// Buffers for a run, or for some positions of a word, for which no chunk has a matching slice.
+	// The slices of the span point to these buffers if the span is a run or a part of a word.
 	part [1]uint64
 	last [1]uint32              // The driver's row.
 	one  [maxColumns]uint32     // The rows of the columns.
@@ -82,7 +83,7 @@ type cursor struct {
 	singleSet bool // The join finds every row of the driver.
 	saved     bool // An earlier iteration saved the rows that this iteration writes.
 
-	// The newest version of the sets, when since was set.
+	// The newest version of the joined sets at the time of since.
 	newest uint64
 	since  uint64 // The world's count of changes when the cursor last validated the sets.
 	// The world's count of changes when the cursor saved the rows that the loop writes.
@@ -95,7 +96,8 @@ type cursor struct {
 	packed   []uint32  // The positions that the predicates keep, as a list, if they are few.
 }
 
-// walk begins an iteration and returns its cursor. columns are those of the join's first sets.
+// walk begins an iteration and returns its cursor. columns is j.columns, or nil for a loop that
+// uses no rows of components.
 func (j *join) walk(columns []joinedColumn) *cursor {
 	if c := j.idle; c.repeats(columns) {
 		c.repeat()
@@ -104,7 +106,8 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 	return j.startWalk(columns)
 }
 
-// walkAll is walk for a loop that does not test whether an optional row is missing.
+// walkAll is walk for All, whose loop body cannot test whether a row is missing. It panics if the
+// join has an optional column.
 func (j *join) walkAll() *cursor {
 	if c := j.idle; j.optional == 0 && c.repeats(j.columns) {
 		c.repeat()
@@ -335,8 +338,9 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	return slices.ContainsFunc(words, func(word uint64) bool { return word != 0 })
 }
 
-// advanceList sets the span to positions below hi in the list chunk, and moves the cursor past
-// them. base is the first position of chunk. advanceList returns false if no position is left.
+// advanceList is advanceIn for a chunk that stores its found positions as a list. It sets the span
+// to positions below hi, and moves the cursor past them. base is the first position of chunk. It
+// returns false if no position is left.
 func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	lo, behind := chunk.before(c.row-base), chunk.before(hi)
 	n := min(behind-lo, c.step)
@@ -578,7 +582,7 @@ func (c *cursor) finish() {
 // resume continues the iteration after the world changed while the loop visited e. e is r rows
 // after the current position. The iteration visits appended rows. If e was removed, the iteration
 // visits the row that moved into its place. resume panics on other changes, which would skip rows
-// or visit them twice. In index order, the iteration visits the entities with higher indices.
+// or visit them twice. A loop in index order instead continues with the entities of higher indices.
 func (c *cursor) resume(r int, e Entity) {
 	c.mustKeepEntities(e)
 	row := c.follow(c.from+c.at+r, e)
@@ -623,7 +627,8 @@ func (c *cursor) mustKeepEntities(e Entity) {
 	}
 }
 
-// recordGroup records the state of the driver's group, for follow.
+// recordGroup stores the state of the driver's group, which follow needs after the group moves
+// rows.
 func (c *cursor) recordGroup() {
 	g := c.set.group
 	if g == nil {
@@ -652,8 +657,8 @@ func (c *cursor) limit() int {
 	return c.set.rows.N
 }
 
-// follow returns the row at which to continue after the driver's group moved rows. The loop visited
-// e, in row. If e is still in the returned row, resume moves past it.
+// follow returns the row at which to continue after the driver's group moved rows. The loop was
+// visiting e, which was in the given row. If e is still in the returned row, resume moves past it.
 func (c *cursor) follow(row int, e Entity) int {
 	if c.set.byIndex {
 		return row

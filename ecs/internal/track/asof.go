@@ -7,30 +7,31 @@ import (
 	"unsafe"
 )
 
-// An AsOf gives a reader the state of a tracker at a retained boundary while the tracker continues
-// to change. It contains the lengths, and the rows of two columns that were written since the
-// boundary.
+// An AsOf lets a reader look up the past state of a tracker while the tracker continues to change.
+// The state is that at a boundary, the start or end of a frame. An AsOf contains the lengths at the
+// boundary. It also contains the rows of two columns that were written since, with their old
+// values.
 //
 //	             boundary                          now
 //	logs            | rows 3 4 7 | rows 4 5 | row 3 ..      if the boundary is ahead, the
 //	                                                         logs of the undone frames up to it
 //	Columns[i]      3 4 7 5, each with its value at the boundary; other rows are the live ones
 //
-// An AsOf does not retain its frame, and writes do not notify it. A reader must call [AsOf.Current]
-// first, and [AsOf.CatchUp] if the result is false. CatchUp costs O(rows written since the last
-// CatchUp). If a log released memory in between, CatchUp costs O(rows written since the boundary).
-// [NewAsOf] returns an AsOf.
+// An AsOf does not prevent its frame from being dropped, and writes do not notify it. A reader must
+// call [AsOf.Current] first, and [AsOf.CatchUp] if the result is false. CatchUp costs O(rows
+// written since the last CatchUp). If a log released memory in between, CatchUp costs O(rows
+// written since the boundary). [NewAsOf] returns an AsOf.
 type AsOf struct {
 	Lengths
 	Columns [2]Old
 	t       *Tracker
-	// The serial number of the tracker's marks at the last CatchUp.
+	// The value of t.marks, which changes with every call of Tracker.Open, at the last CatchUp.
 	marks uint64
-	// The sum of the columns' saves at the last CatchUp.
+	// The sum of undoStack.saves of both columns at the last CatchUp.
 	saves uint64
 }
 
-// NewAsOf returns an AsOf without a boundary, for two columns of t. b may be nil.
+// NewAsOf returns an AsOf for two columns of t. CatchUp sets its boundary. b may be nil.
 func NewAsOf(t *Tracker, a, b *Log) AsOf {
 	h := AsOf{t: t}
 	for i, l := range [2]*Log{a, b} {
@@ -55,8 +56,8 @@ func (h *AsOf) Reset() {
 	}
 }
 
-// CatchUp updates h to the state at the start of frame id. If ahead is set, the frame is undone,
-// and h gets the state at its end. The logs must not be bare.
+// CatchUp updates h to the state at the start of frame id. If ahead is set, frame id must be an
+// undone frame, and h gets the state at its end instead. The logs must contain values.
 func (h *AsOf) CatchUp(id uint64, ahead bool) {
 	var k int
 	if ahead {
@@ -76,14 +77,15 @@ func (h *AsOf) CatchUp(id uint64, ahead bool) {
 		} else {
 			o.read(k)
 		}
-		// Makes the next save increment saves.
+		// End the fast path of saves, so that the next save increments u.saves.
 		o.u.tip = noRoom
 		h.saves += o.u.saves
 	}
 }
 
-// ahead returns the position of the last undone record to redo in order to reach the end of frame
-// id. The logs have the same positions. after is the lengths at the end of the frame.
+// ahead returns the position, in the list of undone records, of the last record to redo in order to
+// reach the end of frame id. The undone logs have the same positions. after is the lengths at that
+// end.
 func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	k = sort.Search(len(t.forward), func(i int) bool { return t.forward[i].frame <= id })
 	if k == len(t.forward) {
@@ -92,20 +94,22 @@ func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	return k, t.forward[k].Lengths
 }
 
-// An Old contains the rows of a column that were written since a boundary, with their old values:
+// An Old contains the rows of a column that were written since a boundary, with their values at the
+// boundary:
 //
 //	blocks   | saved  0 0 1 1 0 1 .. | saved  1 1 1 1 1 1 .. |      64 rows each
 //	         | rows   2 3 5          | rows   0 1 2 3 4 5 .. |      only the saved rows
 //	                     |                       |
 //	               memory of the Old      memory of the log, if all 64 rows are consecutive
 //
-// An Old refers to the memory of a log only until the log moves or releases the rows: see
-// undoStack.moves.
+// A block may point to the memory of a log. When the log moves or releases rows, it increments
+// undoStack.moves, and the blocks are discarded and read again.
 type Old struct {
 	u *undoStack
 	// Called with each group of n rows that are added. Their values are at p. May be nil.
 	added func(row, n int, p unsafe.Pointer)
-	// Number of rows at the boundary. Here and in other fields, large rows are counted in pieces.
+	// Number of rows at the boundary. Here and in the fields below, a large row counts once per
+	// piece.
 	limit int
 	// Buffer for composing a large row.
 	whole  []uint64
@@ -126,7 +130,7 @@ type oldBlock struct {
 // A place is a position in a log.
 type place struct {
 	log *undoLog
-	// The chunk and run that were read last, as positions in the log.
+	// Index of the chunk that was read last, and of the last run that was read in this chunk.
 	chunk, run int
 	// Number of rows of that run that were read.
 	rows int
@@ -206,8 +210,9 @@ func (o *Old) readLog(l *undoLog) {
 	}
 }
 
-// readAhead adds the rows of the undone logs from position k on. A redo swaps rows with the logs.
-// So the value that is swapped in last is the one at the boundary.
+// readAhead adds the rows of the undone logs from position k on. A redo would swap saved values
+// with live rows, from the last log down to log k. The value of a row that would be swapped in last
+// is the one at the boundary, so readAhead reads it first.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {
 		for _, c := range slices.Backward(o.u.forward[k].chunks) {
@@ -266,7 +271,8 @@ func (o *Old) tell(row, n int, p unsafe.Pointer) {
 	}
 }
 
-// insert adds the n rows at p to the block as row i and the following rows. n is less than 64.
+// insert adds the n rows at p to block b, as row i of the block and the rows after it. n is less
+// than 64.
 func (o *Old) insert(b *oldBlock, i, n int, p unsafe.Pointer) {
 	u := o.u
 	have, before := bits.OnesCount64(b.saved), rank(b.saved, i)
@@ -320,7 +326,7 @@ func (o *Old) alloc(n int) unsafe.Pointer {
 }
 
 // Lives reports whether row i of c has the same value now as at the boundary of o. It returns false
-// for all large rows. Lives is small enough to be inlined, unlike RowThen.
+// for all large rows. Lives is small enough to be inlined, unlike RowAsOf.
 func Lives[T any](c *Column[T], o *Old, i int) bool {
 	return unsafe.Sizeof(c.Live[0]) <= largeRow && !o.Has(i)
 }
@@ -337,8 +343,8 @@ func RowAsOf[T any](c *Column[T], o *Old, i int) *T {
 	return (*T)(o.at(i, unsafe.Sizeof(c.Live[0])))
 }
 
-// together returns large row i at the boundary. live is the live row. If o has pieces of the row,
-// the result is a copy of live with the old values of these pieces.
+// together returns large row i as it was at the boundary. live points to the live row. If o has
+// pieces of the row, the result is a copy of the live row with the old values of these pieces.
 func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	n, size := o.u.pieces, o.u.size
 	if !o.Any(i*n, (i+1)*n) {
@@ -353,8 +359,8 @@ func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	return row
 }
 
-// each calls f for every run of rows in [lo, hi) that o has. A run is some consecutive rows that
-// begin with row.
+// each calls f for every run of rows in [lo, hi) that o has. A run is some consecutive rows, of
+// which row is the first.
 func (o *Old) each(lo, hi int, f func(row, some int)) {
 	for at := lo; at < hi && at>>6 < len(o.blocks); {
 		stop := min(at|63+1, hi)
@@ -383,7 +389,7 @@ func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 		}
 		return dst
 	}
-	// Live rows at or after live are not copied yet.
+	// The live rows from index live on are not copied yet.
 	live := row
 	o.each(row, end, func(at, n int) {
 		copy(dst[live-row:], c.Live[live:at])
@@ -405,7 +411,7 @@ func (o *Old) Any(lo, hi int) bool {
 	return false
 }
 
-// OnOld sets f as the function that o calls with the rows of c that it adds.
+// OnOld makes o call f with each group of rows of c that o adds.
 func OnOld[T any](_ *Column[T], o *Old, f func(row int, rows []T)) {
 	o.added = func(row, n int, p unsafe.Pointer) { f(row, rowsAt[T](p, n)) }
 }

@@ -20,7 +20,8 @@ import "sync/atomic"
 // Writes to rows only read the clock, except for [Tracker.Open], which the first change of a
 // tracker in a span calls.
 type Clock struct {
-	// Serial number of the current span of writing. It only increases.
+	// Serial number of the current span, a period in which each row is saved at most once. It only
+	// increases.
 	Span uint64
 	// The open frame. Changes are saved in its logs. If nil, no values are saved.
 	Frame *Frame

@@ -23,7 +23,8 @@ type mark struct{ span, rows uint64 }
 // Init initializes a Column. The Column must not be moved afterwards.
 type Column[T any] struct {
 	Live []T
-	// Copies a row. Set if plain copies of a row would share memory.
+	// Copies a row whose plain copy would share memory with it. Nil if plain copies are
+	// independent.
 	Clone func(T) T
 	Log   Log
 	// Number of free rows in the array of Live, before the first row.
@@ -168,8 +169,8 @@ func (c *Column[T]) saveSlow(i int) {
 	}
 }
 
-// Note marks row i and reports it to the readers if no log is open. It returns false if a log is
-// open.
+// If no log is open, Note marks row i as saved, reports it to the readers and returns true. If a
+// log is open, Note does nothing and returns false.
 //
 //go:noinline
 func (l *Log) Note(i int) bool {
@@ -250,8 +251,8 @@ func notNone(r uint32) int {
 	return 1
 }
 
-// TouchEach calls Touch for the first n of rows, which may repeat. It reads the marks of all rows
-// before it copies a row, so their cache misses overlap. TouchEach changes the contents of rows.
+// TouchEach calls Touch for rows[:n], which may contain a row more than once. It reads the marks of
+// all these rows before it copies a row, so their cache misses overlap. TouchEach overwrites rows.
 func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	if c.Log.prot > 0 {
 		c.touchEach(rows, n)
@@ -300,9 +301,10 @@ func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	return fresh
 }
 
-// FetchRows reads a byte of each existing row in rows, to bring the rows into the cache. It visits
-// the rows one by one, because counting trailing zeros can be slow. BSF keeps its target if its
-// input is zero, so each count can wait for the count before it.
+// FetchRows reads a byte of each existing row in rows, to bring the rows into the cache. It tests
+// every row number instead of iterating over the set bits of a word, because finding the next set
+// bit can be slow. The BSF instruction keeps its target if its input is zero, so each BSF may wait
+// for the one before.
 func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
 	if c.empty() {
 		return 0
@@ -371,7 +373,8 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open starts a new set of marks and makes the newest log the open one.
+// open makes all marks invalid, by the new serial number marks, and makes the newest log the open
+// one.
 func (l *Log) open(marks uint64, prot int) {
 	l.span, l.prot = marks, l.pick(prot)
 	l.reserve(l.prot)

@@ -30,8 +30,8 @@ func (n *DirtySet) All() bool { return n.all }
 func (n *DirtySet) Len() int { return len(n.touched) }
 
 // Word returns the first row of the i-th word that has written rows, and a bit for each written
-// row. Words are in the order of their first write, each at most once. Some of the rows may be
-// removed since.
+// row. Words are in the order of their first write, each at most once. Some of the rows may have
+// been removed since.
 func (n *DirtySet) Word(i int) (row int, written uint64) {
 	w := n.touched[i]
 	return int(w) << 6, n.words[w]
@@ -62,8 +62,8 @@ func (n *DirtySet) Clear() {
 	n.t.Span |= stale
 }
 
-// stale is a bit that is never set in a span of a clock. With this bit in its Span, a tracker is
-// opened by the next change.
+// stale is a bit that is not set in any span number of a clock. Setting it in Tracker.Span makes
+// the next change call Open.
 const stale = 1 << 63
 
 func (n *DirtySet) forget() {

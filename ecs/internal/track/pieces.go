@@ -132,7 +132,7 @@ func (u *undoStack) dropUnchanged() {
 }
 
 // differing returns the pieces of c that differ from the live ones, and their number. If repeats is
-// set, it skips pieces in the scratch set and adds the others to the set.
+// set, it skips pieces that are already in Clock.Seen, and adds the others to Seen.
 func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 	spans = u.clock.spans[:0]
 	differ := func(piece, n uint32, p unsafe.Pointer) { spans = u.appendDiffering(spans, piece, n, p) }

@@ -162,7 +162,7 @@ func (p *PinnedColumn[T]) at(r pinnedRun) []T {
 }
 
 // note records the n rows that begin with row, whose values are at position at. behind is false if
-// the values are the first ones of a chunk.
+// the values start a chunk. They then cannot extend the last run, which is in another chunk.
 func (g *pinnedGroup) note(row, n int, at uint32, behind bool) {
 	k, r := len(g.runs)-1, pinnedRun{uint16(row), uint16(n), at}
 	if behind && k >= 0 && g.runs[k].joins(r) {

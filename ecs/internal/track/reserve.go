@@ -42,11 +42,11 @@ const (
 
 // lead returns the number of rows to leave free in front of the live rows.
 //
-// Without it, all large columns would start at a page boundary. Rows with the same number would
-// then share a few sets of the first-level cache, with space for eight to twelve lines. That is too
-// few for an entity with ten components. So the columns of a storage start in the first, second or
-// third cache line of a page. A wider spread makes destroying an entity up to twice as slow where
-// columns do not fit the second-level cache.
+// Without these free rows, all large columns would start at a page boundary. Rows with the same
+// number would then share a few sets of the first-level cache, with space for eight to twelve
+// lines. That is too few for an entity with ten components. So the columns of a storage start in
+// the first, second or third cache line of a page. A wider spread makes destroying an entity up to
+// twice as slow where columns do not fit the second-level cache.
 func (c *Column[T]) lead(rows int) int {
 	var zero T
 	size := int(unsafe.Sizeof(zero))

@@ -22,8 +22,8 @@ func (c *Column[T]) OldRow(s *Span) *T { return (*T)(s.old) }
 // reuses its memory.
 type Spans struct {
 	all []Span
-	// The sort keys: the first row in the upper half, and the position in all in the lower half.
-	// Empty if all is already sorted.
+	// The sort keys, one per span. The upper half is the first row of the span. The lower half is
+	// its position in the field all. Empty if all is already sorted.
 	order []uint64
 	// Second buffer of the sort.
 	other []uint64
@@ -52,8 +52,8 @@ func (s *Spans) Seek(k int, row uint32) int {
 	return Search(k, s.Len(), behind)
 }
 
-// Spans returns all spans and their order. The lower half of order[i] is the position of the i-th
-// span in all. If order is empty, all is already in order.
+// Spans returns all spans, and their order by row. The lower half of order[i] is the position in
+// all of the span that comes i-th by row. If order is empty, all is already in order.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
 // Reset empties s and drops its references to the memory of logs.

@@ -1,8 +1,9 @@
 package track
 
 // A log keeps the chunks that it has released as spares, by size, for reuse. A thinned history
-// releases many small chunks and reuses few, so spares would grow without bound. The bound: chunks
-// in use and spares together take at most 1.25 times the maximum memory of chunks in use.
+// releases many small chunks and reuses few, so spares would grow without bound. Therefore chunks
+// in use and spares together take at most 1.25 times the highest memory that chunks in use have
+// taken, plus leastSpare.
 
 // leastSpare is the number of bytes of spare chunks that are always allowed.
 const leastSpare = 64 << 10
@@ -14,8 +15,8 @@ func (u *undoStack) count(n int64) {
 	u.most = max(u.most, u.used)
 }
 
-// giveBack drops spare chunks, the largest first, for the garbage collector. It stops when the log
-// may allocate more further bytes within its limit.
+// giveBack drops spare chunks, the largest first, for the garbage collector. It stops when the logs
+// can allocate another more bytes without exceeding the limit.
 func (u *undoStack) giveBack(more int64) {
 	limit := u.most + u.most/4 + leastSpare - u.used - more
 	for rung := len(u.spares) - 1; rung >= 0 && u.spare > limit; rung-- {

@@ -7,7 +7,7 @@ import (
 // Lengths are the counters of a tracker that a frame saves, in addition to the rows.
 type Lengths struct {
 	N int // Number of rows in use. They are the first rows.
-	// Number of rows that a restore needs, if it is larger than N.
+	// Number of rows that a restore needs, if that number is larger than N.
 	Total int
 	// A number that the owner of the tracker defines. It is saved and restored with the lengths.
 	Extra int
@@ -24,10 +24,10 @@ func (l Lengths) height() int { return max(l.N, l.Total) }
 // of them, so the cost does not depend on the length of the history. The newest record is never a
 // removed one.
 type record struct {
-	// The frame of the record. A removed record has at least the frame of the record before it.
+	// The id of the record's frame. In a removed record, it is an id that keeps the list sorted.
 	frame uint64
 	Lengths
-	// The maximum height of this record and all older ones.
+	// The maximum of Lengths.height of this record and all older ones.
 	prot    int
 	removed bool
 }
@@ -142,7 +142,7 @@ func (t *Tracker) openColumns() {
 	}
 }
 
-// least returns the minimum of Prot that readers need, whatever the frames need.
+// least returns the smallest Prot that is enough for the readers. The frames may need a larger one.
 func (t *Tracker) least() int {
 	rows := t.floor
 	for _, n := range t.readers {
@@ -187,8 +187,8 @@ func (t *Tracker) topProt() int {
 	return 0
 }
 
-// Protect sets a minimum for the rows that Open protects, for as-of readers: all rows that the
-// lengths cover. Protected rows are saved before they are written.
+// Protect makes Open protect at least the rows that l covers, for as-of readers. Protected rows are
+// saved before they are written.
 func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 
 // Unprotect removes the minimum that Protect set.
@@ -303,8 +303,8 @@ func (t *Tracker) find(id uint64) int {
 }
 
 // findBefore returns the same as find for an id below the frame of recs[k], but searches backward
-// from k. Usually id is the frame directly before. The result is k or the position of the record
-// before it.
+// from k. The result is k or the position of the nearest older record, because id is usually the
+// frame directly before that of recs[k].
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {

@@ -129,7 +129,8 @@ type undoStack struct {
 	Moving func(Run)
 	// Called with rows after they were restored, undone or redone. May be nil.
 	Moved func(Run)
-	// A run crosses a row number only if one of these bits is set in that number.
+	// A row can extend a run only if its number has one of these bits. With PageMask, no run
+	// crosses a page.
 	split uint32
 	// Set if rows hold pointers. Recycled chunks are then zeroed.
 	wipes bool
@@ -162,8 +163,9 @@ type undoStack struct {
 	width uintptr
 }
 
-// push opens a new, empty log, and pares the log of the frame before. The log of a bare frame
-// stores values only if Keeps is set, or if read is set and the rows are not derived.
+// push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
+// log. The log of a bare frame stores values only if Keeps is set, or if read is set and the rows
+// are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.dropUnchanged()
 	var l *undoLog
@@ -197,8 +199,9 @@ func (u *undoStack) save(row, n int) {
 	u.keep(row, u.rows.from(row), n, u.pieces)
 }
 
-// keep appends the n rows at p to the open log and records them as row and the following rows. It
-// never splits a group of whole rows over two chunks.
+// keep appends the n rows at p to the open log and records them as row and the following rows. If
+// whole is above 1, it fills chunks in groups of whole rows, so the pieces of a large row stay in
+// one chunk.
 func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	l := u.top
 	if l == nil {
@@ -356,8 +359,8 @@ func (u *undoStack) sizeClass(k, rows int) int {
 	return k
 }
 
-// chunkRows returns the number of rows that a chunk of a size class holds. The class above fullRung
-// is for large rows that have more pieces than a full chunk can hold.
+// chunkRows returns the number of rows that a chunk of a size class holds. The class above
+// fullSizeClass is for large rows that have more pieces than a full chunk can hold.
 func (u *undoStack) chunkRows(rung int) int {
 	first, full := firstChunkRows, max(1, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
 	switch {
@@ -511,7 +514,7 @@ func (u *undoStack) squeeze() {
 	u.top = nil
 }
 
-// merge moves the rows of the older logs[at] into logs[k]. logs[at] is empty afterwards.
+// merge moves the rows of logs[at], the older log, into logs[k]. logs[at] is empty afterwards.
 func (u *undoStack) merge(at, k int) {
 	u.moves++
 	older, newer := u.logs[at], u.logs[k]
@@ -598,8 +601,8 @@ func (u *undoStack) compact(l *undoLog) {
 	l.kept, l.repeats = l.rows(), false
 }
 
-// saveUnseen appends to l the rows of chunks that are not in the scratch set, each once. It adds
-// these rows to the scratch set.
+// saveUnseen appends to l the rows of chunks that are not in Clock.Seen, each once. It adds these
+// rows to Seen.
 func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 	top := u.top
 	u.top = l
