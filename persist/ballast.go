@@ -11,9 +11,9 @@ import (
 )
 
 // The ballast is a reserve file of random bytes. If a full disk prevents opening or resuming, the
-// store deletes this file to free space. A store writes a durable note to its journal before it
-// removes any other data. So without a ballast, a store that filled its own disk could not be
-// opened again.
+// store deletes this file to free space. Before the store removes any other data, it writes a
+// durable note to its journal, which needs space. So without a ballast, a store that filled its own
+// disk could not be opened again.
 //
 //	snapshot, prune, create ballast ... disk full ... Open: remove ballast, open, prune
 
@@ -21,13 +21,14 @@ const (
 	// ballastFrom is the smallest size in bytes of a store that has a ballast.
 	ballastFrom = 16 << 20
 
-	// leastBallast is room in bytes for a segment header, a schema and the note about pruning. The
-	// size of the ledger is added, because opening rewrites the ledger.
+	// leastBallast is the smallest size in bytes of a ballast, without the ledger. It has room for
+	// a segment header, a schema and the note about pruning. The size of the ledger, which lists
+	// the segments, is added, because opening rewrites the ledger.
 	leastBallast = 1 << 20
 )
 
-// keepBallast creates or enlarges the ballast of a store. stored is the store's size in bytes,
-// ledger that of its ledger. A failure is no error: the disk then has no room for a ballast.
+// keepBallast creates or enlarges the ballast of a store. stored is the store's size in bytes, and
+// ledger is the size of its ledger. A failure is no error: the disk then has no room for a ballast.
 func keepBallast(files disk.FS, stored, ledger int64) {
 	if stored < ballastFrom {
 		return

@@ -13,14 +13,14 @@ import (
 // retention.go plans which files to remove. This file derives the size of segments, and when a
 // snapshot is due, from the bound.
 
-// A bounding holds the bound of a store.
+// A bounding holds the size limit of a store's files.
 type bounding struct {
 	bound int64      // Maximum bytes on the disk; 0 means no bound, or that the bound is ignored.
 	block pruneBlock // Why the store removes nothing.
 }
 
 // A pruneBlock is the reason why an open store removes nothing. Damage is the only reason that may
-// appear after the store was opened, and it replaces the others.
+// appear after the store was opened, and it replaces any other reason.
 type pruneBlock int
 
 const (
@@ -50,7 +50,7 @@ func (s *Store) initRetention(journal []segmentSize) {
 	}
 	will := r.plan(p, s.bound) // What the next snapshot will remove.
 	r.KeepAll = true
-	k := r.plan(p, s.bound).keeping // Everything is kept until then.
+	k := r.plan(p, s.bound).keeping // Until that snapshot, the store keeps everything.
 	k.Bytes, k.Reason = bytes, will.keeping.Reason
 	switch {
 	case s.block == blockDamaged:
@@ -83,10 +83,10 @@ func (k RetentionStatus) now(bytes int64) RetentionStatus {
 	return k
 }
 
-// Each opening of a store begins a journal segment, even if the program then commits nothing. It
-// also reads the segments after the last snapshot. A segment is small if an opening ended it early.
-// Reading a MiB of journal takes longer than opening a file, so a large journal may have more small
-// segments.
+// These limits keep the number of journal segments low. Each opening of a store begins a segment,
+// even if the program then commits nothing. It also reads the segments after the last snapshot. A
+// segment is small if an opening ended it early. Reading a MiB of journal takes longer than opening
+// a file, so a large journal may have more small segments.
 const (
 	maxSegments    = 24      // Maximum number of small segments in a small journal.
 	segmentsBehind = 12      // Maximum number of small segments after the last snapshot.
@@ -95,7 +95,7 @@ const (
 )
 
 // tooMany reports whether too many segments are small, that is, have fewer than small bytes. The
-// limit is most, or one per segmentWorth bytes of journal if that is more.
+// limit is the parameter most, or one segment per segmentWorth bytes of journal if that is more.
 func tooMany(segments []segmentSize, small int64, most int) bool {
 	n := 0
 	for _, s := range segments {
@@ -112,8 +112,8 @@ func (s *Store) smallSegment() int64 {
 }
 
 // manySegments reports whether a snapshot is due because many small segments follow the last one.
-// After another snapshot, retention can remove these segments. If retention keeps everything, an
-// opening at least need not read them.
+// After that snapshot, retention can remove these segments. Even if retention keeps them, the next
+// opening need not read them.
 func (s *Store) manySegments() bool {
 	return s.behind >= max(segmentsBehind, int(s.grown/segmentWorth)) && s.mayPrune()
 }

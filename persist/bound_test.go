@@ -255,7 +255,7 @@ func (r *boundRun) lookAtNames(v *inspect.View) {
 	}
 }
 
-// lookAtMusts checks that the data exists that retention keeps despite the bound.
+// lookAtMusts checks that required data exists: retention keeps it even beyond the bound.
 func (r *boundRun) lookAtMusts(v *inspect.View) {
 	r.t.Helper()
 	for seq := r.world.Raw().Seq(); ; seq = r.states[seq].parent {
@@ -445,8 +445,8 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		retain persist.Retention
-		// Number of commits that finish a copy of 4 MiB, without the one that begins it. Each tick
-		// journals 4 MiB.
+		// Number of commits that finish a copy of 4 MiB, not counting the commit that begins it.
+		// Each tick journals 4 MiB.
 		commits int
 	}{
 		"bytes": {persist.Retention{Bytes: 128 << 20}, 2}, // A 16th of Bytes is 8 MiB.

@@ -104,7 +104,8 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	require.Greater(t, b.Used(), int64(memory*9/10))
 	if !raceDetector {
 		_, after := heap(true)
-		// Without the budget the heap would be ten times as large. Other tests use the heap too.
+		// Without the budget the heap would be ten times as large. The limit leaves room for other
+		// tests, which use the same heap.
 		require.LessOrEqual(t, after-before, int64(4*memory), "heap")
 	}
 	for i, s := range all {

@@ -119,7 +119,8 @@ func (c *campaign) zero(name string, sector int) {
 		return
 	}
 	if seals := len(data) - 96; name == c.lastSegment() && last >= seals {
-		// The other bytes of the sector are unchanged.
+		// If only the seals are damaged, the store must open. Otherwise the damage before the seals
+		// must be noticed.
 		if last = seals - 1; first >= seals {
 			c.count["seals zeroed"]++
 			c.with(name, data, func() { c.opens(c.files.Clone(), "seals zeroed", true) })
@@ -389,8 +390,8 @@ func TestDamage_EveryBitOfUncleanEnd(t *testing.T) {
 	}
 	r.sync()
 	name := storetest.Segments(t, r.dir)[0]
-	// end waits until that many records and a durable mark after them are in the file. It returns
-	// the offset at which the records end.
+	// end waits until the given number of records and a durable mark after them are in the file. It
+	// returns the offset at which the records end.
 	end := func(records int) int {
 		var last journal.Entry
 		require.Eventually(t, func() bool {

@@ -32,7 +32,7 @@ type run struct {
 	commits int
 	last    int // The commit of the newest record.
 	synced  int // The last commit that was durable.
-	durable int // The length of the last segment when that commit became durable.
+	durable int // The length of the last segment when the commit in synced became durable.
 }
 
 func newRun(t testing.TB, seed uint64) *run {

@@ -32,7 +32,7 @@ type device struct {
 	flushes int
 
 	calls int    // Number of writes and flushes until cut is called; 0 means never.
-	cut   func() // Called before the last of these calls is carried out.
+	cut   func() // Called before the last of the counted calls is carried out.
 }
 
 type diskWrite struct {
@@ -85,8 +85,9 @@ func (d *device) flush() {
 	d.flushes++
 }
 
-// left returns the content of the medium if the power fails now. It has no unflushed writes, only
-// the first of them, or a random part of their sectors. The caller holds d.mu.
+// left returns the content of the medium if the power fails now. The content has none of the
+// unflushed writes, only the first of them, or a random part of their sectors. The caller holds
+// d.mu.
 func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	content = slices.Clone(d.medium)
 	sectors, kept := 0, 0

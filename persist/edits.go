@@ -5,8 +5,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// edits lists the large rows of which a tick writes only the changed bytes. The recorder finds them
-// before it encodes anything, because a tick without edits uses an older format.
+// edits lists the large rows of which a tick writes only the changed bytes. The recorder finds
+// these rows before it encodes anything, because a tick without edits uses an older format.
 type edits struct {
 	found []storageEdits
 	n     int // The first n entries of found belong to this tick.

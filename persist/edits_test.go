@@ -168,7 +168,7 @@ func TestEdits_WholeRowWritten(t *testing.T) {
 	w.close(t)
 }
 
-// A journal without edits can be read by the release before, which knows only the older format.
+// A journal without edits can be read by the previous release, which knows only the older format.
 func TestEdits_OlderFormatWithoutEdits(t *testing.T) {
 	forms := func(mem *disktest.Mem) (forms []byte) {
 		v := requireSound(t, mem)
@@ -306,8 +306,8 @@ func (w *mapWorld) change(rng *rand.Rand) {
 	}
 }
 
-// The ticks of wild views have edits of all kinds. Tests of entities, columns and references use
-// these views.
+// storetest.WildView returns a random store, whose ticks have edits of all kinds. Tests of
+// entities, columns and references use such stores.
 func TestWildView_HasEditsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	edited := map[string]int{}

@@ -20,8 +20,8 @@ import (
 //	snapshot 1 ── tick ── tick ── head           schema A
 //	                              snapshot 2 ── tick ── …   schema B
 //
-// So two snapshots can have the same state ID. The preamble of a later record has the schema of the
-// record, which shows which of the two snapshots the record continues.
+// So two snapshots can have the same state ID. A later record has its schema in a preamble. That
+// schema shows which of the two snapshots the record continues.
 //
 // The journal's new segment is durable before the new snapshot gets its name. After a crash between
 // these two steps, the segment has no records. The next opening then converts the store again. If
@@ -41,7 +41,8 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 		switch told := func(v raw.Conversion) bool { return v.Stored == c.Name }; {
 		case !c.Same(&e):
 			e.Former = formerSchemas(c)
-		case slices.ContainsFunc(conversions, told): // Only the numbers of constants differ.
+		// The layouts are equal: only constants have other numbers.
+		case slices.ContainsFunc(conversions, told):
 			e.Former = c.Former
 		default:
 			continue

@@ -80,7 +80,8 @@ type era struct {
 	digests map[uint64]ecs.Digest
 }
 
-// twiceConverted returns a store of three eras, the last world of the second one, and its record.
+// twiceConverted returns a store of three eras, the last world of the second era, and the record of
+// its state.
 func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, mark uint64) {
 	dir = olderCopy(t)
 	eras = []era{{"olderUnit", nil}, {"newerUnit", map[uint64]ecs.Digest{}}, {"newestUnit", map[uint64]ecs.Digest{}}}
@@ -234,7 +235,7 @@ func TestConversion_OlderSnapshotsPruned(t *testing.T) {
 	dir, eras, _, mark := twiceConverted(t)
 	w, s := openNewest(t, dir, persist.Options{Retain: persist.Retention{Last: 1}})
 	before := storetest.Snapshots(t, dir)
-	// A second snapshot that shares no file, with the same types, allows the others to be removed.
+	// Older snapshots can be removed once two snapshots with the present types share no file.
 	for i := range 2 {
 		w.renew()
 		w.change(t, s)

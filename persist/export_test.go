@@ -26,7 +26,7 @@ func (s *Store) Newest() uint32             { return s.number }
 func (s *Store) Stored() int                { return len(s.list) }
 func (s *Store) Closed() bool               { return s.closed }
 
-// Leave makes s a store that is closing until gate yields, or an open one if gate is nil.
+// Leave makes s a store whose Close is under way until gate has a value. If gate is nil, s is open.
 func (s *Store) Leave(gate chan error) { s.closed, s.closing = gate != nil, gate }
 
 // Closing reports whether an abandoned Close is under way.

@@ -30,8 +30,8 @@ import (
 // follower may change the world.
 //
 // If types of the world differ from the stored types, the ticks are applied to an image. Each
-// Advance converts the image into the world: O(rows of the world). Stored values that the new types
-// lack are left out, and [raw.World.Converted] lists them.
+// Advance converts the image into the world: O(rows of the world). Stored values that have no place
+// in the new types are left out, and [raw.World.Converted] lists them.
 //
 // A follower shows committed ticks that may not be durable yet. If the owner's machine fails, its
 // last ticks may be lost.
@@ -364,7 +364,8 @@ func (f *Follower) read(ctx context.Context, e journal.Entry) (*format.Tick, *fo
 	return r.Decoded, r.Schema, nil
 }
 
-// note updates s after tick t was applied. id is the record of t, and schema is its schema.
+// note updates s after tick t was applied. id is the ID of t's record, and schema is the schema of
+// t.
 func (s *storedState) note(t *format.Tick, schema *format.Schema, id journal.ID) {
 	s.id = id
 	if len(schema.Components) > len(s.schema.Components) {
@@ -412,13 +413,14 @@ func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 		if err := f.fill(im, bare); err != nil || f.image == nil || !bare {
 			return err
 		}
-		// No ticks can be applied to a bare image, so the follower needs a complete one.
+		// The bare image holds only what filling a world needs, so no tick can be applied to it.
+		// The follower needs a complete image.
 		f.image, _, err = f.cat.Reach(ctx, seq, false)
 		return err
 	})
 }
 
-// fill fills the world with im. The world takes over the memory of a bare image.
+// fill fills the world with im. If im is a bare image, the world takes over its memory.
 func (f *Follower) fill(im *image.Image, bare bool) error {
 	held := stateOf(im)
 	state := im.Settled().State()

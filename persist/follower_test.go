@@ -16,8 +16,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A crowd has four followers of a traveller's store. Two have the types of the store, without and
-// with a history. One has no types, and one has another type for positions.
+// A crowd has four followers of the store of a traveller, a random program. Two followers have the
+// types of the store, without and with a history. One has no types, and one has another type for
+// positions.
 type crowd struct {
 	*traveller
 	members []*member
@@ -137,7 +138,8 @@ func (c *crowd) takeOver() {
 	c.w, c.at = m.own, m.world.Raw().Seq()
 	require.Equal(c.t, c.last, c.at)
 	c.check("taking over")
-	// At most three calls: it went back, continued, and loaded.
+	// OnRestore is called at most three times: after going back, after applied ticks, and after a
+	// load.
 	require.LessOrEqual(c.t, m.told, told+3)
 	// A member with a history may have gone back, which keeps NoRewind values.
 	if m == c.members[0] {

@@ -107,7 +107,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err != nil {
 		return err
 	}
-	// Rows per storage before the load. The tick records that it replaces these rows.
+	// Number of rows of each storage before the load. The tick records that it replaces these rows.
 	before := make(map[string]int)
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()

@@ -50,7 +50,7 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if way == nil {
 		return nil
 	}
-	exempt := s.exempt() // Only the values at the head are known.
+	exempt := s.exempt() // NoRewind values; the store has only those at the head.
 	state := way.base.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, way.base.ID.Seq, true
 	s.ids[state.Seq] = way.base.ID
@@ -65,8 +65,8 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	return nil
 }
 
-// ticksOf iterates over the ticks of way, as patches without NoRewind storages. The last patch gets
-// exempt.
+// ticksOf iterates over the ticks of way, as patches without NoRewind storages. exempt is added to
+// the last patch.
 func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {

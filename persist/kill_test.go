@@ -218,7 +218,8 @@ func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }
 
-// hear reads the output of a process. Reports of durable states count only in the first seen lines.
+// hear reads the output of a process. seen is the number of lines whose reports of durable states
+// count.
 func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {

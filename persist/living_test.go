@@ -100,7 +100,7 @@ func thin(s *persist.Store, dir string) error {
 		}
 		r.Close()
 	}
-	// The store did not remove these files itself, so its note must list none.
+	// This test removes the files, not the store. So the journal's note must list no snapshot.
 	if err := s.Journal().KeepNote([]byte{0}); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ import (
 //	if that fails                  the store fails: later records could not be recovered
 
 // guard returns an error unless the store belongs to this program. The journal calls guard before
-// it confirms anything, so guard also looks for the snapshots.
+// it reports a tick as durable. So guard also looks for the snapshot files, without which that tick
+// could not be recovered.
 func (s *Store) guard() error {
 	if err := s.lock.Check(); err != nil {
 		return err

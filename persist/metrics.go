@@ -47,15 +47,16 @@ type Metrics struct {
 
 // counters holds the values of [Store.Metrics] that the journal does not count itself. The
 // goroutine of the world and that of the snapshot under way update them after each action. The lock
-// is held only for an update. Under it, only the journal's lock is taken.
+// is held only for an update. While it is held, the only other lock taken is the journal's.
 type counters struct {
 	counting sync.Mutex
 
 	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
 	journal *journal.Journal
-	failed  error         // Why a tick could not be journaled. The locking rule of journal applies.
+	// Why a tick could not be journaled. Only the goroutine of the world changes it too.
+	failed  error
 	opening uint64        // The first record of the current journal.
-	durable uint64        // The last durable tick before opening.
+	durable uint64        // The last durable tick before the current journal was opened.
 	before  journal.Stats // Statistics of the syncs of earlier journals, which failed.
 
 	// If next is the seq of the journal's next record, the world is at tick. Otherwise the world is
@@ -113,8 +114,8 @@ func (t *counters) metrics() Metrics {
 	return m
 }
 
-// tickOf returns the tick of record seq. The journal provides the tick if the record was appended
-// since opening.
+// tickOf returns the tick of record seq. tick is the journal's value, which is valid if the current
+// journal has the record.
 func (t *counters) tickOf(seq, tick uint64) uint64 {
 	if seq < t.opening {
 		return t.durable

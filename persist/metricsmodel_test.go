@@ -33,7 +33,7 @@ type fare struct {
 	snapshots, failed int
 	copying           bool
 	err               bool // The journal has failed.
-	tried             bool // A Resume has failed since.
+	tried             bool // A Resume has failed since the journal failed.
 	// File sizes are unknown: a file could not be read, or a failed snapshot left one.
 	blind  bool
 	before persist.Metrics // The metrics after the previous step of this opening.
@@ -81,7 +81,7 @@ func (f *fare) close() {
 // synced updates the model for a sync.
 func (f *fare) synced() { f.lag, f.durable = 0, f.last }
 
-// settle finishes the snapshot under way, if any. Its ticks become durable.
+// settle finishes the snapshot under way, if any. The ticks up to it become durable.
 func (f *fare) settle() {
 	abandoned := f.s.Abandoned()
 	f.s.Settle()

@@ -59,7 +59,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 				Sync:          []journal.SyncPolicy{journal.SyncAlways(), journal.SyncNever(), journal.SyncEvery(time.Millisecond)}[seed%3],
 				SnapshotBytes: 3000, SnapshotPace: 2000, Retain: persist.Retention{Last: 1, Bytes: 60_000},
 				OnSnapshot: func(persist.SnapshotResult) {
-					// The first snapshot ends before the store exists.
+					// The first snapshot ends during OpenFS, when s is still nil.
 					if n := ended.Add(1); n > 1 {
 						m := s.Metrics()
 						assert.EqualValues(t, n, m.Snapshots+m.SnapshotsFailed, "the snapshot is counted when OnSnapshot is called")

@@ -440,8 +440,8 @@ func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 }
 
 // adoptFiles adopts the files in c. The next snapshot then shares equal pages with the recovered
-// one. Replay does not record which pages the ticks touch, so any page may differ. The snapshot
-// compares pages by their sums.
+// one. Replay does not record which pages the ticks touch, so any page may differ. So the snapshot
+// compares the checksums of all pages.
 func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 	s.id = f.Snapshot.World
 	s.list = storedSnapshots(c, s.head)
@@ -463,7 +463,8 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 		}
 	}
 	if len(s.base.files) != len(inTable) {
-		s.base = pageBase{} // A file of the table has no readable manifest, so no page is shared.
+		// A file of the page table has no readable manifest, so no page is shared.
+		s.base = pageBase{}
 	}
 	for _, e := range c.Log.Entries {
 		if e.ID.Seq > f.Snapshot.ID.Seq {

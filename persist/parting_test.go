@@ -73,7 +73,7 @@ func TestFindDivergence_OfTwoBranches(t *testing.T) {
 	})
 }
 
-// recorded creates a store of n ticks of a simulation, which gets the tick number.
+// recorded creates a store of n ticks. For each tick it calls simulate with the tick's number.
 func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simulate func(tick int)) *inspect.View {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")

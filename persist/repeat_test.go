@@ -26,7 +26,7 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Storages with the same order and several pages each, so that some pages are duplicates.
+// Storages with rows in the same order and several pages each, so that some pages are duplicates.
 type (
 	first  int32
 	second int16

@@ -33,10 +33,10 @@ import (
 // An origin is the state that a resumed store continues.
 type origin struct {
 	id journal.ID
-	// rows returns the number of rows of a storage in that state.
+	// rows returns the number of rows that a storage has in the continued state.
 	rows  func(raw.Storage) int
 	found *catalog.Recovery
-	lost  bool // The files cannot recover that state.
+	lost  bool // The continued state cannot be recovered from the files.
 }
 
 // resume makes a store with a failed journal continue in a new one. If full is set, the disk is
@@ -156,7 +156,7 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 		return err
 	}
 	// All pages may differ from those of the last snapshot. The encoder's saved rows belong to the
-	// previous state. The next tick can continue only this one.
+	// previous state. The next tick can continue only the tick just written.
 	s.since, s.dirty.All = seq, true
 	s.encoder.varying = varyingRows{}
 	s.forgetBefore(id, now)

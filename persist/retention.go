@@ -73,15 +73,16 @@ const (
 	// copy. So a bound of 16 full snapshots can be kept.
 	shares = 16
 
-	// minShare is the smallest size in bytes of such a part. It also holds for very small bounds.
+	// minShare is the smallest size in bytes of one part of a bound. It also holds for very small
+	// bounds.
 	minShare = 4 << 10
 
 	// minChain is the smallest number of snapshots between two full ones. It applies only if Last,
 	// Ticks or Age is the sole reason for a full snapshot.
 	minChain = 3
 
-	defaultSegment = 64 << 20 // The default of package journal.
-	minSegment     = 1 << 20  // The smallest size for a store without a bound.
+	defaultSegment = 64 << 20 // Size of a segment in bytes, the default of package journal.
+	minSegment     = 1 << 20  // Smallest size of a segment if the store has no bound.
 )
 
 // asks reports whether r requests a certain amount of old data, so that all older data is removed.
@@ -90,7 +91,8 @@ func (r Retention) asks() bool { return r.Last > 0 || r.Ticks > 0 || r.Age > 0 }
 // unset reports whether r uses the default bound.
 func (r Retention) unset() bool { return !r.asks() && r.Bytes <= 0 && !r.KeepAll }
 
-// bound returns the bound of a store whose largest snapshot has that many bytes; 0 means no bound.
+// bound returns the bound of a store in bytes; 0 means no bound. largest is the size of its largest
+// snapshot.
 func (o *Options) bound(largest int64) int64 {
 	switch {
 	case o.Retain.KeepAll:
@@ -280,10 +282,10 @@ type pruning struct {
 	keeping RetentionStatus
 }
 
-// A choice orders the data of a past in steps. Each step keeps less data than the step before, and
-// the last step keeps only required data. If all is set, the steps first remove the oldest bases,
-// then the oldest periods. Otherwise step 0 keeps the requested data, and the steps first remove
-// periods, then bases.
+// A choice lists the ways to prune the data of a past, as numbered steps. Each step keeps less data
+// than the step before, and the last step keeps only required data. If all is set, the steps first
+// remove the oldest bases, then the oldest periods. Otherwise step 0 keeps the requested data, and
+// the steps first remove periods, then bases.
 type choice struct {
 	past
 	bases   []*storedSnapshot // Ancestors of the newest state, newest first.
@@ -467,7 +469,8 @@ func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
-// promise returns the note for the journal that lists the snapshots of list that stay.
+// promise returns the note for the journal. It names the snapshots of list that stay after the
+// pruning.
 func (p *pruning) promise(list []storedSnapshot) []byte {
 	var stay []catalog.SnapshotInfo
 	for _, s := range list {
@@ -570,7 +573,7 @@ func (s *Store) branched(parent, last uint64) {
 // storedSnapshots returns the entries for the snapshots in c, for a store whose newest state is
 // record head.
 func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
-	// next has the successor of a record.
+	// next maps a record to the record that continues it.
 	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0}
 	for _, s := range c.Snapshots {
 		stored[s.ID.Seq] = true

@@ -44,7 +44,7 @@ func TestSave_SymbolicLink(t *testing.T) {
 		require.NoError(t, os.Symlink(to, path))
 	}
 	link(cloud, filepath.Join(games, "sub"))
-	// ".." means the parent directory of cloud, to which sub links, and not games.
+	// sub is a link to cloud. So "sub/.." is the parent directory of cloud, and not games.
 	link("sub/../cloud/slot", filepath.Join(games, "chain"))
 	link("chain", filepath.Join(games, "slot"))
 	file := filepath.Join(games, "slot")

@@ -98,7 +98,7 @@ func TestSave_ConcurrentProcesses(t *testing.T) {
 		require.Empty(t, c.said("failed"))
 	}
 	require.NoError(t, persist.Save(storetest.Background, file, storetest.New(0).World))
-	if runtime.GOOS != "windows" { // Windows decides by the age of files.
+	if runtime.GOOS != "windows" { // On Windows, Save removes leftovers by their age.
 		require.Equal(t, []string{slot + ".tmp"}, temps(t, dir))
 	}
 	text, err := os.ReadFile(own)
@@ -219,7 +219,7 @@ func TestOpen_KeepsSnapshotBeingWritten(t *testing.T) {
 	storetest.WriteTree(t, dir, own)
 	before := storetest.ReadTree(t, dir)
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
-	if runtime.GOOS == "windows" { // Windows decides by the age of files.
+	if runtime.GOOS == "windows" { // On Windows, Open removes leftovers by their age.
 		return
 	}
 	after := storetest.ReadTree(t, dir)

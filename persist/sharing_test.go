@@ -239,8 +239,8 @@ func TestSnapshot_BeginsWhenDue(t *testing.T) {
 	}
 }
 
-// Otherwise a power failure could leave a snapshot without its journal, and the snapshot could seem
-// to fit later ticks.
+// A snapshot gets its name only when its ticks are durable. Otherwise, after a power failure, a
+// snapshot without its ticks could seem to fit later ticks.
 func TestSnapshot_TicksDurableFirst(t *testing.T) {
 	w := storetest.New(0)
 	durable := make(chan uint64, 10)

@@ -371,7 +371,7 @@ func TestCrash_DuringBackup(t *testing.T) {
 		if err != nil {
 			if journal := slices.ContainsFunc(left.Files(), func(name string) bool { return strings.HasPrefix(name, "journal") }); journal || !errors.Is(err, persist.ErrForeign) {
 				require.ErrorIs(t, err, persist.ErrCorrupt, "%v", left)
-			} // Otherwise the only file is an incomplete snapshot.
+			} // Without a journal, the only file is an incomplete snapshot.
 			refused++
 			return
 		}

@@ -62,7 +62,8 @@ type simCommit struct {
 // A simPromise says which states a store may recover.
 type simPromise struct {
 	acked int // The newest commit that is durable for certain; -1 means none.
-	// acked before the last sync of the journal. Nothing on the disk confirms that sync yet.
+	// The value of acked before the last sync of the journal. Nothing on the disk confirms that
+	// sync yet.
 	before  int
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.

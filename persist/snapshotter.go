@@ -280,7 +280,7 @@ func (s *Store) collectAndBegin() {
 }
 
 // beginAtPace begins a snapshot and copies a tick's share of it. No row was written since the
-// commit, so this share needs no saved rows. Later commits copy the other shares.
+// commit, so this share reads only the present rows. Later commits copy the other shares.
 func (s *Store) beginAtPace(name string) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {

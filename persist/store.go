@@ -97,8 +97,8 @@ type Options struct {
 	At string
 
 	// History is how many of the newest ticks Open loads from the disk into the history of the
-	// world. The world can then go back over these ticks as before it was closed. Open loads at
-	// most as many ticks as the history holds, see [ecs.Options].
+	// world. The world can then go back over these ticks, as it could before the store was closed.
+	// Open loads at most as many ticks as the history holds, see [ecs.Options].
 	//
 	// The loaded history ends at a tick where components were converted, a resource was stored for
 	// the first time, or a save was loaded. Open reads one state before the ticks, then reads and

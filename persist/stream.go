@@ -48,7 +48,7 @@ func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...SaveOptions) 
 //
 // Offsets in errors count from the beginning of the save, in a file called "stream". LoadFrom reads
 // in to its end: limit untrusted input with [io.LimitReader]. The memory that w needs is at most
-// about 1000 times that size.
+// about 1000 times the size of the input.
 func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	files, err := received(in)
 	if err != nil {

@@ -74,7 +74,6 @@ func TestCommit_MemoryOfLargeSlices(t *testing.T) {
 			_, before := heap(true)
 			// The second tick compares the rows with those of the first one, and keeps copies of
 			// the rows.
-			// them.
 			for step, times := range []int64{3, 6} {
 				allocated, size := write(c.points, 1+step)
 				require.Greater(t, size, int64(15<<20))

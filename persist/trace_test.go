@@ -169,7 +169,8 @@ func without(events []inspect.TraceEvent, kinds ...inspect.TraceKind) (rest []in
 	return rest
 }
 
-// rewinding returns the events that do not depend on the snapshot.
+// rewinding returns the events of components that rewind. Those of NoRewind components depend on
+// the snapshot that was read.
 func rewinding(events []inspect.TraceEvent) (rest []inspect.TraceEvent) {
 	for _, e := range events {
 		if e.Component != "heat" && e.Component != "mood" {

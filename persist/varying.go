@@ -63,8 +63,8 @@ func (v *varyingRows) forget(st raw.Storage) {
 	}
 }
 
-// saw updates whether st is large, from the number and the size in bytes of the rows that a tick
-// wrote.
+// saw decides whether st counts as large. rows and size are the number and the bytes of the rows
+// that a tick wrote.
 func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 	if size <= raw.LargeRow*rows {
 		v.forget(st)

@@ -13,9 +13,9 @@
 //	inspect a part before it is merged       Part.World, Part.Entities
 //
 // A part is written as a save of a world that has only the entities of the part, in their order.
-// Every reader of saves can read it. Two components add what a save lacks. An entity with
-// "part.origin" belongs to the part; the component has its ID in the original world. An entity with
-// "part.outside" does not belong to the part. It stands for an entity outside the part that a
+// Every reader of saves can read it. The save also has two components of this package. An entity
+// with "part.origin" belongs to the part; the component has its ID in the original world. An entity
+// with "part.outside" does not belong to the part. It stands for an entity outside the part that a
 // component of the part refers to.
 //
 //	entity  components                          in the original world

@@ -11,8 +11,8 @@ import (
 // ErrOutside reports a reference to an entity outside the part, if MergeOptions do not handle it.
 var ErrOutside = errors.New("the entity is outside the part; MergeOptions.Outside can replace it")
 
-// An Outside is a reference out of a part. Its entities are named by their IDs in the original
-// world.
+// An Outside is a reference from a part to an entity outside it. All its entities have their IDs in
+// the original world.
 type Outside struct {
 	// The entity of the part that has the reference; 0 means that a resource has it.
 	From      ecs.Entity

@@ -51,7 +51,7 @@ func reserved(s ecs.AnyStorage) bool { return s.Name() == originName || s.Name()
 // Options configure [Of].
 type Options struct {
 	// Keep reports whether a component belongs in the part. The default nil means all components
-	// that saves have.
+	// that are saved.
 	Keep func(ecs.AnyStorage) bool
 
 	// Resources names the resources to include. By default, no resource is included.
@@ -150,7 +150,8 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	// A save that is not a part lacks both components, so former names must not match others.
+	// A save of a whole world lacks both components. Without former names, no other component of
+	// such a save is taken for them.
 	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})

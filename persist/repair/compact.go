@@ -33,15 +33,15 @@ type CompactOptions struct {
 // A CompactReport says what the copy made by [Compact] contains.
 type CompactReport struct {
 	Tick, Seq uint64 // The newest state of the copy.
-	// Tick of the oldest state after which the copy has every tick.
+	// From is the tick of a state in the copy. The copy has every tick after it.
 	From  uint64
 	Ticks int      // Number of ticks after From in the copy.
 	Names []string // Named snapshots in the copy, oldest first.
 
-	// What the copy leaves out: all ticks, the ticks on rewound branches among them, and the
-	// named snapshots.
+	// Number of all ticks that the copy leaves out, and of those among them on rewound branches.
 	DroppedTicks, DroppedRewound int
-	DroppedNames                 []string
+	// Named snapshots that the copy leaves out.
+	DroppedNames []string
 
 	Before, After int64 // Total size of the files, in bytes.
 }
@@ -154,8 +154,8 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	return r.end(ctx, c.to)
 }
 
-// leadsTo reports whether the state id is on the path to the newest state of the copy. For states
-// before the oldest retained record this is unknown, and it returns true.
+// leadsTo reports whether the state id is on the path to the newest state of the copy. If the state
+// is older than the oldest retained record, the answer is unknown, and leadsTo returns true.
 func (c *compaction) leadsTo(id journal.ID) bool {
 	_, err := c.Log.Path(id.Seq, c.to)
 	return err == nil || id.Seq < c.Oldest(c.to)

@@ -55,8 +55,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 }
 
 // A lineReader records the line ends among the bytes that were read last. The decoder reads more
-// bytes than it has decoded, and reports only the offset of an error. So at converts an offset to a
-// line number.
+// bytes than it has decoded, and reports only the offset of an error. So method at converts an
+// offset to a line number.
 type lineReader struct {
 	r    io.Reader
 	read int64
@@ -138,7 +138,7 @@ func (x *importer) read(ctx context.Context) error {
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the export is followed by more text")
 	}
-	// If the world is empty, the export has no row that begins the list of rows.
+	// An export of an empty world has no row, so the list of rows has not begun yet.
 	return x.enter(exportRows)
 }
 
@@ -315,8 +315,8 @@ func (x *importer) component(item *importItem) error {
 	return nil
 }
 
-// entity adds a row to the registry. After a live entity, both Alive and Free are the number of
-// rows. After a free entity, only Free is.
+// entity adds a row to the registry. Rows of live entities come first, then free and retired ones.
+// Alive is the number of live rows, and Free that of live and free rows.
 func (x *importer) entity(item *importItem) error {
 	e, err := ecs.ParseEntity(item.Entity)
 	if err != nil {

@@ -60,7 +60,8 @@ func (p *pieces) pointBack() {
 		err := format.DecodeSparsePage(page.Content, func(i int, row uint32, count int) error {
 			for j := range count {
 				entry[i+j] = true
-				// dense takes precedence. In an indexed component, row and index are equal.
+				// The dense array takes precedence, so known rows stay. In an indexed component,
+				// row and index are equal.
 				if index, r := first+i+j, int(row)+j; r < len(known) && !known[r] && index < len(rows) && (!c.Indexed || r == index) {
 					known[r] = p.pointTo(c, r, rows[index])
 				}

@@ -62,8 +62,8 @@ type RecoverReport struct {
 	// Replayed is the number of ticks that were replayed after that snapshot.
 	Replayed int
 
-	// From is the tick of the oldest state in the result from which every later tick is in the
-	// result.
+	// From is the tick of a state in the result. The result has every later tick up to the saved
+	// state.
 	From uint64
 	// Ticks is the number of ticks after From in the result, including rewound branches.
 	Ticks int

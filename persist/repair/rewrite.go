@@ -124,8 +124,8 @@ func (r *rewrite) begin(ctx context.Context, im *inspect.Image) (err error) {
 		return err
 	}
 	// The new journal has a higher epoch than the original, so no new record has the ID of an
-	// original one. Nothing must be durable before Close: the directory becomes a store only when
-	// it gets its final name.
+	// original one. Nothing needs to be durable before Close: the directory becomes a store only
+	// when it gets its final name.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
 		World: r.Log.World, Sync: journal.SyncNever(), FirstSeq: im.ID.Seq + 1,

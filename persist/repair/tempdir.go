@@ -110,7 +110,7 @@ func (t *tempDir) publish(dir string) error {
 	if err == nil {
 		t.close()
 	} else if errors.Is(err, fs.ErrExist) {
-		// If dir exists, the error of unused is clearer.
+		// If dir exists, the error of checkUnused is clearer.
 		err = cmp.Or(checkUnused(dir), err)
 	}
 	return err
