@@ -40,7 +40,8 @@ func (e *DamageError) Error() string {
 // Unwrap returns the kind of damage.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// In returns the same damage with a file name relative to the parent of dir. dir contains the file.
+// In returns a copy of e whose file name is relative to the parent of the directory dir, which
+// contains the file.
 func (e *DamageError) In(dir string) *DamageError {
 	above := *e
 	above.File = dir + "/" + e.File

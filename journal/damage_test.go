@@ -55,7 +55,8 @@ func TestScan_FlippedBitInUncleanEnd(t *testing.T) {
 	j := open(t, fs, sampleOptions)
 	add(t, j, 0, 20)
 	add(t, j, 1, 120)
-	if err := j.Sync(ctx); err != nil { // A mark follows the sync.
+	// After Sync, the writer appends a mark, a record without payload.
+	if err := j.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
 	// Record 2 has two parts. Each part has a header of 48 bytes, and its payload is padded.

@@ -52,8 +52,8 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 	return nil
 }
 
-// statedEnd returns the end of segment i that the next segment states, and true. If no next segment
-// states an end, it returns the file size and false.
+// statedEnd returns the end of segment i according to the header of the next segment, and true. If
+// no next segment states an end, it returns the file size and false.
 func (l *Log) statedEnd(i int) (int64, bool) {
 	if i+1 == len(l.Segments) {
 		return l.Segments[i].Size, false
@@ -69,9 +69,9 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 //
 // Bytes below one of these offsets were durable:
 //
-//   - a watermark of a valid header
-//   - the end that the next segment states
-//   - the end that a seal states
+//   - the watermark of a valid record header: the segment was durable up to this offset
+//   - the end that the header of the next segment states
+//   - the end that a seal states, the last record of a closed journal
 //   - the end that the ledger of a closed journal states
 //
 // Bad bytes below such an offset are corrupt. The first bad byte after all these offsets begins the

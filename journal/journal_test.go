@@ -279,7 +279,7 @@ func TestAppend_FromSeveralGoroutines(t *testing.T) {
 	syncs := 0
 	fs.OnCall(func(_ int, call string) {
 		if call == "sync 00000001.seg" {
-			syncs++ // Only the writer syncs.
+			syncs++ // No lock is needed, because only the writer goroutine syncs.
 		}
 	})
 	var durable []uint64

@@ -34,7 +34,7 @@ type ledger struct {
 	note     []byte
 	closed   closedSegment
 	torn     int64 // Offset of an unfinished or damaged last entry. 0 means no such entry.
-	told     bool  // A problem already says that the ledger ends too early.
+	told     bool  // Set if a problem already says that the ledger ends too early.
 }
 
 const (

@@ -18,8 +18,9 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// vouched removes the newest segment of an image that contains acknowledged records. The scan must
-// report the missing segment. The ledger must describe the other segments correctly.
+// vouched tests the ledger of a crash image. It first compares the ledger's descriptions with the
+// segments. Then it removes the newest segment, if that has acknowledged records. The scan must
+// report that this segment is missing.
 func vouched(t *testing.T, img image, log *journal.Log) {
 	t.Helper()
 	newest, err := journal.Scan(ctx, img.fs, 1, nil)

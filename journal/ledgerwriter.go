@@ -137,8 +137,8 @@ func (w *ledgerWriter) keepNote(b []byte) error {
 	return w.put(entryNote, b, func() { w.note = bytes.Clone(b) })
 }
 
-// began adds segment h and its writer. If sums is not nil, it is the summary of the previous
-// segment.
+// began adds the segment with header h, and the name of the program that writes it. If sums is not
+// nil, it is the summary of the previous segment.
 func (w *ledgerWriter) began(h *segmentHeader, writer string, sums []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

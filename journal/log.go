@@ -46,11 +46,13 @@ type Log struct {
 	// next segment's header states. They contain no acknowledged record, and may contain any bytes.
 	TornTails []Range
 
-	World  [16]byte // World of the segments. Zero if there are no segments.
-	Epoch  uint64   // Highest epoch. 0 if there are no segments.
-	Head   uint64   // Seq of the record that recovery leads to. 0 means no record.
-	Last   uint64   // Highest seq in use, readable or not. 0 means none.
-	LastID ID       // The last readable record, or the record before the oldest segment.
+	World [16]byte // World of the segments. Zero if there are no segments.
+	// Highest epoch of the segments, which every opening for writing increases. 0 if there are
+	// none.
+	Epoch  uint64
+	Head   uint64 // Seq of the record that recovery leads to. 0 means no record.
+	Last   uint64 // Highest seq in use, readable or not. 0 means none.
+	LastID ID     // The last readable record, or the record before the oldest segment.
 
 	// Clean reports that the journal was closed, or is empty. Then no record is missing at its end.
 	Clean bool
@@ -336,9 +338,9 @@ func (l *Log) Preamble(e Entry) ([]byte, error) {
 	return l.Payload(p, nil)
 }
 
-// Hidden returns the damage between the last readable preamble and e in the same segment, in which
-// a later preamble may be lost. Without a preamble, the range starts at the beginning of the
-// segment. Hidden returns nil without damage.
+// Hidden returns damage before e in which the preamble for e may be lost, or nil. Hidden looks
+// between the last readable preamble before e and e itself. If the segment has no readable preamble
+// before e, Hidden looks from the beginning of the segment.
 func (l *Log) Hidden(e Entry) *DamageError {
 	p, ok := l.PreambleAt(e)
 	if !ok {

@@ -90,7 +90,9 @@ func FuzzMovedRecords(f *testing.F) {
 	}
 	ours, theirs := cut(fs), cut(strange)
 	for i := range theirs {
-		theirs[i] = theirs[i][1:] // With its header, a record would be at its original position.
+		// Drop the header: with the other journal's header, its records would be valid in their
+		// places.
+		theirs[i] = theirs[i][1:]
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
 		segments := append([][][]byte{}, ours...)

@@ -327,7 +327,8 @@ func (l *Log) checkLink(i int) {
 	l.startAt(s)
 }
 
-// startAt sets the head and last record of l to those before s, from the header of s.
+// startAt sets the head and the last record of l as they were when segment s began. The header of s
+// contains both.
 func (l *Log) startAt(s *Segment) {
 	if s.Err != nil {
 		return

@@ -177,7 +177,8 @@ func (l *Life) judge() {
 		if n := l.crowd[cell]; n != 3 && n != 4 {
 			l.dead = append(l.dead, e)
 		}
-		l.crowd[cell] = 0 // The cell is decided. Cells with a number above 0 were not alive.
+		// This cell is decided: only cells that are not alive keep a number above 0.
+		l.crowd[cell] = 0
 	}
 	for _, cell := range l.cells.Values() {
 		for near := range square(cell, 1) {

@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// ports are additional systems and processors on which the code must compile. The tests run on
-// others. `make ports` compiles for all ports. This test only checks types, which takes seconds
+// ports are systems and processors on which the code must compile, in addition to those that run
+// the tests. `make ports` compiles for all ports. This test only checks types, which takes seconds
 // instead of minutes. It finds constants that overflow a 32-bit int and calls that a system lacks.
 // The first two ports cover one case of each. The other ports are checked only with STET_DEEP, as
 // in CI.

@@ -69,7 +69,7 @@ func percent(name string) (p int, ok bool) {
 // rejects the text, SplitTotal splits it anyway, and the compiler reports the error.
 func SplitTotal(text string) (kind, expr string, ok bool) {
 	if tokens, err := lexer.Lex(file.NewSource(text)); err == nil && len(tokens) > 2 {
-		// tokens ends with an end token, so the closing bracket must be the one before.
+		// tokens ends with an end token, so the token before it must be the closing bracket.
 		if end, _ := argument(tokens, 1); end != len(tokens)-2 {
 			return "", "", false
 		}
@@ -174,8 +174,8 @@ func (a *aggregate) signature() reflect.Type {
 
 // run returns the result for the live entities of im, from the cache or by a loop in the order of
 // the registry. any and none stop at the first entity for which the condition holds. all stops at
-// the first entity for which the condition does not hold. So an error of a later entity may not
-// occur. If the cache has errors, run uses the loop.
+// the first entity for which the condition does not hold. So an entity after that one cannot cause
+// an error. If the cache has errors, run uses the loop.
 func (a *aggregate) run(im *inspect.Image) (any, error) {
 	if a.given != nil {
 		return a.given()
@@ -207,7 +207,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition returns like for at least one of entities.
+// find reports whether the condition has the result like for at least one of entities.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -331,8 +331,8 @@ func (t *Total) pick(a Answer, sign int) {
 	}
 }
 
-// sum adds v times, which is 1 or -1. Integers and floats are added separately, both exactly, so
-// the sum does not depend on the order of entities.
+// sum adds v if times is 1, and subtracts v if times is -1. Integers and floats are added
+// separately, both exactly, so the sum does not depend on the order of entities.
 func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
@@ -363,7 +363,7 @@ func (t *Total) sum(v any, times int) error {
 	return nil
 }
 
-// large adds n to the sum, times times. It may change n.
+// large adds n to the sum if times is 1, and subtracts n if times is -1. It may change n.
 func (t *Total) large(n *big.Int, times int) {
 	t.whole.Add(&t.whole, n.Mul(n, big.NewInt(int64(times))))
 }

@@ -98,9 +98,9 @@ type direct struct {
 	float   func(*reading) float64
 }
 
-// directly compiles the tree n of x to a closure, if all its parts have one. guard.go wraps an
-// expression that needs components in a conditional without an else part. The answer is nil for
-// entities without them.
+// directly compiles the tree n of x to a closure, if all its parts have one. If the expression
+// needs components, guard.go has wrapped it in a conditional without an else part. Its answer is
+// then nil for entities that lack such a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
 	// only reports whether the expression has an answer for the entity.
@@ -195,7 +195,8 @@ func (x *Expr) exactly(n *ast.CallNode) direct {
 	return direct{}
 }
 
-// apart returns the comparison of a with b, times sign. A negative b is less than every uint64.
+// apart returns a function that compares a with b, and multiplies the result by sign. The result is
+// -1, 0 or 1. A negative b is less than every uint64.
 func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
 	return func(r *reading) int {
 		b := b(r)

@@ -61,8 +61,10 @@ func (v visitor) Visit(p *ast.Node) { v(*p) }
 //	the tick               evaluates again
 //	writes rows            their entities
 //	adds, removes          the entity
-//	creates, destroys      the entity, and those that checked whether it exists
-//	writes a resource      all, if answers depend on it; also with the variables tick and alive
+//	creates, destroys      the entity, and those that checked whether it exists;
+//	                       all entities, if answers depend on the variable alive
+//	writes a resource      all entities, if answers depend on the resource
+//	any tick               all entities, if answers depend on the variable tick
 //
 // It evaluates all entities if the state was reached by other steps than one tick, or if it reads a
 // component that does not rewind. The results are always those after Bind. c may be nil.
@@ -179,7 +181,8 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 }
 
 // change records the entities that c may have changed. It returns false if c may have changed all
-// answers. The ranges are rows after the tick. Entities that lost a row are only in the operations.
+// answers. The ranges of c are rows of the state after the tick. So an entity that lost a row is
+// only in the operations of c.
 func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	if a.of.needs.tick || !k.operations(a, c) {
 		return false
@@ -270,7 +273,7 @@ func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.answers[e.Index()] = answer
 }
 
-// answer evaluates the entity asker. It passes the rows of the image, so that simple expressions
+// answer evaluates the entity k.asker. It passes the rows of the image, so that simple expressions
 // are evaluated directly.
 func (k *answerCache) answer(a *aggregate) (Answer, error) {
 	rows := func(n int) ([]byte, bool, error) {

@@ -86,7 +86,7 @@ func numeric(v any) error {
 	return fmt.Errorf("%v is not a number", Answer{v})
 }
 
-// put adds v n times, or removes it if n is -1.
+// put adds n to the count of v; n may be -1.
 func (s *spread) put(v any, n int) {
 	if v = rounded(v, s.bits); v == 0.0 {
 		// v == 0.0 also holds for -0, so this turns -0 into 0.

@@ -118,7 +118,7 @@ func (q query) Row() string {
 	return fmt.Sprintf("Row%d[%s]", q.N, q.Types())
 }
 
-// NoRow returns an expression for the row of an entity without a row.
+// NoRow returns the expression for the result of an entity that is not in the query.
 func (q query) NoRow() string {
 	if q.N == 1 {
 		return "nil"

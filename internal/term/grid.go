@@ -240,7 +240,7 @@ func cutPieces(width int, pieces []Styled) []Styled {
 	for i, p := range pieces {
 		w := Width(p.text)
 		if w > width || w == width && whole > width {
-			// With "…" the text is wider than width, so it is cut.
+			// Append "…" to make the text wider than width, so that cutTo cuts it.
 			pieces[i].text = cutTo(width, p.text+"…")
 			return pieces[:i+1]
 		}

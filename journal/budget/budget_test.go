@@ -30,7 +30,7 @@ func (m *model) used() (sum int64) {
 	return sum
 }
 
-// full implements the rule of the package comment.
+// full reports whether a share is full, by the rule in the package comment.
 func (m *model) full(s *modelShare) bool {
 	if s.used == 0 {
 		return false

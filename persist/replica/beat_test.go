@@ -19,7 +19,7 @@ func TestOwner_IdleSendsFewHeartbeats(t *testing.T) {
 	o, err := follow(t, log, disktest.New(), options).Claim(background)
 	require.NoError(t, err)
 	f := follow(t, log, disktest.New(), options)
-	// The first heartbeats have shorter intervals.
+	// Wait until the first heartbeats, which have shorter intervals, are over.
 	require.NoError(t, f.Wait(background, o.Position()+5))
 	assert.Less(t, time.Since(f.Fresh()), 10*time.Second)
 	begun, at := time.Now(), f.Position()
@@ -44,7 +44,7 @@ func TestOwner_HeartbeatAfterTick(t *testing.T) {
 	o, err := follow(t, log, disktest.New(), replica.Options{Heartbeat: every}).Claim(background)
 	require.NoError(t, err)
 	f := follow(t, log, disktest.New(), replica.Options{Heartbeat: every})
-	// The next heartbeat is due after 1.6 s.
+	// After these three entries, the next heartbeat is due after 1.6 s.
 	require.NoError(t, f.Wait(background, o.Position()+3))
 	require.NoError(t, publishFile(o.Files(), "snapshots/a", []byte{1}))
 	begun := time.Now()

@@ -187,7 +187,8 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, f.Wait(background, o.Position()))
 	next, err := f.Claim(background)
 	require.NoError(t, err)
-	log.Forget(1) // No link fails, so no owner checks the log before Rebase.
+	// All links work, so the owners have no reason to check the log before Rebase.
+	log.Forget(1)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
 	require.ErrorIs(t, next.Rebase(background), replica.ErrLogShorter)

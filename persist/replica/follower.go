@@ -116,7 +116,7 @@ type Follower struct {
 	since  int           // The number of bytes applied since the file state was written.
 	aside  *quarantine   // The quarantine for bytes that the log does not have.
 	offer  offer
-	grown  chan struct{} // Closed when at or err changes.
+	grown  chan struct{} // Closed when the field at or err changes.
 	err    error         // The reason why following has ended.
 	stuck  error         // Why the last try to apply the next entry failed.
 	closed bool

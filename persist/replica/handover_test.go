@@ -151,7 +151,8 @@ func TestHandover_CutAtEveryAppend(t *testing.T) {
 		}
 		done()
 		whole := err == nil
-		link.Cut(true)           // The handover may append fewer entries than cut.
+		// The link is not cut yet if the handover appended fewer than cut entries.
+		link.Cut(true)
 		crashed := files.Crash() // This machine remains cut off until the end of the test.
 		taken, err := b.Claim(background)
 		for errors.Is(err, replica.ErrTaken) { // Machine b has not read all entries yet.

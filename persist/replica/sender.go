@@ -65,10 +65,11 @@ type sender struct {
 	check bool
 	heard time.Time // When the log last acknowledged an entry.
 	// When the log first reported that it ends before the newest entry of at. Zero if it did not.
-	short  time.Time
-	beats  int // Heartbeats since the last entry with operations.
-	room   room
-	logged int64            // Bytes appended since the last complete store began to be sent.
+	short time.Time
+	beats int // Heartbeats since the last entry with operations.
+	room  room
+	// Bytes appended since the beginning of the last complete store in the log.
+	logged int64
 	recent []sentEntry      // The newest entries, oldest first, in case the log loses them.
 	kept   int64            // The number of bytes of memory of recent.
 	sent   map[string]int64 // Sizes of the files that the log has.

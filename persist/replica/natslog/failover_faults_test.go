@@ -347,10 +347,10 @@ func (s *scene) fillStream() string {
 			return strings.HasPrefix(s.judge.stuckReason(owner), "operator ")
 		}
 		if within(20*time.Second, full) {
-			// If the owner does not report a full stream, it may have trimmed the stream in time,
-			// so try again.
 			break
 		}
+		// If the owner does not report a full stream, it may have trimmed the stream in time, so
+		// try again.
 		if try == 3 {
 			s.fail("the owner does not report that the stream is full: %q", s.judge.reasons())
 		}

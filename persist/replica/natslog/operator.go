@@ -40,8 +40,8 @@ const (
 	codeOfflineSince = 10194
 )
 
-// A remedy says how an operator can resolve an error code. If mayPass is set, the error is final
-// only after the time patience.
+// A remedy says how an operator can resolve an error code. If mayPass is set, only an error that
+// lasts longer than patience counts as permanent.
 type remedy struct {
 	text    string
 	mayPass bool
