@@ -107,7 +107,7 @@ func (c *copier) run(ctx context.Context) error {
 
 // sound returns the reason why the store cannot be copied: any visible damage, or a head without a
 // base snapshot. The base snapshot may have been removed, together with later records, after the
-// snapshots were listed and before the journal was. Then the error wraps fs.ErrNotExist.
+// snapshots were listed and before the journal was read. Then the error wraps fs.ErrNotExist.
 func (c *copier) sound() error {
 	errs := c.Faults()
 	if len(errs) == 0 && len(c.CandidateSnapshots(c.Head())) == 0 {

@@ -14,7 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// changing is the directory of a store. The first listing of its journal replaces it by then.
+// changing is the directory of a store that changes while it is copied. When its journal is listed,
+// the files of then replace all files.
 type changing struct {
 	disk.FS
 	then disk.FS

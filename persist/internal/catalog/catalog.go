@@ -75,7 +75,7 @@ type Catalog struct {
 	newest *newestState
 }
 
-// A JournalPreamble is the position of a schema in the journal. It is the key of the decoded
+// A JournalPreamble is the position of a schema in the journal. It is the key of a cache of decoded
 // schemas. Each schema is decoded only once, because callers compare pointers: see
 // [Catalog.SchemaAt].
 type JournalPreamble struct {
@@ -297,7 +297,8 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 		_ = c.Log.Close()
 		c.Log, c.onHead = log, nil
 		c.setNewest(nil)
-		// Pruning may have changed the indexes of segments, which are in the keys.
+		// Pruning may have changed the indexes of segments, and the keys of the cache contain these
+		// indexes.
 		c.schemas = make(map[JournalPreamble]*format.Schema)
 	}
 	return err
@@ -489,7 +490,7 @@ func (c *Catalog) list(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // The missing name can never be opened, so it is not a removed file.
+	return nil // If the same name fails every time, the file was not removed.
 }
 
 // SnapshotFiles returns the numbers of the existing snapshot files in ascending order. bad has an
@@ -637,7 +638,8 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
 	}
 	if changed {
-		// The indexes of segments, which are in the keys, may have changed.
+		// Pruning may have changed the indexes of segments, and the keys of the cache contain these
+		// indexes.
 		c.schemas = make(map[JournalPreamble]*format.Schema)
 		c.followHead(head, world == c.Log.World)
 		c.setNewest(nil)

@@ -356,8 +356,8 @@ func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	if end := c.End(); newest != end && inSnapshot(newest) {
 		return newest, nil
 	}
-	// After a rewind, a tick can occur on several branches. The path to the newest state has it
-	// once.
+	// After a rewind, several branches can have a tick with this number. The path to the newest
+	// state has one of them.
 	for _, seq := range slices.Compact([]uint64{c.End(), c.Head()}) {
 		for e := range c.Log.Ancestors(seq) {
 			if e.Tick == tick {

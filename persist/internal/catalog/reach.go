@@ -213,7 +213,7 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		root = e.Parent
 	}
 	if root == 0 {
-		onPath[journal.ID{}] = true // The base, unless the path to it was pruned.
+		onPath[journal.ID{}] = true // The zero ID is the base, unless the path to it was pruned.
 	}
 	// For the record before the oldest segment, only the ID is known.
 	for _, s := range c.Log.Segments {
@@ -279,8 +279,8 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 		return head, nil
 	}
 	// Search backwards from target. newestOn searches as far as the path is known.
-	// LastReachableBefore returns the next target before a hole. Each step succeeds or goes further
-	// back, so the loop ends.
+	// LastReachableBefore returns the next target before a hole, which is an unknown record. Each
+	// step succeeds or goes further back, so the loop ends.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
@@ -342,7 +342,7 @@ func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, b
 // newestOn returns the newest record on the path to seq that one of the snapshots leads to. If no
 // snapshot does, it returns the record before the path begins, and false. It walks back from seq to
 // the first complete snapshot. Each record that cannot be replayed makes its parent the newest,
-// because records after a hole are unreachable.
+// because the records after it are unreachable.
 //
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3; S: complete snapshot of that state
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6

@@ -220,7 +220,7 @@ func (c *Catalog) describe(r *Record, s *format.Schema, err error) error {
 	return c.Described(r.Entry, r.Decoded, s)
 }
 
-// Limits of a part. One goroutine reads a part at once.
+// A part is a run of records that one goroutine reads at once. These are its limits.
 const (
 	partRecords = 64
 	partBytes   = 256 << 10

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The decoder must reject a valid count that does not fit into an int with ErrTooLarge. It must
+// For a valid count that does not fit into an int, the decoder must return ErrTooLarge. It must
 // neither report damage nor return a negative number.
 func TestDecoder_CountTooLarge(t *testing.T) {
 	for _, v := range []uint64{0, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32} {

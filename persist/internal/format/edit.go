@@ -51,7 +51,8 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 	if len(now) <= raw.LargeRow {
 		return
 	}
-	// Compare the minimum size first. It rejects most whole rows before any bytes are copied.
+	// The minimum size of the edits is compared first. So most rows that are stored whole cost no
+	// copying.
 	e.edits = appendEdits(e.edits[:0], then, now)
 	defer e.giveBack()
 	if leastSize(e.edits) >= len(now) {
@@ -96,16 +97,16 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	return dst
 }
 
-// appendEdits appends the edits from one row to another. It keeps the common suffix. Before the
-// suffix, each differing span of the common length is an edit. The bytes of the longer row beyond
-// the common length belong to the last edit. So inserting or removing bytes at one place is one
-// edit, even if encoded lengths before that place change as well.
+// appendEdits appends the edits from one row to another. It keeps the common suffix. The parts
+// before the suffix are compared up to the length of the shorter one, and each differing span is an
+// edit. The remaining bytes of the longer one belong to the last edit. So inserting or removing
+// bytes at one place is one edit, even if encoded lengths before that place change as well.
 func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)
 	}
-	// A byte counts only once, so search the suffix after the common prefix: "aa" that becomes
-	// "aaa" has no suffix.
+	// No byte belongs to both prefix and suffix, so search the suffix after the common prefix: "aa"
+	// that becomes "aaa" has no suffix.
 	n := min(len(then), len(now))
 	first := differs(then[:n], now[:n], 0)
 	same := sameEnd(then[first:], now[first:])

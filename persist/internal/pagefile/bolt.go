@@ -127,7 +127,8 @@ func (t *boltTree) guard(f func() error) (err error) {
 
 func (t *boltTree) put(k Key, size int, value [][]byte) error {
 	// bbolt puts two large values into a leaf, and the next transaction rewrites the last leaf. If
-	// that leaf has two values, rewriting frees pages into which a new leaf fits.
+	// that leaf has two values, rewriting frees pages into which a new leaf fits. So a full
+	// transaction ends after an even number of pages.
 	if t.memory > 0 && t.memory+size > maxTransaction && t.sum.pages%2 == 0 {
 		if err := t.commit(); err != nil {
 			return err

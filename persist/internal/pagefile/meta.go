@@ -42,8 +42,9 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	return binary.LittleEndian.Uint64(meta0[16:]), ""
 }
 
-// checkMeta checks the meta on page parity of a file of limit pages. pgid is the number of pages.
-// Transaction txid is written to meta txid modulo 2. The fields, little-endian:
+// checkMeta checks a meta of a file of limit pages. parity is the number of the meta's page: 0 or
+// 1. Field pgid is the number of pages. Transaction txid is written to meta txid modulo 2. The
+// fields, little-endian:
 //
 //	0       4         8          12      16     24         32         40     48     56
 //	+-------+---------+----------+-------+------+----------+----------+------+------+----------+

@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the current world. The
-// argument nil stands for the registry.
+// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the current world. A nil
+// storage stands for the registry.
 //
 // The caller calls Stage, then AppendEntities and AppendRows for parts of the staged rows, then
 // Done. After Done, it does not read these rows again.
@@ -90,7 +90,8 @@ type rowCopy struct {
 
 // A rowGroup is the copy of 4096 consecutive rows.
 type rowGroup struct {
-	// Nil means that they are not copied. BufferList.get returns the buffer, and Put takes it back.
+	// The copied rows, or nil if they are not copied. BufferList.get returns this buffer, and Put
+	// takes it back.
 	bytes    []byte
 	entities int   // Number of bytes that are entities.
 	ends     []int // Ends of the data pages in bytes.

@@ -162,9 +162,9 @@ func fitting(a *format.Array, room *int64) int {
 	return int(n)
 }
 
-// read decodes the value of a page of the file itself. It records a reference. For any other page
-// it returns the part, and the content and its position for put. The part is nil if the page needs
-// no further work.
+// read decodes the value of a page of the file itself. If the value is a reference, read records
+// it. Otherwise read returns the part, and the content and its position for put. The part is nil if
+// the page needs no further work.
 func (f *Filling) read(k pagefile.Key, value []byte) (p *part, content []byte, ref format.PageRef, err error) {
 	if p = f.parts[k.Column]; p == nil || int64(k.Page) >= int64(p.Pages()) {
 		return nil, nil, ref, nil // The page is the manifest, or unused.
@@ -193,7 +193,7 @@ func (f *Filling) refer(r reference) {
 }
 
 // readReferred calls take with the content of each page of refs. All refs name the page with this
-// value. It skips a reference whose checksum differs from that of the page, and all references if
+// value. A reference is skipped if its checksum differs from that of the page. All are skipped if
 // the page has no content.
 func readReferred(refs []reference, value []byte, take func(r reference, content []byte)) {
 	content, held, err := format.DecodePage(value)

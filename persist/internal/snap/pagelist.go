@@ -148,7 +148,7 @@ func (l *pageList) refer(p *page, e *format.Encoder) {
 		return // The page is a sparse page without entries, so the repeating page is absent, too.
 	}
 	p.PageRef = has.PageRef
-	// The column of a page with content: all repeats of a content refer to the same page.
+	// has is the page with the content, so all repeats of that content refer to the same column.
 	p.Column = has.key.Column
 	ref := p.PageRef
 	if ref.File == l.Manifest.Number {

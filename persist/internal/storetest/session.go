@@ -76,8 +76,8 @@ func (s *Session) equal(after string) {
 	}
 }
 
-// seek moves both worlds to a tick if the history of the world has the tick. The twin has every
-// tick.
+// seek moves both worlds to a tick if the history of the world has the tick. The twin, the oracle
+// in memory, has every tick.
 func (s *Session) seek(tick uint64) {
 	if err := s.World.History().Seek(tick); err != nil {
 		require.ErrorIs(s.t, err, ecs.ErrNotHeld)
