@@ -255,8 +255,8 @@ func (b *bisectCmd) arguments(c *call) error {
 // bisect finds the state, or all changes, and prints the result.
 //
 // The judge is created from the last state, before any state is judged. So a condition that does
-// not compile costs one state. If the search finds nothing and some states are unreadable, bisect
-// returns the damage: one of these states may be the searched one.
+// not compile fails after a single state is loaded. If the search finds nothing and some states
+// are unreadable, bisect returns the damage: one of these states may be the searched one.
 func (b *bisectCmd) bisect(s *source) (err error) {
 	b.verdicts = map[int]probeDoc{}
 	if b.route, err = s.route(b.span, b.at); err != nil {
@@ -333,8 +333,8 @@ func (b *bisectCmd) setJudge(im state) (end func(), err error) {
 }
 
 // judgeState judges im, the state with index i in the route. c is the tick that led to im, or nil.
-// The state counts as judged even if the verdict is skip. A skipped state is not judged twice: only
-// a command skips states, and a command needs no tick.
+// The state counts as judged even if the verdict is skip. A skipped state is not judged again.
+// That is safe: only a command skips states, and its verdict does not depend on c.
 func (b *bisectCmd) judgeState(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
 	if p, ok := b.verdicts[i]; ok {
 		return p, nil

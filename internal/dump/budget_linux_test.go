@@ -55,8 +55,8 @@ var smallBudgets = []struct {
 const largeSaveName = "STET_LARGE_SAVE"
 
 // peakName is an environment variable. It makes this test binary run its arguments as a command,
-// print the peak memory of the command in KB, and exit. The process exists because it needs little
-// memory itself, unlike the tests.
+// print the peak memory of the command in KB, and exit. A separate process does this, because the
+// process of the tests needs much memory itself.
 const peakName = "STET_PEAK"
 
 // init runs the task of largeSaveName or peakName, if one of these variables is set, and exits.

@@ -226,8 +226,8 @@ func (d *diffCmd) compare(s, t *diffSide) (err error) {
 	return err
 }
 
-// onlyComponents removes from diff all differences outside the named components, including
-// entities.
+// onlyComponents removes from diff all differences outside the named components. It also removes
+// created and destroyed entities.
 func onlyComponents(diff *inspect.Diff, names []string) {
 	// Created and destroyed entities belong to no component.
 	diff.Registry = inspect.RegistryDiff{}

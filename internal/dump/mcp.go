@@ -288,7 +288,7 @@ func (l *viewPool) takeIdle(path string) (v *inspect.View) {
 }
 
 // returnView stores v for the next call. A save is closed instead: it cannot be refreshed, because
-// another save may have replaced it. At most maxParallel views per store are stored.
+// another save may have replaced it. The pool keeps at most maxParallel views of a store.
 func (l *viewPool) returnView(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

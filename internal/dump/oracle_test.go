@@ -385,7 +385,7 @@ func (w *original) fileDamages(name string) (all []*damage) {
 		d.replaceFile(other, w.files.Bytes(name))
 		w.markLost(d, other)
 	}
-	// Pages of a snapshot; the header of a segment.
+	// Flip a bit in each page of a snapshot, or in the header of a segment.
 	for i := 0; i < len(w.files.Bytes(name)); i += 4096 {
 		d := add(fmt.Sprintf("byte %d flipped in", i+40), func(b []byte) []byte { b[min(i+40, len(b)-1)] ^= 4; return b })
 		if filepath.Ext(name) == ".seg" { // A segment has two headers.

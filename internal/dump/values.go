@@ -58,12 +58,13 @@ func leafText(v layout.Value) string {
 }
 
 // differingTexts returns different texts for two values with different bytes. Some such values
-// print the same: NaNs with different bits, and long bytes, which are printed in part.
+// have the same printed form: NaNs with different bits, and long bytes, which are printed in part.
+// The first case that applies decides:
 //
-//	the texts differ         the texts
-//	the kinds differ         the texts, each followed by its kind: 1 int8, 1 int16
-//	bytes                    the texts, with the first byte that differs
-//	others                   the exact JSON: NaN:7ff8000000000123
+//	printed forms differ   the printed forms
+//	kinds differ           the printed forms, each followed by its kind: 1 int8, 1 int16
+//	both are bytes         the printed forms, with the first byte that differs
+//	otherwise              the exact JSON: NaN:7ff8000000000123
 func differingTexts(a, b layout.Value) (before, after string) {
 	before, after = a.String(), b.String()
 	if before != after {

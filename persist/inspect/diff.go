@@ -17,7 +17,7 @@ import (
 // ranges of rows that may differ. All other rows are equal and in the same place in both states.
 // Only rows in the ranges are then compared.
 //
-//	two images         pages whose bytes differ          diffImages here, differing
+//	two images         pages whose bytes differ          diffImages, differing
 //	snapshot files     pages that differ, not shared     diffpages.go
 //	a tick             rows that it wrote                tickdiff.go
 //	                   └─▶ Diff.component, diffRegistries: rows joined by entity

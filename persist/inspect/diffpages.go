@@ -331,8 +331,8 @@ type pagedRows struct {
 	cut [2]map[int][][]byte // Rows of variable size, by page of data.
 }
 
-// load reads the units that may differ, and returns their rows. A unit differs if its data page
-// or its page of entities differs.
+// load reads the units that may differ, and returns their rows. A unit is a page of data. It may
+// differ if its bytes or the entities of its rows differ.
 func (r *pagedRows) load() ([]raw.Range, error) {
 	r.cut = [2]map[int][][]byte{{}, {}}
 	var differ []bool // For each page of data, whether it differs.

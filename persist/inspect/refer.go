@@ -95,7 +95,8 @@ type search struct {
 
 	// written has the rows that ticks wrote, as bits, 64 rows per element.
 	written map[int]uint64
-	// holding has the written rows that contain the entity, with the paths in the row.
+	// holding maps each written row that contains the entity to the paths of the entity in the
+	// row.
 	holding map[int][]string
 	// owners has the entities that ticks assigned to rows.
 	owners map[int]ecs.Entity
@@ -138,8 +139,8 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 	return list, nil
 }
 
-// lastSchema returns the schema of the last state of path, which begins at the snapshot of m. If
-// components are only added, this is the schema with more components.
+// lastSchema returns the schema of the last state of path, which begins at the snapshot of m. It
+// returns the schema of m unless path adds components.
 func lastSchema(v *catalog.Catalog, m *format.Manifest, path []journal.Entry) (*format.Schema, error) {
 	if len(path) == 0 {
 		return m.Schema, nil

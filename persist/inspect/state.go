@@ -359,8 +359,8 @@ func (c *stateColumn) sparsePage(page int) ([]int32, error) {
 	return c.rows, nil
 }
 
-// readSparse is sparsePage without caching. It may reuse the memory of rows. Goroutines of a
-// sweep call it concurrently, each with its own buffer rows.
+// readSparse is like sparsePage, but caches nothing. It may reuse the memory of rows. Goroutines
+// of a sweep call it concurrently, each with its own buffer rows.
 func (c *stateColumn) readSparse(page int, rows []int32) ([]int32, error) {
 	if c.N == 0 || page >= c.sparse.Pages() {
 		return rows[:0], nil

@@ -144,8 +144,8 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 // Diff compares the state after record b with the state after record a.
 //
 // It reads both states into memory, and takes 32 more bytes per row that differs. If both states
-// are in snapshot files, it skips pages that the files share, and keeps only pages that differ in
-// memory. It then ignores damage in other pages. For errors see [View.At].
+// are in snapshot files, it skips pages that the files share, and holds in memory only the pages
+// that differ. It then ignores damage in other pages. For errors see [View.At].
 func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 	return v.DiffTo(ctx, a, v, b)
 }

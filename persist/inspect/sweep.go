@@ -126,8 +126,8 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		}
 		of.first, of.end = of.data.Span(page)
 	}
-	// A shrunk page contains only rows that are not passed. If the row is missing, another span
-	// has passed it. So two sparse entries name this row, and the file is damaged.
+	// A shrunk page contains only rows that no span has passed. If this row is missing, another
+	// span has passed it. So two sparse entries name this row, and the file is damaged.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The time bar is one document for a range of ticks at the width of a screen. Its size does not
-// depend on the number of ticks. Records are small and in memory, so the sums are fast. Numbers
-// of rows and inputs come from a counter, which must read the payloads. Until all are counted,
-// the bar shows bytes.
+// The time bar is one document for a range of ticks. It sums the ticks in buckets. The page says
+// how many, so the size of the document does not depend on the number of ticks. Records are small
+// and in memory, so the sums are fast. Numbers of rows and inputs come from a counter, which must
+// read the payloads. Until nearly all ticks are counted, the bar shows bytes.
 //
 //	line, within a range ──fill──▶ sums, peaks, inputs    measured by the counter
 //	line, branches                 lanes
@@ -31,7 +31,7 @@ const (
 	maxDamage  = 200
 )
 
-// barDoc describes a range of ticks at the width of a screen.
+// barDoc describes a range of ticks, summed in buckets.
 type barDoc struct {
 	// First and Last are the ticks of the oldest and the newest state.
 	First uint64 `json:"first"`
@@ -39,8 +39,8 @@ type barDoc struct {
 	// From and To are the range of ticks in this document.
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	// Measure is the unit of Sums and Peaks: "rows" written, or "bytes" until all rows are
-	// counted.
+	// Measure is the unit of Sums and Peaks: "rows" written, or "bytes" until the rows of nearly
+	// all ticks are counted.
 	Measure string `json:"measure"`
 	// Counted is the fraction of ticks whose rows are counted.
 	Counted float64 `json:"counted"`

@@ -42,10 +42,10 @@ func (d *writerDoc) record(program string, running, closed bool) {
 	}
 }
 
-// The server polls a store, because a writing program does not report changes. It also checks the
-// lock, since a killed program leaves the lock free. One goroutine polls for all browsers. It
-// sends only the newest state, which is small. So no queue builds up for a slow page: the page
-// asks for the newest data when it is ready.
+// The server polls a store, because a writing program does not report changes. The server also
+// checks the lock, since a killed program leaves the lock free. One goroutine polls for all
+// browsers. It sends only the newest state, which is small. So no queue builds up for a slow page:
+// the page asks for the newest data when it is ready.
 //
 //	store ──refresh──▶ fast session ──news──▶ follower ──▶ events, one for each page
 //	                                                └─▶ count, which counts rows of new ticks

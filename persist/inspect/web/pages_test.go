@@ -71,7 +71,7 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 		for got == nil || !got.Done {
 			asked := limit
 			if got != nil {
-				// A request without rows only continues to count.
+				// Ask for no rows: such a request only continues to count.
 				asked = 0
 			}
 			got, err = list(paged, s, offset, asked)

@@ -104,7 +104,8 @@ func answer[D any](a *params, d *session, f func() (D, error)) (doc D, err error
 	return doc, err
 }
 
-// answerAt is answer for a request about record seq, which may be newer than the session's view.
+// answerAt is like answer, but for a request about record seq. The record may be newer than the
+// session's view.
 func answerAt[D any](a *params, d *session, seq uint64, f func() (D, error)) (D, error) {
 	return answer(a, d, func() (doc D, err error) {
 		if err := d.reach(a.ctx, seq); err != nil {
@@ -114,7 +115,8 @@ func answerAt[D any](a *params, d *session, seq uint64, f func() (D, error)) (D,
 	})
 }
 
-// answerState is answerAt with the state after record seq. f is called again if a page is damaged.
+// answerState is like answerAt, but calls f with the state after record seq. f is called again if
+// a page is damaged.
 func answerState[D any](a *params, d *session, seq uint64, f func(st *inspect.State) (D, error)) (D, error) {
 	return answerAt(a, d, seq, func() (doc D, err error) {
 		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
@@ -194,7 +196,8 @@ func (d *session) reach(ctx context.Context, seq uint64) error {
 	return d.refresh(ctx)
 }
 
-// close closes the view after the current request. Later requests fail with errClosed: see with.
+// close closes the view after the current request. Method with fails later requests with
+// errClosed.
 func (d *session) close() error {
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()

@@ -238,7 +238,7 @@ func TestResolve_PointsAndSteps(t *testing.T) {
 	assert.Equal(t, codeUsage, e.Code)
 }
 
-// A rewound tick may continue the newest state. A step forward must still end at the newest
+// A rewound tick may be a child of the newest state. A step forward must still end at the newest
 // state.
 func TestResolve_StepsEndAtNewestState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")

@@ -32,7 +32,7 @@ func browser(t testing.TB) context.Context {
 	return browserFor(t, 3*time.Minute)
 }
 
-// browserFor is browser with the given time limit.
+// browserFor is like browser, but with the given time limit.
 func browserFor(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	path := os.Getenv("STET_BROWSER")
@@ -59,7 +59,7 @@ func serve(t testing.TB, path string) string {
 	return serveWith(t, path, web.Options{})
 }
 
-// serveWith is serve with options. It sets options.Name.
+// serveWith is like serve, but takes options. It sets options.Name.
 func serveWith(t testing.TB, path string, options web.Options) string {
 	t.Helper()
 	options.Name = filepath.Base(path)

@@ -218,7 +218,8 @@ func TestEntityScreen_WhileTicksAdvance(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The same is required while the page plays, starting before the entity existed.
+	// The data must also fit the shown tick while the page plays, starting before the entity
+	// existed.
 	last := g.world.Tick()
 	p.key(kb.Home)
 	p.until("stet.point.tick === 0")

@@ -318,7 +318,7 @@ func TestBackButton_RevertsChanges(t *testing.T) {
 		t.Errorf("the page lists %s, want %s", now, orcs)
 	}
 
-	// The same is required for the fields of the map and for plots.
+	// The back button must also revert changes of the map's fields and of plots.
 	p.key("2")
 	p.shows("#screen .status", "points")
 	p.click("#map-color")
