@@ -8,9 +8,9 @@
 // figures, and instructions to measure them again.
 //
 // A definition can have several forms, such as a query by All and by Runs. Each form is timed
-// twice: without a frame, and with a checkpoint before every repetition. With a checkpoint, each
-// write saves the old value. The time then includes the release of the previous checkpoint and the
-// creation of the new one.
+// twice: without checkpoints, and with a checkpoint before every repetition. With a checkpoint,
+// each write saves the old value. The time then includes the release of the previous checkpoint and
+// the creation of the new one.
 //
 // At its end, every benchmark checks that the world has the state that the definition requires.
 package benchmarks

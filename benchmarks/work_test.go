@@ -27,7 +27,8 @@ type work struct {
 	world *ecs.World
 
 	prepare func() // Undoes the previous repetition. Its time is not measured. It may be nil.
-	// checkpoint is called before each tracked repetition. nil means a checkpoint of world.
+	// checkpoint is called before each tracked repetition. If it is nil, a checkpoint of world is
+	// taken.
 	checkpoint func()
 	repeat     func() // The timed operation.
 
@@ -65,7 +66,7 @@ func (r *renewal) renew() {
 // nanos returns the nanoseconds per repetition, without prepare. It reads the clock itself, because
 // stopping the benchmark timer costs more than most repetitions with few entities.
 func (k *work) nanos(b *testing.B) float64 {
-	k.once() // The first repetition allocates.
+	k.once() // Not timed, because the first repetition allocates.
 	if k.prepare == nil {
 		for b.Loop() {
 			k.repeat()
@@ -98,8 +99,8 @@ func (k *work) run(b *testing.B, per float64, unit string) {
 	}
 }
 
-// each times the forms of d without a frame and with checkpoints. The benchmarks are named
-// definition/form/tracking, followed by /size if size is not empty.
+// each times the forms of d without checkpoints, and then with a checkpoint before each repetition.
+// The benchmarks are named definition/form/tracking, followed by /size if size is not empty.
 func (d *definition) each(b *testing.B, size string, n int, per float64, unit string) {
 	for _, f := range d.forms {
 		b.Run(d.name+"/"+f.name+"/free"+size, func(b *testing.B) { f.make(n).run(b, per, unit) })

@@ -71,7 +71,7 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 //
 //   - the watermark of a valid record header: the segment was durable up to this offset
 //   - the end that the header of the next segment states
-//   - the end that a seal states, the last record of a closed journal
+//   - the end that a seal states; a seal is the last record of a closed journal
 //   - the end that the ledger of a closed journal states
 //
 // Bad bytes below such an offset are corrupt. The first bad byte after all these offsets begins the

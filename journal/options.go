@@ -67,7 +67,7 @@ func (p SyncPolicy) resolve() SyncPolicy {
 // Options configure how a journal is written. The zero value works.
 type Options struct {
 	// World identifies the world of this journal. Open refuses segments of another world with
-	// ErrForeign. Zero: the world that the segments state.
+	// ErrForeign. Zero means the world of the existing segments.
 	World [16]byte
 
 	// Sync is the fsync policy. Zero: every 100 ms.

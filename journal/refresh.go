@@ -16,9 +16,9 @@ type newest struct {
 }
 
 // A soundPrefix describes a prefix of a segment without bad bytes and without an unfinished
-// payload. It contains the scanner's findings in that prefix, except records. Later bytes do not
-// change these findings. In a log without problems, the records of the prefix are those with
-// smaller offsets.
+// payload. It contains what the scanner found in that prefix, except the records. Later bytes of
+// the segment do not change these findings. If the log has no problems, its entries with offsets
+// inside the prefix are the records of the prefix.
 type soundPrefix struct {
 	offset, vouched int64
 	due             uint64

@@ -117,7 +117,7 @@ func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 // A scanWindow is shared by the scanners of all segments: a buffer, the context and the progress.
 type scanWindow struct {
 	ctx      context.Context
-	bytes    []byte // Length windowSize.
+	bytes    []byte // A buffer of windowSize bytes.
 	progress func(done, total int64)
 	first    int // Index of the first segment that is read despite its summary.
 

@@ -24,7 +24,8 @@ const (
 	sectorSize = 512
 )
 
-// A writer writes the current segment. It runs in one goroutine.
+// A writer writes the current segment. It runs in one goroutine. The stage is a buffer of bytes
+// that are not in the file yet.
 //
 //	             synced          written         end
 //	|   durable    |  in the file   |   stage      |

@@ -361,7 +361,7 @@ func TestExport_RangeReadBack(t *testing.T) {
 	check(t, dir, file, without(2))
 	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last state.
 	check(t, dir, file, without(1))
-	// The table of 1.. also has tick 1.
+	// State 1 and the last state of the range.
 	dir, file = exported(t, store, "1..2", "--every", "2")
 	check(t, dir, file, without(3))
 	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")
@@ -438,8 +438,8 @@ func TestExport_KeepsExistingFiles(t *testing.T) {
 	}
 }
 
-// A failed export is removed. A converted store has tables only up to the conversion, so the error
-// occurs in the middle of the range.
+// A failed export is removed. In a store with a conversion, the export fails when it reaches the
+// conversion, so some files exist already.
 func TestExport_FailureRemovesFiles(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")

@@ -48,9 +48,9 @@ type Mem struct {
 	origin  string
 }
 
-// A nameChange is a change of the names that no SyncDir covered yet, within one directory. An empty
-// from means that a name is added, an empty to that it is removed. Renaming a directory also
-// renames its contents.
+// A nameChange adds, removes or renames a name within one directory. No SyncDir has covered the
+// change yet. An empty from means that a name is added, an empty to that it is removed. Renaming a
+// directory also renames its contents.
 type nameChange struct {
 	from, to string
 	file     *inode
@@ -392,7 +392,7 @@ type file struct {
 	writable bool
 }
 
-// call counts a call on the file under its current name.
+// call counts a call on the file. The text of the call has the current name of the file.
 func (f *file) call(verb string) error {
 	f.fs.mu.Lock()
 	name := f.inode.name

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// asProgram is an environment variable with which the test binary runs as the program. Tests, and
-// the tour under test, start and kill such processes.
+// asProgram is an environment variable. If it is set, the test binary runs as the program, so that
+// tests can start and kill such processes. The tour also starts one.
 const asProgram = "STET_LIFE_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -19,8 +19,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The components are small and large, tags, references to other entities, and rows of variable
-// size.
+// The components have all kinds of rows: small, large and variable-sized ones, tags, and references
+// to other entities.
 type (
 	Position  struct{ X, Y, Z float64 }
 	Velocity  struct{ X, Y, Z float32 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// retryOver runs each result above its allowed value again, up to n times, until it is within. The
-// table keeps the run with the smallest measured value, because noise only adds time.
+// retryOver runs each result above its allowed value again, up to n times, until the value is
+// allowed. The table keeps the run with the smallest measured value, because noise only adds time.
 func (t *table) retryOver(n int, bench func(r result) (result, error)) error {
 	for i, r := range t.results {
 		for range n {

@@ -106,7 +106,7 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	return nil
 }
 
-// row returns the row of e, or that of the resource, or -1.
+// row returns the row number of e, or that of the resource. It returns -1 if there is no row.
 func (c *column) row(e ecs.Entity) int {
 	switch {
 	case c.component == nil:

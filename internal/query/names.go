@@ -57,7 +57,8 @@ type resolver struct {
 	locals   []string // Names that enclosing let expressions declare.
 	columns  []*column
 	referred []*column
-	// calls maps each call that reads a referred column to the column.
+	// calls maps each call that reads a component of another entity to the column of that
+	// component.
 	calls      map[*ast.CallNode]*column
 	aggregates []*aggregate
 	// wide maps each marked number from 2^63 on to its value.
@@ -326,8 +327,8 @@ func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 }
 
 // layoutOf returns the layout of the resolved node n if n is a component or a part of one, or nil
-// for computed values. The Go types that the checker returns have neither names of constants nor
-// entities.
+// for computed values. The types from the checker are not enough: as Go types, they have neither
+// names of constants nor entities.
 func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:

@@ -21,8 +21,8 @@ import (
 //
 // duration("1.5s") is a number of nanoseconds, too.
 
-// numbers replaces texts in a comparison by numbers. The left operand of in is the field, so
-// numbers replaces only the texts on the right.
+// numbers replaces texts in a comparison by numbers. In a comparison by the operator "in", the left
+// operand is the field, so numbers replaces only the texts on the right.
 func (r *resolver) numbers(n *ast.BinaryNode) {
 	if !isCondition[n.Operator] || r.err != nil {
 		return

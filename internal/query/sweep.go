@@ -149,9 +149,10 @@ func (f *Filter) Holds(at SweptEntity) (bool, error) {
 	return true, nil
 }
 
-// Sweep calls ask for each entity. ask adds the entity to found, the result of its span. Sweep
-// calls take with each result and the Next of the span, in the order of spans. If a span fails,
-// Sweep calls take with its result first, because take may end the sweep.
+// Sweep calls ask for each entity. The argument found is the result of the entity's span, and ask
+// adds the entity to it. Sweep calls take with the result and the field Next of each span, in the
+// order of spans. If a span fails, Sweep calls take with its result first, because take may end the
+// sweep.
 //
 //	asker 0: span 0 ask ask …   span 2 ask …          askers run concurrently, each with
 //	asker 1: span 1 ask ask ask …   span 3 ask …      its own copies of the expressions

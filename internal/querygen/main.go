@@ -93,12 +93,13 @@ func (q query) Joined() string {
 	return q.join(func(c component) string { return c.Field + ".joined()" })
 }
 
-// At returns an expression for the row of an entity, from the entity's row in each storage.
+// At returns the expression for the result of an entity, from the entity's row number in each
+// storage.
 func (q query) At() string {
 	return q.rowOf(func(c component) string { return fmt.Sprintf("q.%s.at(rows[%d])", c.Field, c.Index) })
 }
 
-// Pointers returns an expression for row r, from pointers to the first row.
+// Pointers returns the expression for the result at row r, from pointers to the first rows.
 func (q query) Pointers() string {
 	return q.rowOf(func(c component) string { return "rowAfter(" + c.Field + ", r)" })
 }
@@ -110,7 +111,7 @@ func (q query) rowOf(f func(component) string) string {
 	return q.Row() + "{" + q.join(f) + "}"
 }
 
-// Row returns the type of a row. With one component, it is the pointer itself.
+// Row returns the type of the result for one entity. With one component, it is the pointer itself.
 func (q query) Row() string {
 	if q.N == 1 {
 		return "*A"

@@ -114,14 +114,14 @@ func (f *Follower) hasStore() (bool, error) {
 	return false, nil
 }
 
-// resumeState continues from the given state, unless entries after the state were trimmed from the
-// log.
+// resumeState continues from the file state s, unless entries after it were trimmed from the log.
 func (f *Follower) resumeState(ctx context.Context, s *state, first Position) error {
 	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // f.at is before the first entry, so all entries are read again.
 	}
-	// If first is 0 or follows the state, the log has no entry to compare with the state.
+	// If the log is empty or begins after the state's entry, it has no entry to compare with the
+	// state.
 	if first > 0 && first <= s.At.Position {
 		at := s.trail()
 		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })

@@ -48,15 +48,15 @@ type Options struct {
 	// are 0.
 	Version Version
 
-	patience time.Duration // Returned by sure if it is set.
-	reads    time.Duration // Returned by readBack if it is set.
+	patience time.Duration // Overrides the result of sure in tests. 0 means the default.
+	reads    time.Duration // Overrides the result of readBack in tests. 0 means the default.
 }
 
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
 
-// sure returns how long a log must report or hide lost entries before the follower accepts the
-// loss. A server that is cut off from the other servers answers with an old state until it notices
-// this, which takes 10 s for NATS.
+// sure returns how long a log must lack an acknowledged entry before the follower accepts that the
+// entry is lost. A server that is cut off from the other servers answers with an old state until it
+// notices this, which takes 10 s for NATS.
 func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
 
 // readBack returns how often an owner reads its log back.

@@ -40,8 +40,9 @@ type Owner struct {
 	cancel  context.CancelCauseFunc // Stops the sender from waiting for the log.
 	done    chan struct{}           // Closed when the goroutine of maintainLog has ended.
 	watched chan struct{}           // Closed when the goroutine of watch has ended.
-	trims   atomic.Uint64           // Counts the beginnings and the ends of trims.
-	term    uint64
+	// Counts the beginnings and the ends of trims, so that a reader of the log notices a trim.
+	trims atomic.Uint64
+	term  uint64
 }
 
 // termEpochs is the number of journal epochs in one term. Each opening of the store starts an

@@ -71,7 +71,7 @@ type sender struct {
 	// Bytes appended since the beginning of the last complete store in the log.
 	logged int64
 	recent []sentEntry      // The newest entries, oldest first, in case the log loses them.
-	kept   int64            // The number of bytes of memory of recent.
+	kept   int64            // Bytes of memory that recent uses.
 	sent   map[string]int64 // Sizes of the files that the log has.
 	// For each file that is being sent, the number of bytes that the log has.
 	coming map[string]int64

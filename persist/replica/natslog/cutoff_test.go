@@ -20,7 +20,7 @@ import (
 // cut a server off.
 type partition struct {
 	*cluster
-	routes map[[2]int]*proxy // By the connecting server and its target.
+	routes map[[2]int]*proxy // Proxies, by the connecting server and its target.
 }
 
 func newPartition(t testing.TB) *partition {

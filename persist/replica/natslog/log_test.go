@@ -112,7 +112,7 @@ func TestAppend_LostAnswer(t *testing.T) {
 			assert.Zero(t, <-got)
 			require.ErrorIs(t, <-errs, replica.ErrTaken)
 
-			// A caller that does not wait gets ErrUnknown.
+			// If the context ends before the answer, Append returns ErrUnknown.
 			p.silence()
 			ctx, done := context.WithTimeout(background, 300*time.Millisecond)
 			defer done()

@@ -88,7 +88,7 @@ func (l *Log) check(ctx context.Context, o Options) error {
 	return settings("stream "+l.stream, wrong)
 }
 
-// settings returns the faults as an error, or nil if the list is empty.
+// settings returns an error that lists the wrong settings of what, or nil if the list is empty.
 func settings(what string, wrong []string) error {
 	if len(wrong) == 0 {
 		return nil

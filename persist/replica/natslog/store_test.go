@@ -169,8 +169,9 @@ func TestFollower_StreamRecreated(t *testing.T) {
 		return replica.ClassOf(err) == replica.Operator && replica.ClassOf(owners) == replica.Operator
 	}, time.Minute, 20*time.Millisecond)
 
-	// The first owner may find the new stream before the second owner claims it, and append its
-	// entries again. In that case, the stream is the same log, so the test creates it once more.
+	// While the new stream is empty, the first owner may append its entries again, before the
+	// second machine claims it. Then the new stream has the same log as the old one. In that case,
+	// the test creates the stream once more.
 	var p *replica.Owner
 	for p == nil {
 		c.create("WORLDS", 1)
