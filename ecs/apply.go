@@ -104,7 +104,7 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 }
 
 // checkRanges checks the row ranges of a patch. The ranges must be ascending, disjoint and below
-// row after. Together they must contain exactly given rows, and every row in [before, after).
+// row after. Their total length must be given. They must include every row in [before, after).
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {

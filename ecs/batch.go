@@ -43,7 +43,7 @@ func (w *World) destroyOneByOne(entities []Entity) int {
 	switch {
 	case w.restores == restores && (n == len(entities) || !hooks && n == before-w.entities.rows.N):
 		return n // Each counted call destroyed only its own entity, so n is exact.
-	case hooks: // All entities were alive at first.
+	case hooks: // All of entities were alive before the loop.
 		return w.countDistinct(entities, func(e Entity) bool { return !w.entities.alive(e) })
 	}
 	return w.countDistinct(entities, func(e Entity) bool { return w.entities.freed(e, before) })

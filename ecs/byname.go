@@ -42,7 +42,7 @@ func valueFault(name string, t *layout.Type, e Entity, resource bool, err error)
 	return &valueError{what + ": " + why, err}
 }
 
-// fieldPath replaces the name of t at the start of path, so that the result can follow a component
+// fieldPath returns path without the type name at its start. The result can follow a component
 // name.
 func fieldPath(t *layout.Type, path string) string {
 	path = strings.TrimPrefix(path, t.Name)

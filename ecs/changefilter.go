@@ -7,7 +7,7 @@ package ecs
 // It is a [Filter] of queries: NewQuery1(Read(health)).With(health.Changed()).
 //
 // The filter finds its entities when an iteration begins, in O(rows written since the commit). The
-// iteration skips other entities at the cost of one bit for 64 rows. If the loop moves rows of its
+// iteration skips other entities by reading one bit for each 64 rows. If the loop moves rows of its
 // driving storage, the filter tests each later entity. Changes that the loop makes do not count.
 //
 // Use each filter in one query only.
@@ -19,8 +19,9 @@ type ChangeFilter struct {
 	fixed bool // The filter compares with the end of tick instead of the last commit.
 	tick  uint64
 
-	// place has the position in found of each entity index. The first test of an entity fills it.
-	// Entries may be stale, because keeps compares the entity in found.
+	// place maps an entity index to a position in found. The first call of keeps in an iteration
+	// fills it. Stale entries do no harm, because keeps checks the entity at that position of
+	// found.
 	place  []uint32
 	placed bool
 }

@@ -70,8 +70,8 @@ type listBuffer struct {
 	rows  [maxColumns][]uint32
 }
 
-// add appends n positions to a list that has many positions. Each set bit of word is one of the new
-// positions. word covers the positions from 64*w on.
+// add appends n positions to a list that has many positions so far. The set bits of word are the
+// new positions, and bit 0 is position 64*w.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -170,7 +170,8 @@ func (c *chunk) move(i, by int) {
 	c.many += by
 }
 
-// makeRoom makes room in the list c for position i, and for many positions.
+// makeRoom gives the list c space for a total of many positions, and for the words up to position
+// i.
 func (c *chunk) makeRoom(i, many int) {
 	c.n = max(c.n, i+1)
 	c.words = longer(c.words, i>>6+1)
@@ -186,8 +187,8 @@ func (c *chunk) makeRoom(i, many int) {
 	}
 }
 
-// listRoom returns the slice length for a list of many positions. Loops read 64 entries at once,
-// so the length has room for that.
+// listRoom returns the slice length for a list with the given number of positions. Loops read 64
+// entries at once, so the length has room for that.
 func listRoom(many int) int { return (many+63)&^63 + 64 }
 
 // firstBits returns a word with its first n bits set. For n > 64 it sets all bits.

@@ -13,14 +13,9 @@ import (
 
 // In a build with the tag stetdebug, a world detects writes that it did not track. The program may
 // write to a component that it got for reading, or to memory that a copy shares. It may also write
-// through a pointer or slice that it took before the last boundary or index lookup. Neither a
-// restore nor a journal would include such a write.
-//
-//	boundary           boundary
-//	| ----- a span ----- |
-//	remember   |         verify: panics if a row that a frame protects differs, unless the row
-//	           |                 has a mark of this span
-//	           saved: panics if a row differs before its first write
+// through an old pointer or slice: one from before the last index lookup or the last boundary,
+// which is a checkpoint or the end of a tick. Neither a restore nor a journal would include such a
+// write.
 //
 // A debug world also checks that each Clone returns a deep copy.
 //
@@ -36,8 +31,9 @@ type guard struct {
 	saved   int // Number of rows that a frame protects. Only indexes need the later rows.
 	scratch []byte
 
-	pointed    uint32 // The program may write this row, because an index reads it again.
-	pointedAll bool   // The program may write all rows, for the same reason.
+	// A row that the program may write without a mark, because an index reads it again later.
+	pointed    uint32
+	pointedAll bool // The program may write every row without a mark.
 }
 
 // mayBeWritten reports whether the program may write row without a mark.
@@ -51,7 +47,7 @@ type guards struct {
 	stepped *step // The step that runs on the world, or nil.
 
 	old   []*oldPlace // Former memory of values, to which the program may have pointers.
-	moved int         // Number of bytes that displace moved since the last boundary.
+	moved int         // Number of bytes moved by set.displace since the last boundary.
 
 	following string // Name of the component whose index runs its key function, or "".
 }
@@ -161,8 +157,8 @@ func (w *World) rememberRows(c guardedRows) {
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
 // rememberOf is remember for only the rows of t, after an index lookup. pointed is the row to which
-// the program last took a pointer, and may still be written. If all is true, the program may write
-// all rows.
+// the program took its newest pointer; the program may still write that row. If all is true, the
+// program may write all rows.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)

@@ -1,7 +1,7 @@
 package ecs
 
 // drainLoops are the running loops over [Storage.Drain] of a world. A rollback may make a row live
-// again after the loop over it has removed it. wentBack records this for the loops.
+// again that a loop has already removed. The method wentBack then marks the loop.
 //
 // A finished loop keeps its entry, for reuse by a later loop. So the positions of other loops do
 // not change. Loops over iter.Pull may end in any order.

@@ -104,7 +104,7 @@ func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 // A Migration converts values of a component from one version to the next: see [Migrate].
 type Migration struct {
 	from   uint32
-	source *layout.Type // nil for stored rows as layout.Values.
+	source *layout.Type // Nil if the migration takes stored rows as layout.Value.
 	target *layout.Type
 	fault  error // The reason why a type of the migration cannot be stored, or nil.
 

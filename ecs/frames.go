@@ -57,9 +57,10 @@ type frame struct {
 	tick bool
 	name string // Name that the program gave the checkpoint, if any.
 	// The world's tick at the start of the frame, or at its end if the frame is undone.
-	at    uint64
-	seq   seqs   // Record numbers of the tick that the field at names.
-	state uint64 // First id of the boundary. Rewinding and redoing assign new ids.
+	at  uint64
+	seq seqs // The recorders' numbers for the tick in the field at.
+	// The id that the boundary had first. Rewinding and redoing give the frame new ids.
+	state uint64
 	ops   []raw.Op
 }
 
@@ -104,7 +105,7 @@ func (w *World) pushTick(n seqs) {
 	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
 }
 
-// setOpenFrame sets the frame that receives changes and recorded operations to the open frame.
+// setOpenFrame makes the last frame the one that receives saved rows and recorded operations.
 func (w *World) setOpenFrame() {
 	k := len(w.frames) - 1
 	if k < 0 {

@@ -46,7 +46,8 @@ type Group struct {
 	sets     []*set // The sets of storages.
 	at       []int  // Buffer of packEntity: the row of the entity in each set.
 
-	// Counts of entities that entered and left, and the last entity of each, for loops.
+	// The numbers of entities that entered and left, and the last of each. Running loops compare
+	// them.
 	entries, exits uint64
 	entered, left  Entity
 	resets         uint64 // Number of other operations that may have decreased N.
@@ -342,8 +343,8 @@ func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds 
 		": another entity left the group; or one entered it while the loop visited a non-member; or the visited entity left the group but not the query. Change such entities after the loop")
 }
 
-// mustStay panics if s was restored or sorted after since, or if an entity other than e was removed
-// from s. If mayLose is true, any entity may have been removed.
+// mustStay panics if, since the count of changes was since, s was restored or sorted, or an entity
+// other than e was removed from s. If mayLose is true, any entity may have been removed.
 func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
 	if s.rewindAt > since {
 		panic("ecs: the world was restored while a loop was iterating over it, or rows of it were sorted or packed; end the loop first")

@@ -162,8 +162,8 @@ func (w *World) undoTick() {
 	w.clock.Undone = true
 	undone := frame{at: open.at, seq: open.seq, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
-	// Ids decrease along the forward branch, but a frame that was redone has a larger id than the
-	// others.
+	// Each frame in forward has a lower id than the frame before it. f.ID may be too high for that
+	// if f was redone, because a redo assigns a new id.
 	if ahead := len(w.forward); ahead > 0 {
 		undone.ID = w.forward[ahead-1].ID - 1
 	}
@@ -265,9 +265,9 @@ func (h History) TickBytes(tick uint64) (n int64) {
 }
 
 // evict removes boundaries until the history is within its limits. A thinned history removes ticks
-// between older ticks; any other history removes the oldest tick. A checkpoint needs the boundary
-// of its tick. Then evict removes the boundaries of younger ticks instead, which merges these
-// ticks.
+// between older ticks; any other history removes the oldest tick. The boundary of a checkpoint's
+// tick must stay. If it is the oldest one, evict removes boundaries of younger ticks instead, which
+// merges these ticks.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1 > w.options.History || w.overBudget()) {
 		k := w.nextThinned()

@@ -30,7 +30,7 @@ type worldHooks struct {
 	members      []Entity // Stack of the members that are being removed one by one.
 }
 
-// observers has what learns of the changes of a world: recorders, hooks, and relations.
+// observers has the objects that a world notifies of changes: recorders, hooks and relations.
 type observers struct {
 	hasObservers bool // A recorder or hooks observe created entities.
 	hooked       bool // The world or its storages have hooks or groups.
@@ -191,7 +191,7 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy removes the top entity from the stack, and all sets except the first told.
+// endDestroy pops the top of the stack destroying, and cuts the stack notifiedSets to told sets.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {

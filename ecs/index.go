@@ -63,9 +63,10 @@ type Index[T any, K comparable] struct {
 // instantiates Of can inline only functions that package ecs also inlines.
 type pending struct {
 	news *track.DirtySet
-	// The row of the newest pointer at the last look-up. The program may have written it since.
+	// The row to which the program last took a pointer before the last look-up. It may have been
+	// written since.
 	row uint32
-	// All rows had pointers at the last look-up. The program may have written any row since.
+	// At the last look-up, the program had pointers to all rows. It may have written any row since.
 	allRows bool
 }
 
@@ -188,7 +189,7 @@ func (x *Index[T, K]) Close() {
 	x.s.rows.Unfollow(x.news, &x.s.dense.Log, &x.s.data.Log)
 	x.empty()
 	x.rows, x.changed = nil, nil
-	// If allRows is true, every look-up calls update, which panics.
+	// With allRows set, every look-up calls update, which panics because x is closed.
 	x.closed, x.allRows = true, true
 	x.version++
 }
@@ -357,7 +358,7 @@ func (x *Index[T, K]) update() {
 		return
 	}
 	x.news.Clear()
-	w.changes++ // Running loops must record the rows that they pass to their bodies again.
+	w.changes++ // Makes running loops save the rows that they pass to their bodies again.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}

@@ -170,10 +170,10 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-// prepare decodes rows. The returned function puts them into s, which must then be empty. If only
-// one of the kinds of stored and s is Indexed, prepare adds or removes gaps, and keeps the order of
-// the entities. If regap is true, gaps get the default of s. pages is the sparse array; if it is
-// nil, prepare derives it from the entities.
+// prepare decodes rows. The returned function puts them into s, which must then be empty. If s is
+// Indexed and the stored data is not, or vice versa, prepare adds or removes gaps, and keeps the
+// order of the entities. If regap is true, gaps get the default of s. pages is the sparse array; if
+// it is nil, prepare derives it from the entities.
 func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.adapter.codec, st, len(st.Entities), owned)
 	if err != nil {
@@ -348,7 +348,7 @@ func notAlive(row int, e Entity) error {
 }
 
 // checkAlive returns an error unless every entity that has a component is alive. It skips plans
-// with checked pages. rows has the row of each entity index.
+// whose pages soundPages has set. rows has the row of each entity index.
 func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	type part struct {
 		s      *storageState

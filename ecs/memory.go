@@ -33,9 +33,10 @@ type StorageMemory struct {
 	Dense  int64  // Row to entity.
 	Data   int64  // Row to component.
 	Mask   int64  // The mask of a Masked or Ordered storage.
-	Stamps int64  // Marks of saved rows, and the notes of moved entities for queries.
-	Undo   int64  // Saved rows. [History.Bytes] includes them.
-	Spare  int64  // Memory that is reused for rows to be saved.
+	// Marks of saved rows, and for queries the entities that were recently added, removed or moved.
+	Stamps int64
+	Undo   int64 // Saved rows. [History.Bytes] includes them.
+	Spare  int64 // Memory that is reused for rows to be saved.
 
 	Indexes int64 // Each [Index] of the storage: rows, lists and an estimate for the map of keys.
 }

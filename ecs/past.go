@@ -196,7 +196,7 @@ type pastSet struct {
 }
 
 const (
-	pastDense = iota // Index of the column of entities in the Then of a pastSet.
+	pastDense = iota // Index in then.Columns of the column of entities.
 	pastData         // Index of the column of values.
 )
 
@@ -222,7 +222,7 @@ func (x *pastSet) note(e Entity, row int) {
 	x.oldRows[i] = uint32(row)
 }
 
-// reset is pastReader.reset, and forgets the rows recorded past the current length.
+// reset does the work of pastReader.reset, and discards the rows recorded past the current length.
 func (x *pastSet) reset() {
 	x.pastReader.reset()
 	x.notedFrom = math.MaxInt
@@ -300,8 +300,8 @@ func (x *pastSet) notedRow(e Entity) int {
 	return -1
 }
 
-// notePastEnd records the entities of rows from lo on, the current number of rows. Unless such a
-// row was written since the tick, it still has its old content.
+// notePastEnd records the entities of the rows from lo on. lo is the current number of rows. Unless
+// such a row was written since the tick, it still has its old content.
 func (x *pastSet) notePastEnd(lo int) {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if !x.old(pastDense).Has(row) {
@@ -444,7 +444,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	return x.gather(entities)
 }
 
-// gather returns the same values as its caller, for entities whose rows are scattered.
+// gather returns the values for entities whose rows are scattered, one Get at a time where needed.
 func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {

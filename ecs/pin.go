@@ -134,8 +134,9 @@ func (w *World) absorb(k int) {
 	}
 }
 
-// absorb copies the rows that t has saved since the frame with id from. It does nothing if an
-// earlier call, for an older frame than id, already copied them.
+// absorb copies the rows that t has saved since the start of frame from. The caller calls absorb
+// for every frame id since then that changed t. Only the call for the first of these frames copies
+// rows.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {

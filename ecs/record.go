@@ -220,7 +220,7 @@ func (w *World) changed(t *track.Tracker) bool {
 	return changed
 }
 
-// storageChange returns the changes of the storage told in the tick.
+// storageChange returns the changes of the storage in the tick.
 func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	c, s := &w.change, told.(trackedStorage)
 	t := s.tracked()
@@ -329,8 +329,8 @@ func (s *spec) keepsOld() bool {
 	return s.layout != nil && s.layout.Width() > raw.LargeRow && !s.noPersist
 }
 
-// eachBefore calls f for the rows of told that existed before the tick and were written in the
-// tick.
+// eachBefore calls f for the rows of the storage that existed before the tick and were written in
+// the tick.
 func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) {
 	s := told.(*rawAdapter)
 	t := s.tracked()

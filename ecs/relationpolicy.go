@@ -193,8 +193,8 @@ func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, f
 	return doomed, true
 }
 
-// applyPolicies applies the policies to the sources of doomed. Then it destroys the entities from
-// position from on. If the policy of another source refuses, it destroys nothing and returns false.
+// applyPolicies applies the policies to the sources of doomed. Then it destroys doomed[from:]. If
+// the policy of another source refuses, it destroys nothing and returns false.
 func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -215,8 +215,8 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 // destroyed.
 const maxRounds = 1000
 
-// reapplyPolicies applies the policies to new sources of doomed. The first from entities are not
-// destroyed yet; the others are.
+// reapplyPolicies applies the policies to new sources of doomed. The entities in doomed[:from] are
+// not destroyed yet; the others are.
 func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -225,9 +225,9 @@ func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool)
 	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
 }
 
-// carryOut detaches the sources of doomed, and destroys the entities from position n on. If hooks
-// add more sources, carryOut repeats this until there are none. The caller destroys the first from
-// entities. did reports whether carryOut detached or destroyed anything.
+// carryOut detaches the sources of doomed, and destroys doomed[n:]. If hooks add more sources,
+// carryOut repeats this until there are none. The caller destroys doomed[:from]. did reports
+// whether carryOut detached or destroyed anything.
 func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
@@ -243,10 +243,10 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 	return destroyed{doomed, b.version()}, did
 }
 
-// withoutRevived returns doomed without entities that hooks have revived. Only entities from
-// position from on can be revived. It sets seen to the returned entities that are still alive,
-// because their destruction has not ended. It leaves dead ones out of seen, because their indices
-// may belong to new entities.
+// withoutRevived returns doomed without entities that hooks have revived. Only doomed[from:] can
+// have been revived. It sets seen to the returned entities that are still alive, because their
+// destruction has not ended. It leaves dead ones out of seen, because their indices may belong to
+// new entities.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]

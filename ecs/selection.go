@@ -116,7 +116,7 @@ func (c *cursor) skip() bool {
 	return w >= 0
 }
 
-// keep removes the positions from the span that the predicates do not keep. It returns false if no
+// keep removes from the span the positions that the predicates do not keep. It returns false if no
 // position is left.
 func (c *cursor) keep() bool {
 	if c.kept == nil {

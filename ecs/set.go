@@ -138,7 +138,7 @@ func (w *World) refreshIndexes() {
 }
 
 // pointToAll records that the program has pointers to all rows. The pointers are valid until the
-// members change or a boundary is set.
+// members change or until the next boundary.
 func (s *set) pointToAll() {
 	s.pointedAll, s.pointedIn, s.pointedAt = true, s.w.clock.Span, s.version
 }

@@ -255,7 +255,7 @@ func (s *Storage[T]) swapRows(i, j int) {
 }
 
 // place writes e and v to a row, and the sparse entry of e. The row must be saved already. No other
-// row may still have e and v, because v may point to memory.
+// row may still have e and v, because two rows must not share the memory that v points to.
 func (s *Storage[T]) place(row int, e Entity, v T) {
 	s.dense.Live[row], s.data.Live[row] = e, v
 	p := s.sparse.Page(e.Index())

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// First bytes of msgpack values. Each code that is listed for 8 bits is followed by the codes for
-// 16, 32 and 64 bits.
+// First bytes of msgpack values. codeUint8 and codeInt8 are followed by the codes for 16, 32 and 64
+// bits, which have no names here.
 const (
 	codeNil     = 0xc0
 	codeFalse   = 0xc2

@@ -118,8 +118,8 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	return x, nil
 }
 
-// unsigned reads an integer with at most bits bits. memory is the size of the integer in memory,
-// which is smaller for a narrow uint.
+// unsigned reads an integer with at most bits bits. memory is the size of the integer in memory in
+// bits. A uint has 64 bits in files, and 32 in memory on some processors.
 func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	x, err := r.uint("an unsigned integer")
 	fits := func(bits int) bool { return bits == 64 || x>>bits == 0 }

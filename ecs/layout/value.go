@@ -128,7 +128,8 @@ func (v Value) float(bits uint64) float64 {
 	return math.Float64frombits(bits)
 }
 
-// The setters below do nothing for a nil *Value. So the same code can check bytes and read them.
+// The setters below do nothing for a nil *Value. So the same code either only checks bytes, or also
+// reads them into a Value.
 
 // init makes v a value of type t.
 func (v *Value) init(t *Type) {

@@ -93,8 +93,9 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.start {
-			// The peer has an input of this peer, so it has received a message with the build. A
-			// spectator may have received the input from another peer.
+			// The other peer has an input of this session, so it has also received this program's
+			// build. This is not certain for a spectator, which may have received the input from a
+			// third peer.
 			other.told = other.told || other.plays
 		}
 		other.has[p] = max(other.has[p], min(has, s.players[p].known()))

@@ -131,19 +131,21 @@ func (p *player[In]) sure() uint64 {
 	return p.known()
 }
 
-// A peer has the state that another peer reported.
+// A peer has the state that another peer reported to this session.
 type peer struct {
 	// For each player, the last tick whose input the peer has.
 	has  []uint64
 	tick uint64 // The tick of the peer's newest message.
-	// The number of ticks by which this peer is ahead of the other one, as this peer computed it.
+	// The number of ticks by which the session is ahead of the other peer, as the session computed
+	// it.
 	ahead int
-	// The number of ticks by which the other peer is ahead, as the other peer computed it.
+	// The number of ticks by which the other peer is ahead of the session, as the other peer
+	// computed it.
 	theirs int
 	gone   bool   // The peer was dropped.
 	plays  bool   // The peer has players.
 	build  string // The peer's program and machine, or "" if unknown.
-	// The peer has confirmed a message with the build of this peer.
+	// The other peer has confirmed a message that contained this program's build.
 	told bool
 	// The peer's newest digest, to be compared when its tick is confirmed here.
 	pending checked
