@@ -13,9 +13,8 @@ import (
 
 // In a build with the tag stetdebug, a world detects writes that it did not track. The program may
 // write to a component that it got for reading, or to memory that a copy shares. It may also write
-// through an old pointer or slice: one from before the last index lookup or the last boundary,
-// which is a checkpoint or the end of a tick. Neither a restore nor a journal would include such a
-// write.
+// through an old pointer or slice, from before the last boundary or index lookup. A boundary is a
+// checkpoint or the end of a tick. Neither a restore nor a journal would include such a write.
 //
 // A debug world also checks that each Clone returns a deep copy.
 //
