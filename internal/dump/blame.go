@@ -283,8 +283,8 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 		for _, f := range e.Fields() {
 			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
-		// The old value may have an older type, and a difference does not name fields that the old
-		// type lacks.
+		// The old value may have an older type. Fields that this type lacks are in no difference,
+		// so they are added here.
 		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
 		d.Written.at(e)

@@ -205,7 +205,7 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 		n++
 		return a.Broken()
 	})
-	// Marshal again: the members may have been set since.
+	// Marshal again: the members after the list may have been set while items were printed.
 	_, behind, err := membersAround(doc, list)
 	if err == nil {
 		a.printMembersAfter(n, formatMember(doc), behind)

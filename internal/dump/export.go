@@ -93,7 +93,7 @@ hides the state, because a trace cannot end a counter.`,
 
 // An exportCmd has the flags of an export. The format and the range select the output:
 //
-//	a state     json, ndjson   written by package inspect, which can import it
+//	a state     json, ndjson   written by package repair, which can import it
 //	a state     csv            a table for each component
 //	a range     json, ndjson   a document like that of diff --json
 //	a range     csv            one table, with a line for each field

@@ -32,7 +32,7 @@ func (w *sweeper) present(names []string) (numbers []int, err error) {
 	return numbers, err
 }
 
-// compile compiles text for the sweep, see [source.compile].
+// compile is like [source.compile], but compiles text for the sweep.
 func (w *sweeper) compile(what, text string, want query.Want) (*query.Swept, error) {
 	x, err := w.Compile(what, text, want)
 	return x, w.uncompiled(err)

@@ -272,7 +272,8 @@ func (r *rails) prefix(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
-	// Lines do not draw the levels before from. The number in brackets counts them.
+	// from is the first level that the line draws. The number in brackets counts the levels before
+	// it.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {

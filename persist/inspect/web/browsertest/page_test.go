@@ -211,7 +211,7 @@ func TestEntityScreen_StepsThroughChanges(t *testing.T) {
 	p.shows("#screen .title .big", prey)
 	p.shows(`section[aria-label="Referred to by"]`, hunter)
 
-	// A tag has no value.
+	// The page must show a tag without a value.
 	p.key("1", "/")
 	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
 	p.write(`has(Fled)`)
