@@ -90,8 +90,8 @@ func FuzzMovedRecords(f *testing.F) {
 	}
 	ours, theirs := cut(fs), cut(strange)
 	for i := range theirs {
-		// Drop the header: with the other journal's header, its records would be valid in their
-		// places.
+		// Drop the other journal's header. Otherwise a move could copy it, and the records after it
+		// would be valid.
 		theirs[i] = theirs[i][1:]
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {

@@ -535,7 +535,7 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	defer f.Close()
 	size, err := f.Size()
 	if err == nil && s.isRemovalPending(to) {
-		err = s.flush() // A removal that is sent after the parts would drop them.
+		err = s.flush() // Send pending removals first: a removal after the parts would drop them.
 	}
 	if err != nil {
 		return err

@@ -165,8 +165,8 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// The request ends by the time when leave moves the connection, but has at least a short
-		// time for an answer.
+		// Do not wait for the answer beyond the time at which leave may move the connection. But
+		// wait at least for answer/8.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()
