@@ -330,7 +330,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return f.File.WriteAt(b, offset)
 }
 
-// Wherever a backup stops, Open refuses the copied files or they are a complete store.
+// A backup may stop at any call. Then Open refuses the copied files, or they are a complete store.
 func TestBackup_InterruptedAtAnyCall(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
@@ -416,7 +416,7 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 		before, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)
 		if s, err := persist.Open(storetest.Background, moved, storetest.New(0).World, persist.Options{}); err == nil {
-			storetest.CloseStore(t, s) // The store needs none of these files.
+			storetest.CloseStore(t, s) // Open read none of the linked files.
 		}
 		after, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)

@@ -58,9 +58,9 @@ func retentions(bytes int64) []persist.Retention {
 	}
 }
 
-// Whatever the retention is, required data exists after each snapshot, and requested data exists
-// unless the bound removed it. The bound holds unless required data exceeds it. All states that the
-// store reports can be read and are correct.
+// For any retention, required data exists after each snapshot, and requested data exists if the
+// bound allows it. Only required data may exceed the bound. All states that the store reports can
+// be read and are correct.
 func TestRetention_KeepsBoundAndRequiredData(t *testing.T) {
 	const bytes = 160 << 10
 	for i, retain := range retentions(bytes) {
@@ -473,8 +473,8 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 				commit()
 			}
 			commits := 0
-			// If the snapshot is written before the commit that copied its last part ends, the next
-			// snapshot begins in the same commit.
+			// A commit copies the last part of a snapshot. If the snapshot is written before this
+			// commit ends, the same commit begins the next snapshot.
 			for number := s.Copied(); s.Copied() == number; commits++ {
 				commit()
 			}

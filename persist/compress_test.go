@@ -180,7 +180,8 @@ func compressedValue(crc uint32, size uint64, frame []byte) []byte {
 	return append(e.Buf, frame...)
 }
 
-// smallSave returns the pages of a compressed save, and one page with its content.
+// smallSave returns the pages and the manifest of a compressed save. It also returns the key and
+// the content of one page.
 func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest, k pagefile.Key, content []byte, crc uint32) {
 	t.Helper()
 	w := storetest.New(0)

@@ -141,7 +141,7 @@ func TestOpen_ErrorNamesMissingFile(t *testing.T) {
 	for _, c := range []struct {
 		missing []string
 		skipped string // Text in the report if the state is recovered.
-		refused string // Text of the error otherwise.
+		refused string // Text of the error if Open refuses the store.
 	}{
 		// The newest snapshot does not need this segment.
 		{missing: []string{"journal/00000001.seg"}, skipped: "journal/00000001.seg"},
@@ -177,8 +177,8 @@ func TestOpen_ErrorNamesMissingFile(t *testing.T) {
 	}
 }
 
-// A store of format 1 without its last segment looks as it did before the last opening, unless a
-// snapshot is newer. The same holds for format 2 without its ledger.
+// If a store of format 1 has lost its last segment, its files look as they did before the last
+// opening. Only a newer snapshot shows the loss. The same is true for format 2 without its ledger.
 func TestOpen_LastSegmentMissing(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// diverged returns the divergence of a game that counts outside its world.
+// diverged returns the divergence of a game that keeps a counter outside its world.
 func diverged() *ecs.Divergence {
 	w := ecs.NewWorld(ecs.Options{History: 2})
 	scores := ecs.MustRegister[Score](w)

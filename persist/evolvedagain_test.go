@@ -150,7 +150,7 @@ func TestConversion_StoreConvertedTwice(t *testing.T) {
 	for _, era := range eras {
 		for seq, want := range era.digests {
 			if seq == mark && era.layout == "newerUnit" {
-				want = 0 // The last state of an era is converted to the next era.
+				want = 0 // This state was converted to the next era, so its digest is another one.
 			}
 			im, err := v.At(storetest.Background, seq)
 			require.NoError(t, err)

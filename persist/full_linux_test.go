@@ -82,7 +82,7 @@ func pruneFullFileSystem(t *testing.T) {
 			if err == nil {
 				err = s.Sync(storetest.Background)
 			}
-			// Every round has the same number of snapshots.
+			// Wait for the snapshot, so that every round has the same number of snapshots.
 			_, _ = s.Written(storetest.Background)
 			return err
 		}

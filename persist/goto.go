@@ -123,7 +123,8 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	}
 	err = s.journalAll(parent, func(st raw.Storage) int { return before[st.Name()] }, now)
 	if s.fail(err); err != nil {
-		_ = s.world.Raw().Attach(s, parent.Seq) // The loaded state has no record of its own.
+		// The loaded state has no record, so the next tick continues parent.
+		_ = s.world.Raw().Attach(s, parent.Seq)
 		return s.Err()
 	}
 	s.beginAtOnce()

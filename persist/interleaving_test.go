@@ -209,7 +209,7 @@ func TestSnapshot_AfterClear(t *testing.T) {
 	}
 }
 
-// Changes during the writing of a snapshot that then fails are part of the next snapshot.
+// A snapshot fails while it is written. Changes made in the meantime are part of the next snapshot.
 func TestSnapshot_FailureKeepsLaterChanges(t *testing.T) {
 	for name, change := range map[string]func(w *storetest.World){
 		"values":    func(w *storetest.World) { w.Position.Mut(w.Entities()[5000]).X = 7 },

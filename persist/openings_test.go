@@ -143,8 +143,9 @@ func TestOpen_RepeatedlyKeepsDiskCallCount(t *testing.T) {
 	}
 }
 
-// If everything is kept and each opening has a tick, snapshots keep the journal after the last one
-// short. The calls grow only with the number of snapshots: an opening reads the manifest of each.
+// If everything is kept and each opening has a tick, each opening still reads only a short journal,
+// because snapshots are taken often enough. The calls grow only with the number of snapshots: an
+// opening reads the manifest of each.
 func TestOpen_RepeatedlyWithKeepAll(t *testing.T) {
 	t.Parallel()
 	const openings = 301

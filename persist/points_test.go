@@ -146,7 +146,7 @@ func TestJournal_SegmentEndsAt64MiB(t *testing.T) {
 	var blob [1 << 20]byte
 	for i := range 70 {
 		for k := range blob {
-			blob[k]++ // Otherwise the tick would write only its few changes.
+			blob[k]++ // All bytes change, so the tick writes the whole value.
 		}
 		if i == 3 {
 			late := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})

@@ -158,7 +158,7 @@ func (l *lineage) branch(seq, parent, last uint64) {
 	}
 }
 
-// from returns the latest record with which a journal can begin if its ticks are to be replayed
+// from returns a record: the journal must begin there or earlier, so that its ticks can be replayed
 // after s.
 func (s *storedSnapshot) from() uint64 { return max(s.next, s.ID.Seq+1) }
 

@@ -43,13 +43,13 @@ type simRun struct {
 	first   int                 // The first commit of this opening.
 	told    int                 // Number of commits of this opening that OnDurable reported.
 	syncs   int                 // Number of the journal's syncs.
-	ackedBy int                 // The sync before the last acknowledgement.
+	ackedBy int                 // Number of the sync before the newest acknowledgement.
 	simPromise
 
 	quiet   bool // The process is dead, so its actions do not count.
 	images  []simImage
 	seeds   int // Images of each crash in addition to the one with synced bytes only.
-	changes int // Changes of mem at the last image.
+	changes int // Number of changes of mem at the last image.
 	grown   int // Number of images that the last crash added.
 }
 

@@ -336,8 +336,8 @@ func (s *Store) pace() int {
 }
 
 // begin begins to copy the state of the last commit. beforePublish runs before the snapshot file
-// gets its name. It makes the records up to the snapshot durable: a snapshot without these records
-// could seem to belong to another history later.
+// gets its name. beforePublish makes the records up to the snapshot durable. A snapshot without
+// these records could later seem to belong to another history.
 func (s *Store) begin(name string, beforePublish func(context.Context) error) error {
 	lost := s.watch.missing()
 	if err := s.dropLost(lost); err != nil {
@@ -495,8 +495,8 @@ func (s *Store) abandon() {
 	}
 }
 
-// undo makes the next snapshot relative to the snapshot before c. That snapshot is due as if the
-// journal had grown by at least grown bytes.
+// undo makes the next snapshot relative to the snapshot before c. The next snapshot is due as if
+// the journal had grown by at least grown bytes.
 func (s *Store) undo(c *snapshotCopy, grown int64) {
 	c.dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.dirty, c.since

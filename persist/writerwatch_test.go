@@ -111,7 +111,7 @@ func TestWatchWriter_OwnerNotDelayed(t *testing.T) {
 	}
 }
 
-// For a short time after the lock is taken and before it is released, its file names no owner.
+// For a short time after the lock is taken and before it is released, the lock file names no owner.
 // During that time the watch reports nothing.
 func TestWatchWriter_LockNotSignedYet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")

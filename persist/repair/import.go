@@ -36,7 +36,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
 	x.d.DisallowUnknownFields()
 	if err := x.read(ctx); err != nil {
-		// Cancellation, read errors and a newer format cause err, so they are returned instead.
+		// Cancellation, a read error or a newer format may be the cause of err. Then the cause is
+		// returned instead.
 		reason := errors.Join(ctx.Err(), lines.err)
 		if errors.Is(err, format.ErrNewer) {
 			reason = errors.Join(reason, err)

@@ -285,8 +285,8 @@ func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 // change the limit.
 var JournalRead int64 = 256 << 20
 
-// ReadJournal reads the whole journal, unless opening did so. No other method of c may run
-// meanwhile.
+// ReadJournal reads the whole journal, if opening has read only a part of it. No other method of c
+// may run during ReadJournal.
 func (c *Catalog) ReadJournal(ctx context.Context) error {
 	if c.Log.Believed == 0 {
 		return nil
@@ -470,8 +470,8 @@ func (c *Catalog) JournalError(err error) error {
 	return Pruned(err)
 }
 
-// MaxListings is the maximum number of retries after a file vanishes before it is read. The program
-// that has the store open removes old files.
+// MaxListings is how often a listing is repeated if a listed file no longer exists. The program
+// that has the store open may remove old files between listing and reading.
 const MaxListings = 8
 
 // list reads the manifests of the snapshot files. It retries if a file vanishes before it is read.

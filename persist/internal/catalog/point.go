@@ -161,9 +161,10 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 	return c.before(age)
 }
 
-// after returns the first tick on the path to the newest state that is newer than the oldest one by
-// age. Ancestors yields the newest record first, so after collects all records and searches from
-// the oldest. Ticks before the oldest loadable state do not count, even if they are readable.
+// after searches the path to the newest state. It returns the first tick that is newer than the
+// oldest tick by at least age. Ancestors yields the newest record first, so after collects all
+// records and searches from the oldest. Ticks before the oldest loadable state do not count, even
+// if they are readable.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.End()))
 	var first time.Time
@@ -186,7 +187,8 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: no tick on the path to the newest state is %v newer than the oldest", format.ErrNotFound, age)
 }
 
-// before returns the newest ancestor of the newest state that is older than it by age.
+// before returns the newest ancestor of the newest state that is older than that state by at least
+// age.
 func (c *Catalog) before(age time.Duration) (uint64, error) {
 	seq, _, err := c.by(func(newest time.Time) time.Time { return newest.Add(-age) })
 	if errors.Is(err, errTooEarly) {
@@ -272,7 +274,7 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 		if err != nil {
 			return 0, oldest, err
 		}
-		// The first readable record stands for the newest state.
+		// The newest state has no time yet, so use that of the first readable record.
 		if oldest.IsZero() {
 			limit = then(t.Time)
 		}

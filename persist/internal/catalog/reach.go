@@ -104,7 +104,8 @@ func (c *Catalog) RefreshAndRetry(ctx context.Context, f func() error) error {
 }
 
 // Load returns the state after record seq as a program would see it, and how it was loaded. It
-// fails if files vanish meanwhile. With bare set and no ticks to replay, it returns a bare image.
+// fails if files are removed in the meantime. With bare set and no ticks to replay, it returns a
+// bare image, which cannot replay ticks.
 func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
 	im, f, err := c.Reach(ctx, seq, bare)
 	if err == nil {
@@ -475,8 +476,8 @@ func (c *Catalog) converted() bool {
 	return false
 }
 
-// ConvertedImage returns im if record e uses its schema. Otherwise it returns the snapshot of the
-// same state that was converted to the schema of e, or im if no such snapshot exists.
+// ConvertedImage returns im if record e uses the schema of im. Otherwise it returns the snapshot of
+// the same state that was converted to the schema of e, or im if no such snapshot exists.
 func (c *Catalog) ConvertedImage(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
 	next, err := c.SchemaAt(e)
 	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {

@@ -209,7 +209,7 @@ func (c *Catalog) DescribeAt(r *Record) error {
 	return c.describe(r, s, err)
 }
 
-// describe sets the schema of r, unless err is set.
+// describe sets the schema of r to s. If err is not nil, it returns err and leaves r unchanged.
 func (c *Catalog) describe(r *Record, s *format.Schema, err error) error {
 	if err != nil {
 		return err

@@ -18,10 +18,10 @@ import (
 // need an older state must clone it.
 type Walk struct {
 	Catalog *Catalog
-	// Before is called before a tick, with its state im. was is the state before a conversion, or
-	// im itself. It may be nil.
+	// Before, if not nil, is called before a tick is applied to im. was is the state before a
+	// conversion; without a conversion, was is im itself.
 	Before func(ctx context.Context, was, im *image.Image, r *Record) error
-	// After is called with the state after a tick. It may be nil.
+	// After, if not nil, is called with the state after a tick.
 	After func(ctx context.Context, im *image.Image, r *Record) error
 }
 

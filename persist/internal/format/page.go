@@ -30,9 +30,10 @@ func Column(component, array int) uint32 { return uint32(FirstColumn + 4*compone
 // manifest states. The other limits are choices of the writer.
 const (
 	PageRows = digest.PageRows // Rows of a dense page, and entries of a sparse page.
-	// Maximum size of a data page, unless that is less than minPageRows rows.
+	// Maximum size of a data page in bytes. A page of minPageRows rows may be larger.
 	maxPageBytes = 256 << 10
-	// Minimum rows of a data page, unless they do not fit into a value.
+	// Minimum number of rows of a data page. A page has fewer rows only if these do not fit into a
+	// value.
 	minPageRows = 64
 	varyingRows = 1024 // Rows of a data page if rows vary in size.
 
@@ -59,7 +60,7 @@ func maxContent() int { return pagefile.ValueLimit() - maxPageHead }
 // Fits reports whether n bytes can be the content of a page.
 func Fits(n int) bool { return n <= maxContent() }
 
-// CheckRow returns an error if a row of size bytes is too large even for its own page.
+// CheckRow returns an error if a row of size bytes is too large even for a page of its own.
 func CheckRow(row, size int) error {
 	if Fits(size) {
 		return nil

@@ -227,8 +227,8 @@ func (c *Entry) Gap() []byte {
 	return c.Default
 }
 
-// Differs returns nil if one of s and t continues the other. Numbers are only added, so otherwise
-// the store was converted between the two. Then the error names the first difference.
+// Differs returns nil if one of s and t is equal to the other or only adds components to it.
+// Otherwise the store was converted between the two, and the error names the first difference.
 func (s *Schema) Differs(t *Schema) error {
 	for n := range min(len(s.Components), len(t.Components)) {
 		if c, e := &s.Components[n], &t.Components[n]; !c.Same(e) {

@@ -16,8 +16,8 @@ import (
 var ErrRanges = errors.New("ranges and rows differ in length")
 
 // CheckRegistry checks a patch of a registry of n rows, except the entities in it. Added rows must
-// be in the patch. So whatever an untrusted size says, at most a constant factor times the bytes
-// read is allocated.
+// be in the patch. So even for an untrusted size, the allocated memory is at most a constant factor
+// times the bytes read.
 func CheckRegistry(p *format.RegistryPatch, n int) error {
 	if err := format.CheckSizes(p.Alive, p.Free, p.Total); err != nil {
 		return err

@@ -33,8 +33,8 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 			return 0, fmt.Sprintf("meta %d: %s", i, reason)
 		}
 	}
-	// Compare everything except the transactions, which differ, and the checksums, which cover
-	// them.
+	// Compare all fields except the transactions, which always differ, and the checksums, which
+	// depend on the transactions.
 	meta0, meta1 := pages[headerSize:], pages[pageSize+headerSize:]
 	if !bytes.Equal(meta0[:metaTransaction], meta1[:metaTransaction]) {
 		return 0, "the two metas differ"

@@ -55,7 +55,7 @@ func mustRoot(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// Opening a pipe would block, so it must not be opened.
+// Opening a pipe would block, so Open must refuse a pipe without opening it.
 func TestOpen_IrregularFile(t *testing.T) {
 	root := openRoot(t)
 	if err := root.Mkdir("dir", 0o700); err != nil {

@@ -35,7 +35,8 @@ func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, va
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// A leaf contains its page number. leaf tries its keys and values without further checks.
+		// A leaf contains its page number. Method leaf tries the keys and values of such a page
+		// without further checks.
 		if readFull(file, name, n, at) != nil || n.id() != uint64(at/pageSize) || n.flags() != flagLeaf {
 			continue
 		}

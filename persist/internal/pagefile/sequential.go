@@ -71,7 +71,7 @@ func newSequentialTree(file disk.File, name string) *sequentialTree {
 
 func (t *sequentialTree) put(k Key, size int, value [][]byte) error {
 	if !t.leafHasRoom(size) {
-		t.endLeaf() // endLeaf may also end branches. After it, buf has only whole nodes.
+		t.endLeaf() // endLeaf may also end branches. After endLeaf, buf has only whole nodes.
 		if len(t.buf) >= chunkSize {
 			if err := t.write(len(t.buf) / blockSize * blockSize); err != nil {
 				return err

@@ -146,8 +146,8 @@ func entitiesOf(b []byte) []ecs.Entity {
 }
 
 // fitting returns how many rows of the array a fit into room, and subtracts their minimum size from
-// room. So for a wrong manifest, the caller allocates no more than files of that size could
-// contain. For rows of varying width, fitting allows one more page: only the page's bytes show
+// room. So even for a wrong manifest, the caller allocates no more than files of that size can
+// contain. For rows of varying width, fitting allows one more page, because only its bytes show
 // whether it is too short.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
@@ -328,7 +328,7 @@ func (f *Filling) countGaps() {
 	}
 }
 
-// Known returns for each row of an array whether it is in place.
+// Known returns one element for each row of an array: whether the row is in place.
 func (f *Filling) Known(a format.Array) []bool {
 	known := make([]bool, a.Rows)
 	for page := range a.Pages() {

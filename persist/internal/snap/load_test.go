@@ -24,8 +24,8 @@ func saved(t *testing.T, w *ecs.World) *Reader {
 	return r
 }
 
-// In a bare image, all components are checked for the world, except those with few entities and
-// indexed ones. Other images are not checked.
+// Loading a bare image also makes the checks of the world for each component, except for indexed
+// ones and those with few entities. Other images are not checked.
 func TestLoad_ChecksOnlyBareImage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	all := ecs.MustRegister(w, ecs.Component[int64]{Name: "all"})

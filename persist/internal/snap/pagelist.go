@@ -36,15 +36,16 @@ type pageList struct {
 type page struct {
 	key     pagefile.Key
 	content []byte
-	append  func(dst []byte) []byte // If it appends nothing, the page is absent.
-	repeats *int                    // Index of the page with the same content.
-	absent  bool                    // append produced no bytes.
+	// append produces the content. If it appends nothing, the page is absent.
+	append  func(dst []byte) []byte
+	repeats *int // Index of the page with the same content.
+	absent  bool // append produced no bytes.
 	tablePage
 }
 
-// A pageContent is equal for two pages if one may repeat the other. A reference changes the column
-// but not the page number, and the kind of array must be the same. The registry counts as a dense
-// array.
+// A pageContent is a map key. Two pages have equal keys if one may repeat the other. A reference
+// changes the column but not the page number, and the kind of array must be the same. The registry
+// counts as a dense array.
 type pageContent struct {
 	page   uint32
 	sparse bool

@@ -19,7 +19,8 @@ import (
 // and has a correct checksum counts as a page.
 type salvage struct {
 	*Filling
-	// Pages of which two copies differ, or whose content is impossible. No copy of them is used.
+	// Pages that were found twice with different contents, or whose content is impossible. No copy
+	// of such a page is used.
 	unusable map[pagefile.Key]*part
 }
 

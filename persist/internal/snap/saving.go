@@ -104,7 +104,7 @@ func SavedImage(im *image.Image) *Saving {
 	}, im.Registry, stored)
 }
 
-// sumStorage returns the checksum of st, and the maximum size of 4096 of its rows.
+// sumStorage returns the checksum of st, and the maximum size of a group of 4096 rows in bytes.
 func sumStorage(st raw.Storage) (sum uint64, largest int) {
 	entities := raw.As[ecs.Entity](st.Entities())
 	sizes := make([]int, (st.Rows()+format.PageRows-1)/format.PageRows)

@@ -84,8 +84,8 @@ type Snapshot struct {
 	Bytes int64 // Size of the pages that no other file has.
 }
 
-// A SnapshotBase is the previous snapshot, with which a new one shares pages, and the changes since
-// then.
+// A SnapshotBase describes the previous snapshot, with which a new one shares pages. It also has
+// the changes since that snapshot.
 type SnapshotBase struct {
 	Table PageTable // Nil means no previous snapshot.
 	Sums  PageSums
@@ -214,8 +214,8 @@ func (sn *Snapshot) Assemble() error {
 	return nil
 }
 
-// ErrPagesShared reports a snapshot whose pages must be split again although an older file has some
-// of them. A full snapshot can be written.
+// ErrPagesShared reports a snapshot that cannot be written: its pages became too large, and an
+// older file has some of them. A full snapshot can be written instead.
 var ErrPagesShared = errors.New("pages became too large, and some are shared with older snapshots; the next snapshot is a full one with smaller pages")
 
 // fitPages reduces the rows per page of c if a page is too large for a value. This needs all rows.
