@@ -16,6 +16,12 @@ import (
 // through an old pointer or slice, from before the last boundary or index lookup. A boundary is a
 // checkpoint or the end of a tick. Neither a restore nor a journal would include such a write.
 //
+//	boundary           boundary
+//	| ----- a span ----- |
+//	remember   |         verify: panics if a row that a frame protects differs, unless the row
+//	           |                 has a mark of this span
+//	           saved: panics if a row differs before its first write
+//
 // A debug world also checks that each Clone returns a deep copy.
 //
 // A debug world encodes every row at every boundary. The program may write rows that no frame
