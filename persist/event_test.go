@@ -77,7 +77,7 @@ func TestEvents_AcrossStoreAndSave(t *testing.T) {
 		require.Zero(t, again.hits.Len())
 	}
 
-	// Under a new name, events are found by the former name, with the positions of their readers.
+	// A renamed event type is found by its former name, and its readers keep their positions.
 	renamed := ecs.NewWorld(ecs.Options{})
 	blows := ecs.Must(ecs.RegisterEvent(renamed, ecs.Component[hit]{Name: "blow", FormerNames: []string{"hit"}}))
 	heard, err := blows.Reader("sounds")

@@ -213,7 +213,7 @@ func TestConversion_OpenAtOlderTick(t *testing.T) {
 		})
 	}
 
-	// With the types of that era, nothing has to be converted.
+	// An older state of the second era needs no conversion to the types of that era.
 	w := newNewerWorld()
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("record:", mark-1), SnapshotBytes: -1})
 	require.NoError(t, err)

@@ -109,7 +109,7 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 		return nil, err
 	}
 	// Two images are needed. im advances along the ticks, to check that all of them fit. start
-	// stays at the first state, as the world needs it: without NoRewind rows of dead entities.
+	// stays at the first state. Like a world, it has no NoRewind rows of dead entities.
 	start := im.Clone()
 	start.DropDead()
 	w := &replayPath{base: start}

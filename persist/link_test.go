@@ -136,7 +136,8 @@ func TestLink_ToStoreDirectory(t *testing.T) {
 	storetest.CloseStore(t, store)
 }
 
-// If the file of an older snapshot than the one Open reads was exchanged, Open reports the file.
+// Open reads the newest snapshot. If the file of an older snapshot was replaced, Open reports that
+// file too.
 func TestOpen_OlderSnapshotReplaced(t *testing.T) {
 	t.Parallel()
 	whole, save := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")

@@ -99,7 +99,7 @@ func TestLockFile_LongContent(t *testing.T) {
 	_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 	require.ErrorContains(t, err, "in use by another process")
 	require.True(t, storetest.Verified(t, dir).InUse())
-	// Now another process has signed the lock file.
+	// The lock file now has the text of another process.
 	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrLost)
 }
 

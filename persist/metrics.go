@@ -53,7 +53,8 @@ type counters struct {
 
 	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
 	journal *journal.Journal
-	// Why a tick could not be journaled. Only the goroutine of the world changes it too.
+	// Why a tick could not be journaled. As with journal, only the goroutine of the world changes
+	// it.
 	failed  error
 	opening uint64        // The first record of the current journal.
 	durable uint64        // The last durable tick before the current journal was opened.

@@ -389,8 +389,8 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	// The record that wrote each component, by component number. Components without rows have no
-	// entry.
+	// Maps a component number to the record that wrote the component. Components without rows have
+	// no entry.
 	given map[int]uint64
 }
 

@@ -194,8 +194,8 @@ func TestStore_DirectoryMoved(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A snapshot shares no page with a file that was removed or truncated during the copy. That
-// snapshot fails, and the next one is a full one.
+// If another program removes or truncates a file with shared pages during a copy, the snapshot
+// fails. The next one is a full one.
 func TestSnapshot_SharedFileMissing(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"removed": os.Remove,

@@ -45,7 +45,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if s.stage() == stageCopying {
 		s.abandon()
 	}
-	// The snapshot that is being written fails, because the journal has failed.
+	// Wait for the snapshot that is being written. It fails, because the journal has failed.
 	if _, err := s.written(ctx); err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (v *varyingRows) keep(s *varyingStorage, row int, encoded []byte) {
 	}
 	v.size += len(encoded)
 	if cap(was) > 2*len(encoded) {
-		was = nil // Only used bytes are counted, so a much larger buffer is dropped.
+		was = nil // size counts only used bytes, so a much larger buffer is dropped.
 	}
 	s.rows[row] = varyingRow{v.newest, append(was[:0], encoded...)}
 }

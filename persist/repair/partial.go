@@ -102,10 +102,10 @@ func (p *pieces) rowsByIndex() []int {
 	return rows
 }
 
-// mendRegistry turns the registry into a permutation of all indices again. Entities that
-// components have replace unknown live rows. Indices without a known entity are retired: their
-// generations are lost, and an old handle must never become valid again. It returns how many live
-// entities and how many indices are lost.
+// mendRegistry turns the registry into a permutation of all indices again. Unknown rows of live
+// entities get the entities that only components have. Indices without a known entity are retired:
+// their generations are lost, and an old handle must never become valid again. It returns how many
+// live entities and how many indices are lost.
 func (p *pieces) mendRegistry() (lost, unused int) {
 	im := p.im
 	found := p.foundEntities()

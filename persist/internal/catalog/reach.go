@@ -134,7 +134,7 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 			return nil, f, errors.Join(append(f.Skipped, err)...)
 		}
 		if ctx.Err() != nil || refused(err) {
-			return nil, f, err // The snapshot is not damaged.
+			return nil, f, err // The snapshot is not damaged, so no older one is tried.
 		}
 		f.Skipped = append(f.Skipped, err)
 	}

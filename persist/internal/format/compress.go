@@ -32,7 +32,8 @@ const (
 	// compression saves less than the longer head costs.
 	minCompressed = 128
 
-	// compressionWindow is the maximum distance of a match. It covers a whole page in most cases.
+	// compressionWindow is the maximum distance in bytes between a repeated sequence and its
+	// earlier copy. It covers a whole page in most cases.
 	compressionWindow = maxPageBytes
 )
 

@@ -136,8 +136,8 @@ func (s *opSet) clear() {
 }
 
 // compare returns an error if s differs from the set of n entities in the image. The error names
-// the first difference in the order of the operations. The tick has been applied, so before now
-// returns the new membership.
+// the first difference in the order of the operations. The tick has been applied, so function
+// before reports the new membership.
 func (s *opSet) compare(n int) error {
 	if s.n != n {
 		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)

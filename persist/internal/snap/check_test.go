@@ -62,7 +62,7 @@ func TestCheck_ValidSave(t *testing.T) {
 	require.NoError(t, written(t, image.New(&format.Schema{})).Check(t.Context()))
 }
 
-// Check must reject a file with valid checksums and an impossible state, like Load and Unsound.
+// Like Load and Unsound, Check must reject a file with valid checksums and an impossible state.
 func TestCheck_InvalidStateRefused(t *testing.T) {
 	for name, fault := range map[string]struct {
 		of  func(im *image.Image)

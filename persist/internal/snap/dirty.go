@@ -120,8 +120,8 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 }
 
 // SetOp adds an operation. n is its component number, if it has one. SetOp is called after
-// SetStorage for the same tick, so clearing the world affects all components in d. Every other
-// component has lost no rows in the tick, or SetStorage would have added it.
+// SetStorage for the same tick. SetStorage has added each component that lost rows, so an operation
+// that clears the world concerns all components in d.
 func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
 	case kind == raw.OpRemove:

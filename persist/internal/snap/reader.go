@@ -177,8 +177,8 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 	}
 	there := ref.Of(k)
 	content, held, err := readPage(f, name, there, buf)
-	// The page must have content. Another reference is an error, because only one reference is
-	// followed.
+	// The page that a reference names must have content. If it has another reference, that is an
+	// error: only one reference is followed.
 	switch {
 	case err != nil || content != nil && held.CRC == ref.CRC:
 	case there == k:

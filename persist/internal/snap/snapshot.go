@@ -79,7 +79,7 @@ type Snapshot struct {
 	previous PageTable
 	before   PageSums // Checksums of the previous snapshot.
 
-	// Checksums of this snapshot, set by Assemble. The next snapshot uses them as before.
+	// Checksums of this snapshot, set by Assemble. They become field before of the next snapshot.
 	Sums  PageSums
 	Bytes int64 // Size of the pages that no other file has.
 }
@@ -151,7 +151,8 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.size.Rows = st.Rows()
 	}
 	c.size.PageRows = format.DataPageRows(c.width)
-	// Pages can be shared only with pages of the same number of rows. Groups must be whole pages.
+	// A page can be shared only with a page that has as many rows. A group of 4096 rows must
+	// consist of whole pages.
 	if shared := base.Table.pageRows(n); !all && shared > 0 {
 		if all = format.PageRows%shared != 0; !all {
 			c.size.PageRows = shared
