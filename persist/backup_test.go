@@ -18,6 +18,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 	"github.com/stet-ecs/stet/persist/repair"
 )
@@ -55,7 +56,7 @@ func TestBackup_RunningStore(t *testing.T) {
 			h := &heard{t: t}
 			require.NoError(t, s.Backup(h.context(), to))
 			h.end()
-			require.Equal(t, []persist.Phase{persist.PhaseScan, persist.PhaseCopy}, h.phases)
+			require.Equal(t, []string{progress.PhaseScan, progress.PhaseCopy}, h.phases)
 			v := storetest.Verified(t, to)
 			require.Equal(t, head, v.Head())
 			require.Empty(t, v.LockHolder())
@@ -133,7 +134,7 @@ func TestBackup_FilesRemovedMeanwhile(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "backup")
 	copies := 0
 	require.NoError(t, repair.Backup(persist.WithProgress(storetest.Background, func(p persist.Progress) {
-		if p.Phase == persist.PhaseCopy && p.Done == 0 {
+		if p.Phase == progress.PhaseCopy && p.Done == 0 {
 			copies++
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, "snapshots/00000002.snap")))
 		}
@@ -238,7 +239,7 @@ func TestBackup_ContextEnds(t *testing.T) {
 	t.Parallel()
 	dir, _ := Branching(t)
 	v := storetest.Verified(t, dir)
-	for _, phase := range []persist.Phase{persist.PhaseScan, persist.PhaseCopy} {
+	for _, phase := range []string{progress.PhaseScan, progress.PhaseCopy} {
 		for after := range 4 {
 			ctx, cancel := context.WithCancel(storetest.Background)
 			told := 0

@@ -7,21 +7,9 @@ import (
 )
 
 // A Progress reports the Phase of a long operation, and how much is Done of the Total. The unit is
-// bytes, or ticks for [PhaseReplay].
+// bytes, or ticks for "replaying ticks". The phases are "reading the journal", "loading a snapshot",
+// "replaying ticks", "writing a snapshot", "verifying" and "copying files".
 type Progress = progress.Progress
-
-// A Phase is a stage of a long operation. Its text can follow the prefix "persist: ".
-type Phase = progress.Phase
-
-// The phases of operations in this package and package inspect.
-const (
-	PhaseScan   = progress.PhaseScan
-	PhaseLoad   = progress.PhaseLoad
-	PhaseReplay = progress.PhaseReplay
-	PhaseWrite  = progress.PhaseWrite
-	PhaseVerify = progress.PhaseVerify
-	PhaseCopy   = progress.PhaseCopy
-)
 
 // WithProgress returns a context that reports progress. Every long operation of this package and of
 // package inspect calls report with its progress, a few hundred times at most in each phase. Only

@@ -61,7 +61,7 @@ func TestSave_ContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(storetest.Background)
 	steps := 0
 	ctx = persist.WithProgress(ctx, func(p persist.Progress) {
-		require.Equal(t, persist.PhaseWrite, p.Phase)
+		require.Equal(t, progress.PhaseWrite, p.Phase)
 		if steps++; steps == 3 {
 			cancel()
 		}
@@ -76,7 +76,7 @@ func TestSave_ContextEnds(t *testing.T) {
 }
 
 // reported returns how often do reported progress. The progress must rise to the total.
-func reported(t *testing.T, phase persist.Phase, do func(context.Context) error) (steps int) {
+func reported(t *testing.T, phase string, do func(context.Context) error) (steps int) {
 	t.Helper()
 	var last persist.Progress
 	err := do(persist.WithProgress(storetest.Background, func(p persist.Progress) {
@@ -93,9 +93,9 @@ func reported(t *testing.T, phase persist.Phase, do func(context.Context) error)
 
 func TestProgress_PhasesOfSaveAndLoad(t *testing.T) {
 	w, file := bigWorld(t), filepath.Join(t.TempDir(), "save")
-	saved := reported(t, persist.PhaseWrite, func(ctx context.Context) error { return persist.Save(ctx, file, w.World) })
+	saved := reported(t, progress.PhaseWrite, func(ctx context.Context) error { return persist.Save(ctx, file, w.World) })
 	into := storetest.New(0)
-	loaded := reported(t, persist.PhaseLoad, func(ctx context.Context) error { return persist.Load(ctx, file, into.World) })
+	loaded := reported(t, progress.PhaseLoad, func(ctx context.Context) error { return persist.Load(ctx, file, into.World) })
 	require.Greater(t, saved, 10)
 	require.Greater(t, loaded, 10)
 	require.LessOrEqual(t, max(saved, loaded), progress.Steps+3)

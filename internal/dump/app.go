@@ -225,7 +225,7 @@ func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	a.json = a.json || a.ndjson
 	a.Suit(a.color, a.json, !a.noPager)
 	if a.bar = a.NewBar(a.stderr, a.progress, a.json); a.bar != nil {
-		cmd.SetContext(persist.WithProgress(cmd.Context(), func(p persist.Progress) { a.bar.Show(string(p.Phase), p.Done, p.Total) }))
+		cmd.SetContext(persist.WithProgress(cmd.Context(), func(p persist.Progress) { a.bar.Show(p.Phase, p.Done, p.Total) }))
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func withProgress(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 			last = now
 			// An error means that the client has disconnected.
 			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-				ProgressToken: token, Message: string(p.Phase), Progress: float64(p.Done), Total: float64(p.Total),
+				ProgressToken: token, Message: p.Phase, Progress: float64(p.Done), Total: float64(p.Total),
 			})
 		}
 	})

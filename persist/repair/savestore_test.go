@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 	"github.com/stet-ecs/stet/persist/repair"
 )
@@ -29,7 +30,7 @@ func filled(t testing.TB, n int) *inspect.Image {
 func inTheMiddle(call func()) context.Context {
 	called := false
 	return persist.WithProgress(storetest.Background, func(p persist.Progress) {
-		if p.Phase == persist.PhaseWrite && p.Done > 0 && !called {
+		if p.Phase == progress.PhaseWrite && p.Done > 0 && !called {
 			called = true
 			call()
 		}

@@ -6,22 +6,19 @@ import "context"
 
 // A Progress is the progress of a long operation.
 type Progress struct {
-	Phase Phase
-	Done  int64 // Completed part of Total. The unit is bytes, or ticks for [PhaseReplay].
+	Phase string // One of the texts below. It can follow the prefix "persist: ".
+	Done  int64  // Completed part of Total. The unit is bytes, or ticks for [PhaseReplay].
 	Total int64
 }
 
-// A Phase names the current operation.
-type Phase string
-
-// The phases of operations on a store. Their texts are written to follow "persist: ".
+// The phases of operations on a store.
 const (
-	PhaseScan   Phase = "reading the journal"
-	PhaseLoad   Phase = "loading a snapshot"
-	PhaseReplay Phase = "replaying ticks"
-	PhaseWrite  Phase = "writing a snapshot"
-	PhaseVerify Phase = "verifying"
-	PhaseCopy   Phase = "copying files"
+	PhaseScan   = "reading the journal"
+	PhaseLoad   = "loading a snapshot"
+	PhaseReplay = "replaying ticks"
+	PhaseWrite  = "writing a snapshot"
+	PhaseVerify = "verifying"
+	PhaseCopy   = "copying files"
 )
 
 type progressKey struct{}
@@ -45,7 +42,7 @@ const Steps = 200
 
 // Start begins a phase in ctx and reports zero progress. It returns nil if ctx has no report
 // function, so callers need no check: see [Meter].
-func Start(ctx context.Context, phase Phase, total int64) *Meter {
+func Start(ctx context.Context, phase string, total int64) *Meter {
 	report, ok := ctx.Value(progressKey{}).(func(Progress))
 	if !ok {
 		return nil
