@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -91,7 +90,7 @@ func newCellGame(b *testing.B, dir string) *cellGame {
 	g.stored = stored
 	var err error
 	g.store, err = persist.Open(context.Background(), filepath.Join(g.dir, "store"), world, persist.Options{
-		Sync:          journal.SyncEvery(100 * time.Millisecond),
+		Sync:          100 * time.Millisecond,
 		SnapshotBytes: 1, // Start a snapshot as soon as none is running.
 	})
 	if err != nil {

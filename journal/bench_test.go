@@ -45,7 +45,7 @@ func BenchmarkScan(b *testing.B) {
 	for _, size := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			fs := benchFS(b)
-			j := open(b, fs, journal.Options{Sync: journal.SyncNever()})
+			j := open(b, fs, journal.Options{Sync: journal.SyncNever})
 			for range 64 << 20 / size {
 				add(b, j, 0, size)
 			}

@@ -135,7 +135,7 @@ func TestAppend_WaitsForBudget(t *testing.T) {
 							time.Sleep(time.Duration(1+n) * time.Millisecond)
 						}
 					})
-					j := open(t, fs, journal.Options{Budget: b, SegmentSize: 9000, Sync: journal.SyncEvery(time.Duration(n) * time.Millisecond)})
+					j := open(t, fs, journal.Options{Budget: b, SegmentSize: 9000, Sync: time.Duration(n) * time.Millisecond})
 					ends := r.IntN(200)
 					for i := range 200 {
 						if i == ends && n%3 == 0 {

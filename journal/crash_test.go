@@ -80,7 +80,7 @@ func (h *history) verify(t *testing.T, img image) *journal.Log {
 // crashOptions roll after a few records, so that crashes happen in every step of a roll.
 var crashOptions = journal.Options{
 	SegmentSize: 2500,
-	Sync:        journal.SyncAlways(),
+	Sync:        journal.SyncAlways,
 	Preamble:    func() []byte { return bytes.Repeat([]byte("schema "), 20) },
 }.WithPartSize(700)
 
@@ -214,7 +214,7 @@ func TestCrash_WhileClosing(t *testing.T) {
 	for size := range 64 {
 		for _, synced := range []bool{false, true} {
 			fs := disktest.New()
-			j := open(t, fs, journal.Options{Sync: journal.SyncNever()})
+			j := open(t, fs, journal.Options{Sync: journal.SyncNever})
 			var h history
 			if err := h.append(j, 0, size*8); err != nil {
 				t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // scanSegment scans segment i, classifies its bad bytes, and adds its valid records to the log.
@@ -133,7 +135,7 @@ func (j *damageClassifier) classifyLast() error {
 	s.End = s.Size
 	if j.torn >= 0 {
 		s.End = j.torn
-		j.log.Torn = &DamageError{File: s.Name, Offset: j.torn, Length: s.Size - j.torn, Reason: unfinished, Err: ErrTorn}
+		j.log.Torn = &disk.DamageError{File: s.Name, Offset: j.torn, Length: s.Size - j.torn, Reason: unfinished, Err: ErrTorn}
 	}
 	if j.ended > 0 && s.Size > j.ended {
 		s.End = j.ended

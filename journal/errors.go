@@ -38,7 +38,3 @@ var (
 	// ErrNotAncestor reports that neither of two records is an ancestor of the other.
 	ErrNotAncestor = errors.New("journal: not an ancestor")
 )
-
-// A DamageError says which bytes of which journal file are unusable, and why. It unwraps to
-// [ErrTorn], [ErrCorrupt], [ErrForeign] or [ErrNewer].
-type DamageError = disk.DamageError

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"strings"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
-// WithPartSize makes Append split payloads longer than n, instead of MaxPayload.
+// WithPartSize makes Append split payloads longer than n, instead of maxPayload.
 func (opt Options) WithPartSize(n int64) Options {
 	opt.partSize = n
 	return opt
@@ -90,7 +92,7 @@ func (l *Log) Features() (names []string) {
 // Everything returns all fields of l for comparison.
 func (l *Log) Everything() any {
 	all := &Log{
-		Problems: append([]*DamageError{}, l.Problems...), Torn: l.Torn, TornTails: append([]Range{}, l.TornTails...),
+		Problems: append([]*disk.DamageError{}, l.Problems...), Torn: l.Torn, TornTails: append([]Range{}, l.TornTails...),
 		Lost: append([]Entry{}, l.Lost...), Segments: append([]Segment{}, l.Segments...), Entries: append([]Entry{}, l.Entries...), Preambles: append([]Entry{}, l.Preambles...),
 		World: l.World, Epoch: l.Epoch, Head: l.Head, Last: l.Last, LastID: l.LastID, Clean: l.Clean,
 		Unsure: l.Unsure, Note: append([]byte{}, l.Note...), gone: l.gone, gap: append([]gap{}, l.gap...),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -51,7 +52,7 @@ func FuzzHostileRecords(f *testing.F) {
 	add(h, journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal}, journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal})
 	add(h, journal.HostileHeader{Seq: 1, Flags: 1 << 20}, journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal}, h, h)
 	add(journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal}, journal.HostileHeader{Seq: 2, Flags: journal.FlagSeal}, h)
-	add(journal.HostileHeader{Seq: 1, Length: 1 << 31}, journal.HostileHeader{Seq: 1, Length: journal.MaxPayload})
+	add(journal.HostileHeader{Seq: 1, Length: 1 << 31}, journal.HostileHeader{Seq: 1, Length: 256 << 20})
 	add(journal.HostileHeader{Seq: 1, Flags: journal.FlagMore, Length: 3}, journal.HostileHeader{Seq: 1, Flags: journal.FlagPart, Length: 5})
 	add(journal.HostileHeader{Seq: 0xff, Parent: 0xff}, journal.HostileHeader{}, journal.HostileHeader{Seq: 1, Synced: 0xffff})
 	add(journal.HostileHeader{Flags: journal.FlagPreamble, Length: 20}, h)
@@ -146,7 +147,7 @@ func carryOn(t *testing.T, fs *disktest.Mem) {
 
 // records returns the number of problems in segments. It skips problems of the ledger, because
 // every opening writes a new ledger.
-func records(problems []*journal.DamageError) (n int) {
+func records(problems []*disk.DamageError) (n int) {
 	for _, p := range problems {
 		if !strings.HasSuffix(p.File, ".ledger") {
 			n++

@@ -108,7 +108,7 @@ func closeJournal(t testing.TB, j *journal.Journal, head uint64) {
 var sampleOptions = journal.Options{
 	World:       [16]byte{1, 2, 3},
 	SegmentSize: 700,
-	Sync:        journal.SyncNever(),
+	Sync:        journal.SyncNever,
 	Preamble:    func() []byte { return []byte("the schema") },
 }.WithPartSize(100)
 

@@ -362,7 +362,7 @@ func (j *Journal) Wait(ctx context.Context, seq uint64) error {
 		j.mu.Unlock()
 		return fmt.Errorf("journal: wait for record %d: the next one is %d", seq, next)
 	}
-	if j.opt.Sync.kind == syncNever {
+	if j.opt.Sync == SyncNever {
 		j.wantSync = true
 		j.notifyWriter()
 	}

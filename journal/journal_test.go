@@ -83,7 +83,7 @@ func TestAppend_PayloadInParts(t *testing.T) {
 
 func TestScan_PartMissing(t *testing.T) {
 	fs := disktest.New()
-	j := open(t, fs, journal.Options{Sync: journal.SyncNever()}.WithPartSize(100))
+	j := open(t, fs, journal.Options{Sync: journal.SyncNever}.WithPartSize(100))
 	add(t, j, 0, 10)
 	add(t, j, 1, 250)
 	add(t, j, 2, 10)
@@ -161,7 +161,7 @@ func seqs(entries []journal.Entry) []uint64 {
 
 func TestOpen_ReusesSeqsOfLostTail(t *testing.T) {
 	fs := disktest.New()
-	j := open(t, fs, journal.Options{Sync: journal.SyncNever()})
+	j := open(t, fs, journal.Options{Sync: journal.SyncNever})
 	add(t, j, 0, 10)
 	if err := j.Wait(ctx, 1); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestAppend_FromSeveralGoroutines(t *testing.T) {
 		}
 	})
 	var durable []uint64
-	j := open(t, fs, journal.Options{Sync: journal.SyncAlways(), OnDurable: func(seq uint64) { durable = append(durable, seq) }})
+	j := open(t, fs, journal.Options{Sync: journal.SyncAlways, OnDurable: func(seq uint64) { durable = append(durable, seq) }})
 	const appenders, each = 8, 50
 	var wg sync.WaitGroup
 	for range appenders {
@@ -327,7 +327,7 @@ func TestGroupCommit_RecordsShareSync(t *testing.T) {
 			<-leave
 		}
 	})
-	j := open(t, fs, journal.Options{Sync: journal.SyncAlways()})
+	j := open(t, fs, journal.Options{Sync: journal.SyncAlways})
 	add(t, j, 0, 10)
 	<-entered
 	for parent := uint64(1); parent < 100; parent++ {
@@ -343,25 +343,21 @@ func TestGroupCommit_RecordsShareSync(t *testing.T) {
 	closeJournal(t, j, 100)
 }
 
-func TestSyncPolicy_DurableTimes(t *testing.T) {
+func TestOptionsSync_DurableTimes(t *testing.T) {
 	tests := []struct {
-		policy  journal.SyncPolicy
-		text    string
+		sync    time.Duration
 		durable []uint64 // Expected durable records after 0, 9, 10 and 1000 ms.
 	}{
-		{journal.SyncPolicy{}, "SyncEvery(100ms)", []uint64{0, 0, 0, 1}},
-		{journal.SyncEvery(10 * time.Millisecond), "SyncEvery(10ms)", []uint64{0, 0, 1, 1}},
-		{journal.SyncEvery(0), "SyncAlways()", []uint64{1, 1, 1, 1}},
-		{journal.SyncAlways(), "SyncAlways()", []uint64{1, 1, 1, 1}},
-		{journal.SyncNever(), "SyncNever()", []uint64{0, 0, 0, 0}},
+		{0, []uint64{0, 0, 0, 1}},
+		{10 * time.Millisecond, []uint64{0, 0, 1, 1}},
+		{journal.SyncAlways, []uint64{1, 1, 1, 1}},
+		{journal.SyncNever, []uint64{0, 0, 0, 0}},
+		{-time.Second, []uint64{0, 0, 0, 0}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.policy.String(), func(t *testing.T) {
-			if got := tt.policy.String(); got != tt.text {
-				t.Errorf("String() = %s, want %s", got, tt.text)
-			}
+		t.Run(tt.sync.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j := open(t, disktest.New(), journal.Options{Sync: tt.policy})
+				j := open(t, disktest.New(), journal.Options{Sync: tt.sync})
 				add(t, j, 0, 10)
 				begin := time.Now()
 				for i, at := range []time.Duration{0, 9, 10, 1000} {
@@ -405,7 +401,7 @@ func TestJournal_IdleWritesNothing(t *testing.T) {
 
 func TestWait_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := open(t, disktest.New(), journal.Options{Sync: journal.SyncEvery(time.Hour)})
+		j := open(t, disktest.New(), journal.Options{Sync: time.Hour})
 		add(t, j, 0, 10)
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -461,7 +457,7 @@ func TestFailure_WakesAllWaiters(t *testing.T) {
 				<-leave
 			}
 		})
-		j := open(t, fs, journal.Options{Sync: journal.SyncAlways(), QueueSize: 90})
+		j := open(t, fs, journal.Options{Sync: journal.SyncAlways, QueueSize: 90})
 		var errs []error
 		add(t, j, 0, 50)
 		synctest.Wait() // The writer is in its fsync.
@@ -560,7 +556,7 @@ func TestAppend_AllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	j := open(t, disk.Dir(root), journal.Options{Sync: journal.SyncNever(), QueueSize: 64 << 10})
+	j := open(t, disk.Dir(root), journal.Options{Sync: journal.SyncNever, QueueSize: 64 << 10})
 	content := payload(1, 1000)
 	hundred := func() {
 		for range 100 {
@@ -684,7 +680,7 @@ func TestOnLocal_BeforeOnDurable(t *testing.T) {
 	}
 	fs := disk.Sub(sharedFS{disktest.New(), func() { told = append(told, "others") }}, ".")
 	durable := make(chan struct{}, 1)
-	j = open(t, fs, journal.Options{Sync: journal.SyncNever(), OnLocal: note("local"), OnDurable: func(seq uint64) {
+	j = open(t, fs, journal.Options{Sync: journal.SyncNever, OnLocal: note("local"), OnDurable: func(seq uint64) {
 		note("durable")(seq)
 		durable <- struct{}{}
 	}})

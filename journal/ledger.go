@@ -137,13 +137,13 @@ func (h *ledgerHeader) entryAt(b []byte, base int64, at int) (kind uint32, paylo
 
 // read parses b, the bytes of the file after those that l has already read. It adds valid entries
 // to l and reports damaged ones. It returns an error only if the whole ledger is unusable.
-func (l *ledger) read(b []byte, report func(offset, length int64, reason string)) *DamageError {
+func (l *ledger) read(b []byte, report func(offset, length int64, reason string)) *disk.DamageError {
 	base, at := l.size, 0
 	l.size += int64(len(b))
 	if base == 0 {
 		number, _ := numbered(l.name, ledgerSuffix)
 		if reason, kind := l.header.parse(b, number); reason != "" {
-			return &DamageError{File: l.name, Length: min(l.size, ledgerHeaderSize), Reason: reason, Err: kind}
+			return &disk.DamageError{File: l.name, Length: min(l.size, ledgerHeaderSize), Reason: reason, Err: kind}
 		}
 		at = ledgerHeaderSize
 	}
@@ -164,7 +164,7 @@ func (l *ledger) read(b []byte, report func(offset, length int64, reason string)
 			continue
 		}
 		if reason, err := l.addEntry(kind, payload); reason != "" {
-			d := &DamageError{File: l.name, Offset: base + int64(at), Length: int64(end - at), Reason: reason, Err: err}
+			d := &disk.DamageError{File: l.name, Offset: base + int64(at), Length: int64(end - at), Reason: reason, Err: err}
 			if errors.Is(err, ErrNewer) {
 				return d
 			}
@@ -380,7 +380,7 @@ func (s *Segment) written() bool { return s.Size > int64(s.header.start) }
 // without records is not a difference: the program ended before it added the segment to the ledger.
 func (l *Log) compare(led *ledger) error {
 	if !l.isOwnWorld(led.header.world) {
-		l.Problems = append(l.Problems, &DamageError{File: led.name, Offset: 16, Length: 16, Err: ErrForeign,
+		l.Problems = append(l.Problems, &disk.DamageError{File: led.name, Offset: 16, Length: 16, Err: ErrForeign,
 			Reason: fmt.Sprintf("ledger of world %x among segments of world %x", led.header.world, l.World)})
 		return nil
 	}

@@ -35,12 +35,12 @@ type Log struct {
 	Preambles []Entry
 
 	// Problems lists damage to durable bytes, and segments that are foreign or newer, in file
-	// order.
-	Problems []*DamageError
+	// order. They unwrap to [ErrCorrupt], [ErrForeign] or [ErrNewer].
+	Problems []*disk.DamageError
 
 	// Torn is the unfinished tail of the last segment. No record in it was acknowledged. Nil means
 	// no tail.
-	Torn *DamageError
+	Torn *disk.DamageError
 
 	// TornTails lists the tails of earlier segments that are cut off: bytes after the end that the
 	// next segment's header states. They contain no acknowledged record, and may contain any bytes.
@@ -60,7 +60,7 @@ type Log struct {
 	// Unsure says why newer, acknowledged segments may be missing. Nil means that no newer segment
 	// is missing, or the journal has version 1, which cannot detect this. Problems contains Unsure
 	// as well.
-	Unsure *DamageError
+	Unsure *disk.DamageError
 
 	// Believed counts the segments whose contents the log took from the ledger; see [Scan] and
 	// [Log.ScanFrom].
@@ -108,7 +108,7 @@ type Segment struct {
 	Previous ID
 
 	// Err says why the segment cannot be read. Nil means that its header is valid.
-	Err *DamageError
+	Err *disk.DamageError
 
 	header  segmentHeader
 	durable int64 // Bytes before this offset are durable: the highest watermark.
@@ -150,7 +150,7 @@ type Range struct {
 // A gap is a range of bad bytes in which a preamble may be lost.
 type gap struct {
 	segment int
-	problem *DamageError
+	problem *disk.DamageError
 }
 
 // Err returns the first of Problems, or nil. A torn tail is not a problem.
@@ -202,14 +202,14 @@ func (l *Log) findLost(seq uint64) (Entry, bool) {
 // damageAt returns the damage that contains the lost record e: the first damage after its offset.
 // The offset of an inferred record is that of the record before it, so the damage may be in a later
 // segment.
-func (l *Log) damageAt(e Entry) *DamageError {
+func (l *Log) damageAt(e Entry) *disk.DamageError {
 	name := l.Segments[e.Segment].Name
 	for _, p := range l.Problems {
 		if c := compareNames(p.File, name); strings.HasSuffix(p.File, segmentSuffix) && (c > 0 || c == 0 && (p.Offset+p.Length > e.Offset || p.Length == 0)) {
 			return p
 		}
 	}
-	return &DamageError{File: name, Offset: e.Offset, Reason: fmt.Sprintf("record %d is missing", e.ID.Seq), Err: ErrCorrupt}
+	return &disk.DamageError{File: name, Offset: e.Offset, Reason: fmt.Sprintf("record %d is missing", e.ID.Seq), Err: ErrCorrupt}
 }
 
 // Tips returns the ends of the branches, oldest first: the records without children. Head is not
@@ -284,7 +284,7 @@ func (l *Log) Path(from, to uint64) ([]Entry, error) {
 }
 
 // Payload reads the payload of e into buf[:0] and returns it. Payload verifies all checksums again.
-// If the bytes changed since the scan, it returns a [DamageError].
+// If the bytes changed since the scan, it returns a [disk.DamageError].
 func (l *Log) Payload(e Entry, buf []byte) ([]byte, error) {
 	if e.Lost() {
 		return nil, l.damageAt(e)
@@ -341,7 +341,7 @@ func (l *Log) Preamble(e Entry) ([]byte, error) {
 // Hidden returns damage before e in which the preamble for e may be lost, or nil. Hidden looks
 // between the last readable preamble before e and e itself. If the segment has no readable preamble
 // before e, Hidden looks from the beginning of the segment.
-func (l *Log) Hidden(e Entry) *DamageError {
+func (l *Log) Hidden(e Entry) *disk.DamageError {
 	p, ok := l.PreambleAt(e)
 	if !ok {
 		p = Entry{Segment: e.Segment}
@@ -458,7 +458,7 @@ func (r *payloadReader) whole(buf []byte, crc uint32) ([]byte, error) {
 }
 
 func (r *payloadReader) damage(offset int64, reason string) error {
-	return &DamageError{File: r.segment.Name, Offset: offset, Length: recordSize(int64(r.entry.Length)),
+	return &disk.DamageError{File: r.segment.Name, Offset: offset, Length: recordSize(int64(r.entry.Length)),
 		Reason: fmt.Sprintf("record %d: %s", r.entry.ID.Seq, reason), Err: ErrCorrupt}
 }
 

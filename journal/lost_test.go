@@ -19,7 +19,7 @@ func aTree(t *testing.T, seed uint64) *disktest.Mem {
 	ticks, parents := map[uint64]uint64{}, map[uint64]uint64{}
 	parent := uint64(0)
 	for range 2 {
-		j := open(t, fs, journal.Options{SegmentSize: 900, Sync: journal.SyncNever(), Preamble: func() []byte { return []byte("types") }})
+		j := open(t, fs, journal.Options{SegmentSize: 900, Sync: journal.SyncNever, Preamble: func() []byte { return []byte("types") }})
 		for range 20 {
 			if rng.IntN(5) == 0 {
 				for range rng.IntN(4) {

@@ -157,7 +157,7 @@ func (l *Log) fits(opt *Options) error {
 		opt.World = l.World
 	}
 	if opt.World != l.World {
-		return &DamageError{File: last.Name, Offset: 16, Length: 16, Err: ErrForeign,
+		return &disk.DamageError{File: last.Name, Offset: 16, Length: 16, Err: ErrForeign,
 			Reason: fmt.Sprintf("segment of world %x, not %x", l.World, opt.World)}
 	}
 	return nil

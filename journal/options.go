@@ -2,67 +2,16 @@ package journal
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// A SyncPolicy says when the writer calls fsync on its own. The zero value means SyncEvery(100 *
-// time.Millisecond).
-type SyncPolicy struct {
-	kind  syncKind
-	every time.Duration
-}
-
-type syncKind uint8
-
+// Two values of [Options.Sync] that are not delays.
 const (
-	syncDefault syncKind = iota
-	syncEvery
-	syncAlways
-	syncNever
+	SyncAlways time.Duration = 1  // Syncs after every write. Records that arrive during a sync share the next one.
+	SyncNever  time.Duration = -1 // Syncs only on the caller's Sync, on rolls and on Close.
 )
-
-const (
-	defaultSyncEvery = 100 * time.Millisecond
-
-	maxWriter = 255 // Maximum length of [Options.Writer], in bytes.
-)
-
-// SyncAlways syncs after every write. Records that arrive during an fsync share the next one.
-func SyncAlways() SyncPolicy { return SyncPolicy{kind: syncAlways} }
-
-// SyncEvery syncs d after the first record that is not durable yet. If d is 0 or less, SyncEvery
-// returns [SyncAlways].
-func SyncEvery(d time.Duration) SyncPolicy {
-	if d <= 0 {
-		return SyncAlways()
-	}
-	return SyncPolicy{kind: syncEvery, every: d}
-}
-
-// SyncNever syncs only on the caller's Sync, on rolls and on Close.
-func SyncNever() SyncPolicy { return SyncPolicy{kind: syncNever} }
-
-// String returns the call that makes p: "SyncEvery(100ms)".
-func (p SyncPolicy) String() string {
-	switch p = p.resolve(); p.kind {
-	case syncAlways:
-		return "SyncAlways()"
-	case syncNever:
-		return "SyncNever()"
-	default:
-		return fmt.Sprintf("SyncEvery(%v)", p.every)
-	}
-}
-
-func (p SyncPolicy) resolve() SyncPolicy {
-	if p.kind == syncDefault {
-		return SyncEvery(defaultSyncEvery)
-	}
-	return p
-}
 
 // Options configure how a journal is written. The zero value works.
 type Options struct {
@@ -70,8 +19,9 @@ type Options struct {
 	// ErrForeign. Zero means the world of the existing segments.
 	World [16]byte
 
-	// Sync is the fsync policy. Zero: every 100 ms.
-	Sync SyncPolicy
+	// Sync is the delay from the first record that is not durable yet to the fsync, or [SyncAlways]
+	// or [SyncNever]. 0 means 100 ms.
+	Sync time.Duration
 
 	// SegmentSize is the size in bytes from which the next record goes into a new segment. 0 means
 	// 64 MiB. The maximum is 1 GiB; a larger value counts as 1 GiB.
@@ -103,7 +53,7 @@ type Options struct {
 	// plus one, or Epoch if that is higher. 0 means no lower bound.
 	Epoch uint64
 
-	// Preamble returns the payload of the first record of every segment, at most MaxPayload bytes.
+	// Preamble returns the payload of the first record of every segment, at most 256 MiB.
 	// The journal copies it. Open, Append and Roll call Preamble in their caller's goroutine. Nil
 	// means no preamble.
 	Preamble func() []byte
@@ -129,18 +79,20 @@ type Options struct {
 	// Nil means no check.
 	Guard func() error
 
-	partSize int64 // MaxPayload, or less in tests.
+	partSize int64 // maxPayload, or less in tests.
 }
 
 const (
+	defaultSync        = 100 * time.Millisecond
 	defaultSegmentSize = 64 << 20
 	maxSegmentSize     = 1 << 30
 	defaultQueueSize   = 64 << 20
+	maxWriter          = 255 // Maximum length of [Options.Writer], in bytes.
 )
 
 // resolve returns opt with its defaults filled in.
 func (opt Options) resolve() Options {
-	opt.Sync = opt.Sync.resolve()
+	opt.Sync = max(cmp.Or(opt.Sync, defaultSync), SyncNever)
 	if opt.SegmentSize <= 0 {
 		opt.SegmentSize = defaultSegmentSize
 	}
@@ -149,7 +101,7 @@ func (opt Options) resolve() Options {
 		opt.QueueSize = defaultQueueSize
 	}
 	opt.Writer = opt.Writer[:min(len(opt.Writer), maxWriter)]
-	opt.FirstSeq, opt.partSize = cmp.Or(opt.FirstSeq, 1), cmp.Or(opt.partSize, MaxPayload)
+	opt.FirstSeq, opt.partSize = cmp.Or(opt.FirstSeq, 1), cmp.Or(opt.partSize, maxPayload)
 	if opt.Guard == nil {
 		opt.Guard = func() error { return nil }
 	}

@@ -12,7 +12,7 @@ import (
 // longSegments returns a closed journal of several segments of one megabyte each.
 func longSegments(t testing.TB) *disktest.Mem {
 	fs := disktest.New()
-	j := open(t, fs, journal.Options{Sync: journal.SyncNever(), SegmentSize: 1 << 20})
+	j := open(t, fs, journal.Options{Sync: journal.SyncNever, SegmentSize: 1 << 20})
 	parent := uint64(0)
 	for range 30 {
 		parent = add(t, j, parent, 100_000).Seq

@@ -51,9 +51,9 @@ const (
 )
 
 const (
-	// MaxPayload is the maximum length of the payload of one record on disk. [Journal.Append]
+	// maxPayload is the maximum length of the payload of one record on disk. [Journal.Append]
 	// splits a longer payload.
-	MaxPayload = 256 << 20
+	maxPayload = 256 << 20
 
 	// MaxAppend is the maximum length of a payload that Append accepts, all parts together.
 	MaxAppend = 2 << 30

@@ -154,7 +154,7 @@ func (w *scanWindow) passed(size int64) {
 // sortProblems sorts the problems by file and offset. Headers are read before records, so their
 // problems were found out of order.
 func (l *Log) sortProblems() {
-	slices.SortStableFunc(l.Problems, func(a, b *DamageError) int {
+	slices.SortStableFunc(l.Problems, func(a, b *disk.DamageError) int {
 		if c := compareNames(a.File, b.File); c != 0 {
 			return c
 		}
@@ -176,7 +176,7 @@ type listing struct{ segments, ledgers []listedFile }
 type listedFile struct {
 	name string
 	size int64
-	bad  *DamageError // Set if the entry is not a regular file.
+	bad  *disk.DamageError // Set if the entry is not a regular file.
 }
 
 // list reads the directory of a journal.
@@ -274,12 +274,12 @@ func (l *Log) readHeader(s *Segment, b []byte) {
 }
 
 // headerDamage returns damage of the whole file: without a header, the records cannot be checked.
-func headerDamage(s *Segment, reason string, err error) *DamageError {
-	return &DamageError{File: s.Name, Length: s.Size, Reason: reason, Err: err}
+func headerDamage(s *Segment, reason string, err error) *disk.DamageError {
+	return &disk.DamageError{File: s.Name, Length: s.Size, Reason: reason, Err: err}
 }
 
-func (l *Log) problem(file string, offset, length int64, reason string) *DamageError {
-	d := &DamageError{File: file, Offset: offset, Length: length, Reason: reason, Err: ErrCorrupt}
+func (l *Log) problem(file string, offset, length int64, reason string) *disk.DamageError {
+	d := &disk.DamageError{File: file, Offset: offset, Length: length, Reason: reason, Err: ErrCorrupt}
 	l.Problems = append(l.Problems, d)
 	return d
 }
@@ -295,7 +295,7 @@ func (l *Log) checkWorlds() {
 		case !known:
 			l.World, known = s.header.world, true
 		case s.header.world != l.World:
-			s.Err = &DamageError{File: s.Name, Offset: 16, Length: 16, Err: ErrForeign,
+			s.Err = &disk.DamageError{File: s.Name, Offset: 16, Length: 16, Err: ErrForeign,
 				Reason: fmt.Sprintf("segment of world %x among those of world %x", s.header.world, l.World)}
 			l.Problems = append(l.Problems, s.Err)
 		}
@@ -339,7 +339,7 @@ func (l *Log) startAt(s *Segment) {
 }
 
 func (l *Log) damaged(name string) bool {
-	return slices.ContainsFunc(l.Problems, func(d *DamageError) bool { return d.File == name })
+	return slices.ContainsFunc(l.Problems, func(d *disk.DamageError) bool { return d.File == name })
 }
 
 // readAt reads len(b) bytes, or fewer at the end of the file.

@@ -171,7 +171,7 @@ func (h *header) impossible(offset int64) string {
 		return "flag of a part on a record without parts"
 	case int64(h.synced) > offset:
 		return "watermark after its own record"
-	case h.length > MaxPayload:
+	case h.length > maxPayload:
 		return fmt.Sprintf("payload of %d bytes", h.length)
 	case kind&(flagMark|flagSeal) != 0 && h.length != 0:
 		return "mark or seal with a payload"

@@ -102,7 +102,7 @@ func (w *writer) loop() error {
 		if closing {
 			return w.seal()
 		}
-		if sync || due || w.j.opt.Sync.kind == syncAlways {
+		if sync || due || w.j.opt.Sync == SyncAlways {
 			if err := w.commit(); err != nil {
 				return err
 			}
@@ -203,8 +203,8 @@ func (w *writer) writeItem(it *item) error {
 
 // noteStaged records that staged bytes are not durable yet, and starts the sync timer.
 func (w *writer) noteStaged() {
-	if !w.dirty && w.j.opt.Sync.kind == syncEvery {
-		w.timer.Reset(w.j.opt.Sync.every)
+	if !w.dirty && w.j.opt.Sync > SyncAlways {
+		w.timer.Reset(w.j.opt.Sync)
 	}
 	w.dirty = true
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -81,7 +82,7 @@ func TestLedger_WriterEntriesMissing(t *testing.T) {
 	for text, damaged := range map[string]bool{"\x01go": true, "": true, "\x63go": true} {
 		with := with(files, name, bytes.Clone(files.Bytes(name)))
 		with.Put("00000077.ledger", journal.LedgerWith(77, log.World, nil, []uint32{6}, [][]byte{[]byte(text)}))
-		if got := scan(t, with); slices.ContainsFunc(got.Problems, func(d *journal.DamageError) bool {
+		if got := scan(t, with); slices.ContainsFunc(got.Problems, func(d *disk.DamageError) bool {
 			return strings.Contains(d.Reason, "impossible values")
 		}) != damaged || !slices.Equal(got.Entries, log.Entries) {
 			t.Errorf("%q: problems %v", text, got.Problems)

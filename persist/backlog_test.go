@@ -24,7 +24,7 @@ type hangingStore struct {
 func openHanging(t *testing.T, options persist.Options) *hangingStore {
 	h := &hangingStore{world: storetest.New(5), dir: t.TempDir(), leave: make(chan struct{})}
 	hang := true
-	options.Sync = journal.SyncAlways()
+	options.Sync = journal.SyncAlways
 	options.OnDurable = func(uint64) {
 		if hang { // Only the journal's goroutine gets here.
 			hang = false

@@ -40,7 +40,7 @@ func TestBackup_RunningStore(t *testing.T) {
 		rng := rand.New(rand.NewPCG(i, 5))
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(5)
-		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 5000})
+		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: 5000})
 		head, want := uint64(0), storetest.Persistent(w.World)
 		for n := range 5 {
 			for range rng.IntN(10) {
@@ -76,7 +76,7 @@ func TestBackup_DuringTicks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(3)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: 4000})
 	digests := map[uint64]ecs.Digest{}
 	tick := func() {
 		w.Fill(1)
@@ -157,7 +157,7 @@ func TestBackup_HeadOfClosedStore(t *testing.T) {
 func TestBackup_OnlyDurableTicks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	for range 3 {
 		w.Fill(1)
 		require.NoError(t, s.Commit())

@@ -70,7 +70,7 @@ func TestRetention_KeepsBoundAndRequiredData(t *testing.T) {
 				r := &boundRun{t: t, rng: rand.New(rand.NewPCG(seed, uint64(i))), files: disk.Memory(),
 					now: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), states: map[uint64]boundState{}, named: map[string]ecs.Digest{}}
 				r.options = persist.Bounded(persist.Options{
-					Sync: journal.SyncNever(), SnapshotBytes: []int64{3000, 6000, 0}[(seed+uint64(i))%3], Retain: retain,
+					Sync: journal.SyncNever, SnapshotBytes: []int64{3000, 6000, 0}[(seed+uint64(i))%3], Retain: retain,
 					Now: func() time.Time { return r.now },
 				}, bytes)
 				r.open("")
@@ -395,7 +395,7 @@ func TestRetention_AboveDefaultBound(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	run := func(retain persist.Retention) (persist.Report, persist.Metrics, int) {
 		w := storetest.New(0)
-		s := storetest.Open(t, dir, w, persist.Bounded(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000, Retain: retain}, 100<<10))
+		s := storetest.Open(t, dir, w, persist.Bounded(persist.Options{Sync: journal.SyncNever, SnapshotBytes: 4000, Retain: retain}, 100<<10))
 		removed := 0
 		for range 60 {
 			w.Clear()
@@ -461,7 +461,7 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 				cells.Set(w.Create(), [64]byte{})
 			}
 			s, err := persist.Open(storetest.Background, filepath.Join(t.TempDir(), "store"), w,
-				persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 6 << 20, Retain: c.retain})
+				persist.Options{Sync: journal.SyncNever, SnapshotBytes: 6 << 20, Retain: c.retain})
 			require.NoError(t, err)
 			commit := func() {
 				for i, rows := 0, cells.MutValues(); i < len(rows); i++ {
@@ -493,7 +493,7 @@ func TestRetention_ConvertedStoreAboveBound(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	at := ecs.MustRegister(w, ecs.Component[small]{Name: "at"})
-	kept := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 10_000, Retain: persist.Retention{KeepAll: true}}, 10_000)
+	kept := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: 10_000, Retain: persist.Retention{KeepAll: true}}, 10_000)
 	s, err := persist.Open(storetest.Background, dir, w, kept)
 	require.NoError(t, err)
 	for range 100 {
@@ -533,7 +533,7 @@ func TestGoto_PrunedPoint(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
-	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 1)
+	options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 1)
 	s := storetest.Open(t, dir, w, options)
 	for range 9 {
 		w.Fill(10)

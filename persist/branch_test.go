@@ -217,7 +217,7 @@ func TestBranch_RandomPrograms(t *testing.T) {
 		head, at := uint64(0), ""
 		for round := range 6 {
 			w := storetest.New(8)
-			s := storetest.Open(t, dir, w, persist.Options{At: at, Sync: journal.SyncNever(), SnapshotBytes: 6000})
+			s := storetest.Open(t, dir, w, persist.Options{At: at, Sync: journal.SyncNever, SnapshotBytes: 6000})
 			if round == 0 {
 				bySeq[0] = storetest.Persistent(w.World)
 			}

@@ -23,7 +23,7 @@ func BenchmarkBudgetFollow(b *testing.B) {
 	const n, rows = 1_000_000, 1000
 	w, s := points(b, n, 0)
 	dir := b.TempDir()
-	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}
+	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}
 	store, err := persist.Open(storetest.Background, filepath.Join(dir, "store"), w, options)
 	if err != nil {
 		b.Fatal(err)

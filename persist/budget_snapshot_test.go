@@ -36,7 +36,7 @@ func mustSnapshot(b *testing.B, s *persist.Store) persist.SnapshotResult {
 // benchmark also measures bytes and time of a snapshot after a contiguous hundredth of the rows was
 // written. It compares these with a full snapshot, without the constant bytes around the pages.
 func BenchmarkBudgetSnapshot(b *testing.B) {
-	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	write := func() {
 		points.Mut(points.Entities()[0]).X++
 		if err := store.Commit(); err != nil {
@@ -87,7 +87,7 @@ func BenchmarkBudgetSnapshot(b *testing.B) {
 // minus the median tick without one, at the default pace. Every tick writes a hundredth of the rows
 // at scattered places. The limit is 2 ms.
 func BenchmarkBudgetStall(b *testing.B) {
-	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	n := 0
 	tick := func() time.Duration {
 		for range budgetEntities / 100 {

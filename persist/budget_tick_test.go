@@ -11,7 +11,6 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/background"
-	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
@@ -88,7 +87,7 @@ func timeTicks(b *testing.B, n int, how snapshotMode) (t tickTimes) {
 	w, s := points(b, budgetTickRows, 0)
 	snapshots := make(chan error, n+8)
 	options := persist.Options{
-		Sync:          journal.SyncEvery(100 * time.Millisecond),
+		Sync:          100 * time.Millisecond,
 		SnapshotBytes: -1,
 		OnSnapshot:    func(r persist.SnapshotResult) { snapshots <- r.Err },
 	}

@@ -448,7 +448,7 @@ func TestDamage_FlipsInLargeStore(t *testing.T) {
 		if opening > 0 {
 			w = storetest.New(4)
 		}
-		s := storetest.Open(t, dir, w, persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 100_000))
+		s := storetest.Open(t, dir, w, persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}, 100_000))
 		for range 8 {
 			w.Fill(share(600, 150))
 			for range 20 {

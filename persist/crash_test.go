@@ -46,7 +46,7 @@ func newRun(t testing.TB, seed uint64) *run {
 
 func (r *run) open() {
 	r.world = storetest.New(10)
-	store, err := persist.Open(storetest.Background, r.dir, r.world.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
+	store, err := persist.Open(storetest.Background, r.dir, r.world.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: 6000})
 	require.NoError(r.t, err)
 	r.store = store
 }

@@ -82,7 +82,7 @@ func TestOpen_LastTickDamaged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
 	w := storetest.New(0)
-	store := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	store := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever})
 	for range 2 {
 		w.Fill(1)
 		require.NoError(t, store.Commit())

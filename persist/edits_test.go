@@ -376,7 +376,7 @@ func TestEdits_BaseRowDamaged(t *testing.T) {
 		w.chunks.Set(e, [4096]uint8{})
 		random(w.chunks.Mut(e)[:])
 	}
-	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	require.NoError(t, err)
 	for i, e := range entities {
 		w.chunks.Mut(e)[i]++
@@ -432,7 +432,7 @@ func TestOpen_FirstStoreWithEdits(t *testing.T) {
 func writeKeptEdits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(4)
-	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	entities := w.CreateN(nil, 3)
 	for i, e := range entities {
 		w.Chunk.Set(e, storetest.Chunk{Owner: e})

@@ -26,7 +26,7 @@ func init() {
 func fillDisk(dir, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	w := storetest.New(0)
-	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{Sync: journal.SyncAlways, SnapshotBytes: -1})
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (c *crowd) takeOver() {
 		lost := c.s
 		defer func() { require.ErrorIs(c.t, lost.Close(storetest.Background), persist.ErrLost) }()
 	}
-	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: []int64{-1, 3000}[c.rng.IntN(2)], SnapshotPace: 500, Retain: persist.Retention{KeepAll: true}}
+	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: []int64{-1, 3000}[c.rng.IntN(2)], SnapshotPace: 500, Retain: persist.Retention{KeepAll: true}}
 	plain := storetest.New(0)
 	p, err := persist.OpenFS(storetest.Background, c.mem.Clone(), plain.World, persist.Options{})
 	require.NoError(c.t, err)

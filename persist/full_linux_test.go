@@ -150,7 +150,7 @@ func fillFileSystem(t *testing.T) {
 	full := 0
 	for opening := 0; ; opening++ {
 		w := storetest.New(0)
-		s, err := persist.Open(storetest.Background, store, w.World, persist.Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
+		s, err := persist.Open(storetest.Background, store, w.World, persist.Options{Sync: journal.SyncAlways, SnapshotBytes: -1})
 		if err == nil {
 			if found := storetest.Persistent(w.World).String(); opening > 0 {
 				require.Equal(t, durable, found)

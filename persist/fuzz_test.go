@@ -70,7 +70,7 @@ func FuzzReorderedTicks(f *testing.F) {
 		require.NoError(t, files.Mkdir(catalog.SnapshotDir))
 		files.Put(base, []byte(s.Tree[base]))
 		size := len(s.Tree[base]) + writeTicks(t, files, program, ticks, journal.Options{
-			World: world, Sync: journal.SyncNever(), Preamble: func() []byte { return preamble },
+			World: world, Sync: journal.SyncNever, Preamble: func() []byte { return preamble },
 		})
 		storetest.Bounded(t, size, func() {
 			v, err := inspect.OpenFS(storetest.Background, files, ".")

@@ -55,7 +55,7 @@ func (r *traveller) open(at string) {
 	defer p.Close(storetest.Background)
 
 	r.w = storetest.New(r.rng.IntN(3) * 4)
-	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: []int64{-1, 3000}[r.rng.IntN(2)], SnapshotPace: 500, At: at, History: r.rng.IntN(8),
+	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: []int64{-1, 3000}[r.rng.IntN(2)], SnapshotPace: 500, At: at, History: r.rng.IntN(8),
 		Retain: persist.Retention{KeepAll: true}}
 	s, err := persist.OpenFS(storetest.Background, r.mem, r.w.World, options)
 	require.NoError(r.t, err)

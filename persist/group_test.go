@@ -34,7 +34,7 @@ func TestGroupedWorlds_RecoverEveryRecord(t *testing.T) {
 func TestGroup_MembersAfterOpen(t *testing.T) {
 	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
 	saved, _ := w.Groups()
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever})
 	w.Fill(100)
 	require.NoError(t, s.Commit())
 	w.Destroy(saved.Entities()[3])
@@ -44,7 +44,7 @@ func TestGroup_MembersAfterOpen(t *testing.T) {
 
 	again := storetest.New(0)
 	group, _ := again.Groups()
-	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever()})
+	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever})
 	require.Equal(t, 24, group.Len())
 	require.Equal(t, saved.Entities(), group.Entities())
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
@@ -63,14 +63,14 @@ func TestGroup_MembersAfterOpen(t *testing.T) {
 // next record would then patch a state that does not exist.
 func TestGroup_RowsMovedAtFirstCommit(t *testing.T) {
 	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever})
 	w.Fill(100)
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
 
 	grouped := storetest.New(0)
 	group, _ := grouped.Groups()
-	s = storetest.Open(t, dir, grouped, persist.Options{Sync: journal.SyncNever()})
+	s = storetest.Open(t, dir, grouped, persist.Options{Sync: journal.SyncNever})
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(grouped.World))
 	require.False(t, grouped.Raw().Dirty())
 	require.Equal(t, 1, group.Len()) // One entity is in the right row by chance.
@@ -88,7 +88,7 @@ func TestGroup_RowsMovedAtFirstCommit(t *testing.T) {
 		require.Equal(t, digest, im.Digest())
 		next := storetest.New(0)
 		group, _ := next.Groups()
-		s = storetest.Open(t, dir, next, persist.Options{Sync: journal.SyncNever()})
+		s = storetest.Open(t, dir, next, persist.Options{Sync: journal.SyncNever})
 		require.Equal(t, packed, group.Entities())
 		require.Equal(t, digest, storetest.Persistent(next.World))
 		storetest.CloseStore(t, s)

@@ -40,7 +40,7 @@ func newInterleaving(t testing.TB, seed uint64, entities, history, pace int) *in
 	r.world = storetest.New(history)
 	r.world.Fill(entities)
 	r.store = storetest.Open(t, r.dir, r.world, persist.Options{
-		Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: pace,
+		Sync: journal.SyncNever, SnapshotBytes: 1, SnapshotPace: pace,
 		OnSnapshot: func(s persist.SnapshotResult) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -130,8 +130,8 @@ func tickForever(dir, argument string) error {
 	if err != nil {
 		return err
 	}
-	l := life{rng: rand.New(rand.NewPCG(n, 1)), dir: dir, sync: map[string]journal.SyncPolicy{
-		"always": journal.SyncAlways(), "every": journal.SyncEvery(3 * time.Millisecond),
+	l := life{rng: rand.New(rand.NewPCG(n, 1)), dir: dir, sync: map[string]time.Duration{
+		"always": journal.SyncAlways, "every": 3 * time.Millisecond,
 	}[policy]}
 	if err := l.open(); err != nil {
 		return err
@@ -150,7 +150,7 @@ func say(word string, digest ecs.Digest) { fmt.Fprintf(os.Stdout, "%s %v\n", wor
 type life struct {
 	rng   *rand.Rand
 	dir   string
-	sync  journal.SyncPolicy
+	sync  time.Duration
 	world *storetest.World
 	store *persist.Store
 }

@@ -34,7 +34,7 @@ func init() { children["churn"] = churn }
 // digest of a tick before it commits the tick.
 func churn(dir, _ string) error {
 	w := storetest.New(5)
-	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func TestView_RunningStore(t *testing.T) {
 func TestView_UnfinishedWriteIsNotTorn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever})
 	w.Fill(3)
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Journal().Sync(storetest.Background))
@@ -339,7 +339,7 @@ func TestView_ReadsFromNewerSnapshot(t *testing.T) {
 // as after reading the whole journal. Damage in unread segments is found when they are read.
 func TestView_TrustsLedger(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 2000)
+	options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}, 2000)
 	for range 2 {
 		w := storetest.New(8)
 		s := storetest.Open(t, dir, w, options)

@@ -161,7 +161,7 @@ func TestClose_ContextEnds(t *testing.T) {
 func TestSnapshot_ContextEnded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever})
 	w.Fill(3)
 	require.NoError(t, s.Commit())
 	ended, cancel := context.WithCancel(storetest.Background)

@@ -54,7 +54,7 @@ func TestLostSnapshots_ReplacedByStore(t *testing.T) {
 				w := storetest.New(0)
 				var told []persist.SnapshotResult
 				s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{
-					Sync: journal.SyncNever(), SnapshotBytes: -1,
+					Sync: journal.SyncNever, SnapshotBytes: -1,
 					OnSnapshot: func(r persist.SnapshotResult) { told = append(told, r) },
 				})
 				require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestLostSnapshots_CannotBeReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := disktest.New()
 			w := storetest.New(0)
-			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 			require.NoError(t, err)
 			commits(t, s, w, 10)
 			lose(t, mem)
@@ -160,7 +160,7 @@ func TestResume_SegmentLost(t *testing.T) {
 				if end != "roll" {
 					size = 1 << 20
 				}
-				options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, size)
+				options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}, size)
 				for range 2 { // At least two segments.
 					w := storetest.New(0)
 					s, err := persist.OpenFS(storetest.Background, mem, w.World, options)

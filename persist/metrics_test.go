@@ -25,7 +25,7 @@ func bytesIn(t testing.TB, dir, pattern string) (n int64) {
 func TestMetrics_ValuesAfterEachStep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	m := s.Metrics()
 	require.Equal(t, 1, m.Snapshots)
 	require.Zero(t, m.LagTicks)
@@ -64,7 +64,7 @@ func TestMetrics_ValuesAfterEachStep(t *testing.T) {
 	require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
 
 	again := storetest.New(0) // Metrics include files of earlier openings.
-	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever()})
+	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever})
 	m = s.Metrics()
 	require.Equal(t, uint64(3), m.DurableTick)
 	require.Zero(t, m.Snapshots)
@@ -90,7 +90,7 @@ func TestMetrics_SnapshotStall(t *testing.T) {
 
 func TestMetrics_CountsRemovedFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 2000)
+	options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 2000)
 	var removed []string
 	for range 2 { // Retention also removes files of earlier openings.
 		w := storetest.New(0)

@@ -56,7 +56,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 			var s *persist.Store
 			var ended atomic.Int64
 			options := persist.Segmented(persist.Options{
-				Sync:          []journal.SyncPolicy{journal.SyncAlways(), journal.SyncNever(), journal.SyncEvery(time.Millisecond)}[seed%3],
+				Sync:          []time.Duration{journal.SyncAlways, journal.SyncNever, time.Millisecond}[seed%3],
 				SnapshotBytes: 3000, SnapshotPace: 2000, Retain: persist.Retention{Last: 1, Bytes: 60_000},
 				OnSnapshot: func(persist.SnapshotResult) {
 					// The first snapshot ends during OpenFS, when s is still nil.
@@ -142,7 +142,7 @@ func TestMetrics_DurablePlusPendingTicks(t *testing.T) {
 	var s *persist.Store
 	ready := make(chan struct{})
 	options := persist.Options{
-		Sync: journal.SyncAlways(), SnapshotBytes: 20_000,
+		Sync: journal.SyncAlways, SnapshotBytes: 20_000,
 		OnDurable: func(tick uint64) {
 			<-ready
 			assert.GreaterOrEqual(t, s.Metrics().DurableTick, tick)
@@ -169,7 +169,7 @@ func TestMetrics_DurablePlusPendingTicks(t *testing.T) {
 func TestMetrics_NoAllocations(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(20)
-	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	seen := uint64(0)
 	tick := func() {
 		w.Seed.Set(*w.Seed.Mut() + 1)

@@ -116,7 +116,7 @@ func TestCommit_TimeOutOfRange(t *testing.T) {
 		now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(0)
-		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), Now: func() time.Time { return now }})
+		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, Now: func() time.Time { return now }})
 		w.Fill(1)
 		require.NoError(t, s.Commit())
 		now = time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)

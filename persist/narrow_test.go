@@ -48,7 +48,7 @@ func TestLoad_NarrowInt(t *testing.T) {
 			counters := ecs.MustRegister(w, ecs.Component[wideCounter]{Name: "counter"})
 			bags := ecs.MustRegister(w, ecs.Component[wideBag]{Name: "bag"})
 			dir, save := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "wide.save")
-			s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever()})
+			s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever})
 			require.NoError(t, err)
 			for range 2 {
 				e := w.Create()

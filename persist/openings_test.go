@@ -103,7 +103,7 @@ func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention
 	for range openings {
 		before, files := mem.Calls(), mem.Files()
 		w := storetest.New(0)
-		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), Retain: retain})
+		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, Retain: retain})
 		require.NoError(t, err)
 		require.Empty(t, s.Report().Skipped)
 		commits(t, s, w, ticks)
@@ -161,7 +161,7 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 	var s *persist.Store
 	var err error
 	took := timed(func() {
-		s, err = persist.OpenFS(storetest.Background, files, w.World, persist.Options{Sync: journal.SyncNever()})
+		s, err = persist.OpenFS(storetest.Background, files, w.World, persist.Options{Sync: journal.SyncNever})
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -58,7 +58,7 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
 			told := uint64(0)
-			options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, OnDurable: func(tick uint64) { told = max(told, tick) }}, 4<<10)
+			options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, OnDurable: func(tick uint64) { told = max(told, tick) }}, 4<<10)
 			w := storetest.New(0)
 			a := storetest.Open(t, dir, w, options)
 			w.Fill(5)
@@ -142,7 +142,7 @@ func TestStore_FilesMissing(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "store")
 				told := uint64(0)
 				w := storetest.New(0)
-				s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, OnDurable: func(tick uint64) { told = max(told, tick) }})
+				s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, OnDurable: func(tick uint64) { told = max(told, tick) }})
 				commits(t, s, w, 10)
 				require.NoError(t, s.Sync(storetest.Background))
 				durable := w.Tick()

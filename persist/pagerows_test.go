@@ -52,7 +52,7 @@ func (w *blobWorld) fill(n, size int) {
 
 func openBlobs(t *testing.T, dir string, w *blobWorld) *persist.Store {
 	t.Helper()
-	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	require.NoError(t, err)
 	return s
 }
@@ -110,7 +110,7 @@ func TestSnapshot_LargeRowsAtSnapshotPace(t *testing.T) {
 	w := newBlobWorld()
 	var results []persist.SnapshotResult
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{
-		SnapshotBytes: 1, Sync: journal.SyncNever(), OnSnapshot: func(r persist.SnapshotResult) { results = append(results, r) },
+		SnapshotBytes: 1, Sync: journal.SyncNever, OnSnapshot: func(r persist.SnapshotResult) { results = append(results, r) },
 	})
 	require.NoError(t, err)
 	w.fill(4200, 2)

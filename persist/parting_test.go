@@ -77,7 +77,7 @@ func TestFindDivergence_OfTwoBranches(t *testing.T) {
 func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simulate func(tick int)) *inspect.View {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
-	o.Sync = journal.SyncNever()
+	o.Sync = journal.SyncNever
 	s := storetest.Open(t, dir, w, o)
 	for tick := 1; tick <= n; tick++ {
 		simulate(tick)

@@ -115,7 +115,7 @@ func TestHistory_KeepsRecordIDs(t *testing.T) {
 	for _, history := range []int{2, 1500} {
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(history)
-		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 		for range 2600 {
 			*w.Seed.Mut()++
 			require.NoError(t, s.Commit())
@@ -140,7 +140,7 @@ func TestJournal_SegmentEndsAt64MiB(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)
 	blobs := ecs.MustRegister(w, ecs.Component[[1 << 20]byte]{Name: "blob"})
-	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	require.NoError(t, err)
 	e := w.Create()
 	var blob [1 << 20]byte

@@ -62,7 +62,7 @@ func (h *heard) only(names ...string) (phases []string) {
 func longStore(t testing.TB, ticks int) (string, *storetest.World) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	for range ticks {
 		w.Fill(3)
 		require.NoError(t, s.Commit())

@@ -250,7 +250,7 @@ func TestPythonReader_ManyPages(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newVariedWorld(0)
-	s := storetest.Open(t, dir, w.World, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, w.World, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	w.Fill(4200)
 	require.NoError(t, s.Commit())
 	storetest.SnapshotOf(t, s)
@@ -269,7 +269,7 @@ func TestPythonReader_TornEnd(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(8)
-	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncAlways()})
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncAlways})
 	for range 4 {
 		w.Fill(3)
 		require.NoError(t, s.Commit())
@@ -295,7 +295,7 @@ func TestPythonReader_TornEnd(t *testing.T) {
 	// count.
 	dir = filepath.Join(t.TempDir(), "store")
 	w = storetest.New(0)
-	s = storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	s = storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	for range 4 {
 		w.Fill(3)
 		require.NoError(t, s.Commit())

@@ -39,7 +39,7 @@ func TestRefresh_SameAsNewView(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(8)
-		options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 3000}, 2000)
+		options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: 3000}, 2000)
 		s := storetest.Open(t, dir, w, options)
 		v, err := inspect.OpenReadOnly(storetest.Background, dir)
 		require.NoError(t, err)

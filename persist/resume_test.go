@@ -51,7 +51,7 @@ func TestResume_SavesPresentState(t *testing.T) {
 			w := storetest.New(4)
 			w.Fill(20)
 			var told, resumed []uint64 // Ticks by OnDurable, and at each Resume.
-			options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, OnDurable: func(tick uint64) { told = append(told, tick) }}
+			options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, OnDurable: func(tick uint64) { told = append(told, tick) }}
 			s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
 			require.NoError(t, err)
 			for range 1 + rng.IntN(3) { // The disk may fail more than once.
@@ -109,7 +109,7 @@ func TestResume_RetryAfterFailure(t *testing.T) {
 		mem := disktest.New()
 		w := storetest.New(0)
 		w.Fill(20)
-		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 		require.NoError(t, err)
 		failDisk(t, mem, s, w, rng)
 		digest := storetest.Persistent(w.World)

@@ -32,7 +32,7 @@ func TestRetention_RemainingDataReadable(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		now := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
 		options := persist.Options{
-			Sync: journal.SyncNever(), SnapshotBytes: 2000, Retain: persist.Retention{Last: 2, Every: time.Hour},
+			Sync: journal.SyncNever, SnapshotBytes: 2000, Retain: persist.Retention{Last: 2, Every: time.Hour},
 			Now: func() time.Time { now = now.Add(time.Minute); return now },
 			OnSnapshot: func(r persist.SnapshotResult) {
 				assert.NoError(t, r.RemoveErr)
@@ -181,7 +181,7 @@ func TestRetention_UnchangedPageKeepsFewFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	w.Fill(50)
-	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever(), Retain: persist.Retention{Last: 1}})
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever, Retain: persist.Retention{Last: 1}})
 	removed := 0
 	for i := range 60 {
 		w.Seed.Set(storetest.Seed(i))
@@ -219,7 +219,7 @@ func TestRetention_RewoundSnapshots(t *testing.T) {
 func TestSnapshot_JournalNoteFails(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
-	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	require.NoError(t, err)
 	w.Fill(9)
 	require.NoError(t, s.Commit())
@@ -281,7 +281,7 @@ func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
 func TestSnapshot_RemovedAfterFailedNote(t *testing.T) {
 	mem, fail := disktest.New(), false
 	w := storetest.New(0)
-	s, err := persist.OpenFS(storetest.Background, arrivingFS{mem, &fail}, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s, err := persist.OpenFS(storetest.Background, arrivingFS{mem, &fail}, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	require.NoError(t, err)
 	w.Fill(9)
 	require.NoError(t, s.Commit())
@@ -306,7 +306,7 @@ func TestStore_OutOfFileDescriptors(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			mem := disktest.New()
 			w := storetest.New(0)
-			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 			require.NoError(t, err)
 			times := 3
 			mem.OnCall(func(n int, call string) {

@@ -145,7 +145,7 @@ func TestSave_OtherSaverKilled(t *testing.T) {
 // at the same time.
 func TestSnapshot_WrittenByFormerOwner(t *testing.T) {
 	mem := disktest.New()
-	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}
+	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}
 	formerWorld, world := storetest.New(0), storetest.New(0)
 	former, err := persist.OpenFS(storetest.Background, mem, formerWorld.World, options)
 	require.NoError(t, err)

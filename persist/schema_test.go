@@ -191,7 +191,7 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{History: 10})
 	positions, _ := known(w)
-	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever()})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever})
 	require.NoError(t, err)
 	e := w.Create()
 	positions.Set(e, storetest.Position{X: 1, Y: 1})

@@ -31,7 +31,7 @@ func bigStore(t testing.TB, pages int) (dir string, w *storetest.World, s *persi
 	for i := range pages*4096 - 480 {
 		w.Position.Set(w.Create(), storetest.Position{X: float32(i), Y: 0})
 	}
-	return dir, w, storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	return dir, w, storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 }
 
 func TestPageSharing_UnchangedPages(t *testing.T) {
@@ -215,7 +215,7 @@ func TestSnapshot_BeginsWhenDue(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(0)
 		done := make(chan persist.SnapshotResult, 100)
-		s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: c.bytes, Sync: journal.SyncNever(), OnSnapshot: func(r persist.SnapshotResult) { done <- r }})
+		s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: c.bytes, Sync: journal.SyncNever, OnSnapshot: func(r persist.SnapshotResult) { done <- r }})
 		for range 40 {
 			w.Fill(4)
 			require.NoError(t, s.Commit())
@@ -246,7 +246,7 @@ func TestSnapshot_TicksDurableFirst(t *testing.T) {
 	durable := make(chan uint64, 10)
 	var s *persist.Store
 	s = storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{
-		Sync: journal.SyncNever(), SnapshotBytes: 1,
+		Sync: journal.SyncNever, SnapshotBytes: 1,
 		OnSnapshot: func(r persist.SnapshotResult) {
 			if r.Tick > 0 {
 				durable <- s.Journal().Durable()
@@ -319,7 +319,7 @@ func TestSnapshot_RetryAfterFailure(t *testing.T) {
 }
 
 func TestOnDurable_EveryTickInOrder(t *testing.T) {
-	for _, policy := range []journal.SyncPolicy{journal.SyncAlways(), journal.SyncEvery(time.Millisecond), journal.SyncNever()} {
+	for _, policy := range []time.Duration{journal.SyncAlways, time.Millisecond, journal.SyncNever} {
 		var ticks []uint64
 		w := storetest.New(5)
 		s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: policy, OnDurable: func(tick uint64) { ticks = append(ticks, tick) }})
@@ -393,7 +393,7 @@ func TestSnapshot_ClearBeforeFailure(t *testing.T) {
 	for range twoPages {
 		w.Position.Set(w.Create(), storetest.Position{})
 	}
-	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	w.Position.Clear()
 	require.NoError(t, s.Commit())
 	mem.OnCall(func(n int, call string) {

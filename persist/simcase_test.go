@@ -93,7 +93,7 @@ func TestCreate_RetryAfterAnyFailure(t *testing.T) {
 func TestSnapshot_TicksNotDurable(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
-	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	mem.OnCall(func(n int, call string) {
 		if strings.HasPrefix(call, "sync journal/") {
 			mem.Fail(n, syscall.EIO)
@@ -127,7 +127,7 @@ func TestCrash_BackgroundSnapshot(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	done := make(chan error, 1)
-	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: -1, OnSnapshot: func(r persist.SnapshotResult) { done <- r.Err }})
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: 1, SnapshotPace: -1, OnSnapshot: func(r persist.SnapshotResult) { done <- r.Err }})
 	require.NoError(t, <-done) // The snapshot of the new store.
 	before := storetest.Persistent(w.World)
 	everyCrash(mem, func() {
@@ -149,7 +149,7 @@ func TestSnapshot_FailureKeepsStore(t *testing.T) {
 	for n := 1; ; n++ {
 		mem := disktest.New()
 		w := storetest.New(0)
-		s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+		s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 		w.Fill(4)
 		require.NoError(t, s.Commit())
 		failing, seen := "", 0
@@ -182,7 +182,7 @@ func TestSnapshot_FailureKeepsStore(t *testing.T) {
 func bushy(t *testing.T) (*disktest.Mem, *storetest.World) {
 	mem := disktest.New()
 	w := storetest.New(10)
-	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	tick := func(n int) {
 		w.Rules.Set(storetest.Rules{Name: "tick", Limit: uint16(n)})
 		w.Clock.Set(storetest.Clock(n))
@@ -285,7 +285,7 @@ func TestCrash_DuringUpgrade(t *testing.T) {
 	var next *upgraded
 	everyCrash(mem, func() {
 		next = newUpgraded()
-		s := memStore(t, mem, next.World, persist.Options{Sync: journal.SyncAlways()})
+		s := memStore(t, mem, next.World, persist.Options{Sync: journal.SyncAlways})
 		next.added.Set(next.Entities()[1], addedComponent{7})
 		require.NoError(t, s.Commit())
 		storetest.CloseStore(t, s)
@@ -312,7 +312,7 @@ func TestCrash_DuringUpgrade(t *testing.T) {
 func TestCrash_DuringPrune(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
-	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	for i := range 3 {
 		w.Fill(2)
 		require.NoError(t, s.Commit())

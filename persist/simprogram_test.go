@@ -38,8 +38,8 @@ type simStep struct {
 }
 
 // simPolicies are the sync policies by name.
-var simPolicies = map[string]journal.SyncPolicy{
-	"always": journal.SyncAlways(), "never": journal.SyncNever(), "timed": journal.SyncEvery(100 * time.Millisecond),
+var simPolicies = map[string]time.Duration{
+	"always": journal.SyncAlways, "never": journal.SyncNever, "timed": 100 * time.Millisecond,
 }
 
 // newSimProgram draws a program of n steps.

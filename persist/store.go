@@ -20,10 +20,10 @@ import (
 
 // Options configure a store. The zero value is useful.
 type Options struct {
-	// Sync says when the journal is synced to disk. The default is 100 ms after the first tick that
-	// is not durable yet. journal.SyncAlways() syncs after every tick, and journal.SyncNever() only
+	// Sync is the delay from the first tick that is not durable yet to the sync of the journal. The
+	// default is 100 ms. [journal.SyncAlways] syncs after every tick, and [journal.SyncNever] only
 	// at Sync, Snapshot and Close.
-	Sync journal.SyncPolicy
+	Sync time.Duration
 
 	// QueueBytes bounds the bytes of ticks that wait for the disk. While that many bytes wait, no
 	// further tick is accepted, so at most QueueBytes and one tick wait. The default is 64 MiB.

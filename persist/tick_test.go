@@ -58,7 +58,7 @@ func TestTick_SizeOfScatteredRows(t *testing.T) {
 // and destroy entities.
 func TestCommit_NoAllocations(t *testing.T) {
 	w := storetest.New(3)
-	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever()})
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever})
 	entities := w.CreateN(nil, 300)
 	tick := func() {
 		last := len(entities) - 1

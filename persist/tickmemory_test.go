@@ -54,7 +54,7 @@ func TestCommit_MemoryOfLargeSlices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := ecs.NewWorld(ecs.Options{})
 			outlines := ecs.MustRegister[outline](w)
-			s, err := persist.Open(storetest.Background, filepath.Join(t.TempDir(), "store"), w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+			s, err := persist.Open(storetest.Background, filepath.Join(t.TempDir(), "store"), w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 			require.NoError(t, err)
 			entities := w.CreateN(nil, c.rows)
 			write := func(points, step int) (allocated, size int64) {

@@ -253,7 +253,7 @@ func TestTrace_AcrossConversions(t *testing.T) {
 func TestTrace_ChangeUndoneWithinTick(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	e := w.Create()
 	w.Position.Set(e, storetest.Position{X: 1, Y: 1})
 	brief := w.Create()

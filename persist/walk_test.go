@@ -22,7 +22,7 @@ func wandering(t *testing.T, rng *rand.Rand) string {
 	dir := filepath.Join(t.TempDir(), "store")
 	for range 2 {
 		w := storetest.New(8)
-		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
+		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: 6000})
 		for range 12 {
 			w.Do(storetest.RandomActions(rng, 8)...)
 			w.ReleaseAll()

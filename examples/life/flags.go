@@ -25,7 +25,7 @@ type config struct {
 	patternFile string // The path of a file, or the name of a built-in pattern.
 	generations uint64
 	dir         string // If empty, a new temporary directory is used.
-	sync        journal.SyncPolicy
+	sync        time.Duration
 	acks        bool // Print each generation that becomes durable.
 	population  bool // Print only the population at the end.
 	digests     bool // Print the digest of each generation, in memory.
@@ -80,17 +80,17 @@ func builtIn() string {
 func (c *config) setSync(value string) error {
 	switch value {
 	case "always":
-		c.sync = journal.SyncAlways()
+		c.sync = journal.SyncAlways
 		return nil
 	case "never":
-		c.sync = journal.SyncNever()
+		c.sync = journal.SyncNever
 		return nil
 	}
 	every, err := time.ParseDuration(value)
 	if err != nil || every <= 0 {
 		return fmt.Errorf("neither always nor never nor a duration like 50ms")
 	}
-	c.sync = journal.SyncEvery(every)
+	c.sync = every
 	return nil
 }
 

@@ -178,7 +178,7 @@ func TestParseFlags_ValidCombinations(t *testing.T) {
 	tests := []struct {
 		args                         string
 		isTour, journaled, anyOrigin bool
-		sync                         journal.SyncPolicy
+		sync                         time.Duration
 	}{
 		{args: "", isTour: true, anyOrigin: true},
 		{args: "-dir d", isTour: true, journaled: true, anyOrigin: true},
@@ -188,9 +188,9 @@ func TestParseFlags_ValidCombinations(t *testing.T) {
 		{args: "-pattern r-pentomino"},
 		{args: "-pattern acorn -dir d", journaled: true},
 		{args: "-pattern acorn -acks", journaled: true},
-		{args: "-pattern acorn -sync always", journaled: true, sync: journal.SyncAlways()},
-		{args: "-pattern acorn -sync never", journaled: true, sync: journal.SyncNever()},
-		{args: "-pattern acorn -sync 20ms", journaled: true, sync: journal.SyncEvery(20e6)},
+		{args: "-pattern acorn -sync always", journaled: true, sync: journal.SyncAlways},
+		{args: "-pattern acorn -sync never", journaled: true, sync: journal.SyncNever},
+		{args: "-pattern acorn -sync 20ms", journaled: true, sync: 20e6},
 	}
 	for _, tt := range tests {
 		c, err := parseFlags(strings.Fields(tt.args), io.Discard)

@@ -128,7 +128,7 @@ func newOriginal(t *testing.T, closed bool) *original {
 	begin := func() {
 		var err error
 		s = newSample()
-		store, err = persist.OpenFS(ctx, w.files, s.world, persist.Options{Now: tick, SnapshotBytes: -1, Sync: journal.SyncAlways()})
+		store, err = persist.OpenFS(ctx, w.files, s.world, persist.Options{Now: tick, SnapshotBytes: -1, Sync: journal.SyncAlways})
 		require.NoError(t, err)
 	}
 	commit := func(do func() error, plain func()) {

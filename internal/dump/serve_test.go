@@ -97,7 +97,7 @@ func TestServe_CachesRowCounts(t *testing.T) {
 	dir := t.TempDir()
 	store, cache := filepath.Join(dir, "D"), filepath.Join(dir, "cache")
 	w := ecs.NewWorld(ecs.Options{})
-	s, err := persist.Open(t.Context(), store, w, persist.Options{Sync: journal.SyncNever()})
+	s, err := persist.Open(t.Context(), store, w, persist.Options{Sync: journal.SyncNever})
 	require.NoError(t, err)
 	for range 1100 {
 		w.Create()

@@ -117,7 +117,7 @@ func BenchmarkBudgetFollow(b *testing.B) {
 		points.Set(e, int32(i%100))
 	}
 	dir := filepath.Join(b.TempDir(), "store")
-	s, err := persist.Open(ctx, dir, w, persist.Options{Sync: journal.SyncNever()})
+	s, err := persist.Open(ctx, dir, w, persist.Options{Sync: journal.SyncNever})
 	require.NoError(b, err)
 	for tick := range ticks {
 		for i := range written {

@@ -359,7 +359,7 @@ func TestDiff_SkipsSharedPages(t *testing.T) {
 			names.Set(e, fmt.Sprint("cell number ", i))
 		}
 	}
-	s := storetest.Open(t, dir, &storetest.World{World: w}, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, &storetest.World{World: w}, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	require.NoError(t, s.Commit())
 	storetest.SnapshotOf(t, s)
 	cells.Mut(w.Entities()[10_000])[3]++
@@ -394,7 +394,7 @@ func TestDiff_SkipsSharedPages(t *testing.T) {
 func TestDiff_DamagedSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newRewindingWorld(0)
-	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	for range 3 {
 		w.Fill(300)
 		require.NoError(t, s.Commit())

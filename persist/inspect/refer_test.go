@@ -117,7 +117,7 @@ func TestReferrers_EveryLayout(t *testing.T) {
 	leashes := ecs.MustRegister(w, ecs.Component[leash]{Kind: ecs.Indexed, Default: leash{ecs.NewEntity(0, 1)}})
 	memories := ecs.MustRegister(w, ecs.Component[memory]{NoRewind: true})
 	pick := ecs.Must(ecs.RegisterResource(w, selected{}))
-	s := storetest.Open(t, dir, &storetest.World{World: w}, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := storetest.Open(t, dir, &storetest.World{World: w}, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	e, o := w.Create(), w.Create()
 	for range 3 {
 		w.Create()

@@ -241,7 +241,7 @@ func forestView(t *testing.T, seed uint64) *inspect.View {
 		if round > 0 {
 			at = "record:4"
 		}
-		s := storetest.Open(t, dir, &storetest.World{World: w.World}, persist.Options{At: at, Sync: journal.SyncNever(), SnapshotBytes: -1})
+		s := storetest.Open(t, dir, &storetest.World{World: w.World}, persist.Options{At: at, Sync: journal.SyncNever, SnapshotBytes: -1})
 		all = append(all, w.Entities()...)
 		for n := range 24 {
 			w.grow(rng, &all)
@@ -395,7 +395,7 @@ func TestTree_LongChainAndCrowd(t *testing.T) {
 	const n = 100_000
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newForest(true)
-	s := storetest.Open(t, dir, &storetest.World{World: w.World}, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := storetest.Open(t, dir, &storetest.World{World: w.World}, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	root := w.Create()
 	above := root
 	for i := range n {

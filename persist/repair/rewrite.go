@@ -128,7 +128,7 @@ func (r *rewrite) begin(ctx context.Context, im *inspect.Image) (err error) {
 	// when it gets its final name.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
-		World: r.Log.World, Sync: journal.SyncNever(), FirstSeq: im.ID.Seq + 1,
+		World: r.Log.World, Sync: journal.SyncNever, FirstSeq: im.ID.Seq + 1,
 		Preamble: func() []byte { return r.schema.Encode() },
 	})
 	return err

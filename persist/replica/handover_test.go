@@ -159,7 +159,7 @@ func TestHandover_CutAtEveryAppend(t *testing.T) {
 			taken, err = b.Claim(background)
 		}
 		require.NoError(t, err)
-		next, err := standby.Open(background, persist.Options{Epoch: taken.Epoch(), Sync: journal.SyncAlways()})
+		next, err := standby.Open(background, persist.Options{Epoch: taken.Epoch(), Sync: journal.SyncAlways})
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, h.score.Get(), score(3), "cut after %d appends", cut)
 		if whole {

@@ -143,7 +143,7 @@ func TestOwner_BudgetWithStoppedLog(t *testing.T) {
 		n := &node{owner: o, world: ecs.NewWorld(ecs.Options{})}
 		n.cells = ecs.MustRegister[cell](n.world)
 		n.all = n.world.CreateN(nil, 16)
-		n.store, err = o.Open(context.Background(), n.world, persist.Options{SnapshotBytes: -1, RefuseWhenFull: true, Sync: journal.SyncAlways()})
+		n.store, err = o.Open(context.Background(), n.world, persist.Options{SnapshotBytes: -1, RefuseWhenFull: true, Sync: journal.SyncAlways})
 		require.NoError(t, err)
 		nodes = append(nodes, n)
 	}

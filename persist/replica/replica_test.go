@@ -60,7 +60,7 @@ func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Sto
 	o, err := f.Claim(background)
 	require.NoError(t, err)
 	g := newGame()
-	s, err := o.Open(background, g.World, persist.Options{Sync: journal.SyncAlways()})
+	s, err := o.Open(background, g.World, persist.Options{Sync: journal.SyncAlways})
 	require.NoError(t, err)
 	return g, o, s
 }
@@ -141,7 +141,7 @@ func TestOwner_OnLocalAndOnDurable(t *testing.T) {
 	o, err := follow(t, link, disktest.New(), replica.Options{}).Claim(background)
 	require.NoError(t, err)
 	here, confirmed := make(chan uint64, 10), make(chan uint64, 10)
-	options := persist.Options{Sync: journal.SyncAlways(), OnLocal: func(tick uint64) { here <- tick }, OnDurable: func(tick uint64) { confirmed <- tick }}
+	options := persist.Options{Sync: journal.SyncAlways, OnLocal: func(tick uint64) { here <- tick }, OnDurable: func(tick uint64) { confirmed <- tick }}
 	g := newGame()
 	store, err := o.Open(background, g.World, options)
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func TestOwner_LogIsFull(t *testing.T) {
 	g := newGame()
 	var durable atomic.Uint64
 	store, err := o.Open(background, g.World, persist.Options{
-		Sync: journal.SyncAlways(), QueueBytes: 4 << 10, OnDurable: func(tick uint64) { durable.Store(tick) },
+		Sync: journal.SyncAlways, QueueBytes: 4 << 10, OnDurable: func(tick uint64) { durable.Store(tick) },
 	})
 	require.NoError(t, err)
 	g.play(t, store)

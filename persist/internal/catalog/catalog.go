@@ -460,7 +460,7 @@ func (c *Catalog) EntryError(e journal.Entry, err error) error {
 // JournalError converts an error of package journal: it adds the journal's directory to the file
 // name.
 func (c *Catalog) JournalError(err error) error {
-	var damage *journal.DamageError
+	var damage *disk.DamageError
 	switch {
 	case errors.As(err, &damage):
 		return damage.In(JournalDir)

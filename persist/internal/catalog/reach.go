@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -626,7 +627,7 @@ func (c *Catalog) Missing(base SnapshotInfo) error {
 
 // headBehind reports whether the head was chosen after the bytes of p were written. If the head is
 // readable, records lost before it were rewound or are older than the head.
-func (c *Catalog) headBehind(p *journal.DamageError) bool {
+func (c *Catalog) headBehind(p *disk.DamageError) bool {
 	if c.Log.Clean {
 		return true
 	}

@@ -28,7 +28,7 @@ func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
 		c.Log = log
 		for damaged := range uint64(3) {
 			for _, offset := range []int64{50, 150} {
-				log.Problems = []*journal.DamageError{{File: fmt.Sprintf("%08d.seg", first+damaged), Offset: offset, Length: 10, Err: format.ErrCorrupt}}
+				log.Problems = []*disk.DamageError{{File: fmt.Sprintf("%08d.seg", first+damaged), Offset: offset, Length: 10, Err: format.ErrCorrupt}}
 				for seq := uint64(70); seq < 100; seq++ {
 					s := catalog.SnapshotInfo{ID: journal.ID{Seq: seq}}
 					behind := 80 + 10*damaged // The first record of the next segment.

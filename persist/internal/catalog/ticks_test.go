@@ -28,7 +28,7 @@ func recorded(t *testing.T, ticks int, rng *rand.Rand) (dir string, c *catalog.C
 	dir = filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	texts := ecs.MustRegister[text](w)
-	store, err := persist.Open(t.Context(), dir, w, persist.Options{Sync: journal.SyncNever()})
+	store, err := persist.Open(t.Context(), dir, w, persist.Options{Sync: journal.SyncNever})
 	require.NoError(t, err)
 	e := w.Create()
 	for range ticks {

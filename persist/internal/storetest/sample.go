@@ -36,7 +36,7 @@ func NewSample(t testing.TB) *Sample {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := New(4)
-	s := Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s := Open(t, dir, w, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
 	w.Fill(6)
 	require.NoError(t, s.Commit())
 	_, err := s.Snapshot(Background)

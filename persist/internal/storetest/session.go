@@ -30,7 +30,7 @@ type Session struct {
 
 func (s *Session) open() {
 	s.World = s.build(s.history)
-	store, err := persist.OpenFS(Background, s.files, s.World.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
+	store, err := persist.OpenFS(Background, s.files, s.World.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: 4000})
 	require.NoError(s.t, err)
 	s.Store, s.opened = store, s.opened+1
 }

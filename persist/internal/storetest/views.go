@@ -29,7 +29,7 @@ func WildView(t testing.TB, seed uint64) *inspect.View {
 		if round > 0 {
 			at = fmt.Sprint("record:", 3+rng.IntN(3))
 		}
-		s := Open(t, dir, w, persist.Options{At: at, Sync: journal.SyncNever(), SnapshotBytes: 4000})
+		s := Open(t, dir, w, persist.Options{At: at, Sync: journal.SyncNever, SnapshotBytes: 4000})
 		for n := range 14 {
 			w.Do(RandomActions(rng, 6)...)
 			w.Sort(rng.Uint32N(12))

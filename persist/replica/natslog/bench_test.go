@@ -42,7 +42,7 @@ func newArena(b *testing.B, entities int) *arena {
 	w := ecs.NewWorld(ecs.Options{})
 	a.places = ecs.MustRegister[place](w)
 	a.store, err = o.Open(background, w, persist.Options{
-		Sync: journal.SyncAlways(), SnapshotBytes: -1, OnDurable: func(uint64) { a.known <- time.Now() },
+		Sync: journal.SyncAlways, SnapshotBytes: -1, OnDurable: func(uint64) { a.known <- time.Now() },
 	})
 	require.NoError(b, err)
 	a.entities = w.CreateN(nil, entities)

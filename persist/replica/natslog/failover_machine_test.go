@@ -275,7 +275,7 @@ func (p *machine) standBy(f *replica.Follower, c *chain) (o *replica.Owner, show
 
 // own makes 60 ticks a second until the world is lost.
 func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error {
-	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways(), OnDurable: func(tick uint64) {
+	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways, OnDurable: func(tick uint64) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		say("confirmed", tick, p.sums[tick])

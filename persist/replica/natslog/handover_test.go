@@ -40,7 +40,7 @@ func newPost(b *testing.B, name string, log replica.Log) *post {
 func (p *post) options() persist.Options {
 	p.known = make(chan time.Time, 1<<16)
 	known := p.known
-	return persist.Options{Sync: journal.SyncAlways(), Epoch: p.owner.Epoch(), OnDurable: func(uint64) { known <- time.Now() }}
+	return persist.Options{Sync: journal.SyncAlways, Epoch: p.owner.Epoch(), OnDurable: func(uint64) { known <- time.Now() }}
 }
 
 func (p *post) fresh() {

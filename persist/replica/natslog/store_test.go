@@ -52,7 +52,7 @@ func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Sto
 	o, err := f.Claim(background)
 	require.NoError(t, err)
 	g := newGame()
-	s, err := o.Open(background, g.World, persist.Options{Sync: journal.SyncAlways()})
+	s, err := o.Open(background, g.World, persist.Options{Sync: journal.SyncAlways})
 	require.NoError(t, err)
 	return g, o, s
 }
@@ -185,7 +185,7 @@ func TestFollower_StreamRecreated(t *testing.T) {
 		require.NoError(t, js.DeleteStream(background, "WORLDS"))
 	}
 	h := newGame()
-	other, err := p.Open(background, h.World, persist.Options{Sync: journal.SyncAlways()})
+	other, err := p.Open(background, h.World, persist.Options{Sync: journal.SyncAlways})
 	require.NoError(t, err)
 	for p.Position() < o.Position()+5 {
 		h.play(t, other, 1)

@@ -108,7 +108,7 @@ func (f *fleet) own(r *replica.Follower) *fleetWorld {
 	require.NoError(f.b, err)
 	w := ecs.NewWorld(ecs.Options{})
 	world := &fleetWorld{owner: o, world: w, places: ecs.MustRegister[place](w), ended: map[uint64]time.Time{}}
-	world.store, err = o.Open(background, w, persist.Options{Sync: journal.SyncAlways(), Budget: f.memory, OnDurable: func(tick uint64) {
+	world.store, err = o.Open(background, w, persist.Options{Sync: journal.SyncAlways, Budget: f.memory, OnDurable: func(tick uint64) {
 		f.confirmed.Add(1)
 		world.mu.Lock()
 		ended, ok := world.ended[tick]

@@ -161,7 +161,7 @@ func (m *machine) show(ctx context.Context, f *replica.Follower, g *game, shown 
 
 // own computes and commits ticks until the machine has lost the world.
 func (m *machine) own(ctx context.Context, o *replica.Owner, shown *persist.Follower, g *game) (err error) {
-	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways(), OnDurable: func(tick uint64) { m.tell.often("confirmed", tick) }}
+	options := persist.Options{Epoch: o.Epoch(), Sync: journal.SyncAlways, OnDurable: func(tick uint64) { m.tell.often("confirmed", tick) }}
 	var store *persist.Store
 	if shown != nil {
 		store, err = shown.Open(ctx, options)
