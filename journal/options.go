@@ -7,10 +7,12 @@ import (
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// Two values of [Options.Sync] that are not delays.
+// Two values of [Options.Sync] that are not delays. SyncAlways syncs after every write. Records
+// that arrive during a sync share the next one. SyncNever syncs only on the caller's Sync, on rolls
+// and on Close.
 const (
-	SyncAlways time.Duration = 1  // Syncs after every write. Records that arrive during a sync share the next one.
-	SyncNever  time.Duration = -1 // Syncs only on the caller's Sync, on rolls and on Close.
+	SyncAlways time.Duration = 1
+	SyncNever  time.Duration = -1
 )
 
 // Options configure how a journal is written. The zero value works.

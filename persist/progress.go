@@ -7,8 +7,8 @@ import (
 )
 
 // A Progress reports the Phase of a long operation, and how much is Done of the Total. The unit is
-// bytes, or ticks for "replaying ticks". The phases are "reading the journal", "loading a snapshot",
-// "replaying ticks", "writing a snapshot", "verifying" and "copying files".
+// bytes, or ticks for "replaying ticks". The phases are "reading the journal", "loading a
+// snapshot", "replaying ticks", "writing a snapshot", "verifying" and "copying files".
 type Progress = progress.Progress
 
 // WithProgress returns a context that reports progress. Every long operation of this package and of

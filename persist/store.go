@@ -466,7 +466,8 @@ func (s *Store) seal(head uint64) error {
 // Like [Store.Do], Backup may be called by any goroutine. It delays no tick, but it competes for
 // the disk. It reads the whole store and the whole copy. If ctx ends or an error occurs, the
 // directory is left empty. [Open] refuses a copy that a crash left incomplete. A damaged store is
-// not copied: [ErrCorrupt] says where the damage is. Its phases are "reading the journal" and "copying files".
+// not copied: [ErrCorrupt] says where the damage is. Its phases are "reading the
+// journal" and "copying files".
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	j := s.current()
 	switch err := j.Sync(ctx); {
