@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Each sequence would fail with a wrong simplification of the undo log. The name of the test is the
-// simplification. All sequences begin with e0, e1 and e2 in a storage.
+// Each sequence of steps fails if the undo log takes a certain wrong shortcut, which the name of
+// the case describes. All sequences begin with e0, e1 and e2 in a storage.
 func TestHistory_SequencesNeedingEachUndoRule(t *testing.T) {
 	type steps []func(p *model) bool
 	var (

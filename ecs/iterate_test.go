@@ -196,7 +196,7 @@ func TestLoop_UnrelatedComponentRemoved(t *testing.T) {
 			c.Remove(entities[7])
 		}
 	}
-	// Entity 7 is excluded at first, but the query finds it before the loop reaches it.
+	// The query excludes entity 7 until the body removes c, before the loop reaches the entity.
 	if n != 10 {
 		t.Errorf("%d entities visited, want 10", n)
 	}

@@ -223,7 +223,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
 		t.Error("there are words after the last index")
 	}
-	// The level 2 of this index is at the position that level 3 would have in a larger mask.
+	// The level 2 word of this index is in the row that a read past the end of level 3 would hit.
 	m.Add(255<<18 + 5*4096)
 	for b := maskBlocks; b < 8*maskBlocks; b += 4096 {
 		if got := m.nextWord(b); got != -1 {

@@ -69,7 +69,7 @@ func TestMemoryUsage_CountsEachPart(t *testing.T) {
 	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // The set now has 16 words.
 	w.change.values, w.change.entities = make([]raw.Range, 0, 10), make([]raw.Range, 0, 10)
 	a.ring = make([]Entity, 0, 10)
-	// Opening makes ten marks for each column.
+	// Open allocates ten marks for each column.
 	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} {
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Open()

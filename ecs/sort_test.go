@@ -248,7 +248,7 @@ func TestSortLike_Misuse(t *testing.T) {
 	mustPanic(t, "SortLike with padded", func() { a.SortLike(far) })
 }
 
-// SortLike also sorts the rows after the members of a group like the rows of the other storage.
+// SortLike also puts the rows after the members of a group into the order of the other storage.
 func TestSortLike_StorageOutsideGroup(t *testing.T) {
 	w, a, b, g, entities := grouped(4, Options{})
 	checkAtEnd(t, w)
