@@ -23,7 +23,7 @@ type worldHooks struct {
 	destroy   []func(e Entity)
 	change    []func() // Each function runs one OnChange hook.
 	changing  bool     // The change hooks are running.
-	keepsTick bool     // The world retains the values at the last commit, for any options.
+	keepsTick bool     // The world retains the values at the last commit, even without a history.
 
 	destroying   []Entity // Stack of the entities whose destroy hooks are running.
 	notifiedSets []*set   // Stack of the sets whose OnRemove hooks run for these entities.

@@ -463,7 +463,7 @@ func (t *Tracker) remove(k, last int) {
 	t.lowered()
 }
 
-// squeeze deletes all removed records, and their logs, from the lists.
+// squeeze deletes all removed records from recs, and their logs from the lists of the columns.
 func (t *Tracker) squeeze() {
 	for _, c := range t.columns {
 		c.squeeze()
