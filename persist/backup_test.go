@@ -423,8 +423,8 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, string(before) == string(after), name)
 	}
-	// A save follows a link. A file with the former name of temporary files belongs to the user and
-	// stays.
+	// A save follows a link. The other file has a name that earlier versions gave to temporary
+	// files. It belongs to the user and stays.
 	behind, precious := filepath.Join(t.TempDir(), "behind.save"), filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")

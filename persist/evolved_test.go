@@ -53,7 +53,8 @@ type (
 	}
 )
 
-func cloneOlderPack(p olderPack) olderPack { return p } // The tests change no value in place.
+// A shallow copy is enough, because the tests change no value in place.
+func cloneOlderPack(p olderPack) olderPack { return p }
 
 // olderWorld is a world of the older program.
 type olderWorld struct {

@@ -48,8 +48,8 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 		return err
 	}
 	conversions = converting(conversions)
-	// Put is the first call that changes anything. If an earlier call fails, store and world are
-	// unchanged.
+	// The call of image.Put below is the first one that changes anything. If an earlier call fails,
+	// store and world are unchanged.
 
 	state := im.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, im.ID.Seq, true

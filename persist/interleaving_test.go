@@ -116,8 +116,8 @@ func TestSnapshot_CopiedOverTicks(t *testing.T) {
 	require.Greater(t, abandoned, 3)
 }
 
-// Pages of 4096 rows: a snapshot has many of them, so it copies parts of a column and shares
-// others.
+// With pages of 4096 rows, a snapshot has many pages. So it copies some pages of a column and
+// shares the others.
 func TestSnapshot_SharesSomeOfManyPages(t *testing.T) {
 	t.Parallel()
 	r := newInterleaving(t, 3, 12_000, 6, 300_000)

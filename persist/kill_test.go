@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Set("rapid.nofailfile", "true") // The seed is in the output.
+	flag.Set("rapid.nofailfile", "true") // No failure file is needed: the seed is in the output.
 	os.Exit(m.Run())
 }
 

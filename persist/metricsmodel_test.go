@@ -34,7 +34,7 @@ type fare struct {
 	copying           bool
 	err               bool // The journal has failed.
 	tried             bool // A Resume has failed since the journal failed.
-	// File sizes are unknown: a file could not be read, or a failed snapshot left one.
+	// File sizes are unknown: a file could not be read, or a failed snapshot left a file behind.
 	blind  bool
 	before persist.Metrics // The metrics after the previous step of this opening.
 }

@@ -115,9 +115,9 @@ func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention
 	return calls, wrote
 }
 
-// However often a store was opened, an opening with its close makes at most 1.5 times the calls of
-// the second opening. An opening that writes a snapshot or removes segments makes more calls. Its
-// calls count only in the average.
+// An opening and its close make at most 1.5 times the disk calls of the second opening, however
+// often the store was opened. An opening that writes a snapshot or removes segments makes more
+// calls. Its calls count only in the average.
 func TestOpen_RepeatedlyKeepsDiskCallCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		ticks  int

@@ -71,7 +71,7 @@ func (l *Lock) Check() error {
 	if err == nil {
 		says, err = readLock(l.files)
 	}
-	// If the name refers to another, empty file, the holder is unknown.
+	// If the lock file was replaced by an empty one, the holder is unknown.
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
 		return fmt.Errorf("persist: look at %s: %w", LockFile, err)

@@ -286,7 +286,7 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
-		// The journal was cut short: this state is newer than all records.
+		// If beyond is set, the journal was cut short: this state is newer than all records.
 		beyond := c.aheadOfJournal(s)
 		if s.Err != nil || !beyond && c.Misfit(s) != nil {
 			continue

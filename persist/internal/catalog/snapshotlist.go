@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// snapshotListFormat is the first byte of the note.
+// snapshotListFormat is the first byte of the journal's note.
 const snapshotListFormat = 1
 
 // EncodeSnapshotList encodes the journal's note: the list of existing snapshot files. A scan uses

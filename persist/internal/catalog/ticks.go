@@ -113,8 +113,9 @@ func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *for
 	if err == nil {
 		return s, nil
 	}
-	// Within a segment, schemas continue each other. So a record of the same segment must have led
-	// to the state. Neither the store nor a component of that schema may have been converted.
+	// Within a segment, a schema only adds components to the one before. So the stored schema fits
+	// if a record of the same segment led to the state. In addition, neither the store nor a
+	// component of that schema may have been converted.
 	if last, ok := c.Log.Find(id.Seq); ok && last.ID == id && last.Segment == e.Segment && !c.converted() {
 		isConverted := func(c format.Entry) bool { return len(c.Former) > 0 }
 		if s := stored(); !slices.ContainsFunc(s.Components, isConverted) {

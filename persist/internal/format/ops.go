@@ -25,7 +25,7 @@ type opEncoder struct {
 	buf, run []byte
 	code     uint64
 	count    uint64     // Number of operations in run.
-	last     ecs.Entity // Last entity of any code.
+	last     ecs.Entity // Entity of the last operation, whatever its code.
 }
 
 // begin drops the operations of the previous tick and keeps the buffers.
@@ -72,7 +72,8 @@ const NoComponent = -1
 // An Op is one operation of a tick.
 type Op struct {
 	Kind      raw.OpKind
-	Component int // Component number in the image, or [NoComponent] for the world or an entity.
+	// Number in the image, or [NoComponent] for an operation on the world or an entity.
+	Component int
 	Entity    ecs.Entity
 }
 

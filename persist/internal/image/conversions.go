@@ -67,7 +67,7 @@ func NumberOf(s *format.Schema, st raw.Storage) (n int, ok bool) {
 }
 
 // outgrown returns an error if st has a former name of a stored component that the program does not
-// have. st is not stored. Then the program is older than the store.
+// have. st itself is not stored. The program is then older than the store.
 func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) error {
 	for i := range s.Components {
 		c := &s.Components[i]

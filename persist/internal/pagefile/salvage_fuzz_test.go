@@ -11,8 +11,8 @@ import (
 )
 
 // FuzzSalvage searches for pages in files with arbitrary damage. A patch has the format of
-// FuzzPatchedFile, but the checksums of the file stay invalid. The search ends with values that fit
-// into the file. It reads and allocates at most a constant factor times the file's size.
+// FuzzPatchedFile, but the checksums of the file stay invalid. The search must end, and its values
+// must fit into the file. It may read and allocate at most a constant factor times the file's size.
 func FuzzSalvage(f *testing.F) {
 	root := openRoot(f)
 	bases := [][]byte{

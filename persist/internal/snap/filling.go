@@ -96,8 +96,8 @@ func newFilling(ctx context.Context, name string, m *format.Manifest, room int64
 			rooms = append(rooms, func() { c.Packed = alloc(n * a.Width) })
 		case bare && format.PageRows%a.PageRows == 0:
 			// Do not split the pages if a group of 4096 rows consists of whole pages. The digest
-			// sums such groups, and AppendRows can only append whole pages. The page size in the
-			// manifest may be unsuitable.
+			// sums such groups, and AppendRows can only append whole pages. With any other page
+			// size in the manifest, the pages are split.
 			c.Pages, c.PageRows = make([][]byte, (n+a.PageRows-1)/a.PageRows), a.PageRows
 		default:
 			rooms = append(rooms, func() { c.Rows = make([][]byte, n) })

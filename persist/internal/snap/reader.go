@@ -84,9 +84,8 @@ func corrupt(name, reason string, args ...any) error {
 }
 
 // Damage converts err to damage of the file. It returns err unchanged if err already has a
-// position. It also returns err unchanged in these cases, which are no damage: the context ended,
-// or the file could not be read. Or the file is newer than this program, too large for it, or not a
-// snapshot.
+// position, or is no damage. It is no damage if the context ended or the file could not be read.
+// Nor is it damage if the file is newer than this program, too large for it, or not a snapshot.
 func (r *Reader) Damage(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
