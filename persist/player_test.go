@@ -312,7 +312,7 @@ func TestPlayer_OtherTypes(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrSchema)
 	w = ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(w, ecs.Component[string]{Name: "health"})
-	// The recording begins without the resource, so its types fit at first.
+	// The recording begins without the resource, so the recorded types fit at first.
 	p = openPlayer(t, dir, w, inspect.PlayerOptions{})
 	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrSchema)
 	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrSchema)

@@ -17,7 +17,7 @@ import (
 //     the changes.
 type wholeStorage struct {
 	raw.Storage
-	// The record that wrote the storage in full: the first one for a resource, else the last one.
+	// For a resource, the first record that wrote it in full. For a NoRewind storage, the last one.
 	seq uint64
 }
 

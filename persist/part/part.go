@@ -58,7 +58,8 @@ type Options struct {
 	Resources []string
 
 	// Name returns a name for an entity that is outside the part but referred to. The program that
-	// merges the part can find a replacement by that name: see [Outside]. Default nil: "".
+	// merges the part can find a replacement by that name: see [Outside]. By default, the name is
+	// "".
 	Name func(ecs.Entity) string
 }
 

@@ -160,7 +160,8 @@ func TestMerge_ReferenceToDeadEntity(t *testing.T) {
 	require.Empty(t, m.Cleared)
 }
 
-// Resources are merged if both sides name them, and references in them are handled.
+// A resource is merged if both the part and the merge name it. References in the resource are
+// handled.
 func TestPart_ResourcesMergedByName(t *testing.T) {
 	from := newWorld(0)
 	outside, list := chain(from, 1)

@@ -147,7 +147,7 @@ func (x *importer) read(ctx context.Context) error {
 func (x *importer) decode(v any) error {
 	before := x.d.InputOffset()
 	err := x.d.Decode(v)
-	// The decoder may have read a comma.
+	// The offset may be one larger, because the decoder may have read a comma.
 	x.unread = err != nil && x.d.InputOffset() <= before+1
 	return err
 }

@@ -66,8 +66,8 @@ func (l *pageList) add(kind, size int, p page) {
 		if at, ok := l.first[c]; !ok {
 			l.first[c] = len(l.pages)
 		} else if !p.shared() {
-			// A shared page remains a reference. A repeat would not be smaller, and the other file
-			// is needed anyway.
+			// Only a page that is not shared becomes a repeat. For a shared page, a repeat would
+			// not be smaller than the reference, and the other file is needed anyway.
 			p = page{key: p.key, repeats: &at, tablePage: tablePage{sum: p.sum}}
 		}
 	}
