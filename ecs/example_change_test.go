@@ -117,3 +117,193 @@ func ExampleStorage_OnRemove() {
 	world.Destroy(e)
 	// Output: Ada leaves {2 0}
 }
+
+// A Delta lists the changes of a storage since a tick.
+func ExampleStorage_Since() {
+	world := ecs.NewWorld(ecs.Options{History: 10})
+	positions := ecs.MustRegister[Position](world)
+	a, b, c := world.Create(), world.Create(), world.Create()
+	positions.Set(a, Position{X: 1})
+	positions.Set(b, Position{X: 2})
+	positions.Set(c, Position{X: 3})
+	world.Commit()
+	tick := world.Tick()
+
+	positions.Mut(a).X = 10
+	world.Commit()
+	positions.Set(b, Position{X: 2}) // The new value equals the old one.
+	world.Destroy(c)
+	positions.Set(world.Create(), Position{X: 4})
+
+	changes, err := positions.Since(tick)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for e, p := range changes.Added() {
+		fmt.Println("added", e, p)
+	}
+	for e, p := range changes.Changed() {
+		fmt.Println("changed", e, "from", p.Old, "to", p.New)
+	}
+	for e, p := range changes.Removed() {
+		fmt.Println("removed", e, p)
+	}
+	// Output:
+	// added 2v2 {4 0}
+	// changed 0v1 from {1 0} to {10 0}
+	// removed 2v1 {3 0}
+}
+
+func ExampleWorld_Since() {
+	world := ecs.NewWorld(ecs.Options{History: 10})
+	a := world.Create()
+	world.Commit()
+	world.Destroy(a)
+	b := world.Create()
+	world.Destroy(world.Create()) // This entity was created and destroyed after tick 1.
+
+	lives, err := world.Since(1)
+	fmt.Println(lives.Created(), lives.Destroyed(), b, err)
+	_, err = world.Since(99)
+	fmt.Println(err)
+	// Output:
+	// [0v2] [0v1] 0v2 <nil>
+	// ecs: changes of the registry since tick 99: ecs: tick not held; retained ticks: 0 to 1
+}
+
+// OnAdd and OnRemove hooks run immediately. OnChange hooks run when the tick is committed. A
+// restore runs none of these hooks.
+func ExampleStorage_OnChange() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	positions.OnAdd(func(e ecs.Entity, p Position) { fmt.Println("added", e, p) })
+	positions.OnRemove(func(e ecs.Entity, p Position) { fmt.Println("removed", e, p) })
+	positions.OnChange(func(e ecs.Entity, before, now Position) { fmt.Println("changed", e, before, "->", now) })
+
+	e := world.Create()
+	positions.Set(e, Position{X: 1})
+	world.Commit()
+	positions.Mut(e).X = 2
+	positions.Mut(e).X = 3
+	world.Commit()
+
+	cp := world.Checkpoint()
+	world.Destroy(e)
+	world.Restore(cp)
+	world.Commit()
+	// Output:
+	// added 0v1 {1 0}
+	// changed 0v1 {1 0} -> {3 0}
+	// removed 0v1 {3 0}
+}
+
+// Systems send and receive events without a reference to each other. Events rewind with the world.
+func ExampleRegisterEvent() {
+	type Hit struct {
+		Target ecs.Entity
+		Damage int
+	}
+	w := ecs.NewWorld(ecs.Options{History: 10})
+	hits := ecs.Must(ecs.RegisterEvent[Hit](w))
+	sounds, _ := hits.Reader("sounds")
+	orc := w.Create()
+
+	hits.Send(Hit{orc, 7})
+	hits.Send(Hit{orc, 2})
+	w.Commit() // This ends tick 1. The events remain until the end of the next tick.
+
+	for hit := range hits.All() {
+		fmt.Println(hit.Target, "is hit:", hit.Damage)
+	}
+	for hit := range sounds.All() {
+		fmt.Println("sound of", hit.Damage)
+	}
+	fmt.Println(sounds.Len(), "not heard")
+	w.Commit()
+	fmt.Println(hits.Len(), "left")
+
+	w.History().Rewind(1)
+	fmt.Println(hits.Len(), "again,", sounds.Len(), "not heard")
+	// Output:
+	// 0v1 is hit: 7
+	// 0v1 is hit: 2
+	// sound of 7
+	// sound of 2
+	// 0 not heard
+	// 0 left
+	// 2 again, 2 not heard
+}
+
+// Producers record commands in their goroutines. The goroutine that owns the world applies the
+// commands in a fixed order.
+func ExampleCommands() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	stale := world.Create()
+	world.Destroy(stale)
+
+	done := make(chan bool)
+	producers := make([]ecs.Commands, 3)
+	for i := range producers {
+		go func() {
+			c := &producers[i]
+			e := c.Create()
+			positions.Later(c).Set(e, Position{X: float64(i)})
+			positions.Later(c).Set(stale, Position{})
+			done <- true
+		}()
+	}
+	for range producers {
+		<-done
+	}
+	skipped := 0
+	for i := range producers {
+		skipped += world.Apply(&producers[i])
+	}
+	fmt.Println(positions.Values(), skipped, "skipped")
+	// Output:
+	// [{0 0} {1 0} {2 0}] 3 skipped
+}
+
+// A loop over a query must not destroy other entities. Commands are applied after the loop.
+func ExampleWorld_Apply() {
+	type Target struct{ Entity ecs.Entity }
+	world := ecs.NewWorld(ecs.Options{})
+	targets := ecs.MustRegister[Target](world)
+	a, b, c := world.Create(), world.Create(), world.Create()
+	targets.Set(a, Target{b})
+	targets.Set(b, Target{c})
+
+	var later ecs.Commands
+	for e, target := range ecs.NewQuery1(ecs.Read(targets)).All() {
+		later.Destroy(target.Entity)
+		targets.Later(&later).Remove(e)
+	}
+	fmt.Println(later.Len(), "wait")
+	fmt.Println(world.Apply(&later), "skipped,", world.Entities(), "left")
+	// Output:
+	// 4 wait
+	// 1 skipped, [0v1] left
+}
+
+// A placeholder stands for an entity that Apply creates later.
+func ExampleCommands_Create() {
+	type Rider struct{ Horse ecs.Entity }
+	world := ecs.NewWorld(ecs.Options{})
+	riders := ecs.MustRegister[Rider](world)
+	positions := ecs.MustRegister[Position](world)
+
+	var later ecs.Commands
+	horse, knight := later.Create(), later.Create()
+	positions.Later(&later).Set(horse, Position{X: 3})
+	riders.Later(&later).Set(knight, Rider{horse})
+	world.Apply(&later)
+
+	rider, _ := riders.Get(later.Resolve(knight))
+	fmt.Println(later.Resolve(knight), rider)
+	fmt.Println(positions.Get(rider.Horse))
+	// Output:
+	// 1v1 {0v1}
+	// {3 0} true
+}
