@@ -14,7 +14,7 @@ import (
 
 // An aliveSet is the set of live entities of a state. It is cached under the digest of the state,
 // so a second query for the same state does not read the registry again. Only states in snapshot
-// files need an aliveSet: an image has an index of its entities.
+// files need an aliveSet: a registry in memory has an index.
 //
 // A generation takes 4 bytes, but most generations fit into one. So an aliveSet stores the lowest
 // byte of each generation in low. Array high holds the other bytes, in pages of 4096 indices, and
@@ -75,12 +75,15 @@ func (c *aliveSet) of(s *State) bool {
 // is already loaded. It reads 8 bytes per index. The view caches the set, a little more than 1
 // byte per index, for the next call.
 func (s *State) Count(ctx context.Context) error {
-	if s.Whole() || s.aliveSet != nil {
+	if s.registryLoaded || s.aliveSet != nil {
 		return nil
 	}
 	if known := s.view.aliveSet.Load(); known.of(s) {
 		s.aliveSet = known
 		return nil
+	}
+	if err := s.reader.CheckRegistry(); err != nil {
+		return s.fault(fmt.Errorf("entities: %w", err))
 	}
 	// Goroutines read the registry page by page. Its rows are not ordered by index. If two rows
 	// of a damaged registry have the same index, the second call of add fails.
@@ -116,7 +119,7 @@ func (s *State) Count(ctx context.Context) error {
 // IsAlive reports whether e is alive. Call [State.Count] first, or IsAlive returns false for
 // every entity. Several goroutines may call it.
 func (s *State) IsAlive(e ecs.Entity) bool {
-	if s.Whole() {
+	if s.registryLoaded {
 		return s.outline.IsAlive(e)
 	}
 	if s.aliveSet == nil || int64(e.Index()) >= int64(len(s.aliveSet.low)) {
@@ -129,7 +132,7 @@ func (s *State) IsAlive(e ecs.Entity) bool {
 func (s *State) appendAlive(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	im := s.outline
 	for i := lo; i < hi; i++ {
-		if !s.Whole() {
+		if !s.registryLoaded {
 			if g := s.aliveSet.generation(i); g > 0 {
 				dst = append(dst, ecs.NewEntity(uint32(i), g))
 			}
@@ -162,7 +165,7 @@ func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) 
 // countAlive counts the live entities with indices [lo, hi). lo must be the first index of a
 // page.
 func (s *State) countAlive(lo, hi int) (n int) {
-	if !s.Whole() {
+	if !s.registryLoaded {
 		// Bits after the last index of the state are zero.
 		for _, word := range s.aliveSet.alive[lo/32 : (hi+31)/32] {
 			n += bits.OnesCount32(word)

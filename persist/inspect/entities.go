@@ -5,8 +5,6 @@ import (
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Peek returns the values of e in the state after record seq, whether e is alive or not. To read
@@ -77,14 +75,21 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 // first has the first limit of these values, and total counts all of them. Keys of maps count too.
 //
 // It reads the components whose layout contains entities, page by page, and the ticks after the
-// nearest snapshot. If one of these components does not rewind, it loads the whole state.
+// nearest snapshot. It loads those of the components that do not rewind or that the ticks change,
+// and the registry if there are ticks: 12 bytes per index.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
-	err = v.cat.RetryOnChange(ctx, func() (err error) {
-		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
-			list = &referrers{entity: e, limit: limit}
-			return referrersFrom(ctx, v.cat, s, list, seq)
-		})
+	wanted := func(c *Component) bool { return holdsEntities(c.Layout) }
+	err = v.readAt(ctx, seq, wanted, func(s *State) error {
+		list = &referrers{state: s, entity: e, limit: limit}
+		for _, c := range s.Outline().Components {
+			if wanted(c) {
+				if err := list.search(ctx, c); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, 0, err
@@ -103,16 +108,15 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 // node or e itself. The tree below a root has no cycle. If e is 0, Tree returns the entities in a
 // cycle or below one as rootless.
 //
-// Tree reads the rows of the component and the registry page by page, and the ticks after the
-// nearest snapshot. Memory grows with the rows of the component. Tree does not recurse, however
+// Tree reads the rows of the component and the registry, and the ticks after the nearest snapshot.
+// Memory grows with the rows of the component and with the indices. Tree does not recurse, however
 // deep the tree is.
 func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, seq uint64) (nodes []TreeNode, rootless []ecs.Entity, err error) {
 	var r *relation
-	err = v.cat.RetryOnChange(ctx, func() error {
-		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) (err error) {
-			r, err = relationFrom(ctx, v.cat, s, component, field, seq)
-			return err
-		})
+	wanted := func(c *Component) bool { return c.Name == component }
+	err = v.readAt(ctx, seq, wanted, func(s *State) (err error) {
+		r, err = relationFrom(ctx, s, component, field)
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
@@ -125,26 +129,20 @@ func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, 
 }
 
 // Living returns which of the given entities are alive after record seq. It reads the registry
-// page by page, 8 bytes per live entity, and the ticks after the nearest snapshot. It reads no
-// values of components, so damaged values do not matter.
+// page by page, 8 bytes per live entity, and the ticks after the nearest snapshot. If there are
+// such ticks, it loads the registry: 12 bytes per index. It reads no values of components, so
+// damaged values do not matter.
 func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (alive map[ecs.Entity]bool, err error) {
-	err = v.cat.RetryOnChange(ctx, func() error {
-		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
-			alive = make(map[ecs.Entity]bool, len(entities))
-			for _, e := range entities {
-				alive[e] = false
-			}
-			return readLiveRegistry(v.cat, s, seq, func(_ *snap.Reader, path []journal.Entry, l *liveRegistry) error {
-				if err := l.follow(ctx, v.cat, path); err != nil {
-					return err
-				}
-				return l.each(ctx, func(e ecs.Entity) {
-					if _, asked := alive[e]; asked {
-						alive[e] = true
-					}
-				})
-			})
-		})
+	none := func(*Component) bool { return false }
+	err = v.readAt(ctx, seq, none, func(s *State) error {
+		if err := s.Count(ctx); err != nil {
+			return err
+		}
+		alive = make(map[ecs.Entity]bool, len(entities))
+		for _, e := range entities {
+			alive[e] = s.IsAlive(e)
+		}
+		return nil
 	})
 	return alive, err
 }

@@ -1,9 +1,7 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,25 +82,25 @@ func (d *Followed) Entity() ecs.Entity           { return d.f.entity }
 // Row returns the row and the value of component number n.
 func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.rows[n].value }
 
-// Column wraps a column and the live entities in the same state.
-type Column struct {
-	c *column
-	l *liveRegistry
-}
+// Column wraps a column of a state in memory.
+type Column struct{ c *column }
 
 // ColumnOf returns a column with the rows of im.
-func ColumnOf(t require.TestingT, im *Image, s *format.Schema, component, field string) *Column {
+func ColumnOf(t require.TestingT, im *Image, component, field string) *Column {
+	s := stateOf(im)
+	s.wanted = func(c *Component) bool { return c.Name == component }
 	c, err := newColumn(s, component, field)
 	require.NoError(t, err)
-	rows := im.Find(component)
-	c.owners, c.targets = slices.Clone(rows.Entities), make([]ecs.Entity, rows.Len())
-	_, err = c.set(rows.AppendRows(nil, 0, rows.Len()), 0, rows.Len())
-	require.NoError(t, err)
-	return &Column{c, &liveRegistry{alive: im.Alive, total: len(im.Registry), given: map[int]ecs.Entity{}}}
+	return &Column{c}
 }
 
-func (c *Column) Apply(t *format.Tick, id journal.ID) error {
-	return cmp.Or(c.l.apply(t, id), c.c.apply(t))
+// Apply applies a tick to the state id, and reads the rows.
+func (c *Column) Apply(ctx context.Context, t *format.Tick, id journal.ID) error {
+	c.c.state.outline.ID = id
+	if err := c.c.state.apply(t, id); err != nil {
+		return err
+	}
+	return c.c.read(ctx)
 }
 
 // Rows returns the entity and the target of each row.
@@ -136,8 +134,11 @@ func (v *View) ReadAsStore(ctx context.Context, f func(*State) error) error {
 		return err
 	}
 	defer r.Close()
-	s, err := newState(ctx, v, r, false)
+	s, err := newState(v, r, everyComponent)
 	if err != nil {
+		return err
+	}
+	if err := s.dropDead(ctx); err != nil {
 		return err
 	}
 	return f(s)

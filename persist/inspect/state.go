@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/naming"
+	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -32,65 +35,89 @@ type State struct {
 	Seq uint64 // Record that leads to the state.
 
 	outline  *Image
-	digest   ecs.Digest
+	digest   ecs.Digest // Recorded digest, or 0 after a tick was applied.
 	indices  int
 	columns  []stateColumn // Columns by component number.
 	reader   *snap.Reader
-	view     *View     // The view that is read.
-	aliveSet *aliveSet // Set of live entities, or nil before Count is called.
+	view     *View                 // The view that is read.
+	wanted   func(*Component) bool // Components that are read. Ticks change no others.
+	aliveSet *aliveSet             // Set of live entities, or nil before Count is called.
+	// registryLoaded says that outline has the registry. Then there is no aliveSet.
+	registryLoaded bool
+	roomy          bool // checkRoom has succeeded.
 	// failed says that a page could not be read. In that case Read starts again with the whole
 	// state and ignores the result of f.
 	failed atomic.Bool
 }
 
-// readPages calls f with the state in a snapshot. It returns false if f needs the whole state or
-// a page cannot be read. The caller then ignores err and loads the state another way.
-func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) error) (done bool, err error) {
+// readAt calls f with the state after record seq, from the nearest readable snapshot and the ticks
+// after it. f may use only the components that wanted selects. f may be called again with the state
+// from another snapshot.
+func (v *View) readAt(ctx context.Context, seq uint64, wanted func(*Component) bool, f func(*State) error) error {
+	return v.cat.RetryOnChange(ctx, func() error {
+		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
+			return v.readFrom(ctx, s, seq, wanted, f)
+		})
+	})
+}
+
+// everyComponent is for [View.readFrom]: it selects every component.
+func everyComponent(*Component) bool { return true }
+
+// readFrom calls f with the state after record seq, to which snapshot s leads.
+func (v *View) readFrom(ctx context.Context, s SnapshotInfo, seq uint64, wanted func(*Component) bool, f func(*State) error) error {
+	if s.Err != nil {
+		return s.Err
+	}
 	r, err := snap.Open(v.cat.Files, s.Name, catalog.SnapshotName)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer r.Close()
-	st, err := newState(ctx, v, r, v.IsSave())
+	path, err := v.cat.Path(s.ID.Seq, seq)
 	if err != nil {
-		return false, err
+		return err
 	}
-	st.Seq = s.ID.Seq
-	err = f(st)
-	// A page that cannot be read counts even if f succeeds: f may have ignored the error.
-	return !st.failed.Load() && !errors.Is(err, errWhole), err
+	st, err := newState(v, r, wanted)
+	if err != nil {
+		return r.Damage(err)
+	}
+	if err := v.cat.Records(ctx, path, st.advance); err != nil {
+		return err
+	}
+	// In a save, no rows of dead entities are left.
+	if !v.IsSave() {
+		if err := st.dropDead(ctx); err != nil {
+			return err
+		}
+	}
+	st.Seq = seq
+	return f(st)
 }
 
 // stateOf returns im as a State. All of its columns are in memory, so it never reads a page.
 func stateOf(im *Image) *State {
-	s := &State{outline: im, indices: len(im.Registry)}
+	s := &State{outline: im, indices: len(im.Registry), registryLoaded: true}
 	for _, c := range im.Components {
 		s.columns = append(s.columns, stateColumn{Component: c, state: s, inMemory: true})
 	}
 	return s
 }
 
-// newState returns the state in snapshot r. In a store, no-rewind components may have rows of
-// dead entities. newState reads the rows of these components at once and drops those of dead
-// entities. All other data is read on demand.
-func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, error) {
+// newState returns the state in snapshot r. It reads no pages.
+func newState(v *View, r *snap.Reader, wanted func(*Component) bool) (*State, error) {
 	m := r.Manifest
-	if err := r.CheckRegistry(); err != nil {
-		return nil, err
+	if err := m.CheckRegistry(); err != nil {
+		return nil, fmt.Errorf("entities: %w", err)
 	}
-	s := &State{outline: outlineOf(m), digest: m.Digest, indices: m.Total, view: v, reader: r, columns: make([]stateColumn, len(m.Components))}
+	s := &State{outline: outlineOf(m), digest: m.Digest, indices: m.Total, view: v, reader: r, wanted: wanted, columns: make([]stateColumn, len(m.Components))}
 	for n, c := range s.outline.Components {
 		s.columns[n] = stateColumn{
-			Component: c, state: s, number: n,
+			Component: c, state: s,
 			sparse: m.Array(n, format.SparseArray), dense: m.Array(n, format.DenseArray), data: m.Array(n, format.DataArray),
 		}
 		if c.Resource && c.N > 1 {
-			return nil, fmt.Errorf("component %s: resource of %d rows", c.Name, c.N)
-		}
-		if !save && !c.Rewinds && !c.Resource && c.N > 0 {
-			if err := s.loadRows(ctx, &s.columns[n]); err != nil {
-				return nil, err
-			}
+			return nil, fmt.Errorf("component %s: resource of %d rows", naming.Shown(c.Name), c.N)
 		}
 	}
 	return s, nil
@@ -255,21 +282,11 @@ func (s *State) RowBytes(c *Component) (n int64, err error) {
 	if w := c.Layout.Width(); w >= 0 {
 		return int64(w) * int64(c.Len()), nil
 	}
-	col := s.column(c)
-	if col.inMemory {
-		for row := range c.Len() {
-			n += int64(len(c.Row(row)))
-		}
-		return n, nil
-	}
-	var content []byte
-	for page := range col.data.Pages() {
-		if content, err = s.reader.PageInto(content, col.data, page); err != nil {
-			return 0, col.fault(err)
-		}
+	err = s.column(c).eachPage(context.Background(), func(_, _ int, content []byte) error {
 		n += int64(len(content))
-	}
-	return n, nil
+		return nil
+	})
+	return n, err
 }
 
 // A stateColumn is a component of a [State]. Its rows are read from pages, or are in memory.
@@ -278,9 +295,7 @@ type stateColumn struct {
 	state    *State
 	inMemory bool
 
-	// number is the number of the component. number and the fields below are unused if inMemory
-	// is set.
-	number              int
+	// The fields below are unused if inMemory is set.
 	sparse, dense, data format.Array
 
 	// The fields below cache the last page of each array. rows is a page of sparse; it is empty
@@ -300,7 +315,7 @@ func (c *stateColumn) fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	return c.state.fault(c.state.reader.InComponent(c.number, err))
+	return c.state.fault(fmt.Errorf("component %s: %w", naming.Shown(c.Name), err))
 }
 
 // fault records that a page cannot be read. [View.Read] then starts again, since an older
@@ -309,13 +324,18 @@ func (s *State) fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	s.failed.Store(true)
+	if s.failed.Store(true); s.Whole() {
+		return err
+	}
 	return s.reader.Damage(err)
 }
 
-// holder returns the entity of a row.
+// holder returns the entity of a row, or 0 for a resource.
 func (c *stateColumn) holder(row int) (ecs.Entity, error) {
-	if c.inMemory {
+	switch {
+	case c.Resource:
+		return 0, nil
+	case c.inMemory:
 		return c.Entities[row], nil
 	}
 	if page := row / c.dense.PageRows; c.entityPage != page+1 {
@@ -436,40 +456,171 @@ func (p *pageRows) row(i int) []byte {
 	return p.content[start:p.ends[i]:p.ends[i]]
 }
 
-// loadRows reads all rows of c into memory, and drops the rows of dead entities. When a row is
-// dropped, later rows move up, so all rows must be read first.
-func (s *State) loadRows(ctx context.Context, c *stateColumn) error {
-	if err := s.Count(ctx); err != nil {
+// eachPage calls f with the encoded rows [lo, hi) of each page, concatenated. content is valid
+// until f returns. Rows in memory come in pages, too.
+func (c *stateColumn) eachPage(ctx context.Context, f func(lo, hi int, content []byte) error) (err error) {
+	pages := c.data
+	if c.inMemory {
+		pages = format.Array{Rows: c.N, PageRows: format.PageRows}
+	}
+	var content []byte
+	for page := range pages.Pages() {
+		lo, hi := pages.Span(page)
+		if c.inMemory {
+			content = c.AppendRows(content[:0], lo, hi)
+		} else if content, err = c.state.reader.PageInto(content, c.data, page); err != nil {
+			return c.fault(err)
+		}
+		if err := cmp.Or(ctx.Err(), f(lo, hi, content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads all rows of c into memory.
+func (c *stateColumn) load(ctx context.Context) error {
+	if c.inMemory {
+		return nil
+	}
+	if err := c.state.checkRoom(); err != nil {
 		return err
 	}
-	// c starts empty; Resize grows it page by page.
+	rows := c.N
 	c.N = 0
+	c.Resize(rows)
+	err := c.eachPage(ctx, func(lo, hi int, content []byte) error {
+		_, err := c.SetRows(lo, hi-lo, content)
+		return c.fault(err)
+	})
+	if err != nil {
+		return err
+	}
 	for page := range c.dense.Pages() {
 		content, err := c.state.reader.Page(c.dense, page)
 		if err != nil {
 			return c.fault(err)
 		}
-		lo, hi := c.dense.Span(page)
-		c.Resize(hi)
-		if err := c.SetEntities(lo, content, s.indices); err != nil {
-			return c.fault(err)
-		}
-	}
-	for page := range c.data.Pages() {
-		content, err := c.state.reader.Page(c.data, page)
-		if err != nil {
-			return c.fault(err)
-		}
-		lo, hi := c.data.Span(page)
-		if _, err := c.SetRows(lo, hi-lo, content); err != nil {
+		if err := c.SetEntities(page*c.dense.PageRows, content, c.state.indices); err != nil {
 			return c.fault(err)
 		}
 	}
 	c.inMemory = true
-	// Gaps have no entity, so they stay.
+	return nil
+}
+
+// checkRoom returns an error if the files have no room for the rows that the manifest claims. So
+// memory is only allocated for rows that the files can hold.
+func (s *State) checkRoom() error {
+	if s.roomy = s.roomy || s.reader.Plausible(); !s.roomy {
+		return s.fault(errors.New("it claims more rows than the files can hold"))
+	}
+	return nil
+}
+
+// loadRegistry reads the registry into memory.
+func (s *State) loadRegistry() error {
+	m := s.reader.Manifest
+	if s.registryLoaded {
+		return nil
+	}
+	if err := s.checkRoom(); err != nil {
+		return err
+	}
+	all := format.RegistryPatch{Alive: m.Alive, Free: m.Free, Total: m.Total, Ranges: between(0, m.Total), Rows: make([]byte, 0, 8*m.Total)}
+	registry := m.Registry()
+	for page := range registry.Pages() {
+		content, err := s.reader.Page(registry, page)
+		if err != nil {
+			return s.fault(fmt.Errorf("entities: %w", err))
+		}
+		all.Rows = append(all.Rows, content...)
+	}
+	s.registryLoaded = true
+	return s.fault(s.outline.Patch(&format.Tick{Tick: m.Tick, Registry: &all}))
+}
+
+// advance applies the tick of r. It loads the registry and the columns that the tick changes.
+func (s *State) advance(ctx context.Context, r *catalog.Record) error {
+	if err := s.view.cat.Describe(r, s.outline.ID, s.outline.Stored); err != nil {
+		return err
+	}
+	if err := s.adopt(r.Schema); err != nil {
+		return s.view.cat.EntryError(r.Entry, err)
+	}
+	if err := s.loadRegistry(); err != nil {
+		return err
+	}
+	for i := range r.Decoded.Storages {
+		if n := r.Decoded.Storages[i].Number; n < len(s.columns) && s.wanted(s.columns[n].Component) {
+			if err := s.columns[n].load(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.apply(r.Decoded, r.ID); err != nil {
+		return s.view.cat.EntryError(r.Entry, err)
+	}
+	return nil
+}
+
+// adopt adds the components of schema that s does not have. They have no rows yet.
+func (s *State) adopt(schema *format.Schema) error {
+	if err := s.outline.Adopt(schema); err != nil {
+		return err
+	}
+	for _, c := range s.outline.Components[len(s.columns):] {
+		s.columns = append(s.columns, stateColumn{Component: c, state: s, inMemory: true})
+	}
+	return nil
+}
+
+// apply applies t, whose rows are in memory. It skips components that are not wanted.
+func (s *State) apply(t *format.Tick, id journal.ID) error {
+	im := s.outline
+	if t.Parent != im.ID {
+		return fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, im.ID)
+	}
+	wanted := &format.Tick{Tick: t.Tick, Registry: t.Registry}
+	for _, p := range t.Storages {
+		if p.Number >= len(s.columns) || s.wanted(s.columns[p.Number].Component) {
+			wanted.Storages = append(wanted.Storages, p)
+		}
+	}
+	if err := im.Patch(wanted); err != nil {
+		return err
+	}
+	im.Tick, im.ID, s.indices, s.digest = t.Tick, id, len(im.Registry), 0
+	return nil
+}
+
+// dropDead drops the rows of dead entities, which no-rewind components may have. Later rows move
+// up, so all rows are loaded first.
+func (s *State) dropDead(ctx context.Context) error {
+	for n := range s.columns {
+		if c := &s.columns[n]; !c.Rewinds && s.wanted(c.Component) {
+			if err := c.dropDead(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropDead drops the rows of dead entities. Gaps have no entity, so they stay.
+func (c *stateColumn) dropDead(ctx context.Context) error {
+	if c.Resource || c.N == 0 {
+		return nil
+	}
+	if err := c.state.Count(ctx); err != nil {
+		return err
+	}
+	if err := c.load(ctx); err != nil {
+		return err
+	}
 	c.Keep(func(row int) bool {
 		e := c.Entities[row]
-		return c.Indexed && e == ecs.Vacant || s.IsAlive(e)
+		return c.Indexed && e == ecs.Vacant || c.state.IsAlive(e)
 	})
 	return nil
 }

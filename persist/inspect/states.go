@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,8 +29,14 @@ func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.ca
 func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error {
 	for _, s := range leadingBases(v.cat, seq) {
 		if s.Err == nil && s.ID.Seq == seq {
-			if done, err := v.readPages(ctx, s, f); done || ctx.Err() != nil {
+			var st *State
+			err := v.readFrom(ctx, s, seq, everyComponent, func(read *State) error { st = read; return f(st) })
+			if ctx.Err() != nil {
 				return cmp.Or(err, ctx.Err())
+			}
+			// A page that cannot be read counts even if f succeeds: f may have ignored the error.
+			if st != nil && !st.failed.Load() && !errors.Is(err, errWhole) {
+				return err
 			}
 			break
 		}

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,22 +8,13 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/naming"
-	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/image"
-	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A tree is the relation that one field of a component defines, such as ChildOf.Parent. It is
-// built without loading the state:
-//
-//  1. A column reads the entity and the target of each row from a snapshot, 16 bytes per row. A
-//     liveRegistry reads the live entities.
-//  2. The column and the liveRegistry apply the ticks after the snapshot.
-//  3. A relation links the sources in the column to their targets.
-//
-// Links may form cycles, so a walk over the relation ends at an entity that it has visited.
+// A tree is the relation that one field of a component defines, such as ChildOf.Parent. A column
+// reads the entity and the target of each row, 16 bytes per row. A relation links the sources in the
+// column to their targets. Links may form cycles, so a walk over the relation ends at an entity that
+// it has visited.
 
 // A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
 // source. The entity in the field is its target, which is above the source. The zero entity means
@@ -72,53 +62,36 @@ func eachEntityField(t *layout.Type, path string, steps []int, f func(path strin
 	}
 }
 
-// relationFrom builds a relation from a snapshot and the ticks after it.
-func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, component, field string, seq uint64) (of *relation, err error) {
-	err = readLiveRegistry(v, s, seq, func(r *snap.Reader, path []journal.Entry, l *liveRegistry) error {
-		schema, err := lastSchema(v, r.Manifest, path)
-		if err != nil {
-			return err
-		}
-		c, err := newColumn(schema, component, field)
-		if err != nil {
-			return err
-		}
-		if err := c.read(ctx, r); err != nil {
-			return r.Damage(fmt.Errorf("component %s: %w", naming.Shown(component), err))
-		}
-		if err := l.follow(ctx, v, path, c.apply); err != nil {
-			return err
-		}
-		if c.edited {
-			if err := c.readWhole(ctx, v, seq); err != nil {
-				return err
-			}
-		}
-		of, err = newRelation(ctx, c, l)
-		return err
-	})
-	return of, err
+// relationFrom builds the relation of a field in a state.
+func relationFrom(ctx context.Context, s *State, component, field string) (*relation, error) {
+	c, err := newColumn(s, component, field)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.read(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.Count(ctx); err != nil {
+		return nil, err
+	}
+	return newRelation(c), nil
 }
 
 // A column has the entity and the target of each row of a component.
 type column struct {
-	*format.Entry
-	number int
-	steps  []int // Field numbers that lead to the field.
-	width  int
+	*stateColumn
+	steps []int // Field numbers that lead to the field.
 
 	owners, targets []ecs.Entity
-	// edited says that ticks edited rows. The whole state must then be read.
-	edited bool
 }
 
 // newColumn returns an empty column, or an error if s has no such field.
-func newColumn(s *format.Schema, component, field string) (*column, error) {
-	n := slices.IndexFunc(s.Components, func(c format.Entry) bool { return c.Name == component && !c.Resource })
-	if n < 0 {
+func newColumn(s *State, component, field string) (*column, error) {
+	of := s.Outline().Find(component)
+	if of == nil || of.Resource {
 		return nil, fmt.Errorf("%w: no component %s", format.ErrNotFound, naming.Shown(component))
 	}
-	c := &column{Entry: &s.Components[n], number: n, width: s.Components[n].Layout.Width()}
+	c := &column{stateColumn: s.column(of)}
 	found := false
 	eachEntityField(c.Layout, "", nil, func(path string, steps []int) {
 		if path == field && !found {
@@ -131,100 +104,35 @@ func newColumn(s *format.Schema, component, field string) (*column, error) {
 	return c, nil
 }
 
-// read reads the rows of a snapshot. It does nothing if a later tick added the component.
-func (c *column) read(ctx context.Context, r *snap.Reader) error {
-	if c.number >= len(r.Manifest.Components) {
+// read reads all rows.
+func (c *column) read(ctx context.Context) error {
+	return c.eachPage(ctx, func(lo, hi int, content []byte) error {
+		for row := lo; row < hi; row++ {
+			value, rest, err := nextRow(c.Layout, c.Width, content)
+			if err == nil {
+				err = c.add(row, value)
+			}
+			if err != nil {
+				return c.fault(fmt.Errorf("row %d: %w", row, err))
+			}
+			content = rest
+		}
 		return nil
-	}
-	dense, data := r.Manifest.Array(c.number, format.DenseArray), r.Manifest.Array(c.number, format.DataArray)
-	err := r.Entities(dense, dense.Rows, func(row int, e ecs.Entity) bool {
-		c.owners = append(c.owners, e)
-		return row%format.PageRows > 0 || ctx.Err() == nil
 	})
-	if err = cmp.Or(ctx.Err(), err); err != nil {
-		return err
-	}
-	c.targets = make([]ecs.Entity, len(c.owners))
-	for page := range data.Pages() {
-		content, err := r.Page(data, page)
-		if err = cmp.Or(ctx.Err(), err); err != nil {
-			return err
-		}
-		lo, hi := data.Span(page)
-		if _, err := c.set(content, lo, min(hi, len(c.targets))); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// readWhole reads the rows of the whole state after record seq. It is needed after an edit,
-// because edits apply to the bytes of rows, which a column does not store. It also reads the
-// owners again, since the whole state has no rows of dead entities.
-func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) error {
-	im, err := v.At(ctx, seq)
+// add adds a row.
+func (c *column) add(row int, value []byte) error {
+	v, err := c.Layout.Value(value)
 	if err != nil {
 		return err
 	}
-	rows := im.Components[c.number]
-	c.owners, c.targets = rows.Entities, make([]ecs.Entity, rows.Len())
-	_, err = c.set(rows.AppendRows(nil, 0, rows.Len()), 0, rows.Len())
+	for _, i := range c.steps {
+		v = v.Index(i)
+	}
+	e, err := c.holder(row)
+	c.owners, c.targets = append(c.owners, e), append(c.targets, ecs.Entity(v.Uint()))
 	return err
-}
-
-// set sets the targets of rows [lo, hi) from src, and returns the bytes of src after these rows.
-func (c *column) set(src []byte, lo, hi int) (rest []byte, err error) {
-	for row := lo; row < hi; row++ {
-		var value []byte
-		if value, src, err = nextRow(c.Layout, c.width, src); err != nil {
-			return nil, fmt.Errorf("row %d: %w", row, err)
-		}
-		v, err := c.Layout.Value(value)
-		if err != nil {
-			return nil, fmt.Errorf("row %d: %w", row, err)
-		}
-		for _, i := range c.steps {
-			v = v.Index(i)
-		}
-		c.targets[row] = ecs.Entity(v.Uint())
-	}
-	return src, nil
-}
-
-// apply applies t to the column.
-func (c *column) apply(t *format.Tick) error {
-	for i := range t.Storages {
-		if t.Storages[i].Number != c.number {
-			continue
-		}
-		if err := c.patch(&t.Storages[i]); err != nil {
-			return fmt.Errorf("component %s: %w", naming.Shown(c.Name), err)
-		}
-	}
-	return nil
-}
-
-// patch applies a patch to the column, as it would be applied to an image. After the first edit
-// it does nothing, since readWhole follows.
-func (c *column) patch(p *format.StoragePatch) (err error) {
-	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
-		return nil
-	}
-	if err := image.CheckStorage(c.Entry, p, len(c.owners), c.width); err != nil {
-		return err
-	}
-	c.owners, c.targets = image.Resized(c.owners, p.After), image.Resized(c.targets, p.After)
-	eachRow(p.EntityRanges, p.Entities, func(row int, e ecs.Entity) { c.owners[row] = e })
-	src := p.Values
-	for _, r := range p.ValueRanges {
-		if src, err = c.set(src, r.First, r.First+r.N); err != nil {
-			return err
-		}
-	}
-	if len(src) > 0 {
-		return image.ErrRanges
-	}
-	return nil
 }
 
 // A relation links sources and targets. Its members are all entities that have the component, and
@@ -253,31 +161,21 @@ const noMember = -1
 // newRelation returns the relation between live entities in c. No-rewind components can have rows
 // of dead entities. Two members are never alive: the zero entity, which stands for no target, and
 // ecs.Vacant, which stands for gaps.
-func newRelation(ctx context.Context, c *column, l *liveRegistry) (*relation, error) {
+func newRelation(c *column) *relation {
 	r := &relation{number: map[ecs.Entity]int{}}
-	// Sort members by entity, so the result does not depend on the order of a map. Dead targets
-	// are members too.
+	// Sort members by entity, so the result does not depend on the order of a map. Targets are
+	// members, too, even dead ones.
 	for row, e := range c.owners {
 		r.number[e] = 0
 		r.number[c.targets[row]] = 0
 	}
 	r.members = make([]member, 0, len(r.number))
 	for e := range r.number {
-		r.members = append(r.members, member{Entity: e})
+		r.members = append(r.members, member{Entity: e, alive: c.state.IsAlive(e)})
 	}
-	slices.SortFunc(r.members, func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(a.Generation(), b.Generation()))
-	})
+	slices.SortFunc(r.members, func(a, b member) int { return compareEntities(a.Entity, b.Entity) })
 	for i, m := range r.members {
 		r.number[m.Entity] = i
-	}
-	err := l.each(ctx, func(e ecs.Entity) {
-		if i, ok := r.number[e]; ok {
-			r.members[i].alive = true
-		}
-	})
-	if err != nil {
-		return nil, err
 	}
 	for row, e := range c.owners {
 		if i, ok := r.number[e]; ok && r.members[i].alive {
@@ -285,7 +183,7 @@ func newRelation(ctx context.Context, c *column, l *liveRegistry) (*relation, er
 		}
 	}
 	r.link()
-	return r, nil
+	return r
 }
 
 // link sets target, first and sources by a counting sort. first counts the sources of each target

@@ -434,7 +434,7 @@ func TestTree_LongChainAndCrowd(t *testing.T) {
 
 func TestColumn_InvalidTicks(t *testing.T) {
 	w := storetest.HostileBase(t)
-	im, s, id := storetest.ImageOf(t, w), format.SchemaOf(w.World), journal.ID{}
+	im, id := storetest.ImageOf(t, w), journal.ID{}
 	chase := im.Find("chase")
 	n, rows, row := slices.Index(im.Components, chase), chase.Len(), chase.Row(0)
 	behind := []raw.Range{{First: rows, N: 1}}
@@ -443,8 +443,8 @@ func TestColumn_InvalidTicks(t *testing.T) {
 		return &format.Tick{Storages: []format.StoragePatch{p}}
 	}
 	good := storage(format.StoragePatch{Before: rows, After: rows + 1, EntityRanges: behind, Entities: storetest.EntityBytes(w.Entities()[2]), ValueRanges: behind, Values: row})
-	require.NoError(t, inspect.ColumnOf(t, im, s, "chase", "Target").Apply(good, id))
-	require.Error(t, inspect.ColumnOf(t, im, s, "chase", "Target").Apply(good, journal.ID{Epoch: 1, Seq: 1}))
+	require.NoError(t, inspect.ColumnOf(t, im.Clone(), "chase", "Target").Apply(t.Context(), good, id))
+	require.Error(t, inspect.ColumnOf(t, im.Clone(), "chase", "Target").Apply(t.Context(), good, journal.ID{Epoch: 1, Seq: 1}))
 	for name, tick := range map[string]*format.Tick{
 		"a row cut short":     storage(format.StoragePatch{Before: rows, After: rows, ValueRanges: storetest.All(1), Values: row[1:]}),
 		"bytes behind a row":  storage(format.StoragePatch{Before: rows, After: rows, ValueRanges: storetest.All(1), Values: append(slices.Clone(row), 0)}),
@@ -455,7 +455,7 @@ func TestColumn_InvalidTicks(t *testing.T) {
 		"a registry too long": {Registry: &format.RegistryPatch{Alive: 7, Free: 7, Total: 7, Ranges: storetest.All(1), Rows: []byte{1}}},
 		"more alive than are": {Registry: &format.RegistryPatch{Alive: 9, Free: 8, Total: 8}},
 	} {
-		require.Error(t, inspect.ColumnOf(t, im, s, "chase", "Target").Apply(tick, id), name)
+		require.Error(t, inspect.ColumnOf(t, im.Clone(), "chase", "Target").Apply(t.Context(), tick, id), name)
 	}
 }
 
@@ -466,17 +466,16 @@ func FuzzColumnTick(f *testing.F) {
 		f.Add(payload)
 	}
 	w := storetest.HostileBase(f)
-	s := format.SchemaOf(w.World)
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		tick, err := format.DecodeTick(payload)
 		if err != nil {
 			return
 		}
 		im := storetest.ImageOf(t, w)
-		c := inspect.ColumnOf(t, im, s, "chase", "Target")
+		c := inspect.ColumnOf(t, im.Clone(), "chase", "Target")
 		id := tick.Parent
-		storetest.BoundedTightly(t, len(payload), func() { err = c.Apply(tick, id) })
-		require.Error(t, c.Apply(tick, journal.ID{Epoch: 9, Seq: 9}))
+		storetest.BoundedTightly(t, len(payload), func() { err = c.Apply(t.Context(), tick, id) })
+		require.Error(t, c.Apply(t.Context(), tick, journal.ID{Epoch: 9, Seq: 9}))
 		tick.Parent = journal.ID{}
 		if im.Apply(tick, journal.ID{Epoch: 1, Seq: 1}) != nil {
 			return
