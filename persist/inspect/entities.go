@@ -75,8 +75,8 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 // first has the first limit of these values, and total counts all of them. Keys of maps count too.
 //
 // It reads the components whose layout contains entities, page by page, and the ticks after the
-// nearest snapshot. It loads those of the components that do not rewind or that the ticks change,
-// and the registry if there are ticks: 12 bytes per index.
+// nearest snapshot. Of these components, it loads those that do not rewind or that the ticks
+// change. If there are ticks, it also loads the registry: 12 bytes per index.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
 	wanted := func(c *Component) bool { return holdsEntities(c.Layout) }

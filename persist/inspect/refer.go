@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// References to an entity are found without decoding all values. Pages of a [State] are searched for
-// the bytes of the encoded entity, and only rows with these bytes are decoded.
+// References to an entity are found without decoding all values. Pages of a [State] are searched
+// for the bytes of the encoded entity, and only rows with these bytes are decoded.
 
 // A Referrer is a value that refers to an entity.
 type Referrer struct {

@@ -12,9 +12,9 @@ import (
 )
 
 // A tree is the relation that one field of a component defines, such as ChildOf.Parent. A column
-// reads the entity and the target of each row, 16 bytes per row. A relation links the sources in the
-// column to their targets. Links may form cycles, so a walk over the relation ends at an entity that
-// it has visited.
+// reads the entity and the target of each row, 16 bytes per row. A relation links the sources in
+// the column to their targets. Links may form cycles, so a walk over the relation ends at an entity
+// that it has visited.
 
 // A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
 // source. The entity in the field is its target, which is above the source. The zero entity means
