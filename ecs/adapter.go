@@ -74,8 +74,10 @@ type rowAdapter[T any] struct {
 }
 
 func (f *rowAdapter[T]) appendRows(dst []byte, lo, hi int) []byte {
-	return f.codec.append(dst, f.data.Live[lo:hi])
+	return f.encodeRows(dst, f.data.Live[lo:hi])
 }
+
+func (f *rowAdapter[T]) encodeRows(dst []byte, rows []T) []byte { return f.codec.append(dst, rows) }
 
 func (f *rowAdapter[T]) appendRanges(dst []byte, ranges []raw.Range) []byte {
 	return f.codec.appendRanges(dst, f.data.Live, ranges)

@@ -12,12 +12,10 @@ import (
 //
 //	tick 7 (pinned)   tick 8 saves rows   tick 9 saves rows   now
 //	                       |                   |
-//	pin   group 0  | old rows, the oldest value of each |  replace the live rows in a read
-//	      group 1  | ...                                |
+//	pin            | old rows, the oldest value of each |  replace the live rows in a read
 //
 // A pin does not keep frames in memory. At the end of each tick, it copies the saved rows of the
-// tick that it still needs, in groups of 4096 rows. It copies no more rows of a storage that has
-// been read completely.
+// tick that it still needs. It copies no more rows of a storage that has been read completely.
 type rawPin struct {
 	w *World
 	// The id of the frame that began at the pinned boundary, when the pin was created. An undo
@@ -34,20 +32,11 @@ type pinPart struct {
 	track.Lengths
 	dense   rowWriter // Nil for a resource.
 	data    rowWriter // Nil for the registry.
-	columns []pastColumn
+	columns []*track.Old
 }
 
 // A rowWriter appends the canonical bytes of staged rows.
 type rowWriter func(dst []byte, lo, hi int) []byte
-
-// A pastColumn is a column at the pinned boundary; see [track.PinnedColumn].
-type pastColumn interface {
-	Absorb(log int)
-	Done(lo, hi int)
-	Finished() bool
-	Stage(lo, hi int)
-	Release()
-}
 
 // Pin pins the current state. It costs O(storages).
 func (w rawWorld) Pin() (raw.Pin, error) {
@@ -183,13 +172,10 @@ func (p *rawPin) Len(s raw.Storage) int {
 	return 0
 }
 
-// Stage selects rows [lo, hi) of s for AppendEntities and AppendRows.
-func (p *rawPin) Stage(s raw.Storage, lo, hi int) {
+// Stage selects s for AppendEntities and AppendRows.
+func (p *rawPin) Stage(s raw.Storage, _, _ int) {
 	p.absorbOpenFrame()
 	p.staged = p.part(s)
-	for _, c := range p.staged.columns {
-		c.Stage(lo, hi)
-	}
 }
 
 // absorbOpenFrame makes the pins copy the rows that were saved since the last commit.
@@ -227,28 +213,39 @@ func (p *rawPin) Done(s raw.Storage, lo, hi int) {
 
 // pastEntities returns a part that has only entities.
 func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
-	past := track.NewPinnedColumn(dense, rows)
-	return &pinPart{columns: []pastColumn{past}, dense: func(dst []byte, lo, hi int) []byte {
-		past.Each(lo, hi, func(rows []Entity) { dst = digest.AppendEntities(dst, rows) })
-		return dst
-	}}
-}
-
-// addValues adds the column c to part. The column has the given number of rows.
-func addValues[T any](part *pinPart, c *track.Column[T], rows int, codec rowCodec[T]) *pinPart {
-	past := track.NewPinnedColumn(c, rows)
-	part.columns = append(part.columns, past)
-	part.data = func(dst []byte, lo, hi int) []byte {
-		past.Each(lo, hi, func(rows []T) { dst = codec.append(dst, rows) })
-		return dst
-	}
+	part := new(pinPart)
+	part.dense = pinColumn(part, dense, rows, digest.AppendEntities[Entity])
 	return part
 }
 
+// pinColumn adds the column c, which has the given number of rows, to part. It returns a writer
+// that encodes the rows of the column by encode.
+func pinColumn[T any](part *pinPart, c *track.Column[T], rows int, encode func(dst []byte, rows []T) []byte) rowWriter {
+	old := track.Pin(c, rows)
+	part.columns = append(part.columns, old)
+	var scratch []T
+	return func(dst []byte, lo, hi int) []byte {
+		for lo < hi {
+			n := min(hi-lo, pinnedRows)
+			scratch = longer(scratch, n)
+			dst = encode(dst, track.RowsAsOf(c, old, lo, scratch[:n]))
+			lo += n
+		}
+		return dst
+	}
+}
+
+// pinnedRows is the maximum number of rows that a pin copies at once to encode them.
+const pinnedRows = 4096
+
 func (s *Storage[T]) pinPart() *pinPart {
-	return addValues(pastEntities(&s.dense, s.rows.N), &s.data, s.rows.N, s.adapter.codec)
+	part := pastEntities(&s.dense, s.rows.N)
+	part.data = pinColumn(part, &s.data, s.rows.N, s.adapter.encodeRows)
+	return part
 }
 
 func (r *Resource[T]) pinPart() *pinPart {
-	return addValues(new(pinPart), &r.data, r.rows.N, r.adapter.codec)
+	part := new(pinPart)
+	part.data = pinColumn(part, &r.data, r.rows.N, r.adapter.encodeRows)
+	return part
 }

@@ -244,7 +244,7 @@ type Pin interface {
 	AppendRows(dst []byte, lo, hi int) []byte
 
 	// Done declares that rows [lo, hi) of s will not be staged again. The pin stops copying the
-	// groups of 4096 rows within that range. When all rows of s are done, writes of s save nothing
+	// groups of 64 rows within that range. When all rows of s are done, writes of s save nothing
 	// for the pin.
 	Done(s Storage, lo, hi int)
 }

@@ -95,15 +95,16 @@ func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 }
 
 // An Old contains the rows of a column that were written since a boundary, with their values at the
-// boundary:
+// boundary. An [AsOf] reads them from the logs of retained frames. An Old that [Pin] returns copies
+// them, frame by frame, so the frames may be dropped.
 //
 //	blocks   | saved  0 0 1 1 0 1 .. | saved  1 1 1 1 1 1 .. |      64 rows each
 //	         | rows   2 3 5          | rows   0 1 2 3 4 5 .. |      only the saved rows
 //	                     |                       |
 //	               memory of the Old      memory of the log, if all 64 rows are consecutive
 //
-// A block may point to the memory of a log. When the log moves or releases rows, it increments
-// undoStack.moves, and the blocks are discarded and read again.
+// A block of an AsOf may point to the memory of a log. When the log moves or releases rows, it
+// increments undoStack.moves, and the blocks are discarded and read again.
 type Old struct {
 	u *undoStack
 	// Called with each group of n rows that are added. Their values are at p. May be nil.
@@ -120,12 +121,24 @@ type Old struct {
 	slab  int    // Position of the first slab with free space.
 	place place  // The position up to which the logs are read.
 	moves uint64 // The value of u.moves when this Old began to read the logs.
+
+	// Set if the Old is pinned, and so never refers to the memory of a log.
+	pinned bool
+	// Returns a deep copy of the n rows at p, for a pinned Old. Nil if plain copies are enough.
+	clone func(p unsafe.Pointer, n int) unsafe.Pointer
+	left  int // Number of blocks of a pinned Old that are not done.
 }
 
 type oldBlock struct {
 	saved uint64
 	rows  unsafe.Pointer
 }
+
+// doneBlock is a block without memory that has all rows, so none is added: see [Old.Done].
+var doneBlock = oldBlock{saved: ^uint64(0)}
+
+// blocksOf returns the number of blocks for the given number of rows.
+func blocksOf(rows int) int { return (rows + 63) >> 6 }
 
 // A place is a position in a log.
 type place struct {
@@ -229,13 +242,20 @@ func (o *Old) readAhead(k int) {
 // and rows that o already has.
 func (o *Old) add(row, n int, p unsafe.Pointer) {
 	end := min(row+n, o.limit)
-	if row < end && end > len(o.blocks)<<6 {
-		o.blocks = append(o.blocks, make([]oldBlock, (o.limit+63)>>6-len(o.blocks))...)
+	if row < end {
+		o.grow()
 	}
 	for at := row; at < end; {
 		stop := min(at|63+1, end)
 		o.addTo(uint32(at>>6), blockMask(uint32(at), uint32(stop)), unsafe.Add(p, uintptr(at-row)*o.u.size))
 		at = stop
+	}
+}
+
+// grow allocates the blocks of all rows below limit.
+func (o *Old) grow() {
+	if n := blocksOf(o.limit); n > len(o.blocks) {
+		o.blocks = append(o.blocks, make([]oldBlock, n-len(o.blocks))...)
 	}
 }
 
@@ -250,7 +270,7 @@ func (o *Old) addTo(b uint32, want uint64, p unsafe.Pointer) {
 	if block.saved == 0 {
 		o.used = append(o.used, b)
 	}
-	if fresh == ^uint64(0) {
+	if fresh == ^uint64(0) && !o.pinned {
 		block.saved, block.rows = fresh, p
 		o.tell(int(b)<<6, 64, p)
 		return
@@ -271,10 +291,12 @@ func (o *Old) tell(row, n int, p unsafe.Pointer) {
 	}
 }
 
-// insert adds the n rows at p to block b, as row i of the block and the rows after it. n is less
-// than 64.
+// insert adds copies of the n rows at p to block b, as row i of the block and the rows after it.
 func (o *Old) insert(b *oldBlock, i, n int, p unsafe.Pointer) {
 	u := o.u
+	if o.clone != nil {
+		p = o.clone(p, n) // It may panic, so nothing of b has changed yet.
+	}
 	have, before := bits.OnesCount64(b.saved), rank(b.saved, i)
 	if have == 0 || have+n > blockRoom(have) {
 		rows := o.alloc(blockRoom(have + n))
@@ -320,7 +342,7 @@ func (o *Old) alloc(n int) unsafe.Pointer {
 			return s.at(s.n-n, o.u.size)
 		}
 	}
-	room := max(64, o.u.chunkRows(o.slab))
+	room := max(n, o.u.chunkRows(o.slab))
 	o.slabs = append(o.slabs, slab{p: o.u.rows.alloc(room), n: n, room: room})
 	return o.slabs[o.slab].p
 }
@@ -414,4 +436,61 @@ func (o *Old) Any(lo, hi int) bool {
 // OnOld makes o call f with each group of rows of c that o adds.
 func OnOld[T any](_ *Column[T], o *Old, f func(row int, rows []T)) {
 	o.added = func(row, n int, p unsafe.Pointer) { f(row, rowsAt[T](p, n)) }
+}
+
+// Pin returns an Old for the current state of c, which has the given number of rows. The rows must
+// be protected: see [Tracker.Protect]. The caller must call Absorb for the logs of every frame from
+// now on, oldest first, before the frame is dropped. At the end, it calls Release.
+func Pin[T any](c *Column[T], rows int) *Old {
+	o, _ := c.Log.pins.Get().(*Old)
+	if o == nil {
+		o = &Old{u: &c.Log.undoStack, pinned: true}
+		if c.Clone != nil {
+			// A restore can make the value in the log a live row again, so clone it.
+			o.clone = func(p unsafe.Pointer, n int) unsafe.Pointer {
+				rows := slices.Clone(rowsAt[T](p, n))
+				for i := range rows {
+					rows[i] = c.Clone(rows[i])
+				}
+				return unsafe.Pointer(&rows[0])
+			}
+		}
+	}
+	o.limit = rows * o.u.pieces
+	o.left = blocksOf(o.limit)
+	return o
+}
+
+// Absorb adds the rows of the logs from position k on. It skips rows that o already has, and rows
+// that are done.
+func (o *Old) Absorb(k int) {
+	o.place = place{} // The log at this place may have been recycled.
+	o.read(k)
+}
+
+// Done declares that rows [lo, hi), of the whole column, are not read again. So Absorb skips the
+// blocks that are within these rows.
+func (o *Old) Done(lo, hi int) {
+	lo, hi = lo*o.u.pieces, hi*o.u.pieces
+	end := hi >> 6
+	if hi >= o.limit {
+		end = blocksOf(o.limit)
+	}
+	o.grow()
+	for b := blocksOf(lo); b < end; b++ {
+		if o.blocks[b] != doneBlock {
+			o.blocks[b] = doneBlock
+			o.used = append(o.used, uint32(b))
+			o.left--
+		}
+	}
+}
+
+// Finished reports whether all rows are done.
+func (o *Old) Finished() bool { return o.left == 0 }
+
+// Release recycles the memory of o, which must not be used again.
+func (o *Old) Release() {
+	o.reset()
+	o.u.pins.Put(o)
 }

@@ -7,11 +7,12 @@
 //	Tracker       columns that change together, and their lengths; a record for each frame
 //	Column        rows, with a log of saved rows for each record
 //	Sparse        a column in pages, allocated on first use
-//	AsOf          a tracker at a retained boundary, for look-ups
-//	PinnedColumn  a column at a past boundary, for a slow reader
+//	Old           the rows of a column written since a boundary, with their values at the boundary
+//	AsOf          a tracker at a retained boundary, with the Olds of its columns
+//	Pin           an Old that copies its rows, for a slow reader
 //	DirtySet      the rows written since a reader last looked, with or without a frame
 //
-// Other packages find the written rows by [Tracker.Since], [Column.Saved] and [Spans.Read].
+// Other packages find the written rows by [Tracker.Since], [Log.SavedRuns] and [Spans.Read].
 package track
 
 import "sync/atomic"

@@ -2,7 +2,6 @@ package track
 
 import (
 	"math/bits"
-	"sync"
 	"unsafe"
 )
 
@@ -29,8 +28,6 @@ type Column[T any] struct {
 	Log   Log
 	// Number of free rows in the array of Live, before the first row.
 	front int
-	// Chunks that a PinnedColumn has released and another one can reuse.
-	past sync.Pool
 }
 
 // A Log is the part of a column that is independent of its row type: which rows are saved, and the
@@ -405,30 +402,18 @@ func swapRows[T any](a, b []T) {
 	}
 }
 
-// Saved calls f for the contents of the logs from position k on, oldest first. f gets runs and the
-// saved values of their rows, one after the other. A bare log has no values. Each large row is
-// passed once, in ascending order. The slices are valid until f returns.
-func (c *Column[T]) Saved(k int, f func(runs []Run, values []T)) {
-	if c.Log.pieces > 1 {
-		var large Spans
-		large.Read(&c.Log, k)
-		for i := range large.Len() {
-			s := large.At(i)
-			f([]Run{{s.Row, s.N}}, c.Old(s))
-		}
-		return
-	}
-	c.Log.saved(k, func(runs []Run, rows slab) { f(runs, rowsAt[T](rows.p, min(rows.n, rows.room))) })
-}
-
-// SavedRuns is [Column.Saved] without the values.
+// SavedRuns calls f for the runs of the logs from position k on, oldest first. A run of pieces
+// becomes the run of their rows. The slice is valid until f returns.
 func (l *Log) SavedRuns(k int, f func(runs []Run)) {
-	l.saved(k, func(runs []Run, _ slab) {
-		if l.pieces > 1 {
-			runs = l.wholeRuns(runs)
+	for ; k < len(l.logs); k++ {
+		for _, c := range l.logs[k].chunks {
+			if l.pieces > 1 {
+				f(l.wholeRuns(c.runs))
+			} else {
+				f(c.runs)
+			}
 		}
-		f(runs)
-	})
+	}
 }
 
 // Memory is the memory size of a column in bytes, without its rows.

@@ -176,9 +176,9 @@ type timeline struct {
 // A pastTable reads table 0 in its state at the start of frame id.
 type pastTable struct {
 	id     uint64
-	keys   *PinnedColumn[uint32]
-	values *PinnedColumn[[]int]
-	tiles  *PinnedColumn[tile]
+	keys   *Old
+	values *Old
+	tiles  *Old
 	want   tableCopy
 }
 
@@ -336,7 +336,7 @@ func (l *timeline) pin() bool {
 		return false
 	}
 	a := &l.tables[0]
-	l.past = &pastTable{l.top().ID, NewPinnedColumn(&a.keys, a.rows.N), NewPinnedColumn(&a.values, a.rows.N), NewPinnedColumn(&a.tiles, a.rows.N), l.now[0]}
+	l.past = &pastTable{l.top().ID, Pin(&a.keys, a.rows.N), Pin(&a.values, a.rows.N), Pin(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
 	l.clock.Span++ // So trackers that are already open call Open again and see the protected rows.
@@ -389,7 +389,7 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	}
 	now := min(before.N, a.rows.N)
 	wrote := map[uint32]bool{}
-	a.values.Saved(from, func(runs []Run, values []([]int)) {
+	a.values.Log.SavedRuns(from, func(runs []Run) {
 		for _, r := range runs {
 			for row := range r.N {
 				wrote[r.Row+row] = true
@@ -476,12 +476,10 @@ func (l *timeline) checkTrackers() error {
 		l.absorb()
 		var got tableCopy
 		n := len(p.want.keys)
-		p.keys.Stage(0, n)
-		p.values.Stage(0, n)
-		p.tiles.Stage(0, n)
-		p.keys.Each(0, n, func(rows []uint32) { got.keys = append(got.keys, rows...) })
-		p.values.Each(0, n, func(rows [][]int) { got.values = append(got.values, rows...) })
-		p.tiles.Each(0, n, func(rows []tile) { got.tiles = append(got.tiles, rows...) })
+		a := &l.tables[0]
+		got.keys = RowsAsOf(&a.keys, p.keys, 0, make([]uint32, n))
+		got.values = RowsAsOf(&a.values, p.values, 0, make([][]int, n))
+		got.tiles = RowsAsOf(&a.tiles, p.tiles, 0, make([]tile, n))
 		if got.String() != p.want.String() {
 			return fmt.Errorf("the past is %v, want %v", got, p.want)
 		}

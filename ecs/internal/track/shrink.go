@@ -34,7 +34,6 @@ func (c *Column[T]) fit(rows int) {
 	if live := c.Live[:min(rows, len(c.Live))]; len(live) < cap(live) {
 		c.Take(Fitting(live))
 	}
-	c.past = sync.Pool{}
 }
 
 // reach returns 0: saved entries do not need a minimum number of entries.
@@ -60,6 +59,7 @@ func (u *undoStack) reach() (rows int) {
 func (u *undoStack) shrink() {
 	u.spares, u.bare, u.blank = nil, nil, nil
 	u.spare, u.most = 0, u.used
+	u.pins = sync.Pool{}
 	u.logs, u.forward, u.top = Fitting(u.logs), Fitting(u.forward), nil
 }
 

@@ -2,6 +2,7 @@ package track
 
 import (
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -161,6 +162,8 @@ type undoStack struct {
 	pieces int
 	// Size of a whole row, even if the row has several pieces.
 	width uintptr
+	// Released Olds that Pin can reuse.
+	pins sync.Pool
 }
 
 // push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
@@ -632,16 +635,6 @@ func (u *undoStack) recycle(l *undoLog) {
 	clear(l.chunks)
 	*l = undoLog{chunks: l.chunks[:0]}
 	u.blank = append(u.blank, l)
-}
-
-// saved calls f for the contents of logs[k:], oldest first. f gets runs and the saved values of
-// their rows, one after the other. A bare log has no values. The memory is valid until f returns.
-func (u *undoStack) saved(k int, f func(runs []Run, rows slab)) {
-	for ; k < len(u.logs); k++ {
-		for _, c := range u.logs[k].chunks {
-			f(c.runs, c.rows)
-		}
-	}
 }
 
 // oldest calls f with the oldest saved value of each row in logs[k:]. These values were live when
