@@ -20,7 +20,7 @@ func TestWriterGoroutines_BackgroundPriority(t *testing.T) {
 		t.Skip("the tests run with another scheduling policy")
 	}
 	mem, w := disktest.New(), storetest.New(0)
-	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})
 	require.NoError(t, err)
 	var mu sync.Mutex
 	policies := map[string][]uint32{}

@@ -17,7 +17,7 @@ func TestBeginSnapshot_NamesNeededFiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	mem, w := disktest.New(), storetest.HostileBase(t)
 	var ended []persist.SnapshotResult
-	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1, SnapshotPace: 1, OnSnapshot: func(r persist.SnapshotResult) { ended = append(ended, r) }})
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1, SnapshotPace: 1, OnSnapshot: func(r persist.SnapshotResult) { ended = append(ended, r) }})
 	require.NoError(t, err)
 	defer s.Close(storetest.Background)
 	ended = ended[:0]
@@ -56,7 +56,7 @@ func TestBeginSnapshot_NamesNeededFiles(t *testing.T) {
 			require.NoError(t, copied.Close())
 		}
 		into := storetest.New(0)
-		require.NoError(t, persist.LoadFS(storetest.Background, elsewhere, r.Name, into.World))
+		require.NoError(t, persist.Load(storetest.Background, r.Name, into.World, persist.FileOptions{Files: elsewhere}))
 		require.Equal(t, want, storetest.Persistent(into.World))
 		shared += len(r.Files) - 1
 	}

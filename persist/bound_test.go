@@ -91,7 +91,7 @@ func (r *boundRun) open(at string) {
 	r.options.At = at
 	r.world = storetest.New(12)
 	var err error
-	r.store, err = persist.OpenFS(storetest.Background, r.files, r.world.World, r.options)
+	r.store, err = persist.Open(storetest.Background, ".", r.world.World, storetest.In(r.files, r.options))
 	require.NoError(r.t, err)
 }
 

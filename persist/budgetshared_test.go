@@ -51,7 +51,7 @@ func openBudgeted(t testing.TB, fs *disktest.Mem, options persist.Options) *budg
 	s.all = s.world.CreateN(nil, 16)
 	options.SnapshotBytes = -1
 	var err error
-	s.Store, err = persist.OpenFS(storetest.Background, fs, s.world, options)
+	s.Store, err = persist.Open(storetest.Background, ".", s.world, storetest.In(fs, options))
 	require.NoError(t, err)
 	return s
 }
@@ -118,7 +118,7 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	for i, s := range all {
 		w := ecs.NewWorld(ecs.Options{})
 		ecs.MustRegister[budgetedCell](w)
-		again, err := persist.OpenFS(storetest.Background, files[i], w, persist.Options{})
+		again, err := persist.Open(storetest.Background, ".", w, persist.Options{Files: files[i]})
 		require.NoError(t, err)
 		require.Equal(t, s.world.Tick(), w.Tick())
 		require.NoError(t, again.Close(storetest.Background))

@@ -27,7 +27,7 @@ import (
 )
 
 // compressed are the options of a compressed save.
-var compressed = persist.SaveOptions{Compress: true}
+var compressed = persist.FileOptions{Compress: true}
 
 func compressedSave(t testing.TB, w *ecs.World) []byte {
 	t.Helper()
@@ -56,8 +56,8 @@ func TestCompressedSave_SamePages(t *testing.T) {
 	for _, n := range []int{0, 1, 60, 9000} {
 		w := worldOf(n)
 		files := disk.Memory()
-		require.NoError(t, persist.SaveFS(storetest.Background, files, "plain", w.World))
-		require.NoError(t, persist.SaveFS(storetest.Background, files, "small", w.World, compressed))
+		require.NoError(t, persist.Save(storetest.Background, "plain", w.World, persist.FileOptions{Files: files}))
+		require.NoError(t, persist.Save(storetest.Background, "small", w.World, persist.FileOptions{Files: files, Compress: true}))
 		plain, small := pagesOf(t, files, "plain"), pagesOf(t, files, "small")
 		require.Len(t, small, len(plain))
 		shrunk := 0
@@ -117,7 +117,7 @@ func TestCompressedSave_BytesOnEveryMachine(t *testing.T) {
 	require.Equal(t, "86acb8f52f84d5af0b7effc875be0c6141de3fb3a3889a80ef7d1d8596fdddd1", hex.EncodeToString(sum[:]))
 }
 
-func TestSaveOptions_IncompressiblePages(t *testing.T) {
+func TestFileOptions_IncompressiblePages(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	noise := ecs.MustRegister(w, ecs.Component[[32]uint64]{Name: "noise"})
 	zeros := ecs.MustRegister(w, ecs.Component[[512]byte]{Name: "zeros"})
@@ -132,7 +132,7 @@ func TestSaveOptions_IncompressiblePages(t *testing.T) {
 		zeros.Set(e, [512]byte{})
 	}
 	files := disk.Memory()
-	require.NoError(t, persist.SaveFS(storetest.Background, files, "save", w, compressed))
+	require.NoError(t, persist.Save(storetest.Background, "save", w, persist.FileOptions{Files: files, Compress: true}))
 	for k, value := range pagesOf(t, files, "save") {
 		content, ref, err := format.DecodePage(value)
 		require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestSaveOptions_IncompressiblePages(t *testing.T) {
 	again := ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(again, ecs.Component[[32]uint64]{Name: "noise"})
 	ecs.MustRegister(again, ecs.Component[[512]byte]{Name: "zeros"})
-	require.NoError(t, persist.LoadFS(storetest.Background, files, "save", again))
+	require.NoError(t, persist.Load(storetest.Background, "save", again, persist.FileOptions{Files: files}))
 	require.Equal(t, w.Digest(), again.Digest())
 }
 
@@ -187,7 +187,7 @@ func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest,
 	w := storetest.New(0)
 	w.Fill(600)
 	files := disk.Memory()
-	require.NoError(t, persist.SaveFS(storetest.Background, files, "save", w.World, compressed))
+	require.NoError(t, persist.Save(storetest.Background, "save", w.World, persist.FileOptions{Files: files, Compress: true}))
 	pages = pagesOf(t, files, "save")
 	manifest, _, err := format.DecodePage(pages[format.Key(format.ManifestColumn, 0)])
 	require.NoError(t, err)

@@ -9,11 +9,11 @@
 //	  world ◀──────────────── Load ───────────────────┘
 //
 //	keep a world in a directory      Open, Store.Commit, Store.Close
-//	or in another file system        OpenFS, SaveFS, LoadFS
+//	or in another file system        Options.Files, FileOptions.Files
 //	learn which ticks are durable    Store.Sync, Options.Sync, Options.OnDurable, Options.OnLocal
 //	save to a file, load it          Save, Load
 //	save to a writer, load a reader  SaveTo, LoadFrom
-//	make the file smaller            SaveOptions
+//	make the file smaller            FileOptions.Compress
 //	save some entities, merge them   package part: Of, Part.Save, Load, Part.Merge
 //	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs, Store.BeginSnapshot
 //	name a tick, keep its inputs     Store.Mark, Store.Input

@@ -59,7 +59,7 @@ func openMapWorld(t testing.TB, mem *disktest.Mem, options persist.Options) *map
 		options.SnapshotBytes = -1
 	}
 	var err error
-	w.store, err = persist.OpenFS(storetest.Background, mem, w.World, options)
+	w.store, err = persist.Open(storetest.Background, ".", w.World, storetest.In(mem, options))
 	require.NoError(t, err)
 	return w
 }

@@ -17,7 +17,7 @@ func Example_tileMap() {
 	files := disk.Memory()
 	world := ecs.NewWorld(ecs.Options{})
 	tiles := ecs.Must(ecs.RegisterResource(world, Tiles{}))
-	store, err := persist.OpenFS(ctx, files, world, persist.Options{})
+	store, err := persist.Open(ctx, ".", world, persist.Options{Files: files})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -55,13 +55,15 @@ var errAnew = errors.New("persist: no ticks lead from the world's state to the n
 
 // Follow fills w, which must have no entities, with the newest state of the store in dir. The
 // returned Follower keeps w at the newest state. The store is only read; another program may have
-// it open.
+// it open. The only option that applies is [FileOptions.Files].
 //
 // Components that w has not registered are kept as rows of bytes. Register all others before
 // Follow. The errors are those of [Open], without [ErrLocked]. After an error w is unchanged.
-func Follow(ctx context.Context, dir string, w *ecs.World) (*Follower, error) {
-	files, err := disk.Open(dir)
-	if err != nil {
+func Follow(ctx context.Context, dir string, w *ecs.World, o ...FileOptions) (_ *Follower, err error) {
+	files := disk.FS(nil)
+	if in := onlyOptions(o).Files; in != nil {
+		files = disk.Sub(in, dir)
+	} else if files, err = disk.Open(dir); err != nil {
 		return nil, err
 	}
 	f, err := follow(ctx, files, w)
@@ -69,12 +71,6 @@ func Follow(ctx context.Context, dir string, w *ecs.World) (*Follower, error) {
 		files.Close()
 	}
 	return f, err
-}
-
-// FollowFS follows the store at the root of files, as [Follow] does. Closing the follower does not
-// close files.
-func FollowFS(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error) {
-	return follow(ctx, disk.Sub(files, "."), w)
 }
 
 func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error) {

@@ -61,7 +61,7 @@ func (c *crowd) follow() {
 		}
 		m.world.OnRestore(func() { m.told++ })
 		var err error
-		m.Follower, err = persist.FollowFS(storetest.Background, c.mem, m.world)
+		m.Follower, err = persist.Follow(storetest.Background, ".", m.world, persist.FileOptions{Files: c.mem})
 		require.NoError(c.t, err)
 		c.members = append(c.members, m)
 		c.compare(m)
@@ -128,7 +128,7 @@ func (c *crowd) takeOver() {
 	}
 	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: []int64{-1, 3000}[c.rng.IntN(2)], SnapshotPace: 500, Retain: persist.Retention{KeepAll: true}}
 	plain := storetest.New(0)
-	p, err := persist.OpenFS(storetest.Background, c.mem.Clone(), plain.World, persist.Options{})
+	p, err := persist.Open(storetest.Background, ".", plain.World, persist.Options{Files: c.mem.Clone()})
 	require.NoError(c.t, err)
 	defer p.Close(storetest.Background)
 	told := m.told

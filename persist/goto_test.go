@@ -50,14 +50,14 @@ type save struct {
 
 func (r *traveller) open(at string) {
 	plain := storetest.New(0)
-	p, err := persist.OpenFS(storetest.Background, r.mem.Clone(), plain.World, persist.Options{At: at})
+	p, err := persist.Open(storetest.Background, ".", plain.World, persist.Options{Files: r.mem.Clone(), At: at})
 	require.NoError(r.t, err)
 	defer p.Close(storetest.Background)
 
 	r.w = storetest.New(r.rng.IntN(3) * 4)
 	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: []int64{-1, 3000}[r.rng.IntN(2)], SnapshotPace: 500, At: at, History: r.rng.IntN(8),
 		Retain: persist.Retention{KeepAll: true}}
-	s, err := persist.OpenFS(storetest.Background, r.mem, r.w.World, options)
+	s, err := persist.Open(storetest.Background, ".", r.w.World, storetest.In(r.mem, options))
 	require.NoError(r.t, err)
 	require.Empty(r.t, s.Report().Skipped)
 	r.s, r.at = s, r.w.Raw().Seq()
@@ -208,7 +208,7 @@ func TestGoto_HandlesStayValid(t *testing.T) {
 	w.OnRestore(func() { restored++ })
 	w.OnDestroy(func(ecs.Entity) { destroyed++ })
 	mem := disktest.New()
-	s, err := persist.OpenFS(storetest.Background, mem, w, persist.Options{})
+	s, err := persist.Open(storetest.Background, ".", w, persist.Options{Files: mem})
 	require.NoError(t, err)
 	a, b := w.Create(), w.Create()
 	hps.Set(a, 1)
@@ -346,7 +346,7 @@ func TestStoreLoad_UnregisteredComponentDiffers(t *testing.T) {
 		return w
 	}
 	w := with(func(w *ecs.World) { ecs.MustRegister(w, ecs.Component[mine]{Name: "extra"}).Set(w.Create(), mine{1}) })
-	s, err := persist.OpenFS(storetest.Background, mem, w, persist.Options{})
+	s, err := persist.Open(storetest.Background, ".", w, persist.Options{Files: mem})
 	require.NoError(t, err)
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Close(storetest.Background))
@@ -357,7 +357,7 @@ func TestStoreLoad_UnregisteredComponentDiffers(t *testing.T) {
 	})))
 
 	plain := ecs.NewWorld(ecs.Options{})
-	s, err = persist.OpenFS(storetest.Background, mem, plain, persist.Options{})
+	s, err = persist.Open(storetest.Background, ".", plain, persist.Options{Files: mem})
 	require.NoError(t, err)
 	require.Equal(t, []string{"extra"}, s.Report().Unknown)
 	require.ErrorContains(t, s.LoadFrom(storetest.Background, &another), "extra is not registered")
@@ -421,7 +421,7 @@ func TestGoto_BranchWithOtherComponents(t *testing.T) {
 	mem := disktest.New()
 	w := ecs.NewWorld(ecs.Options{})
 	p, _ := known(w)
-	s, err := persist.OpenFS(storetest.Background, mem, w, persist.Options{})
+	s, err := persist.Open(storetest.Background, ".", w, persist.Options{Files: mem})
 	require.NoError(t, err)
 	e := w.Create()
 	p.Set(e, storetest.Position{X: 1, Y: 1})
@@ -435,7 +435,7 @@ func TestGoto_BranchWithOtherComponents(t *testing.T) {
 	w = ecs.NewWorld(ecs.Options{})
 	known(w)
 	rank := ecs.MustRegister[storetest.Rank](w)
-	s, err = persist.OpenFS(storetest.Background, mem, w, persist.Options{At: "record:1"})
+	s, err = persist.Open(storetest.Background, ".", w, persist.Options{Files: mem, At: "record:1"})
 	require.NoError(t, err)
 	commit := func(place uint8) {
 		rank.Set(e, storetest.Rank{Place: place})
@@ -474,7 +474,7 @@ func TestGoto_RecoveryBeforeNextTick(t *testing.T) {
 		w := storetest.New(0)
 		options := persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}
 		segments := persist.Segmented(options, 1000)
-		s, err := persist.OpenFS(storetest.Background, mem, w.World, segments)
+		s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(mem, segments))
 		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(1, 0x61))
 		commit := func(n int) {
@@ -504,7 +504,7 @@ func TestGoto_RecoveryBeforeNextTick(t *testing.T) {
 			require.NoError(t, s.Close(storetest.Background))
 			w = storetest.New(0)
 			segments.At = at
-			s, err = persist.OpenFS(storetest.Background, mem, w.World, segments)
+			s, err = persist.Open(storetest.Background, ".", w.World, storetest.In(mem, segments))
 			require.NoError(t, err)
 		} else {
 			require.NoError(t, s.Goto(storetest.Background, at))
@@ -515,7 +515,7 @@ func TestGoto_RecoveryBeforeNextTick(t *testing.T) {
 			require.NoError(t, err)
 		}
 		again := storetest.New(0)
-		crashed, err := persist.OpenFS(storetest.Background, mem.Crash(), again.World, persist.Options{})
+		crashed, err := persist.Open(storetest.Background, ".", again.World, persist.Options{Files: mem.Crash()})
 		require.NoError(t, err)
 		require.Equal(t, newest, again.Raw().Seq())
 		require.Equal(t, digest, storetest.Persistent(again.World))
@@ -535,7 +535,7 @@ func TestGoto_NamedSnapshotAfterPruning(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	options := persist.Segmented(persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 1000)
-	s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
+	s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(mem, options))
 	require.NoError(t, err)
 	w.Fill(50)
 	require.NoError(t, s.Commit())
@@ -557,7 +557,7 @@ func TestGoto_NamedSnapshotAfterPruning(t *testing.T) {
 	require.NoError(t, s.Goto(storetest.Background, "snap:quick 1"))
 	require.Equal(t, named, storetest.Persistent(w.World))
 	crashed := storetest.New(0)
-	again, err := persist.OpenFS(storetest.Background, mem.Crash(), crashed.World, persist.Options{})
+	again, err := persist.Open(storetest.Background, ".", crashed.World, persist.Options{Files: mem.Crash()})
 	require.NoError(t, err)
 	require.Equal(t, newest, storetest.Persistent(crashed.World))
 	require.NoError(t, again.Close(storetest.Background))
@@ -582,7 +582,7 @@ func TestLoadedHistory_EndsAtConversionOrSave(t *testing.T) {
 	})
 	open := func(t *testing.T, files *disktest.Mem, w *ecs.World) *persist.Store {
 		t.Helper()
-		s, err := persist.OpenFS(storetest.Background, files, w, persist.Options{History: 100, SnapshotBytes: -1})
+		s, err := persist.Open(storetest.Background, ".", w, persist.Options{Files: files, History: 100, SnapshotBytes: -1})
 		require.NoError(t, err)
 		return s
 	}
@@ -679,7 +679,7 @@ func TestGoto_NoRewindValuesJournaled(t *testing.T) {
 	open := func() {
 		w = storetest.New(10)
 		var err error
-		s, err = persist.OpenFS(storetest.Background, mem, w.World, persist.Options{History: 2, SnapshotBytes: -1})
+		s, err = persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, History: 2, SnapshotBytes: -1})
 		require.NoError(t, err)
 	}
 	reopen := func() {

@@ -60,7 +60,7 @@ func direct(content []byte) []byte {
 // savePages returns the pages of a save of w, and its manifest.
 func savePages(w *storetest.World) (pages map[pagefile.Key][]byte, m *format.Manifest) {
 	files := disk.Memory()
-	if err := persist.SaveFS(storetest.Background, files, "save", w.World); err != nil {
+	if err := persist.Save(storetest.Background, "save", w.World, persist.FileOptions{Files: files}); err != nil {
 		panic(err)
 	}
 	r, err := snap.Open(files, "save", catalog.SnapshotName)

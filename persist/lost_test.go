@@ -40,7 +40,7 @@ var lossCases = map[string]func(t testing.TB, mem *disktest.Mem){
 func recovers(t testing.TB, mem *disktest.Mem, w *storetest.World) {
 	t.Helper()
 	again := storetest.New(0)
-	s, err := persist.OpenFS(storetest.Background, mem, again.World, persist.Options{})
+	s, err := persist.Open(storetest.Background, ".", again.World, persist.Options{Files: mem})
 	require.NoError(t, err)
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
 	require.NoError(t, s.Close(storetest.Background))
@@ -53,8 +53,9 @@ func TestLostSnapshots_ReplacedByStore(t *testing.T) {
 				mem := disktest.New()
 				w := storetest.New(0)
 				var told []persist.SnapshotResult
-				s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{
-					Sync: journal.SyncNever, SnapshotBytes: -1,
+				s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{
+					Files: mem,
+					Sync:  journal.SyncNever, SnapshotBytes: -1,
 					OnSnapshot: func(r persist.SnapshotResult) { told = append(told, r) },
 				})
 				require.NoError(t, err)
@@ -102,7 +103,7 @@ func TestLostSnapshots_ReplacedByCommit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				mem := disktest.New()
 				w := storetest.New(0)
-				s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1})
+				s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})
 				require.NoError(t, err)
 				lose(t, mem)
 				for range 25 {
@@ -124,7 +125,7 @@ func TestLostSnapshots_CannotBeReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := disktest.New()
 			w := storetest.New(0)
-			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
+			s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, Sync: journal.SyncNever, SnapshotBytes: -1})
 			require.NoError(t, err)
 			commits(t, s, w, 10)
 			lose(t, mem)
@@ -163,13 +164,13 @@ func TestResume_SegmentLost(t *testing.T) {
 				options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}, size)
 				for range 2 { // At least two segments.
 					w := storetest.New(0)
-					s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
+					s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(mem, options))
 					require.NoError(t, err)
 					commits(t, s, w, 3)
 					storetest.CloseStore(t, s)
 				}
 				w := storetest.New(0)
-				s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
+				s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(mem, options))
 				require.NoError(t, err)
 				require.NoError(t, mem.Remove("journal/00000001.seg"))
 				var failed error

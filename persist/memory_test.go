@@ -11,14 +11,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// OpenFS and SaveFS also work with a file system in memory.
-func ExampleOpenFS() {
+// Open and Save also work with a file system in memory.
+func ExampleOptions_files() {
 	type Position struct{ X, Y int }
 	ctx, files := context.Background(), disk.Memory()
 
 	w := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](w)
-	store, err := persist.OpenFS(ctx, files, w, persist.Options{})
+	store, err := persist.Open(ctx, ".", w, persist.Options{Files: files})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func ExampleOpenFS() {
 	if err := store.Close(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := persist.SaveFS(ctx, files, "game.save", w); err != nil {
+	if err := persist.Save(ctx, "game.save", w, persist.FileOptions{Files: files}); err != nil {
 		log.Fatal(err)
 	}
 
@@ -45,7 +45,7 @@ func ExampleOpenFS() {
 
 	again := ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister[Position](again)
-	if err := persist.LoadFS(ctx, files, "game.save", again); err != nil {
+	if err := persist.Load(ctx, "game.save", again, persist.FileOptions{Files: files}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(again.Digest() == w.Digest())
@@ -55,7 +55,7 @@ func ExampleOpenFS() {
 
 	again = ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister[Position](again)
-	store, err = persist.OpenFS(ctx, files, again, persist.Options{})
+	store, err = persist.Open(ctx, ".", again, persist.Options{Files: files})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (f *fare) open() {
 	f.t.Helper()
 	f.w = storetest.New(6)
 	fresh := f.s == nil
-	s, err := persist.OpenFS(storetest.Background, f.mem, f.w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, SnapshotPace: 1})
+	s, err := persist.Open(storetest.Background, ".", f.w.World, persist.Options{Files: f.mem, Sync: journal.SyncNever, SnapshotBytes: -1, SnapshotPace: 1})
 	require.NoError(f.t, err)
 	*f = fare{t: f.t, rng: f.rng, mem: f.mem, w: f.w, s: s, saved: f.saved, last: f.w.Tick(), durable: f.w.Tick()}
 	if fresh {

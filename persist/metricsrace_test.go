@@ -67,7 +67,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 				},
 			}, 4000)
 			var err error
-			s, err = persist.OpenFS(ctx, mem, w.World, options)
+			s, err = persist.Open(ctx, ".", w.World, storetest.In(mem, options))
 			require.NoError(t, err)
 			save := filepath.Join(t.TempDir(), "save")
 			require.NoError(t, persist.Save(ctx, save, w.World))
@@ -148,7 +148,7 @@ func TestMetrics_DurablePlusPendingTicks(t *testing.T) {
 			assert.GreaterOrEqual(t, s.Metrics().DurableTick, tick)
 		},
 	}
-	s, err := persist.OpenFS(storetest.Background, disktest.New(), w.World, options)
+	s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(disktest.New(), options))
 	require.NoError(t, err)
 	close(ready)
 	defer watch(t, s, func(before, m *persist.Metrics) {

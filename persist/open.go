@@ -171,6 +171,9 @@ func listed(names []string) string {
 //   - [ErrCorrupt] with file and offset if durable data cannot be read
 //   - [ErrNotEmpty], [ErrForeign], [ErrNewer]
 func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
+	if options.Files != nil {
+		return openAnyway(ctx, disk.Sub(options.Files, dir), "the file system", w, options)
+	}
 	if err := catalog.MakeDir(dir); err != nil {
 		return nil, err
 	}
@@ -183,12 +186,6 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 		files.Close()
 	}
 	return s, err
-}
-
-// OpenFS opens the store at the root of files, as [Open] does with a directory. Closing the store
-// does not close files. files may be a [disk.Sub].
-func OpenFS(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
-	return openAnyway(ctx, disk.Sub(files, "."), "the file system", w, options)
 }
 
 // openAnyway opens the store in files. dir names the directory in errors. If the disk is full,

@@ -40,7 +40,7 @@ func TestOpen_RepeatedlyKeepsFileCount(t *testing.T) {
 			seed := storetest.New(0).Seed.Get()
 			for i := range 200 {
 				w := storetest.New(0)
-				s, err := persist.OpenFS(storetest.Background, mem, w.World, c.options)
+				s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(mem, c.options))
 				require.NoError(t, err)
 				require.Empty(t, s.Report().Skipped)
 				require.Equal(t, seed, w.Seed.Get())
@@ -74,7 +74,7 @@ func TestOpen_RepeatedlyKeepsRequestedData(t *testing.T) {
 			const openings = 80
 			for range openings {
 				w := storetest.New(0)
-				s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Retain: retain})
+				s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, Retain: retain})
 				require.NoError(t, err)
 				commits(t, s, w, 1)
 				storetest.CloseStore(t, s)
@@ -87,7 +87,7 @@ func TestOpen_RepeatedlyKeepsRequestedData(t *testing.T) {
 			}
 			require.Equal(t, openings, segments)
 			w := storetest.New(0)
-			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Retain: retain, At: "1"})
+			s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, Retain: retain, At: "1"})
 			require.NoError(t, err)
 			require.Equal(t, uint64(1), w.Tick())
 			storetest.CloseStore(t, s)
@@ -103,7 +103,7 @@ func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention
 	for range openings {
 		before, files := mem.Calls(), mem.Files()
 		w := storetest.New(0)
-		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, Retain: retain})
+		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, Sync: journal.SyncNever, Retain: retain})
 		require.NoError(t, err)
 		require.Empty(t, s.Report().Skipped)
 		commits(t, s, w, ticks)
@@ -161,7 +161,7 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 	var s *persist.Store
 	var err error
 	took := timed(func() {
-		s, err = persist.OpenFS(storetest.Background, files, w.World, persist.Options{Sync: journal.SyncNever})
+		s, err = persist.Open(storetest.Background, ".", w.World, persist.Options{Files: files, Sync: journal.SyncNever})
 	})
 	if err != nil {
 		b.Fatal(err)

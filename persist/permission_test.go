@@ -46,7 +46,7 @@ func TestOpen_SnapshotPermissionDenied(t *testing.T) {
 			require.NoError(t, err)
 			defer files.Close()
 			refusing := refusingFS{files, name, refusal}
-			_, opened := persist.OpenFS(storetest.Background, refusing, storetest.New(0).World, persist.Options{})
+			_, opened := persist.Open(storetest.Background, ".", storetest.New(0).World, persist.Options{Files: refusing})
 			_, viewed := inspect.OpenFS(storetest.Background, refusing, ".")
 			for _, err := range []error{opened, viewed} {
 				require.ErrorIs(t, err, refusal)

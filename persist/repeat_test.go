@@ -191,11 +191,11 @@ func TestRepeatedPages_ChangingOrders(t *testing.T) {
 			}
 			last = im
 		}
-		require.NoError(t, persist.SaveFS(storetest.Background, files, "save", w.World))
+		require.NoError(t, persist.Save(storetest.Background, "save", w.World, persist.FileOptions{Files: files}))
 		n, _, _ := requireRead(t, files, "save", map[string]ecs.Digest{"save": w.Digest()})
 		repeats += n
 		again := newOrdered(0)
-		require.NoError(t, persist.LoadFS(storetest.Background, files, "save", again.World))
+		require.NoError(t, persist.Load(storetest.Background, "save", again.World, persist.FileOptions{Files: files}))
 		require.Equal(t, w.Digest(), again.Digest())
 		files.Close()
 	}

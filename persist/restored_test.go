@@ -95,7 +95,7 @@ func TestOnRestore_CalledByOpenLoadAndGoto(t *testing.T) {
 func TestOnRestore_OpenFails(t *testing.T) {
 	mem := disktest.New()
 	o := newOutside(5)
-	s, err := persist.OpenFS(storetest.Background, mem, o.w.World, persist.Options{})
+	s, err := persist.Open(storetest.Background, ".", o.w.World, persist.Options{Files: mem})
 	require.NoError(t, err)
 	o.filled(t, s, 6)
 	require.NoError(t, s.Close(storetest.Background))
@@ -105,7 +105,7 @@ func TestOnRestore_OpenFails(t *testing.T) {
 		files := mem.Clone()
 		files.FailFrom(files.Calls()+n, errors.New("broken"))
 		again := newOutside(5)
-		s, err := persist.OpenFS(storetest.Background, files, again.w.World, persist.Options{})
+		s, err := persist.Open(storetest.Background, ".", again.w.World, persist.Options{Files: files})
 		require.True(t, again.follows(), "call %d failed", n)
 		if opened = err == nil; opened {
 			require.Equal(t, o.rows, again.rows)

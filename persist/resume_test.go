@@ -52,7 +52,7 @@ func TestResume_SavesPresentState(t *testing.T) {
 			w.Fill(20)
 			var told, resumed []uint64 // Ticks by OnDurable, and at each Resume.
 			options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, OnDurable: func(tick uint64) { told = append(told, tick) }}
-			s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
+			s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(mem, options))
 			require.NoError(t, err)
 			for range 1 + rng.IntN(3) { // The disk may fail more than once.
 				for range rng.IntN(4) {
@@ -70,7 +70,7 @@ func TestResume_SavesPresentState(t *testing.T) {
 				resumed = append(resumed, w.Tick())
 				for _, left := range []*disktest.Mem{mem.Crash(), mem.CrashSeed(seed), mem.Clone()} {
 					again := storetest.New(0)
-					recovered, err := persist.OpenFS(storetest.Background, left, again.World, persist.Options{})
+					recovered, err := persist.Open(storetest.Background, ".", again.World, persist.Options{Files: left})
 					require.NoError(t, err)
 					require.Empty(t, recovered.Report().Skipped)
 					require.Equal(t, digest, storetest.Persistent(again.World))
@@ -91,7 +91,7 @@ func TestResume_SavesPresentState(t *testing.T) {
 			require.Subset(t, told, resumed)
 			require.NoError(t, simVerify(mem, w))
 			again := storetest.New(0)
-			s, err = persist.OpenFS(storetest.Background, mem, again.World, persist.Options{})
+			s, err = persist.Open(storetest.Background, ".", again.World, persist.Options{Files: mem})
 			require.NoError(t, err)
 			require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
 			storetest.CloseStore(t, s)
@@ -109,7 +109,7 @@ func TestResume_RetryAfterFailure(t *testing.T) {
 		mem := disktest.New()
 		w := storetest.New(0)
 		w.Fill(20)
-		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
+		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, Sync: journal.SyncNever, SnapshotBytes: -1})
 		require.NoError(t, err)
 		failDisk(t, mem, s, w, rng)
 		digest := storetest.Persistent(w.World)
@@ -128,14 +128,14 @@ func TestResume_RetryAfterFailure(t *testing.T) {
 		case err != nil:
 			require.ErrorIs(t, err, syscall.EIO)
 			require.ErrorIs(t, s.Commit(), syscall.ENOSPC, "call %d", n)
-			_, err := persist.OpenFS(storetest.Background, mem.Crash(), storetest.New(0).World, persist.Options{})
+			_, err := persist.Open(storetest.Background, ".", storetest.New(0).World, persist.Options{Files: mem.Crash()})
 			require.NoError(t, err)
 			// The refused Commit has ended a tick in memory.
 			digest = storetest.Persistent(w.World)
 			require.NoError(t, s.Resume(storetest.Background), "call %d", n)
 		}
 		again := storetest.New(0)
-		recovered, err := persist.OpenFS(storetest.Background, mem.Crash(), again.World, persist.Options{})
+		recovered, err := persist.Open(storetest.Background, ".", again.World, persist.Options{Files: mem.Crash()})
 		require.NoError(t, err)
 		require.Equal(t, digest, storetest.Persistent(again.World))
 		require.NoError(t, recovered.Close(storetest.Background))

@@ -219,7 +219,7 @@ func TestRetention_RewoundSnapshots(t *testing.T) {
 func TestSnapshot_JournalNoteFails(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
-	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, Sync: journal.SyncNever, SnapshotBytes: -1})
 	require.NoError(t, err)
 	w.Fill(9)
 	require.NoError(t, s.Commit())
@@ -281,7 +281,7 @@ func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
 func TestSnapshot_RemovedAfterFailedNote(t *testing.T) {
 	mem, fail := disktest.New(), false
 	w := storetest.New(0)
-	s, err := persist.OpenFS(storetest.Background, arrivingFS{mem, &fail}, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: arrivingFS{mem, &fail}, Sync: journal.SyncNever, SnapshotBytes: -1})
 	require.NoError(t, err)
 	w.Fill(9)
 	require.NoError(t, s.Commit())
@@ -291,7 +291,7 @@ func TestSnapshot_RemovedAfterFailedNote(t *testing.T) {
 	require.NoError(t, s.Sync(storetest.Background))
 	for _, left := range []*disktest.Mem{mem.Crash(), mem.Clone()} {
 		again := storetest.New(0)
-		recovered, err := persist.OpenFS(storetest.Background, left, again.World, persist.Options{})
+		recovered, err := persist.Open(storetest.Background, ".", again.World, persist.Options{Files: left})
 		require.NoError(t, err)
 		require.Empty(t, recovered.Report().Skipped)
 		storetest.CloseStore(t, recovered)
@@ -306,7 +306,7 @@ func TestStore_OutOfFileDescriptors(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			mem := disktest.New()
 			w := storetest.New(0)
-			s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1})
+			s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, Sync: journal.SyncNever, SnapshotBytes: -1})
 			require.NoError(t, err)
 			times := 3
 			mem.OnCall(func(n int, call string) {

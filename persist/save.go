@@ -16,8 +16,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// SaveOptions configure how a world is saved. The zero value is useful.
-type SaveOptions struct {
+// FileOptions say where a file is, and how a world is saved. The zero value is useful.
+type FileOptions struct {
+	// Files is the file system that has the file. The name of the file is relative to its root. By
+	// default, it is the file system of the operating system.
+	Files disk.FS
+
 	// Compress makes the file smaller with Zstandard, page by page. A page that does not shrink by
 	// an eighth stays uncompressed. The loaded world and its digest are the same, and single pages
 	// can still be read alone. Program versions without compressed saves refuse such a file with
@@ -34,10 +38,10 @@ type SaveOptions struct {
 	Build bool
 }
 
-// onlyOptions returns the only element of said, or the zero SaveOptions if said is empty.
-func onlyOptions(said []SaveOptions) (o SaveOptions) {
+// onlyOptions returns the only element of said, or the zero FileOptions if said is empty.
+func onlyOptions(said []FileOptions) (o FileOptions) {
 	if len(said) > 1 {
-		panic("persist: more than one SaveOptions for a save; combine them")
+		panic("persist: more than one FileOptions for a file; combine them")
 	}
 	for _, o = range said {
 	}
@@ -46,7 +50,7 @@ func onlyOptions(said []SaveOptions) (o SaveOptions) {
 
 // Save writes the present state of w to a file, for example a save game. The file is complete and
 // durable before it gets its name, so a failed save never harms an earlier file. Saving an
-// unchanged world twice gives the same bytes. At most one SaveOptions is allowed.
+// unchanged world twice gives the same bytes. At most one FileOptions is allowed.
 //
 // A save makes two passes over the world, one of them for the digest, and needs memory for about 50
 // MB of encoded rows. One goroutine per processor encodes rows, while other rows are written and
@@ -54,18 +58,34 @@ func onlyOptions(said []SaveOptions) (o SaveOptions) {
 //
 // Concurrent saves to one file do not disturb each other, even from different processes: the last
 // complete save stays. Save follows a symbolic link and replaces the target, in the target's
-// directory. If the target does not exist, Save creates it. The new file has the permissions of the
-// file it replaces, or 0600. Its owner is the user of the process.
+// directory. If the target does not exist, Save creates it. In [FileOptions.Files], a link is
+// [ErrIrregular]. The new file has the permissions of the file it replaces, or 0600. Its owner is
+// the user of the process.
 //
 // If file is a directory, a pipe or a device, Save writes nothing and returns an error wrapping
 // [ErrIrregular]. [SaveTo] writes to pipes and devices.
-func Save(ctx context.Context, file string, w *ecs.World, o ...SaveOptions) error {
-	return inDirectoryOf(file, func(files disk.FS, name string) error { return SaveFS(ctx, files, name, w, o...) })
+func Save(ctx context.Context, file string, w *ecs.World, o ...FileOptions) error {
+	options := onlyOptions(o)
+	return inDirectoryOf(file, options.Files, func(files disk.FS, name string) error {
+		if err := savable(files, name); err != nil {
+			return err
+		}
+		s := snap.Saved(w)
+		s.Manifest.Compressed = options.Compress
+		if options.Build {
+			s.Manifest.SetBuild(build.Here())
+		}
+		_, err := s.Create(ctx, files, name)
+		return err
+	})
 }
 
 // inDirectoryOf calls f with the directory of a file and the file's name in it. It follows symbolic
-// links.
-func inDirectoryOf(file string, f func(files disk.FS, name string) error) error {
+// links. If in is not nil, the file is in that file system, and f gets in and the whole name.
+func inDirectoryOf(file string, in disk.FS, f func(files disk.FS, name string) error) error {
+	if in != nil {
+		return f(in, file)
+	}
 	file, err := catalog.Follow(file)
 	if err != nil {
 		return err
@@ -76,22 +96,6 @@ func inDirectoryOf(file string, f func(files disk.FS, name string) error) error 
 	}
 	defer files.Close()
 	return f(files, filepath.Base(file))
-}
-
-// SaveFS writes w to a file of files, as [Save] does. It does not follow symbolic links: a link is
-// [ErrIrregular].
-func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...SaveOptions) error {
-	if err := savable(files, file); err != nil {
-		return err
-	}
-	s := snap.Saved(w)
-	said := onlyOptions(o)
-	s.Manifest.Compressed = said.Compress
-	if said.Build {
-		s.Manifest.SetBuild(build.Here())
-	}
-	_, err := s.Create(ctx, files, file)
-	return err
 }
 
 // savable returns an error if file is something that a save must not replace.
@@ -131,17 +135,14 @@ func kindOf(t fs.FileMode) string {
 // cannot be opened. [ErrSchema] names the field that does not fit, and wraps [raw.ErrDropped] if
 // values would be lost. [layout.ErrIntSize] reports an int that does not fit into 32 bits. Other
 // errors: [ErrForeign], [ErrNewer], and [ErrCorrupt] with the offset.
-func Load(ctx context.Context, file string, w *ecs.World) error {
-	return inDirectoryOf(file, func(files disk.FS, name string) error { return LoadFS(ctx, files, name, w) })
-}
-
-// LoadFS replaces the contents of w with a saved file of files, as [Load] does.
-func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error {
-	im, name, err := readSave(ctx, files, file, w)
-	if err != nil {
-		return err
-	}
-	return im.Fill(w, name)
+func Load(ctx context.Context, file string, w *ecs.World, o ...FileOptions) error {
+	return inDirectoryOf(file, onlyOptions(o).Files, func(files disk.FS, name string) error {
+		im, name, err := readSave(ctx, files, name, w)
+		if err != nil {
+			return err
+		}
+		return im.Fill(w, name)
+	})
 }
 
 // readSave reads a saved file, and checks that the types of w fit. name is the file's name for

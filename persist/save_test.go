@@ -282,7 +282,7 @@ func TestCreate_LoadedWorld(t *testing.T) {
 func TestOpen_IntoClearedWorld(t *testing.T) {
 	mem := disktest.New()
 	kept := storetest.New(0)
-	s, err := persist.OpenFS(storetest.Background, mem, kept.World, persist.Options{})
+	s, err := persist.Open(storetest.Background, ".", kept.World, persist.Options{Files: mem})
 	require.NoError(t, err)
 	kept.Fill(20)
 	require.NoError(t, s.Commit())
@@ -297,7 +297,7 @@ func TestOpen_IntoClearedWorld(t *testing.T) {
 		before := w.Digest()
 		files := mem.Clone()
 		files.FailFrom(files.Calls()+n, syscall.EIO)
-		s, err := persist.OpenFS(storetest.Background, files, w.World, persist.Options{History: 2})
+		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: files, History: 2})
 		if opened = err == nil; opened {
 			require.Equal(t, storetest.Persistent(kept.World), storetest.Persistent(w.World))
 			_ = s.Close(storetest.Background) // Close fails, because all later calls fail.

@@ -75,7 +75,7 @@ func TestSave_SymbolicLink(t *testing.T) {
 	files, err := disk.Open(games)
 	require.NoError(t, err)
 	defer files.Close()
-	require.ErrorIs(t, persist.SaveFS(storetest.Background, files, "slot", storetest.New(0).World), persist.ErrIrregular)
+	require.ErrorIs(t, persist.Save(storetest.Background, "slot", storetest.New(0).World, persist.FileOptions{Files: files}), persist.ErrIrregular)
 }
 
 func TestSave_KeepsFilePermissions(t *testing.T) {

@@ -126,14 +126,14 @@ func TestSave_OtherSaverKilled(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		w := storetest.New(0)
 		w.Fill(n)
-		err := persist.SaveFS(storetest.Background, beforeRename{files, func() {
+		err := persist.Save(storetest.Background, slot, w.World, persist.FileOptions{Files: beforeRename{files, func() {
 			c := startChild(t, "slot", dir, "stop")
 			c.await(t, "writing", 1)
 			c.kill(t)
-		}}, slot, w.World)
+		}}})
 		require.NoError(t, err)
 		again := storetest.New(0)
-		require.NoError(t, persist.LoadFS(storetest.Background, files, slot, again.World))
+		require.NoError(t, persist.Load(storetest.Background, slot, again.World, persist.FileOptions{Files: files}))
 		require.Equal(t, w.Digest(), again.Digest())
 		if runtime.GOOS != "windows" {
 			require.Len(t, temps(t, dir), 1) // Save removed the files of killed savers.
@@ -147,13 +147,13 @@ func TestSnapshot_WrittenByFormerOwner(t *testing.T) {
 	mem := disktest.New()
 	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}
 	formerWorld, world := storetest.New(0), storetest.New(0)
-	former, err := persist.OpenFS(storetest.Background, mem, formerWorld.World, options)
+	former, err := persist.Open(storetest.Background, ".", formerWorld.World, storetest.In(mem, options))
 	require.NoError(t, err)
 	formerWorld.Fill(7)
 	require.NoError(t, former.Commit())
 	require.NoError(t, former.Sync(storetest.Background))
 	mem.Loosen("LOCK")
-	owner, err := persist.OpenFS(storetest.Background, mem, world.World, options)
+	owner, err := persist.Open(storetest.Background, ".", world.World, storetest.In(mem, options))
 	require.NoError(t, err)
 	world.Fill(9)
 	require.NoError(t, owner.Commit())
@@ -185,7 +185,7 @@ func TestSnapshot_WrittenByFormerOwner(t *testing.T) {
 	require.Equal(t, name, r.Name)
 	whole := mem.Bytes(name)
 	again := storetest.New(0)
-	require.NoError(t, persist.LoadFS(storetest.Background, mem, name, again.World))
+	require.NoError(t, persist.Load(storetest.Background, name, again.World, persist.FileOptions{Files: mem}))
 	require.Equal(t, world.Digest(), again.Digest())
 	close(goOn)
 	require.ErrorIs(t, <-ended, persist.ErrLost)

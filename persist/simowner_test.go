@@ -74,7 +74,7 @@ func (s *simOwners) take() error {
 		o.world.Fill(3)
 	}
 	s.setTaking(true, 1+s.rng.IntN(2))
-	store, err := persist.OpenFS(storetest.Background, s.mem, o.world.World, options)
+	store, err := persist.Open(storetest.Background, ".", o.world.World, storetest.In(s.mem, options))
 	synctest.Wait()
 	s.setTaking(false, 0)
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *simOwners) run(steps int) error {
 func (s *simOwners) check() error {
 	for i, img := range s.images {
 		w := storetest.New(0)
-		store, err := persist.OpenFS(storetest.Background, img.mem, w.World, persist.Options{})
+		store, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: img.mem})
 		if err == nil {
 			err = errors.Join(s.recovered(simCommitOf(w.World).state, img.told, store.Report().Skipped), store.Close(storetest.Background))
 		}

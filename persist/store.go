@@ -20,6 +20,10 @@ import (
 
 // Options configure a store. The zero value is useful.
 type Options struct {
+	// Files is the file system that has the directory of the store, which must exist. The store
+	// does not close it. By default, it is the file system of the operating system.
+	Files disk.FS
+
 	// Sync is the delay from the first tick that is not durable yet to the sync of the journal. The
 	// default is 100 ms. [journal.SyncAlways] syncs after every tick, and [journal.SyncNever] only
 	// at Sync, Snapshot and Close.
@@ -402,7 +406,7 @@ func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ct
 // Cost: as the function Load, plus about the size of the save both in the journal and in the
 // snapshot. The loaded state becomes durable as a tick does: see [Store.Sync].
 func (s *Store) Load(ctx context.Context, file string) error {
-	return inDirectoryOf(file, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
+	return inDirectoryOf(file, nil, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
 }
 
 // LoadFrom loads the save that in contains up to its end, in the format of [SaveTo]. Otherwise it

@@ -17,9 +17,10 @@ const stream = "stream"
 // save in memory and reads it back before it writes the first byte. So out gets a complete save, or
 // a part of one if a write fails. [LoadFrom] reads it; if it is stored as a file, [Load] reads it
 // too.
-func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...SaveOptions) error {
-	files := disk.Memory()
-	if err := SaveFS(ctx, files, stream, w, o...); err != nil {
+func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...FileOptions) error {
+	files, options := disk.Memory(), onlyOptions(o)
+	options.Files = files
+	if err := Save(ctx, stream, w, options); err != nil {
 		return err
 	}
 	f, err := files.Open(stream)
@@ -54,7 +55,7 @@ func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	if err != nil {
 		return err
 	}
-	return LoadFS(ctx, files, stream, w)
+	return Load(ctx, stream, w, FileOptions{Files: files})
 }
 
 // received returns a file system whose only file, called stream, has the contents of in.

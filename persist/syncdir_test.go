@@ -28,7 +28,7 @@ func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 	files := namelessFS{disktest.New(), fmt.Errorf("%w: %w", disk.ErrNoDirSync, syscall.EINVAL)}
 	w := storetest.New(0)
 	for opening := range 3 {
-		s, err := persist.OpenFS(storetest.Background, files, w.World, persist.Options{Retain: persist.Retention{Last: 1}})
+		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: files, Retain: persist.Retention{Last: 1}})
 		require.NoError(t, err)
 		require.True(t, s.Report().UnsyncedNames, "opening %d", opening)
 		require.Contains(t, s.Report().String(), "cannot sync directories")
@@ -41,8 +41,8 @@ func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 		require.NoError(t, s.Close(storetest.Background))
 		digest := w.Digest()
 		w = storetest.New(0)
-		require.NoError(t, persist.SaveFS(storetest.Background, files, fmt.Sprintf("%d.save", opening), w.World))
-		s, err = persist.OpenFS(storetest.Background, files, w.World, persist.Options{})
+		require.NoError(t, persist.Save(storetest.Background, fmt.Sprintf("%d.save", opening), w.World, persist.FileOptions{Files: files}))
+		s, err = persist.Open(storetest.Background, ".", w.World, persist.Options{Files: files})
 		require.NoError(t, err)
 		require.Equal(t, digest, w.Digest())
 		require.NoError(t, s.Close(storetest.Background))
@@ -53,6 +53,6 @@ func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 // If a directory sync fails for another reason, Open returns the error.
 func TestOpen_DirectorySyncFails(t *testing.T) {
 	broken := errors.New("input/output error")
-	_, err := persist.OpenFS(storetest.Background, namelessFS{disktest.New(), broken}, storetest.New(0).World, persist.Options{})
+	_, err := persist.Open(storetest.Background, ".", storetest.New(0).World, persist.Options{Files: namelessFS{disktest.New(), broken}})
 	require.ErrorIs(t, err, broken)
 }

@@ -24,7 +24,7 @@ func TestWorld_KeptInTwoStores(t *testing.T) {
 		files := [2]disk.FS{disk.Memory(), disk.Memory()}
 		var stores [2]*persist.Store
 		open := func(i int) {
-			s, err := persist.OpenFS(storetest.Background, files[i], w.World, persist.Options{SnapshotBytes: 1 << 12})
+			s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: files[i], SnapshotBytes: 1 << 12})
 			require.NoError(t, err)
 			stores[i] = s
 		}

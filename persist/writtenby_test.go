@@ -127,7 +127,7 @@ func TestSave_RecordsBuild(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	w.Create()
 	dir := t.TempDir()
-	for file, options := range map[string]persist.SaveOptions{"plain": {}, "named": {Build: true}, "small": {Build: true, Compress: true}} {
+	for file, options := range map[string]persist.FileOptions{"plain": {}, "named": {Build: true}, "small": {Build: true, Compress: true}} {
 		file := filepath.Join(dir, file)
 		require.NoError(t, persist.Save(ctx, file, w, options))
 		v, err := inspect.OpenReadOnly(ctx, file)

@@ -173,7 +173,7 @@ func (m *match) save(ctx context.Context, tick uint64) (command string, err erro
 	command = "ecsdump diff"
 	for i, p := range m.peers {
 		file := filepath.Join(m.dir, fmt.Sprintf("tick%d-peer%d.save", tick, i+1))
-		if err := persist.Save(ctx, file, p.world, persist.SaveOptions{Build: true}); err != nil {
+		if err := persist.Save(ctx, file, p.world, persist.FileOptions{Build: true}); err != nil {
 			return "", err
 		}
 		command += " " + file

@@ -31,7 +31,7 @@ var house = map[string]int{
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
 	"names ecs":             120,
-	"names persist":         38, // Including followers, the options of a save, and ErrIrregular.
+	"names persist":         34, // Including followers, the options of a file, and ErrIrregular.
 	"names persist/inspect": 47,
 	"names persist/repair":  16,
 	"names journal":         26,

@@ -128,7 +128,7 @@ func newOriginal(t *testing.T, closed bool) *original {
 	begin := func() {
 		var err error
 		s = newSample()
-		store, err = persist.OpenFS(ctx, w.files, s.world, persist.Options{Now: tick, SnapshotBytes: -1, Sync: journal.SyncAlways})
+		store, err = persist.Open(ctx, ".", s.world, persist.Options{Files: w.files, Now: tick, SnapshotBytes: -1, Sync: journal.SyncAlways})
 		require.NoError(t, err)
 	}
 	commit := func(do func() error, plain func()) {
@@ -488,7 +488,7 @@ func TestOracle_CommandsOnDamagedSaves(t *testing.T) {
 		s.world.Commit()
 	}
 	name := path.Base(saveURL)
-	require.NoError(t, persist.SaveFS(context.Background(), w.files, name, s.world))
+	require.NoError(t, persist.Save(context.Background(), name, s.world, persist.FileOptions{Files: w.files}))
 	all := w.fileDamages(name)
 	for range deep.Or(10, 100) {
 		at, bit := rng.IntN(len(w.files.Bytes(name))), rng.IntN(8)

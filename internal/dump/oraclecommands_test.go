@@ -614,7 +614,7 @@ func (x *trial) marks(a answer, args []string, got, was []object) {
 func (x *trial) opens(a answer, args []string, doc object) {
 	x.t.Helper()
 	s := newSample()
-	store, err := persist.OpenFS(context.Background(), x.damage.files.Clone(), s.world, persist.Options{})
+	store, err := persist.Open(context.Background(), ".", s.world, persist.Options{Files: x.damage.files.Clone()})
 	if err == nil {
 		defer store.Close(context.Background())
 		if d := s.world.Digest(); d != x.original.digests[s.world.Raw().Seq()] {

@@ -485,7 +485,7 @@ func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err 
 		return "", fmt.Errorf("persist: save the played state: %w", err)
 	}
 	name := func(which string) string { return filepath.Join(dir, fmt.Sprintf("tick%d-%s.save", p.Tick(), which)) }
-	if err := errors.Join(p.saveRecorded(ctx, name("recorded")), persist.Save(ctx, name("played"), p.world, persist.SaveOptions{Build: true})); err != nil {
+	if err := errors.Join(p.saveRecorded(ctx, name("recorded")), persist.Save(ctx, name("played"), p.world, persist.FileOptions{Build: true})); err != nil {
 		return "", err
 	}
 	return shell.Command("ecsdump", "diff", name("recorded"), name("played")), nil

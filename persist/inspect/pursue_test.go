@@ -40,7 +40,7 @@ func newPast(t *testing.T, seed uint64) *past {
 	pause := func() { p.moments = append(p.moments, moment{mem.Clone(), last}) }
 	for range 8 {
 		w := storetest.New(6)
-		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
+		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
 		require.NoError(t, err)
 		p.digests[w.Raw().Seq()] = storetest.Persistent(w.World)
 		mem.OnCall(func(_ int, call string) {
@@ -171,7 +171,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 	},
 	"follower": func(t *testing.T, s *show) func() uint64 {
 		w := storetest.New(0).World
-		f, err := persist.FollowFS(storetest.Background, s, w)
+		f, err := persist.Follow(storetest.Background, ".", w, persist.FileOptions{Files: s})
 		require.NoError(t, err)
 		check := func() { require.Equal(t, s.digests[w.Raw().Seq()], storetest.Persistent(w)) }
 		check()

@@ -233,11 +233,11 @@ func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
 		// One of this many created entities is destroyed.
 		every int
-		persist.SaveOptions
-	}{{every: 3}, {every: 400}, {every: 3, SaveOptions: persist.SaveOptions{Compress: true}}} {
+		persist.FileOptions
+	}{{every: 3}, {every: 400}, {every: 3, FileOptions: persist.FileOptions{Compress: true}}} {
 		w := manyPages(t, 3*format.PageRows+77, o.every)
 		file := filepath.Join(t.TempDir(), "w.save")
-		require.NoError(t, persist.Save(t.Context(), file, w, o.SaveOptions))
+		require.NoError(t, persist.Save(t.Context(), file, w, o.FileOptions))
 		v := storetest.ViewOf(t, file)
 		im := storetest.ImageAt(t, v, 0)
 		whole, err := read(t, v, 0, func(s *inspect.State) error {

@@ -5,8 +5,8 @@
 //	                └───────────────────────────Merge──────────────────────────────────────▶
 //
 //	take some entities                       Of; Options
-//	write them                               Part.Save, Part.SaveFS, Part.SaveTo
-//	read them again, or a whole save         Load, LoadFS, LoadFrom
+//	write them                               Part.Save, Part.SaveTo
+//	read them again, or a whole save         Load, LoadFrom
 //	create copies of them in a world         Part.Merge; MergeOptions
 //	find the copies                          Merged.Entities, Merged.Of, Merged.Cleared
 //	handle references out of the part        MergeOptions.Outside; Outside.Keep, Clear, Refuse

@@ -145,8 +145,8 @@ func sent(t testing.TB, random *rand.Rand, p *part.Part, to *ecs.World) *part.Pa
 	switch random.IntN(4) {
 	case 0:
 		files := disk.Memory()
-		require.NoError(t, p.SaveFS(ctx, files, "level"))
-		p, err = part.LoadFS(ctx, files, "level", to)
+		require.NoError(t, p.Save(ctx, "level", persist.FileOptions{Files: files}))
+		p, err = part.Load(ctx, "level", to, persist.FileOptions{Files: files})
 	case 1:
 		file := filepath.Join(t.TempDir(), "level")
 		require.NoError(t, p.Save(ctx, file))

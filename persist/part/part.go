@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
@@ -190,16 +189,13 @@ func (p *Part) Entities() []ecs.Entity {
 }
 
 // Save writes p to a file, as [persist.Save] does with a world.
-func (p *Part) Save(ctx context.Context, file string) error { return persist.Save(ctx, file, p.world) }
-
-// SaveFS writes p to a file of files, as [persist.SaveFS] does with a world.
-func (p *Part) SaveFS(ctx context.Context, files disk.FS, file string) error {
-	return persist.SaveFS(ctx, files, file, p.world)
+func (p *Part) Save(ctx context.Context, file string, o ...persist.FileOptions) error {
+	return persist.Save(ctx, file, p.world, o...)
 }
 
 // SaveTo writes p to out, as [persist.SaveTo] does with a world.
-func (p *Part) SaveTo(ctx context.Context, out io.Writer) error {
-	return persist.SaveTo(ctx, out, p.world)
+func (p *Part) SaveTo(ctx context.Context, out io.Writer, o ...persist.FileOptions) error {
+	return persist.SaveTo(ctx, out, p.world, o...)
 }
 
 // Load reads a part from a file, for worlds with the types of w. It does not change w. Other types
@@ -207,13 +203,8 @@ func (p *Part) SaveTo(ctx context.Context, out io.Writer) error {
 // if it is not a part, all its entities are taken.
 //
 // It costs O(contents of the file) and O(components that w has registered).
-func Load(ctx context.Context, file string, w *ecs.World) (*Part, error) {
-	return load(file, w, func(into *ecs.World) error { return persist.Load(ctx, file, into) })
-}
-
-// LoadFS reads a part from a file of files, as [Load] does.
-func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) (*Part, error) {
-	return load(file, w, func(into *ecs.World) error { return persist.LoadFS(ctx, files, file, into) })
+func Load(ctx context.Context, file string, w *ecs.World, o ...persist.FileOptions) (*Part, error) {
+	return load(file, w, func(into *ecs.World) error { return persist.Load(ctx, file, into, o...) })
 }
 
 // LoadFrom reads a part from in up to its end, as [Load] does from a file. See [persist.LoadFrom]

@@ -370,7 +370,7 @@ func TestLoad_RefusesInvalidPart(t *testing.T) {
 
 	_, err = part.LoadFrom(ctx, bytes.NewReader([]byte("no part")), w.World.World)
 	require.Error(t, err)
-	_, err = part.LoadFS(ctx, disk.Memory(), "nothing", w.World.World)
+	_, err = part.Load(ctx, "nothing", w.World.World, persist.FileOptions{Files: disk.Memory()})
 	require.ErrorContains(t, err, "nothing")
 	_, err = part.Load(ctx, filepath.Join(t.TempDir(), "nothing"), w.World.World)
 	require.ErrorContains(t, err, "nothing")

@@ -25,7 +25,7 @@ type CompactOptions struct {
 	// NoNames leaves the named snapshots out. By default, the copy has all named ancestors of At.
 	NoNames bool
 
-	// Compress compresses the copy of a save, see persist.SaveOptions. The copy of a compressed
+	// Compress compresses the copy of a save, see persist.FileOptions. The copy of a compressed
 	// save is always compressed. Snapshots of stores are never compressed.
 	Compress bool
 }

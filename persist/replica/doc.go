@@ -7,7 +7,7 @@
 //	follower                               └─▶ the same files, byte for byte
 //
 //	keep a copy up to date    Follow, Follower.Files
-//	show it                   inspect, persist.FollowFS, on Follower.Files
+//	show it                   inspect, persist.Follow, of Follower.Files
 //	become the owner          Follower.Claim, then Owner.Open, or Open of a persist.Follower
 //	hand over                 Owner.Offer, Follower.Offered
 //	keep the log short        Owner.Rebase

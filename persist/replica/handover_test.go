@@ -63,7 +63,7 @@ func TestHandover_ReadsOnlyNewTicks(t *testing.T) {
 	require.NoError(t, store.Sync(background))
 	require.NoError(t, b.Wait(background, o.Position()))
 	h := newGame()
-	standby, err := persist.FollowFS(background, b.Files(), h.World)
+	standby, err := persist.Follow(background, ".", h.World, persist.FileOptions{Files: b.Files()})
 	require.NoError(t, err)
 	whole := files.bytes.Swap(0)
 	require.NoError(t, store.Close(background))
@@ -140,7 +140,7 @@ func TestHandover_CutAtEveryAppend(t *testing.T) {
 		g.play(t, store) // The log may not get this tick.
 		b := follow(t, log, others, replica.Options{Name: "b"})
 		h := newGame()
-		standby, err := persist.FollowFS(background, b.Files(), h.World)
+		standby, err := persist.Follow(background, ".", h.World, persist.FileOptions{Files: b.Files()})
 		require.NoError(t, err)
 		link.CutAfter(cut)
 
@@ -176,7 +176,7 @@ func TestHandover_CutAtEveryAppend(t *testing.T) {
 		a := follow(t, log, crashed, replica.Options{Name: "a"})
 		require.NoError(t, a.Wait(background, taken.Position()))
 		shown := newGame()
-		f, err := persist.FollowFS(background, a.Files(), shown.World)
+		f, err := persist.Follow(background, ".", shown.World, persist.FileOptions{Files: a.Files()})
 		require.NoError(t, err)
 		assert.Equal(t, h.score.Get(), shown.score.Get())
 		require.NoError(t, f.Close())

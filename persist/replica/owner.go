@@ -232,12 +232,13 @@ func (o *Owner) Metrics() Metrics {
 // Files returns the files of the store. See [Follower.Files].
 func (o *Owner) Files() disk.FS { return o.f.storeFS }
 
-// Open opens the store for the world w. See [persist.OpenFS]. Alternatively, let a
+// Open opens the store for the world w. See [persist.Open]. Alternatively, let a
 // [persist.Follower] of the same files open the store, with [Owner.Epoch] in its options. Such a
 // follower only reads the new ticks, and not the complete store.
 func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options) (*persist.Store, error) {
 	options.Epoch, options.Budget = max(options.Epoch, o.Epoch()), cmp.Or(options.Budget, o.f.options.Budget)
-	return persist.OpenFS(ctx, o.f.storeFS, w, options)
+	options.Files = o.f.storeFS
+	return persist.Open(ctx, ".", w, options)
 }
 
 // Rebase sends all files of the store again, and trims the log before them. A new follower then

@@ -376,7 +376,7 @@ func (s *sim) handOver(n *simNode) error {
 		return nil
 	}
 	w := storetest.New(0)
-	shown, err := persist.FollowFS(context.Background(), to.follower.Files(), w.World)
+	shown, err := persist.Follow(context.Background(), ".", w.World, persist.FileOptions{Files: to.follower.Files()})
 	if err != nil {
 		return nil // The store has no state yet.
 	}
@@ -596,7 +596,7 @@ func (s *sim) compare(n *simNode) error {
 		return fmt.Errorf("machine %d and a new follower at entry %d: %w", n.n, f.Position(), err)
 	}
 	w := storetest.New(0)
-	shown, err := persist.FollowFS(context.Background(), n.follower.Files(), w.World)
+	shown, err := persist.Follow(context.Background(), ".", w.World, persist.FileOptions{Files: n.follower.Files()})
 	if errors.Is(err, persist.ErrNotFound) || errors.Is(err, persist.ErrForeign) && len(s.states) == 0 {
 		return nil // The store has no state yet.
 	}

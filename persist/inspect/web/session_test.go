@@ -11,6 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A crash loses records that were already shown, and the next program reuses their seqs. As soon
@@ -19,7 +20,9 @@ import (
 func TestSession_RecordsLostInCrash(t *testing.T) {
 	ctx := context.Background()
 	play := func(files *disktest.Mem, health Health, ticks int) *sample {
-		s := beginIn(t, func(w *ecs.World, o persist.Options) (*persist.Store, error) { return persist.OpenFS(ctx, files, w, o) })
+		s := beginIn(t, func(w *ecs.World, o persist.Options) (*persist.Store, error) {
+			return persist.Open(ctx, ".", w, storetest.In(files, o))
+		})
 		for range ticks {
 			s.healths.Set(s.world.Entities()[0], health)
 			s.commit(t)

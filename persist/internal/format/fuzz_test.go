@@ -17,7 +17,7 @@ import (
 func savedPages(t testing.TB) (map[pagefile.Key][]byte, *format.Manifest) {
 	t.Helper()
 	files := disk.Memory()
-	require.NoError(t, persist.SaveFS(storetest.Background, files, "save", storetest.HostileBase(t).World))
+	require.NoError(t, persist.Save(storetest.Background, "save", storetest.HostileBase(t).World, persist.FileOptions{Files: files}))
 	f, err := pagefile.Open(files, "save")
 	require.NoError(t, err)
 	defer f.Close()

@@ -30,7 +30,7 @@ type Session struct {
 
 func (s *Session) open() {
 	s.World = s.build(s.history)
-	store, err := persist.OpenFS(Background, s.files, s.World.World, persist.Options{Sync: journal.SyncNever, SnapshotBytes: 4000})
+	store, err := persist.Open(Background, ".", s.World.World, persist.Options{Files: s.files, Sync: journal.SyncNever, SnapshotBytes: 4000})
 	require.NoError(s.t, err)
 	s.Store, s.opened = store, s.opened+1
 }
@@ -231,4 +231,10 @@ func (w *World) clone() *World {
 		Chunk: w.Chunk.In(c), Scroll: w.Scroll.In(c), Land: w.Land.In(c),
 		Rules: w.Rules.In(c), Seed: w.Seed.In(c), Clock: w.Clock.In(c),
 	}
+}
+
+// In returns o with files as its file system.
+func In(files disk.FS, o persist.Options) persist.Options {
+	o.Files = files
+	return o
 }

@@ -146,7 +146,7 @@ func TestExampleCluster_OwnerAndFollowers(t *testing.T) {
 	for name, reader := range map[string]*replica.Follower{"early": early, "late": late, "standby": standby} {
 		require.NoError(t, reader.Wait(ctx, o.Position()), name)
 		shown := newGame()
-		p, err := persist.FollowFS(ctx, reader.Files(), shown.World)
+		p, err := persist.Follow(ctx, ".", shown.World, persist.FileOptions{Files: reader.Files()})
 		require.NoError(t, err, name)
 		assert.EqualValues(t, 9, shown.score.Get(), name)
 		require.NoError(t, p.Close())

@@ -216,7 +216,7 @@ func (p *machine) turn() error {
 func (c *chain) show(f *replica.Follower, shown **persist.Follower) (err error) {
 	before := c.sum.Get()
 	if *shown == nil {
-		*shown, err = persist.FollowFS(background, f.Files(), c.World)
+		*shown, err = persist.Follow(background, ".", c.World, persist.FileOptions{Files: f.Files()})
 	} else {
 		_, err = (*shown).Advance(background)
 	}

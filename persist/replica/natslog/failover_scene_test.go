@@ -404,7 +404,7 @@ func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Dura
 	defer f.Close()
 	for c := newChain(); ; time.Sleep(5 * time.Millisecond) {
 		if f.Ready() {
-			shown, err := persist.FollowFS(ctx, f.Files(), c.World)
+			shown, err := persist.Follow(ctx, ".", c.World, persist.FileOptions{Files: f.Files()})
 			if err != nil {
 				return 0, 0, err
 			}

@@ -70,7 +70,7 @@ func (p *post) standBy(b *testing.B) {
 	p.fresh()
 	p.follower, err = replica.Follow(background, p.log, p.files, replica.Options{Name: p.name})
 	require.NoError(b, err)
-	p.shown, err = persist.FollowFS(background, p.follower.Files(), p.world)
+	p.shown, err = persist.Follow(background, ".", p.world, persist.FileOptions{Files: p.follower.Files()})
 	require.NoError(b, err)
 	p.entities = slices.Clone(p.places.Entities())
 }

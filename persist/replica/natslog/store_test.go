@@ -86,7 +86,7 @@ func TestStore_MovesBetweenMachines(t *testing.T) {
 
 	require.NoError(t, reader.Wait(ctx, second.Position()))
 	shown := newGame()
-	p, err := persist.FollowFS(background, reader.Files(), shown.World)
+	p, err := persist.Follow(background, ".", shown.World, persist.FileOptions{Files: reader.Files()})
 	require.NoError(t, err)
 	assert.EqualValues(t, 16, shown.score.Get())
 	require.NoError(t, p.Close())
@@ -196,7 +196,7 @@ func TestFollower_StreamRecreated(t *testing.T) {
 	require.Eventually(t, func() bool { return errors.Is(o.Err(), persist.ErrLost) }, time.Minute, 20*time.Millisecond)
 	assert.True(t, f.Ready(), "the files must remain")
 	shown := newGame()
-	w, err := persist.FollowFS(background, f.Files(), shown.World)
+	w, err := persist.Follow(background, ".", shown.World, persist.FileOptions{Files: f.Files()})
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, shown.score.Get())
 	require.NoError(t, w.Close())

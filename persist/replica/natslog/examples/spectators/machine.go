@@ -149,7 +149,7 @@ func (m *machine) show(ctx context.Context, f *replica.Follower, g *game, shown 
 	switch {
 	case !f.Ready():
 	case *shown == nil:
-		*shown, err = persist.FollowFS(ctx, f.Files(), g.World)
+		*shown, err = persist.Follow(ctx, ".", g.World, persist.FileOptions{Files: f.Files()})
 		if errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {
 			*shown, err = nil, nil // The store has no state yet.
 		}
