@@ -1,10 +1,213 @@
 package ecs_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs"
 )
+
+// The benchmarks of batches compare them with loops that have the same effect. Batch and loop run
+// alternately. The metric x/limit is the time of the batch divided by the time of the loop:
+//
+//	go test -run '^$' -bench BenchmarkBatch -benchtime 1x ./ecs
+
+const batchSize = 10_000
+
+// visitors is a world whose entities are created and destroyed in batches.
+type visitors struct {
+	*benchWorld
+	values []position
+}
+
+func newVisitors() *visitors {
+	c := &visitors{benchWorld: newBenchWorld(0), values: make([]position, batchSize)}
+	e := c.w.Create() // One entity is never destroyed.
+	c.positions.Set(e, position{})
+	c.velocities.Set(e, velocity{})
+	c.fill()
+	return c
+}
+
+func (c *visitors) fill() {
+	c.entities = c.w.CreateN(c.entities[:0], batchSize)
+	c.positions.SetAll(c.entities, position{1, 2})
+	c.velocities.SetAll(c.entities, velocity{3, 4})
+}
+
+func (c *visitors) fillOneByOne() {
+	c.entities = c.entities[:0]
+	for range batchSize {
+		e := c.w.Create()
+		c.positions.Set(e, position{1, 2})
+		c.velocities.Set(e, velocity{3, 4})
+		c.entities = append(c.entities, e)
+	}
+}
+
+func (c *visitors) leave() { c.w.DestroyAll(c.entities) }
+
+func (c *visitors) leaveOneByOne() {
+	for _, e := range c.entities {
+		c.w.Destroy(e)
+	}
+}
+
+func (c *visitors) stop() { c.velocities.RemoveAll(c.entities) }
+
+func (c *visitors) stopOneByOne() {
+	for _, e := range c.entities {
+		c.velocities.Remove(e)
+	}
+}
+
+func (c *visitors) start() { c.velocities.SetAll(c.entities, velocity{3, 4}) }
+
+func (c *visitors) place() { c.positions.SetEach(c.entities, c.values) }
+
+func (c *visitors) placeOneByOne() {
+	for i, e := range c.entities {
+		c.positions.Set(e, c.values[i])
+	}
+}
+
+func (c *visitors) shuffle() {
+	list := make([]ecs.Entity, 0, batchSize)
+	for _, i := range permutation(batchSize, 3) {
+		list = append(list, c.entities[i])
+	}
+	c.entities = list
+}
+
+func BenchmarkBatch(b *testing.B) {
+	for _, m := range []struct {
+		name                 string
+		shuffled             bool
+		prepare, batch, loop func(c *visitors)
+	}{
+		{"create2", false, (*visitors).leave, (*visitors).fill, (*visitors).fillOneByOne},
+		{"destroy2", false, (*visitors).fill, (*visitors).leave, (*visitors).leaveOneByOne},
+		{"set", false, nil, (*visitors).place, (*visitors).placeOneByOne},
+		{"set/shuffled", true, nil, (*visitors).place, (*visitors).placeOneByOne},
+		{"remove", false, (*visitors).start, (*visitors).stop, (*visitors).stopOneByOne},
+	} {
+		for _, frame := range []string{"free", "held"} {
+			b.Run(m.name+"/"+frame, func(b *testing.B) {
+				sideOf := func(work func(*visitors)) side {
+					c := newVisitors()
+					if m.shuffled {
+						c.shuffle()
+					}
+					if frame == "held" {
+						c.w.Checkpoint()
+					}
+					s := side{work: func() { work(c) }}
+					if m.prepare != nil {
+						s.prepare = func() { m.prepare(c) }
+					}
+					return s
+				}
+				compare(b, batchSize, 1, sideOf(m.batch), sideOf(m.loop))
+			})
+		}
+	}
+}
+
+// The world grows from zero entities. Most of the time is spent on memory that the operating system
+// provides for the first time.
+func BenchmarkBatchCreateFresh(b *testing.B) {
+	const n = 1_000_000
+	work := func() {
+		p := newBenchWorld(0)
+		entities := p.w.CreateN(nil, n)
+		p.positions.SetAll(entities, position{1, 2})
+		p.velocities.SetAll(entities, velocity{3, 4})
+	}
+	limit := func() {
+		entities, sparse := make([]ecs.Entity, n), make([]uint32, n)
+		for i := range entities {
+			entities[i], sparse[i] = ecs.NewEntity(uint32(i), 1), uint32(i)
+		}
+		for range 2 {
+			dense, sparse, data := make([]ecs.Entity, n), make([]uint32, n), make([]position, n)
+			copy(dense, entities)
+			for i := range data {
+				data[i], sparse[i] = position{1, 2}, uint32(i)
+			}
+		}
+	}
+	compare(b, n, 2, side{work: work}, side{work: limit})
+}
+
+// BenchmarkBudgetLarge measures a tick with history. The tick changes one byte of a row of 64 KiB,
+// one byte in each of 100 rows of 4 KiB, or all bytes. The limit is hand-written code that copies
+// the rows before they are written and compares them afterwards.
+func BenchmarkBudgetLarge(b *testing.B) {
+	type tiles struct{ Cells [1 << 16]byte }
+	type chunk struct{ Cells [1 << 12]byte }
+	w := ecs.NewWorld(ecs.Options{History: 60})
+	land, chunks := ecs.Must(ecs.RegisterResource(w, tiles{})), ecs.MustRegister[chunk](w)
+	for range 100 {
+		chunks.Set(w.Create(), chunk{})
+	}
+	w.Commit()
+	tick := byte(0)
+	for _, c := range []struct {
+		name   string
+		size   int // Total bytes of the rows that the tick writes.
+		budget float64
+		write  func()
+	}{
+		{"byte-of-64K", 1 << 16, 1.5, func() { land.Mut().Cells[int(tick)*99]++ }},
+		{"byte-of-each-100-of-4K", 100 << 12, 2, func() {
+			for _, e := range w.Entities() {
+				chunks.Mut(e).Cells[3]++
+			}
+		}},
+		{"all-of-64K", 1 << 16, 2, func() { fillBytes(land.Mut().Cells[:], tick) }},
+		{"all-of-100-of-4K", 100 << 12, 2, func() {
+			for _, e := range w.Entities() {
+				fillBytes(chunks.Mut(e).Cells[:], tick)
+			}
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			live, old := make([]byte, c.size), make([]byte, c.size)
+			all := c.name[:3] == "all"
+			kept := 0
+			compare(b, 1, c.budget, side{work: func() {
+				tick++
+				c.write()
+				w.Commit()
+			}}, side{work: func() {
+				tick++
+				copy(old, live)
+				if all {
+					fillBytes(live, tick)
+				} else {
+					for i := 0; i < len(live); i += 1 << 12 {
+						live[i] = tick
+					}
+				}
+				for at := 0; at < len(live); at += 64 {
+					if !bytes.Equal(old[at:at+64], live[at:at+64]) {
+						kept++
+					}
+				}
+			}})
+			b.ReportMetric(float64(w.History().TickBytes(w.Tick()-1)), "bytes/tick")
+			if kept == 0 {
+				b.Error("nothing differed")
+			}
+		})
+	}
+}
+
+func fillBytes(s []byte, with byte) {
+	for i := range s {
+		s[i] = with
+	}
+}
 
 // The benchmarks below add and remove eight components of 16 bytes each by a bundle.
 
