@@ -171,3 +171,105 @@ func ExampleQuery1_First() {
 	// false
 	// 0v1 [{2}]
 }
+
+// A mask that the program creates is restored with the world.
+func ExampleMask() {
+	world := ecs.NewWorld(ecs.Options{})
+	visible := world.NewMask()
+	for range 200 {
+		e := world.Create()
+		if e.Index()%80 == 0 {
+			visible.Add(e.Index())
+		}
+	}
+
+	cp := world.Checkpoint()
+	visible.Clear()
+	visible.Add(7)
+	fmt.Println("now:", visible.Len(), visible.Has(80))
+	world.Restore(cp)
+	for i := range visible.Indices() {
+		e, alive := world.EntityAt(i)
+		fmt.Println(e, alive)
+	}
+	// Output:
+	// now: 1 false
+	// 0v1 true
+	// 80v1 true
+	// 160v1 true
+}
+
+// A storage registered with Masked has a mask that is always up to date. A combination of such
+// masks is always up to date too, so the program creates it once.
+func ExampleStorage_Mask() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister(world, ecs.Component[Position]{Masked: true})
+	velocities := ecs.MustRegister(world, ecs.Component[Velocity]{Masked: true})
+	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
+	for i := range 6 {
+		e := world.Create()
+		positions.Set(e, Position{})
+		if i%2 == 0 {
+			velocities.Set(e, Velocity{})
+		}
+		if i == 2 {
+			frozen.Set(e, Frozen{})
+		}
+	}
+
+	moving := positions.Mask().And(velocities.Mask()).AndNot(frozen.Mask())
+	resting := world.AliveBits().AndNot(moving)
+	fmt.Println(moving.Len(), "move,", resting.Len(), "rest")
+	frozen.Clear()
+	for i := range moving.Indices() {
+		fmt.Print(i, " ")
+	}
+	// Output:
+	// 2 move, 4 rest
+	// 0 2 4
+}
+
+// Masks are combined 64 indices at a time, without building a new mask.
+func ExampleBits_And() {
+	world := ecs.NewWorld(ecs.Options{})
+	seen, near := world.NewMask(), world.NewMask()
+	for i := range uint32(100_000) {
+		if i%3000 == 0 {
+			seen.Add(i)
+		}
+		if i%5000 == 0 {
+			near.Add(i)
+		}
+	}
+	both := seen.And(near.Bits)
+	for i := range both.Indices() {
+		fmt.Print(i, " ")
+	}
+	fmt.Println(both.Len(), both.AndNot(near.Bits).Any())
+	// Output: 0 15000 30000 45000 60000 75000 90000 7 false
+}
+
+func ExampleBits_Or() {
+	world := ecs.NewWorld(ecs.Options{})
+	burning := ecs.MustRegister(world, ecs.Component[Velocity]{Masked: true})
+	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
+	all := world.CreateN(nil, 5)
+	burning.Set(all[1], Velocity{})
+	frozen.SetAll(all[3:], Frozen{})
+	for i := range burning.Mask().Or(frozen.Mask()).Indices() {
+		fmt.Print(i, " ")
+	}
+	// Output: 1 3 4
+}
+
+// AndNot finds the alive entities that are not in a mask.
+func ExampleBits_AndNot() {
+	world := ecs.NewWorld(ecs.Options{})
+	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
+	frozen.SetAll(world.CreateN(nil, 5)[1:4], Frozen{})
+	for i := range world.AliveBits().AndNot(frozen.Mask()).Indices() {
+		e, _ := world.EntityAt(i)
+		fmt.Print(e, " ")
+	}
+	// Output: 0v1 4v1
+}
