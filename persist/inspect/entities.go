@@ -21,7 +21,7 @@ import (
 func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState, error) {
 	var f *follower
 	err := v.cat.RetryOnChange(ctx, func() (err error) {
-		if f, err = nearestFollower(ctx, v.cat, e, seq); err == nil {
+		if f, err = nearestFollower(ctx, v, e, seq); err == nil {
 			err = f.follow(ctx, seq)
 		}
 		return err
@@ -42,7 +42,7 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 // e. Trace then returns the first such error, which wraps [persist.ErrCorrupt]. If a program with
 // other types continued the store, the trace continues with the new types.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
-	t, err := newTrace(ctx, v.cat, e, from, to)
+	t, err := newTrace(ctx, v, e, from, to)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 		var s *Stretch
 		var base SnapshotInfo
 		err := v.cat.RetryOnChange(ctx, func() (err error) {
-			s, base, err = stretch(ctx, v.cat, e, seq, older)
+			s, base, err = stretch(ctx, v, e, seq, older)
 			return err
 		})
 		if err != nil || s == nil || !f(s) {
@@ -133,8 +133,7 @@ func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, 
 // such ticks, it loads the registry: 12 bytes per index. It reads no values of components, so
 // damaged values do not matter.
 func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (alive map[ecs.Entity]bool, err error) {
-	none := func(*Component) bool { return false }
-	err = v.readAt(ctx, seq, none, func(s *State) error {
+	err = v.readAt(ctx, seq, noComponent, func(s *State) error {
 		if err := s.Count(ctx); err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ import (
 // A step costs as much as reading the tick. Memory is that of one entity. A follower never
 // overwrites values, so a copy is cheap: step returns a copy from before the step.
 type follower struct {
-	view   *catalog.Catalog
+	view   *View
 	entity ecs.Entity
 	// whole loads the state after record seq.
 	whole func(ctx context.Context, seq uint64) (*Image, error)
@@ -101,11 +101,11 @@ func (f *follower) state() (*EntityState, error) {
 // each calls do with the records between the state of f and record seq, in order. It fails if seq
 // does not descend from the state of f.
 func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, *catalog.Record) error) error {
-	path, err := f.view.Path(f.id.Seq, seq)
+	path, err := f.view.cat.Path(f.id.Seq, seq)
 	if err != nil {
 		return err
 	}
-	return f.view.Records(ctx, path, do)
+	return f.view.cat.Records(ctx, path, do)
 }
 
 // follow advances f to record seq.
@@ -118,18 +118,18 @@ func (f *follower) follow(ctx context.Context, seq uint64) error {
 
 // step advances f by r. It returns a copy of f from before the step.
 func (f *follower) step(ctx context.Context, r *catalog.Record) (before *follower, err error) {
-	if err := f.view.Describe(r, f.id, func() *format.Schema { return f.schema }); err != nil {
+	if err := f.view.cat.Describe(r, f.id, func() *format.Schema { return f.schema }); err != nil {
 		return nil, err
 	}
 	if err := f.adopt(r.Schema); err != nil {
-		return nil, f.view.EntryError(r.Entry, err)
+		return nil, f.view.cat.EntryError(r.Entry, err)
 	}
 	// Both f and its copy have the new schema. Before the tick, the entity has none of the added
 	// components.
 	was := *f
 	was.rows = slices.Clone(f.rows)
 	if err := f.apply(ctx, r.Decoded, r.ID); err != nil {
-		return nil, f.view.EntryError(r.Entry, fmt.Errorf("tick %d: %w", r.Tick, err))
+		return nil, f.view.cat.EntryError(r.Entry, fmt.Errorf("tick %d: %w", r.Tick, err))
 	}
 	return &was, nil
 }

@@ -57,15 +57,15 @@ type EntityComponent struct {
 
 // nearestFollower returns a follower of e at the nearest readable snapshot from which ticks lead
 // to record seq.
-func nearestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
-	f, _, err := followFrom(ctx, v, leadingBases(v, seq), e, seq)
+func nearestFollower(ctx context.Context, v *View, e ecs.Entity, seq uint64) (*follower, error) {
+	f, _, err := followFrom(ctx, v, leadingBases(v.cat, seq), e, seq)
 	return f, err
 }
 
 // followFrom returns a follower of e at the first readable snapshot of bases, and that snapshot.
 // Each of bases leads to record seq.
-func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from SnapshotInfo, err error) {
-	err = firstReadable(ctx, v, bases, seq, func(s SnapshotInfo) (err error) {
+func followFrom(ctx context.Context, v *View, bases []SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from SnapshotInfo, err error) {
+	err = firstReadable(ctx, v.cat, bases, seq, func(s SnapshotInfo) (err error) {
 		from = s
 		f, err = peekSnapshot(ctx, v, s, e)
 		return err
@@ -98,67 +98,78 @@ func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo
 }
 
 // peekSnapshot returns a follower of e at a snapshot.
-func peekSnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, e ecs.Entity) (*follower, error) {
-	if s.Err != nil {
-		return nil, s.Err
+func peekSnapshot(ctx context.Context, v *View, s SnapshotInfo, e ecs.Entity) (f *follower, err error) {
+	err = v.readFrom(ctx, s, s.ID.Seq, noComponent, func(st *State) error {
+		if f, err = peek(ctx, st, e); err != nil {
+			return st.reader.Damage(err)
+		}
+		return nil
+	})
+	return f, err
+}
+
+// peek reads the values of e from a state in a snapshot.
+func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
+	m := s.reader.Manifest
+	f := &follower{
+		view: s.view, whole: s.view.At, entity: e, tick: m.Tick, id: m.ID, time: m.Time, schema: m.Schema,
+		alive: m.Alive, free: m.Free, total: m.Total, rows: make([]followedRow, len(s.columns)),
 	}
-	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
-	if err != nil {
-		return nil, err
+	for n := range s.columns {
+		c := &s.columns[n]
+		f.rows[n] = followedRow{n: c.N, row: -1}
+		if c.Resource == f.isWorld() {
+			if err := f.rows[n].read(s, c, e); err != nil {
+				return nil, err
+			}
+		}
 	}
-	defer r.Close()
-	f, err := peek(ctx, r, e, !v.IsSave())
-	if err != nil {
-		return nil, r.Damage(err)
+	if err := peekRegistry(ctx, s.reader, f); err != nil {
+		return nil, fmt.Errorf("entities: %w", err)
 	}
-	f.view, f.whole = v, v.At
+	if s.view.IsSave() {
+		return f, nil
+	}
+	// When a state is loaded, rows of dead entities are dropped and later rows move up. Rows of an
+	// indexed component do not move: they become gaps. A tick that writes a no-rewind component
+	// writes all of its rows, with their entities.
+	for n := range s.columns {
+		if c := &s.columns[n]; f.has(n) > 0 && !c.Rewinds && !c.Indexed {
+			if err := c.dropDead(ctx); err != nil {
+				return nil, err
+			}
+			f.rows[n].row = c.Find(e)
+		}
+	}
 	return f, nil
 }
 
-// peek reads the values of e from a snapshot. inStore says that the snapshot belongs to a store.
-// Only in a store, no-rewind components may have rows of dead entities.
-func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*follower, error) {
-	m := r.Manifest
-	f := &follower{
-		entity: e, tick: m.Tick, id: m.ID, time: m.Time, schema: m.Schema,
-		alive: m.Alive, free: m.Free, total: m.Total,
-		rows: make([]followedRow, len(m.Schema.Components)),
-	}
-	if err := m.CheckRegistry(); err != nil {
-		return nil, fmt.Errorf("entities: %w", err)
-	}
-	for n := range f.rows {
-		f.rows[n] = followedRow{n: m.Components[n].Rows, row: -1}
+// read sets row and value of e in c if e has c. If c is a resource, it reads the resource.
+func (r *followedRow) read(s *State, c *stateColumn, e ecs.Entity) error {
+	row := c.N - 1
+	if !c.Resource {
 		var err error
-		switch resource := m.Schema.Components[n].Resource; {
-		case resource && f.isWorld():
-			err = peekResource(r, n, &f.rows[n])
-		case !resource && !f.isWorld():
-			err = peekComponent(r, n, e, &f.rows[n])
-		}
-		if err != nil {
-			return nil, r.InComponent(n, err)
+		if row, err = s.Find(c.Component, e); err != nil {
+			return err
 		}
 	}
-	if err := peekRegistry(ctx, r, f); err != nil {
-		return nil, fmt.Errorf("entities: %w", err)
+	if row < 0 {
+		return nil
 	}
-	if !inStore {
-		return f, nil
+	holder, err := c.holder(row)
+	switch {
+	case err != nil:
+		return err
+	case c.Resource:
+	case holder.Index() != e.Index() || holder == ecs.Vacant:
+		return c.fault(fmt.Errorf("sparse entry %d names row %d of another entity", e.Index(), row))
+	// The row belongs to an entity with another generation of the index.
+	case holder != e:
+		return nil
 	}
-	// When a state is loaded, rows of dead entities are dropped and later rows move up. Adjust
-	// this row likewise. Rows of an indexed component do not move: they become gaps. A tick that
-	// writes a no-rewind component writes all of its rows, with their entities.
-	for n, c := range m.Schema.Components {
-		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
-			dead, err := deadBefore(r, n, row)
-			if err != nil {
-				return nil, r.InComponent(n, err)
-			}
-			f.rows[n].row -= dead
-		}
-	}
-	return f, nil
+	value, err := c.row(row)
+	r.row, r.value = row, append([]byte{}, value...)
+	return err
 }
 
 // peekRegistry sets the registry row of the index of f, and the entity in that row. The index may
@@ -222,82 +233,6 @@ func outward(start, n int) iter.Seq[int] {
 	}
 }
 
-// peekResource sets row and value of resource number n if the snapshot has the resource.
-func peekResource(r *snap.Reader, n int, to *followedRow) (err error) {
-	if to.n > 0 {
-		to.row = 0
-		to.value, err = peekValue(r, n, 0)
-	}
-	return err
-}
-
-// peekComponent sets row and value of e in component number n if e has the component. sparse
-// gives the row, and dense confirms that the row belongs to e.
-func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
-	row, err := peekSparse(r, n, e.Index())
-	if err != nil || row < 0 {
-		return err
-	}
-	if row >= to.n {
-		return fmt.Errorf("sparse entry %d names row %d of %d", e.Index(), row, to.n)
-	}
-	dense := r.Manifest.Array(n, format.DenseArray)
-	content, err := r.Page(dense, row/dense.PageRows)
-	if err != nil {
-		return err
-	}
-	holder := format.EntityAt(content, row%dense.PageRows)
-	if holder.Index() != e.Index() || holder == ecs.Vacant {
-		return fmt.Errorf("sparse entry %d names row %d of another entity", e.Index(), row)
-	}
-	// The row belongs to an entity with another generation of the index.
-	if holder != e {
-		return nil
-	}
-	to.row = row
-	to.value, err = peekValue(r, n, row)
-	return err
-}
-
-// peekSparse returns the row of an index in the sparse array of component number n, or -1. Empty
-// pages are not stored in the file.
-func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
-	sparse := r.Manifest.Array(n, format.SparseArray)
-	page := int(index) / sparse.PageRows
-	content, err := r.Page(sparse, page)
-	if err != nil || content == nil {
-		return -1, err
-	}
-	row = -1
-	err = format.DecodeSparsePage(content, func(i int, first uint32, n int) error {
-		if at := int(index)%format.PageRows - i; at >= 0 && at < n {
-			row = int(first) + at
-		}
-		return nil
-	})
-	if err != nil {
-		return -1, fmt.Errorf("page %v: %w", sparse.Key(page), err)
-	}
-	return row, nil
-}
-
-// peekValue returns a copy of a row of component number n. The row must exist.
-func peekValue(r *snap.Reader, n, row int) ([]byte, error) {
-	a := r.Manifest.Array(n, format.DataArray)
-	if a.Width == 0 {
-		return []byte{}, nil
-	}
-	content, err := r.Page(a, row/a.PageRows)
-	if err != nil {
-		return nil, err
-	}
-	value, err := cutRow(r.Manifest.Schema.Components[n].Layout, a.Width, content, row%a.PageRows)
-	if err != nil {
-		return nil, fmt.Errorf("row %d: %w", row, err)
-	}
-	return value, nil
-}
-
 // cutRow returns a checked copy of row i of src, which is a sequence of rows. If rows vary in
 // size, it skips the rows before i one by one.
 func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
@@ -318,27 +253,4 @@ func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
 		}
 		src = rest
 	}
-}
-
-// deadBefore returns how many rows of component number n before row belong to dead entities. It
-// takes O(alive log row) time, and 8 bytes of memory per row before row.
-func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
-	var before []ecs.Entity
-	err = r.Entities(r.Manifest.Array(n, format.DenseArray), row, func(_ int, e ecs.Entity) bool {
-		before = append(before, e)
-		return true
-	})
-	if err != nil {
-		return 0, err
-	}
-	slices.Sort(before)
-	// Start with the number of rows, and subtract those with live entities.
-	dead = row
-	err = r.Entities(r.Manifest.Registry(), r.Manifest.Alive, func(_ int, e ecs.Entity) bool {
-		if _, found := slices.BinarySearch(before, e); found {
-			dead--
-		}
-		return true
-	})
-	return dead, err
 }

@@ -61,8 +61,9 @@ func (v *View) readAt(ctx context.Context, seq uint64, wanted func(*Component) b
 	})
 }
 
-// everyComponent is for [View.readFrom]: it selects every component.
+// everyComponent and noComponent select all components or none for [View.readFrom].
 func everyComponent(*Component) bool { return true }
+func noComponent(*Component) bool    { return false }
 
 // readFrom calls f with the state after record seq, to which snapshot s leads.
 func (v *View) readFrom(ctx context.Context, s SnapshotInfo, seq uint64, wanted func(*Component) bool, f func(*State) error) error {

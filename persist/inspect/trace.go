@@ -90,8 +90,8 @@ type Stretch struct {
 // stretch returns the Stretch up to record seq and the snapshot where it begins. This is the
 // nearest snapshot with a number below older. stretch returns nil if there is none. Numbers order
 // snapshots better than seqs, since a conversion makes two snapshots of one state.
-func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base SnapshotInfo, err error) {
-	bases := slices.DeleteFunc(stretchBases(v, seq), func(s SnapshotInfo) bool { return s.Number >= older })
+func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base SnapshotInfo, err error) {
+	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
 	case err == nil:
@@ -164,15 +164,15 @@ type trace struct {
 // newTrace returns a trace that begins at record `from`. If that is 0, it begins at the oldest
 // state that leads to record `to`. It fails if record `from` is not an ancestor of `to`. If
 // records between the two are lost, this is unknown, and the trace begins anyway.
-func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to uint64) (*trace, error) {
+func newTrace(ctx context.Context, v *View, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
-	err := v.RetryOnChange(ctx, func() (err error) {
+	err := v.cat.RetryOnChange(ctx, func() (err error) {
 		if from == 0 {
 			t.follower, err = oldestFollower(ctx, v, e, to)
 			return err
 		}
-		if _, err := v.Log.Path(from, to); err != nil && !errors.Is(err, journal.ErrCorrupt) {
-			return v.JournalError(err)
+		if _, err := v.cat.Log.Path(from, to); err != nil && !errors.Is(err, journal.ErrCorrupt) {
+			return v.cat.JournalError(err)
 		}
 		if t.follower, err = nearestFollower(ctx, v, e, from); err == nil {
 			err = t.follow(ctx, from)
@@ -193,8 +193,8 @@ func readableBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 
 // oldestFollower returns a follower of e at the oldest readable snapshot that leads to record
 // seq.
-func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
-	f, _, err := followFrom(ctx, v, readableBases(v, seq), e, seq)
+func oldestFollower(ctx context.Context, v *View, e ecs.Entity, seq uint64) (*follower, error) {
+	f, _, err := followFrom(ctx, v, readableBases(v.cat, seq), e, seq)
 	if err == nil || ctx.Err() != nil {
 		return f, err
 	}
@@ -216,14 +216,14 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 		}
 		// The trace has stopped before a record that is lost.
 		if err == nil && t.id.Seq != to {
-			_, err = t.view.Log.Path(t.id.Seq, to)
-			err = t.view.JournalError(err)
+			_, err = t.view.cat.Log.Path(t.id.Seq, to)
+			err = t.view.cat.JournalError(err)
 		}
 		if err == nil || t.err != nil || !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrForeign) {
 			return cmp.Or(err, damage)
 		}
 		damage = cmp.Or(damage, err)
-		behind := slices.DeleteFunc(readableBases(t.view, to), func(s SnapshotInfo) bool { return s.ID.Seq <= t.id.Seq })
+		behind := slices.DeleteFunc(readableBases(t.view.cat, to), func(s SnapshotInfo) bool { return s.ID.Seq <= t.id.Seq })
 		f, _, err := followFrom(ctx, t.view, behind, t.entity, to)
 		if err != nil {
 			return damage
@@ -235,7 +235,7 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 // reachable returns the last record before the first known loss on the path to record to.
 func (t *trace) reachable(to uint64) uint64 {
 	last := to
-	for e := range t.view.Log.Ancestors(to) {
+	for e := range t.view.cat.Log.Ancestors(to) {
 		if e.ID.Seq <= t.id.Seq {
 			break
 		}
@@ -264,12 +264,12 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 // If record e has another schema, throughConversion continues from the converted snapshot of the
 // current state.
 func (t *trace) throughConversion(ctx context.Context, e journal.Entry) error {
-	next, err := t.view.SchemaAt(e)
+	next, err := t.view.cat.SchemaAt(e)
 	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
 		// If no converted snapshot exists, the next step fails with the error.
 		return nil
 	}
-	s, ok := t.view.SnapshotUnder(t.id, next)
+	s, ok := t.view.cat.SnapshotUnder(t.id, next)
 	if !ok {
 		return nil
 	}
@@ -340,7 +340,7 @@ func (f *follower) valueOf(n int, failed *error) (row int, v layout.Value) {
 // operations add changes that the same tick undid.
 func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) error {
 	if err := t.ops.read(tick.Ops, t.entity, len(t.rows)); err != nil {
-		return t.view.EntryError(e, err)
+		return t.view.cat.EntryError(e, err)
 	}
 	was, is := before.isAlive(), t.isAlive()
 	// An entity that was created and destroyed in the same tick is in neither state. Only the

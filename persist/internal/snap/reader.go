@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -141,23 +140,6 @@ func inPage(k pagefile.Key, err error) error { return fmt.Errorf("page %v: %w", 
 func fits(a *format.Array, page int, content []byte) error {
 	if lo, hi := a.Span(page); a.Width >= 0 && len(content) != (hi-lo)*a.Width {
 		return inPage(a.Key(page), image.ErrRanges)
-	}
-	return nil
-}
-
-// Entities calls f with the first n rows of a, an array of entities, until f returns false.
-func (r *Reader) Entities(a format.Array, n int, f func(row int, e ecs.Entity) bool) error {
-	for page := 0; page*a.PageRows < n; page++ {
-		content, err := r.Page(a, page)
-		if err != nil {
-			return err
-		}
-		lo, hi := a.Span(page)
-		for row := lo; row < min(hi, n); row++ {
-			if !f(row, format.EntityAt(content, row-lo)) {
-				return nil
-			}
-		}
 	}
 	return nil
 }
