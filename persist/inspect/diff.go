@@ -13,14 +13,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Two states can be compared in three ways, with the same resulting Diff. Each way first finds
-// ranges of rows that may differ. All other rows are equal and in the same place in both states.
-// Only rows in the ranges are then compared.
+// A comparison begins with ranges of rows that may differ. All other rows are equal and in the
+// same place in both states. Only rows in the ranges are then compared. The ranges come from three
+// places:
 //
-//	two images         pages whose bytes differ          diffImages, differing
-//	snapshot files     pages that differ, not shared     diffpages.go
-//	a tick             rows that it wrote                tickdiff.go
-//	                   └─▶ Diff.component, diffRegistries: rows joined by entity
+//	columns in memory     pages whose bytes differ          differing
+//	columns in files      pages that differ, not shared     diffpages.go
+//	a tick                rows that it wrote                tickdiff.go
+//	                      └─▶ Diff.component, diffRegistries: rows joined by entity
 
 // A Diff lists how a newer state differs from an older one. The rows in it share memory with the
 // two compared states.
@@ -105,19 +105,7 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 
 // diffImages compares newer with older. Neither image may change while the result is in use.
 func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
-	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
-	d.Schema = diffSchemas(older.Stored(), newer.Stored())
-	// Compare all rows of the registry: they are in memory, and take 8 bytes each.
-	d.Registry = diffRegistries(registry(older), registry(newer), between(0, max(len(older.Registry), len(newer.Registry))))
-	for o, n := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := d.component(columnOf(o), columnOf(n), differing(o, n)); err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
+	return diffStates(ctx, stateOf(older), stateOf(newer))
 }
 
 // pairs matches two lists by name. It yields the elements of the old list in order, then the

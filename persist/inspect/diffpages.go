@@ -3,114 +3,71 @@ package inspect
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A pageDiff compares two states page by page in their snapshot files. It skips pages that the
-// two files share, and releases pages with equal bytes. To compare a row, both its entity and its
-// value are needed. So if one of the two pages differs, both stay in memory:
+// A stateDiff compares two states. It reads columns that ticks have changed, or that only one state
+// has, into memory. It compares other columns page by page: it skips pages that two snapshot files
+// share, and releases pages with equal bytes. To compare a row, both its entity and its value are
+// needed. So if one of the two pages differs, both stay in memory:
 //
 //	entities    | same | differ | same   |
 //	rows        | same | same   | differ |
 //	in memory          | both   | both   |
 //
 // In every [2] array, element 0 belongs to the older state and element 1 to the newer one.
-//
-// If a page cannot be read, or the states have no comparable snapshot files, DiffTo ignores the
-// result. It compares the two states in memory instead. So an error of a pageDiff only means that
-// the states cannot be compared by pages.
-type pageDiff struct {
+type stateDiff struct {
 	*Diff
-	files [2]*snap.Reader
+	states [2]*State
 }
 
-// errNoPages says that two states cannot be compared page by page.
-var errNoPages = errors.New("persist: not in snapshot files of the same kind")
-
-// diffPages does the work of [View.DiffTo] for two states that are in snapshot files. For other
-// states it returns errNoPages. The files may belong to two stores, or one of them may be a save.
-// Memory grows with the number of pages that differ.
-func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (*Diff, error) {
-	var p pageDiff
-	var err error
-	if p.files[0], err = snapshotOf(v, a); err != nil {
+// diffStates compares newer with older. They may belong to two stores, or one of them may be a
+// save. Memory grows with the number of pages that differ. Neither state may change while the
+// result is in use.
+func diffStates(ctx context.Context, older, newer *State) (*Diff, error) {
+	d := &stateDiff{&Diff{OldTick: older.outline.Tick, NewTick: newer.outline.Tick}, [2]*State{older, newer}}
+	for _, s := range d.states {
+		if err := s.checkRoom(); err != nil {
+			return nil, err
+		}
+	}
+	d.Schema = diffSchemas(older.outline.Stored(), newer.outline.Stored())
+	if err := d.registry(); err != nil {
 		return nil, err
 	}
-	defer p.files[0].Close()
-	if p.files[1], err = snapshotOf(u, b); err != nil {
-		return nil, err
-	}
-	defer p.files[1].Close()
-	m, n := p.files[0].Manifest, p.files[1].Manifest
-	p.Diff = &Diff{OldTick: m.Tick, NewTick: n.Tick, Schema: diffSchemas(m.Schema, n.Schema)}
-	if err := p.registry(); err != nil {
-		return nil, err
-	}
-	for older, newer := range pairs(columns(m), columns(n), func(c *storedColumn) string { return c.Name }) {
+	for o, n := range pairs(pointers(older.columns), pointers(newer.columns), func(c *stateColumn) string { return c.Name }) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := p.component(older, newer); err != nil {
+		if err := d.column(ctx, o, n); err != nil {
 			return nil, err
 		}
 	}
-	return p.Diff, nil
-}
-
-// snapshotOf opens the snapshot file of the state after record seq.
-func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
-	bases := v.CandidateSnapshots(seq)
-	if len(bases) == 0 || bases[0].Err != nil || bases[0].ID.Seq != seq {
-		return nil, errNoPages
-	}
-	r, err := snap.Open(v.Files, bases[0].Name, catalog.SnapshotName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errNoPages
-	}
-	if err == nil && (!r.Manifest.AllRewind() || !r.Plausible()) {
-		// Reject a file with a no-rewind component: it may have rows of dead entities, which the
-		// state does not have. Also reject a file whose manifest is implausible.
-		r.Close()
-		return nil, errNoPages
-	}
-	return r, err
-}
-
-// A storedColumn is a component in a snapshot file. The sparse array (index to row) is not
-// compared, because it follows from the dense array (row to entity).
-type storedColumn struct {
-	format.Entry
-	rows        int
-	dense, data format.Array
-}
-
-// none stands for an array that a state does not have.
-var none = format.Array{PageRows: 1}
-
-// columns returns the components of a snapshot, by number.
-func columns(m *format.Manifest) []*storedColumn {
-	list := make([]*storedColumn, len(m.Components))
-	for n := range list {
-		list[n] = &storedColumn{m.Schema.Components[n], m.Components[n].Rows, m.Array(n, format.DenseArray), m.Array(n, format.DataArray)}
-	}
-	return list
+	return d.Diff, nil
 }
 
 // registry compares the entity registries of the two states.
-func (p *pageDiff) registry() error {
-	m, n := p.files[0].Manifest, p.files[1].Manifest
-	a := p.array(m.Registry(), n.Registry())
+func (d *stateDiff) registry() error {
+	older, newer := d.states[0], d.states[1]
+	if older.registryLoaded || newer.registryLoaded {
+		for _, s := range d.states {
+			if err := s.loadRegistry(); err != nil {
+				return err
+			}
+		}
+		d.Registry = diffRegistries(registry(older.outline), registry(newer.outline), between(0, max(older.indices, newer.indices)))
+		return nil
+	}
+	m, n := older.reader.Manifest, newer.reader.Manifest
+	a := d.array(m.Registry(), n.Registry())
 	differ, err := a.differing()
 	if err != nil {
 		return err
@@ -123,10 +80,10 @@ func (p *pageDiff) registry() error {
 			differ[row/format.PageRows] = true
 		}
 	}
-	// Load each page in differ from both states, even if its bytes are equal.
+	// Load both sides of each page in differ, also of pages with equal bytes.
 	var ranges []raw.Range
-	for page, d := range differ {
-		if !d {
+	for page, differs := range differ {
+		if !differs {
 			continue
 		}
 		if err := a.load(page); err != nil {
@@ -137,52 +94,48 @@ func (p *pageDiff) registry() error {
 	side := func(i int, m *format.Manifest) registryRows {
 		return registryRows{func(row int) ecs.Entity { return a.entity(i, row) }, m.Alive, m.Free, m.Total}
 	}
-	p.Registry = diffRegistries(side(0, m), side(1, n), ranges)
+	d.Registry = diffRegistries(side(0, m), side(1, n), ranges)
 	return nil
 }
 
-// component compares one component. A side is nil if its state does not have the component. If
-// the layouts differ, it returns errNoPages: bytes of different layouts cannot be compared.
-func (p *pageDiff) component(older, newer *storedColumn) error {
-	sides := [2]*storedColumn{older, newer}
-	known := older
-	if known == nil {
-		known = newer
+// column compares one component. A side is nil if its state does not have the component.
+func (d *stateDiff) column(ctx context.Context, older, newer *stateColumn) error {
+	if older == nil || newer == nil || !older.pagedLike(newer) {
+		var sides [2]*Component
+		for i, c := range []*stateColumn{older, newer} {
+			if c == nil {
+				continue
+			}
+			if err := c.load(ctx); err != nil {
+				return err
+			}
+			sides[i] = c.Component
+		}
+		return d.component(columnOf(sides[0]), columnOf(sides[1]), differing(sides[0], sides[1]))
 	}
-	// Use an empty column in place of a nil side.
-	c, d := &storedColumn{dense: none, data: none}, &storedColumn{dense: none, data: none}
-	if older != nil {
-		c = older
-	}
-	if newer != nil {
-		d = newer
-	}
-	// A unit is a page of values. A page of entities covers one or more units.
-	unit := known.data.PageRows
-	if older != nil && newer != nil && (c.Resource != d.Resource || !c.Layout.Equal(d.Layout) || c.data.PageRows != d.data.PageRows) {
-		return errNoPages
-	}
-	if format.PageRows%unit != 0 {
-		return errNoPages
-	}
-	rows := &pagedRows{width: known.Layout.Width(), layout: known.Layout, unit: unit}
-	if !known.Resource {
-		rows.dense = p.array(c.dense, d.dense)
+	rows := &pagedRows{width: older.Width, layout: older.Layout, unit: older.data.PageRows}
+	if !older.Resource {
+		rows.dense = d.array(older.dense, newer.dense)
 	}
 	if rows.width != 0 {
-		rows.data = p.array(c.data, d.data)
+		rows.data = d.array(older.data, newer.data)
 	}
 	ranges, err := rows.load()
 	if err != nil {
-		return fmt.Errorf("component %s: %w", naming.Shown(known.Name), err)
+		return fmt.Errorf("component %s: %w", naming.Shown(older.Name), err)
 	}
-	columns := [2]diffColumn{absent, absent}
-	for i, s := range sides {
-		if s != nil {
-			columns[i] = diffColumn{s.Name, s.Layout, s.Resource, pagedSide{rows, i, s.rows}}
-		}
+	side := func(i int, c *stateColumn) diffColumn {
+		return diffColumn{c.Name, c.Layout, c.Resource, pagedSide{rows, i, c.N}}
 	}
-	return p.Diff.component(columns[0], columns[1], ranges)
+	return d.component(side(0, older), side(1, newer), ranges)
+}
+
+// pagedLike reports whether both columns are in files, with equal layouts and pages of the same
+// size. Bytes of different layouts cannot be compared. A page of entities covers one or more pages
+// of values.
+func (c *stateColumn) pagedLike(o *stateColumn) bool {
+	return !c.inMemory && !o.inMemory && c.Resource == o.Resource && c.Layout.Equal(o.Layout) &&
+		c.data.PageRows == o.data.PageRows && format.PageRows%c.data.PageRows == 0
 }
 
 // A pagedArray is one array of a component or of the registry, in both states.
@@ -196,9 +149,9 @@ type pagedArray struct {
 }
 
 // array returns a pagedArray in which no page is loaded.
-func (p *pageDiff) array(older, newer format.Array) *pagedArray {
+func (d *stateDiff) array(older, newer format.Array) *pagedArray {
 	return &pagedArray{
-		files: p.files, arrays: [2]format.Array{older, newer},
+		files: [2]*snap.Reader{d.states[0].reader, d.states[1].reader}, arrays: [2]format.Array{older, newer},
 		same: make([]bool, max(older.Pages(), newer.Pages())), held: [2]map[int][]byte{{}, {}},
 	}
 }

@@ -61,6 +61,15 @@ func (v *View) readAt(ctx context.Context, seq uint64, wanted func(*Component) b
 	})
 }
 
+// readNearest is like readAt, but tries only the nearest snapshot, and reads every component.
+func (v *View) readNearest(ctx context.Context, seq uint64, f func(*State) error) error {
+	bases := leadingBases(v.cat, seq)
+	if len(bases) == 0 {
+		return v.cat.Unreachable(seq)
+	}
+	return v.readFrom(ctx, bases[0], seq, everyComponent, f)
+}
+
 // everyComponent and noComponent select all components or none for [View.readFrom].
 func everyComponent(*Component) bool { return true }
 func noComponent(*Component) bool    { return false }
@@ -513,7 +522,7 @@ func (c *stateColumn) load(ctx context.Context) error {
 // checkRoom returns an error if the files have no room for the rows that the manifest claims. So
 // memory is only allocated for rows that the files can hold.
 func (s *State) checkRoom() error {
-	if s.roomy = s.roomy || s.reader.Plausible(); !s.roomy {
+	if s.roomy = s.roomy || s.Whole() || s.reader.Plausible(); !s.roomy {
 		return s.fault(errors.New("it claims more rows than the files can hold"))
 	}
 	return nil
@@ -521,13 +530,13 @@ func (s *State) checkRoom() error {
 
 // loadRegistry reads the registry into memory.
 func (s *State) loadRegistry() error {
-	m := s.reader.Manifest
 	if s.registryLoaded {
 		return nil
 	}
 	if err := s.checkRoom(); err != nil {
 		return err
 	}
+	m := s.reader.Manifest
 	all := format.RegistryPatch{Alive: m.Alive, Free: m.Free, Total: m.Total, Ranges: between(0, m.Total), Rows: make([]byte, 0, 8*m.Total)}
 	registry := m.Registry()
 	for page := range registry.Pages() {

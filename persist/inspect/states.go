@@ -159,9 +159,15 @@ func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 
 // DiffTo compares the state of u after record b with the state of v after record a. It matches
 // components by name.
-func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (*Diff, error) {
-	if d, err := diffPages(ctx, v.cat, a, u.cat, b); err == nil {
-		return d, nil
+func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (d *Diff, err error) {
+	err = v.readNearest(ctx, a, func(older *State) error {
+		return u.readNearest(ctx, b, func(newer *State) error {
+			d, err = diffStates(ctx, older, newer)
+			return err
+		})
+	})
+	if err == nil || ctx.Err() != nil {
+		return d, err
 	}
 	// If a page is damaged, the state may still be reached through other files.
 	older, err := v.cat.At(ctx, a)
