@@ -63,7 +63,7 @@ const (
 // tick describes the tick of a record.
 func (h *server) tick(a *params) (any, error) {
 	seq := a.record("record")
-	return answer(a, h.fast, func() (*tickDoc, error) {
+	return answerAt(a, h.fast, seq, func() (*tickDoc, error) {
 		commits, err := h.fast.view.Commits(seq, seq)
 		if err != nil {
 			return nil, err

@@ -89,7 +89,7 @@ func (h *server) entities(a *params) (any, error) {
 	}
 	named := a.entities(maxRows)
 	d := a.session(h)
-	return answer(a, d, func() (doc *entitiesDoc, err error) {
+	return answerAt(a, d, seq, func() (doc *entitiesDoc, err error) {
 		s.since = time.Now()
 		err = d.read(a.ctx, seq, func(st *inspect.State) (err error) {
 			doc, err = d.list(a.ctx, st, s, named, offset, limit)
