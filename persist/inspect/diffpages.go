@@ -10,7 +10,6 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -113,11 +112,11 @@ func (d *stateDiff) column(ctx context.Context, older, newer *stateColumn) error
 		}
 		return d.component(columnOf(sides[0]), columnOf(sides[1]), differing(sides[0], sides[1]))
 	}
-	rows := &pagedRows{width: older.Width, layout: older.Layout, unit: older.data.PageRows}
+	rows := &pagedRows{layout: older.Layout, unit: older.data.PageRows}
 	if !older.Resource {
 		rows.dense = d.array(older.dense, newer.dense)
 	}
-	if rows.width != 0 {
+	if older.Width != 0 {
 		rows.data = d.array(older.data, newer.data)
 	}
 	ranges, err := rows.load()
@@ -278,16 +277,15 @@ type pagedRows struct {
 	dense  *pagedArray // nil for a resource.
 	data   *pagedArray // nil if rows have no bytes.
 	layout *layout.Type
-	width  int
 	unit   int // Rows per page of data.
 
-	cut [2]map[int][][]byte // Rows of variable size, by page of data.
+	values [2]map[int]*pageRows // Rows of data, by page.
 }
 
 // load reads the units that may differ, and returns their rows. A unit is a page of data. It may
 // differ if its bytes or the entities of its rows differ.
 func (r *pagedRows) load() ([]raw.Range, error) {
-	r.cut = [2]map[int][][]byte{{}, {}}
+	r.values = [2]map[int]*pageRows{{}, {}}
 	var differ []bool // For each page of data, whether it differs.
 	if r.data != nil {
 		var err error
@@ -334,23 +332,13 @@ func (r *pagedRows) loadUnit(unit int) error {
 		return err
 	}
 	for side := range 2 {
-		if err := r.check(side, unit); err != nil {
+		rows, err := newPageRows(r.layout, r.data.held[side][unit], r.data.count(side, unit))
+		if err != nil {
 			return r.data.files[side].Damage(fmt.Errorf("page %v: %w", r.data.arrays[side].Key(unit), err))
 		}
+		r.values[side][unit] = &rows
 	}
 	return nil
-}
-
-// check verifies that the rows of a page are values of the layout. If rows vary in size, it also
-// splits the page into rows.
-func (r *pagedRows) check(side, unit int) error {
-	content, n := r.data.held[side][unit], r.data.count(side, unit)
-	if r.width >= 0 {
-		return r.layout.Check(content, n)
-	}
-	rows := make([][]byte, n)
-	r.cut[side][unit] = rows
-	return image.CutRows(r.layout, rows, content)
 }
 
 // A pagedSide gives access to the pagedRows of one state.
@@ -369,11 +357,8 @@ func (s pagedSide) entity(row int) ecs.Entity {
 }
 
 func (s pagedSide) row(row int) []byte {
-	switch at := row % s.unit; {
-	case s.width < 0:
-		return s.cut[s.side][row/s.unit][at]
-	case s.width > 0:
-		return s.data.held[s.side][row/s.unit][at*s.width : (at+1)*s.width]
+	if s.data == nil {
+		return nil
 	}
-	return nil
+	return s.values[s.side][row/s.unit].row(row % s.unit)
 }

@@ -416,28 +416,35 @@ func (c *stateColumn) readSparse(page int, rows []int32) ([]int32, error) {
 }
 
 // page reads a page of values and checks all of its rows, so later reads need no checks.
-func (c *stateColumn) page(page int) (p pageRows, err error) {
+func (c *stateColumn) page(page int) (pageRows, error) {
 	content, err := c.state.reader.Page(c.data, page)
 	if err != nil {
-		return p, c.fault(err)
+		return pageRows{}, c.fault(err)
 	}
 	lo, hi := c.data.Span(page)
-	p = pageRows{content: content, width: c.Width}
-	if c.Width >= 0 {
-		return p, c.fault(c.Layout.Check(content, hi-lo))
+	p, err := newPageRows(c.Layout, content, hi-lo)
+	return p, c.fault(err)
+}
+
+// newPageRows returns the n rows in content, after checking them.
+func newPageRows(t *layout.Type, content []byte, n int) (p pageRows, err error) {
+	p = pageRows{content: content, width: t.Width()}
+	if p.width >= 0 {
+		return p, t.Check(content, n)
 	}
 	// A row begins where the previous row ends.
-	p.ends = make([]uint32, 0, hi-lo)
-	for rest := content; len(p.ends) < hi-lo; {
-		if _, rest, err = c.Layout.Next(rest); err != nil {
-			return p, c.fault(err)
+	p.ends = make([]uint32, 0, n)
+	rest := content
+	for len(p.ends) < n {
+		if _, rest, err = t.Next(rest); err != nil {
+			return p, err
 		}
 		p.ends = append(p.ends, uint32(len(content)-len(rest)))
 	}
-	if n := len(p.ends); n > 0 && int(p.ends[n-1]) < len(content) {
-		return p, c.fault(errRest)
+	if len(rest) > 0 {
+		err = errRest
 	}
-	return p, nil
+	return p, err
 }
 
 // errRest reports a page with bytes after its rows.
