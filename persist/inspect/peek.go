@@ -2,14 +2,11 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
@@ -71,30 +68,6 @@ func followFrom(ctx context.Context, v *View, bases []SnapshotInfo, e ecs.Entity
 		return err
 	})
 	return f, from, err
-}
-
-// leadingBases returns the snapshots that lead to record seq without a change of the schema,
-// nearest first. It includes snapshots that cannot be read.
-func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
-	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
-}
-
-// firstReadable calls read with each snapshot of bases until a call succeeds. All bases lead to
-// record seq: an older snapshot needs more ticks. If all calls fail, firstReadable joins their
-// errors.
-func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, seq uint64, read func(SnapshotInfo) error) error {
-	var skipped []error
-	for _, s := range bases {
-		err := read(s)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		skipped = append(skipped, err)
-	}
-	if len(skipped) > 0 {
-		return errors.Join(skipped...)
-	}
-	return v.Unreachable(seq)
 }
 
 // peekSnapshot returns a follower of e at a snapshot.

@@ -70,6 +70,30 @@ func (v *View) readNearest(ctx context.Context, seq uint64, f func(*State) error
 	return v.readFrom(ctx, bases[0], seq, everyComponent, f)
 }
 
+// leadingBases returns the snapshots that lead to record seq without a change of the schema,
+// nearest first. It includes snapshots that cannot be read.
+func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
+	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
+}
+
+// firstReadable calls read with each snapshot of bases until a call succeeds. All bases lead to
+// record seq: an older snapshot needs more ticks. If all calls fail, firstReadable joins their
+// errors.
+func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, seq uint64, read func(SnapshotInfo) error) error {
+	var skipped []error
+	for _, s := range bases {
+		err := read(s)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		skipped = append(skipped, err)
+	}
+	if len(skipped) > 0 {
+		return errors.Join(skipped...)
+	}
+	return v.Unreachable(seq)
+}
+
 // everyComponent and noComponent select all components or none for [View.readFrom].
 func everyComponent(*Component) bool { return true }
 func noComponent(*Component) bool    { return false }
