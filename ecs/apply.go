@@ -55,7 +55,7 @@ func (w *World) apply(p *raw.Patch) error {
 	}
 	for _, g := range w.groups {
 		if g.touched() {
-			g.open()
+			g.rows.Open()
 			g.measure()
 		}
 	}
@@ -146,9 +146,7 @@ func copyEntities(rows []Entity, entities []byte) []byte {
 
 // patch writes the rows and lengths of p to r.
 func (r *registry) patch(p *raw.Patch) {
-	if r.rows.Span != r.w.clock.Span {
-		r.rows.Open()
-	}
+	r.rows.Open()
 	r.grow(p.Entities.Total)
 	from := p.Registry
 	for _, rows := range p.Entities.Rows {
@@ -212,9 +210,7 @@ const maxPatched = 1 << 14
 // putRows writes the patch p to the storage. values are the decoded values of p.
 func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	before := s.rows.Lengths
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	s.rowsMoved = len(p.Entities) > 0
 	for _, r := range p.Entities {
 		s.removeMembers(r.First, min(r.First+r.N, before.N))
@@ -330,9 +326,7 @@ func (r *Resource[T]) patch(p *raw.StoragePatch, _ int) (put func(), err error) 
 		return nil, err
 	}
 	return func() {
-		if r.rows.Span != r.w.clock.Span {
-			r.rows.Open()
-		}
+		r.rows.Open()
 		r.data.Touch(0)
 		r.data.Live[0] = values[0]
 	}, nil

@@ -176,9 +176,7 @@ func (s *Storage[T]) setAll(entities []Entity, f batchValues[T]) (n int) {
 		case i+1 < len(entities) && row+1 < s.rows.N && s.dense.Live[row+1] == entities[i+1]:
 			k = s.setAligned(entities, i, row, &f)
 		default:
-			if s.rows.Span != s.w.clock.Span {
-				s.rows.Open()
-			}
+			s.rows.Open()
 			if s.data.Unsaved(row) {
 				s.data.Save(row)
 			}
@@ -196,9 +194,7 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 	if !s.w.entities.alive(entities[i]) {
 		return 0
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	k := s.claim(entities[i:])
 	f.write(s.extend(entities[i:i+k]), i)
 	return k
@@ -207,9 +203,7 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 // setAligned writes the values of entities[i] and the entities after it, while their rows are
 // contiguous, beginning with row. It returns the number of written rows.
 func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *batchValues[T]) int {
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	k := s.aligned(row, entities[i:])
 	s.data.TouchRange(row, row+k)
 	f.write(s.data.Live[row:row+k], i)
@@ -223,9 +217,7 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 	if len(entities) == 0 {
 		return
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	s.pointBehind(entities)
 	f := batchValues[T]{same: v, clone: s.data.Clone}
 	f.write(s.extend(entities), 0)
@@ -271,9 +263,7 @@ func (s *Storage[T]) dropTail(k int) {
 	if debug {
 		s.displace()
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	n := s.rows.N
 	s.rows.N -= k
 	s.recordRemoval(s.dense.Live[s.rows.N], s.rows.N)
@@ -326,9 +316,7 @@ func (s *set) pointBehind(entities []Entity) {
 
 // createN creates n entities and appends them to dst.
 func (r *registry) createN(dst []Entity, n int) []Entity {
-	if r.rows.Span != r.w.clock.Span {
-		r.rows.Open()
-	}
+	r.rows.Open()
 	dst = slices.Grow(dst, n)
 	for end := len(dst) + n; len(dst) < end; {
 		before, want := r.rows.N, end-len(dst)

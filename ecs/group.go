@@ -133,7 +133,7 @@ func (g *Group) Pack() {
 	if g.rows.Extra == 1 {
 		return
 	}
-	g.open()
+	g.rows.Open()
 	changes := g.w.changes
 	d := g.smallest()
 	for row := g.rows.N; row < d.rows.N; row++ {
@@ -173,18 +173,12 @@ func (g *Group) packEntity(e Entity) bool {
 			return false
 		}
 	}
-	g.open()
+	g.rows.Open()
 	for i, s := range g.storages {
 		s.swapRows(g.at[i], g.rows.N)
 	}
 	g.rows.N++
 	return true
-}
-
-func (g *Group) open() {
-	if g.rows.Span != g.w.clock.Span {
-		g.rows.Open()
-	}
 }
 
 // afterAdd runs after e got one of the components. If e is now a member, afterAdd packs it, even if
@@ -202,7 +196,7 @@ func (g *Group) beforeRemove(e Entity) {
 	if row < 0 || row >= g.rows.N {
 		return
 	}
-	g.open()
+	g.rows.Open()
 	g.rows.N--
 	for _, s := range g.storages {
 		s.swapRows(row, g.rows.N)
@@ -216,7 +210,7 @@ func (g *Group) beforeClear() {
 	if g.rows.N == 0 && g.rows.Extra == 1 {
 		return
 	}
-	g.open()
+	g.rows.Open()
 	g.rows.Lengths = track.Lengths{Extra: 1}
 	g.resets++
 }

@@ -251,9 +251,7 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 		if !m.write || m.optional && !s.hasAny(k) {
 			continue
 		}
-		if m.set.rows.Span != m.set.w.clock.Span {
-			m.set.rows.Open()
-		}
+		m.set.rows.Open()
 		if s.n > 1 {
 			row := s.base[k] + int(s.rows[k][0])
 			m.column.TouchRange(row, row+s.n)

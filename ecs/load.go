@@ -206,7 +206,7 @@ func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap
 // must have no frames.
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
 	s.rows.Replaced()
-	s.rows.Open()
+	s.rows.Reopen()
 	s.setMembers(entities, pages)
 	s.data.Take(values)
 }
@@ -217,7 +217,7 @@ func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) 
 		return nil, err
 	}
 	return func() {
-		r.rows.Open()
+		r.rows.Reopen()
 		r.data.Live[0] = values[0]
 	}, nil
 }
@@ -225,7 +225,7 @@ func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) 
 // take sets the registry's entities to rows, and their sparse array to sparse. The registry takes
 // ownership of both slices. The world must have no frames.
 func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
-	r.rows.Open()
+	r.rows.Reopen()
 	r.dense.Take(rows)
 	r.sparse, r.rows.Lengths = sparse, l
 }

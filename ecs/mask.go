@@ -95,13 +95,8 @@ func (m *Mask) Add(i uint32) bool {
 	if was>>(i&63)&1 != 0 {
 		return false
 	}
-	if m.rows.Span != m.w.clock.Span {
-		m.rows.Open()
-	}
-	if m.words.Unsaved(row) {
-		m.words.Save(row)
-	}
-	m.words.Live[row] = maskWord{was | 1<<(i&63), m.rows.Extra}
+	m.rows.Open()
+	m.words.put(row, maskWord{was | 1<<(i&63), m.rows.Extra})
 	m.rows.Total--
 	if was == 0 {
 		m.raise(i >> 6)
@@ -123,14 +118,9 @@ func (m *Mask) Remove(i uint32) bool {
 	if was>>(i&63)&1 == 0 {
 		return false
 	}
-	if m.rows.Span != m.w.clock.Span {
-		m.rows.Open()
-	}
+	m.rows.Open()
 	left := was &^ (1 << (i & 63))
-	if m.words.Unsaved(row) {
-		m.words.Save(row)
-	}
-	m.words.Live[row] = maskWord{left, m.rows.Extra}
+	m.words.put(row, maskWord{left, m.rows.Extra})
 	m.rows.Total++
 	if left == 0 {
 		m.lower(i >> 6)
@@ -172,9 +162,7 @@ func (m *Mask) Clear() {
 	if m.rows.Total == 0 {
 		return
 	}
-	if m.rows.Span != m.w.clock.Span {
-		m.rows.Open()
-	}
+	m.rows.Open()
 	m.epochs++
 	m.rows.Extra, m.rows.Total = m.epochs, 0
 }
@@ -200,9 +188,7 @@ func (m *Mask) place(level, k int) (*maskWords, int) {
 //
 //go:noinline
 func (m *Mask) grow(p int) {
-	if m.rows.Span != m.w.clock.Span {
-		m.rows.Open()
-	}
+	m.rows.Open()
 	if need := p + 1 - len(m.pages); need > 0 {
 		m.pages = append(m.pages, make([]uint32, need)...)
 	}

@@ -227,9 +227,7 @@ func (s *Storage[T]) Mut(e Entity) *T {
 		s.mustBeWritable("Mut", e)
 		s.lend()
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	if s.data.Unsaved(r) {
 		s.data.Save(r)
 	}
@@ -303,9 +301,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 		s.mustBeWritable("MutEach", 0)
 		s.lend()
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	rows := f.rows
 	s.data.TouchEach(&rows, f.n)
 }
@@ -315,9 +311,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 //go:noinline
 func (s *Storage[T]) setSlow(e Entity, v T) bool {
 	if r := s.row(e); r >= 0 {
-		if s.rows.Span != s.w.clock.Span {
-			s.rows.Open()
-		}
+		s.rows.Open()
 		s.data.Touch(r)
 		old := s.data.Live[r]
 		s.data.Live[r] = v
@@ -338,9 +332,7 @@ func (s *Storage[T]) setSlow(e Entity, v T) bool {
 
 // add gives the component v to e. e must be alive and must not have the component.
 func (s *Storage[T]) add(e Entity, v T) {
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	if s.set.kind == Indexed {
 		s.setIndexed(e, v)
 	} else {
@@ -441,7 +433,7 @@ func (s *Storage[T]) discard(e Entity, r int) {
 	if debug {
 		s.displace()
 	}
-	last := s.rows.N - 1 // As in Set, the usual case makes no calls.
+	last := s.rows.N - 1
 	if s.rows.Span != s.w.clock.Span || s.heavy {
 		s.discardSlow(e, r)
 		return
@@ -450,8 +442,7 @@ func (s *Storage[T]) discard(e Entity, r int) {
 		moved := s.dense.Live[last]
 		p := s.sparse.Pages[moved.Index()>>pageBits]
 		if s.dense.Unsaved(r) || s.sparse.Unsaved(p, moved.Index()) {
-			s.discardFirst(e, r)
-			return
+			track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, moved.Index(), r)
 		}
 		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
 		p.Rows[moved&pageMask] = uint32(r)
@@ -461,29 +452,11 @@ func (s *Storage[T]) discard(e Entity, r int) {
 	}
 }
 
-// discardFirst is discard for a row that is not the last one, if a row or entry must be saved
-// first.
-//
-//go:noinline
-func (s *Storage[T]) discardFirst(e Entity, r int) {
-	last := s.rows.N - 1
-	moved := s.dense.Live[last]
-	p := s.sparse.Pages[moved.Index()>>pageBits]
-	track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, moved.Index(), r)
-	s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
-	p.Rows[moved&pageMask] = uint32(r)
-	if s.rows.N = last; s.countRemoval(e) {
-		s.noteRemoval(e, r)
-	}
-}
-
 // discardSlow is discard for the cases that discard does not handle inline.
 //
 //go:noinline
 func (s *Storage[T]) discardSlow(e Entity, r int) {
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	if !s.heavy {
 		s.discard(e, r)
 		return

@@ -72,7 +72,7 @@ func TestMemoryUsage_CountsEachPart(t *testing.T) {
 	// Open allocates ten marks for each column.
 	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} {
 		t.Protect(track.Lengths{N: 10 * 64})
-		t.Open()
+		t.Reopen()
 	}
 	w.frames = make([]frame, 0, 1)
 	w.lists = []frameLists{{touched: make([]*track.Tracker, 0, 10), ops: make([]raw.Op, 0, 10)}}

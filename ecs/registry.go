@@ -43,9 +43,7 @@ func (r *registry) init(w *World) {
 }
 
 func (r *registry) create() Entity {
-	if r.rows.Span != r.w.clock.Span {
-		r.rows.Open()
-	}
+	r.rows.Open()
 	for r.rows.N < r.rows.Extra {
 		if e := r.dense.Live[r.rows.N]; e.Generation() != r.maxGeneration {
 			if r.dense.Unsaved(r.rows.N) {
@@ -97,9 +95,7 @@ func (r *registry) createAt(e Entity) error {
 	case r.of(i).Generation() > e.Generation():
 		return fmt.Errorf("ecs: CreateAt(%v): the name is %w: the index was given out since, last as %v", e, ErrTaken, r.of(i))
 	}
-	if r.rows.Span != r.w.clock.Span {
-		r.rows.Open()
-	}
+	r.rows.Open()
 	for r.rows.Total <= i {
 		r.addIndex()
 	}
@@ -176,9 +172,7 @@ func (r *registry) destroy(e Entity) bool {
 	if row < 0 {
 		return false
 	}
-	if r.rows.Span != r.w.clock.Span {
-		r.rows.Open()
-	}
+	r.rows.Open()
 	r.rows.N--
 	last := r.rows.N
 	if r.dense.Unsaved(row) || r.dense.Unsaved(last) {
@@ -193,9 +187,7 @@ func (r *registry) destroy(e Entity) bool {
 }
 
 func (r *registry) clear() {
-	if r.rows.Span != r.w.clock.Span {
-		r.rows.Open()
-	}
+	r.rows.Open()
 	r.rows.N = 0
 }
 

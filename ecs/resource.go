@@ -47,9 +47,7 @@ func (r *Resource[T]) Mut() *T {
 	if debug {
 		r.mustBeWritable()
 	}
-	if r.rows.Span != r.w.clock.Span {
-		r.rows.Open()
-	}
+	r.rows.Open()
 	r.data.Touch(0)
 	return &r.data.Live[0]
 }

@@ -242,9 +242,7 @@ func (s *set) clear() {
 	if debug {
 		s.displace()
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	s.rows.N, s.rows.Extra = 0, 0
 	s.dropNotes()
 	if s.mask != nil {

@@ -235,9 +235,7 @@ func (s *Storage[T]) swapRows(i, j int) {
 	if debug {
 		s.displace()
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	if s.dense.Unsaved(i) {
 		s.saveRow(i)
 	}
@@ -275,9 +273,7 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	if debug {
 		s.displace()
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	for k < len(from) {
 		end := staying(from, lo, k)
 		s.data.TouchRange(lo+k, lo+end)

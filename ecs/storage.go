@@ -127,9 +127,7 @@ func (s *Storage[T]) MutValues() []T {
 		s.mustBeWritable("MutValues", 0)
 		s.lend()
 	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
+	s.rows.Open()
 	s.data.TouchRange(0, s.rows.N)
 	s.pointToAll()
 	return s.Values()

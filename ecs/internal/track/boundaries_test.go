@@ -89,7 +89,7 @@ func (h *boundaryRun) writeRanges() bool {
 			if h.r.IntN(2) == 0 { // Start at a block of 64 rows.
 				lo &^= 63
 			}
-			a.ready()
+			a.rows.Open()
 			a.values.TouchRange(lo, hi)
 			a.tiles.TouchRange(lo, hi)
 			for row, v := range a.values.Live[lo:hi] {

@@ -236,7 +236,7 @@ func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
 				n += notNone(r)
 			}
 		}
-		c.touchEach(&some, n)
+		c.TouchEach(&some, n)
 	}
 }
 
@@ -251,13 +251,10 @@ func notNone(r uint32) int {
 // TouchEach calls Touch for rows[:n], which may contain a row more than once. It reads the marks of
 // all these rows before it copies a row, so their cache misses overlap. TouchEach overwrites rows.
 func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
-	if c.Log.prot > 0 {
-		c.touchEach(rows, n)
-	}
-}
-
-func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
-	if c.clones() {
+	switch {
+	case c.Log.prot == 0:
+		return
+	case c.clones():
 		// Save one row at a time, because Clone may panic.
 		for _, r := range rows[:n] {
 			c.Touch(int(r))

@@ -30,14 +30,8 @@ func (a *memberTable[T]) put(key uint32, row int, v T) {
 	a.dense.Live[row], a.data.Live[row] = uint64(key), v
 }
 
-func (a *memberTable[T]) ready() {
-	if a.rows.Span != a.rows.clock.Span {
-		a.rows.Open()
-	}
-}
-
 func (a *memberTable[T]) add(key uint32, v T) {
-	a.ready()
+	a.rows.Open()
 	n := a.rows.N
 	if n == len(a.dense.Live) {
 		rows := max(64, 2*n)
@@ -50,7 +44,7 @@ func (a *memberTable[T]) add(key uint32, v T) {
 }
 
 func (a *memberTable[T]) set(row int, v T) {
-	a.ready()
+	a.rows.Open()
 	if a.data.Unsaved(row) {
 		a.data.Overwrite(row, v)
 	} else {
@@ -59,7 +53,7 @@ func (a *memberTable[T]) set(row int, v T) {
 }
 
 func (a *memberTable[T]) remove(row int) {
-	a.ready()
+	a.rows.Open()
 	if last := a.rows.N - 1; row < last {
 		a.put(uint32(a.dense.Live[last]), row, a.data.Live[last])
 	}
@@ -109,7 +103,7 @@ func testMembersRestored[T comparable](t *testing.T, value func(i int) T) {
 					a.add(uint32(step<<11|i), value(rng.Int())) // Each step adds a new key.
 				}
 				if rng.IntN(500) == 0 {
-					a.ready()
+					a.rows.Open()
 					a.rows.N = 0
 				}
 			}
@@ -201,7 +195,7 @@ func TestDirtySet_ReportsWrittenRows(t *testing.T) {
 		written := make([]bool, rows)
 		for range rng.IntN(rows) {
 			row := rng.IntN(rows)
-			a.ready()
+			a.rows.Open()
 			if key := uint32(a.dense.Live[row]); rng.IntN(2) == 0 {
 				a.put(key, row, [2]uint64{1})
 			} else {

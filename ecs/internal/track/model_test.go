@@ -52,12 +52,6 @@ func (a *table) settle() {
 	}
 }
 
-func (a *table) ready() {
-	if a.rows.Span != a.rows.clock.Span {
-		a.rows.Open()
-	}
-}
-
 func (a *table) find(key uint32) int {
 	if p := a.sparse.Page(key); p != nil {
 		if r := int(p.Rows[key&PageMask]); r < a.rows.N && a.keys.Live[r] == key {
@@ -76,7 +70,7 @@ func (a *table) point(key uint32, row int) {
 }
 
 func (a *table) add(key uint32, v int) {
-	a.ready()
+	a.rows.Open()
 	n := a.rows.N
 	if n < len(a.keys.Live) {
 		a.keys.Touch(n)
@@ -93,7 +87,7 @@ func (a *table) add(key uint32, v int) {
 }
 
 func (a *table) remove(row int) {
-	a.ready()
+	a.rows.Open()
 	last := a.rows.N - 1
 	if row < last {
 		a.keys.Touch(row)
@@ -107,7 +101,7 @@ func (a *table) remove(row int) {
 }
 
 func (a *table) write(row int) {
-	a.ready()
+	a.rows.Open()
 	a.values.Touch(row)
 	// Writes in place, so a saved value that shared the slice would change too.
 	a.values.Live[row][0]++
@@ -116,7 +110,7 @@ func (a *table) write(row int) {
 }
 
 func (a *table) writeAll() {
-	a.ready()
+	a.rows.Open()
 	a.values.TouchRange(0, a.rows.N)
 	a.tiles.TouchRange(0, a.rows.N)
 	for row, v := range a.values.Live[:a.rows.N] {
@@ -126,7 +120,7 @@ func (a *table) writeAll() {
 }
 
 func (a *table) clear() {
-	a.ready()
+	a.rows.Open()
 	a.rows.N = 0
 }
 

@@ -66,19 +66,15 @@ type Tracked interface {
 
 // A Tracker manages columns that change together, and their common lengths, through the frames of
 // its clock. A tracker has a record of a frame only if something changed in the frame. Every change
-// begins with
-//
-//	if t.Span != clock.Span {
-//		t.Open()
-//	}
+// begins with a call of Open.
 //
 // Init initializes a Tracker.
 type Tracker struct {
 	clock *Clock
-	// The clock's span at the last call of Open. If the bit stale is set, Span differs from every
+	// The clock's span at the last call of Reopen. If the bit stale is set, Span differs from every
 	// span of a clock.
 	Span uint64
-	// Serial number of the last call of Open. Only marks with this number are valid.
+	// Serial number of the last call of Reopen. Only marks with this number are valid.
 	marks uint64
 	Lengths
 	// Rows below Prot are saved before a write. Open computes it.
@@ -116,10 +112,18 @@ func (t *Tracker) Init(clock *Clock, exempt bool, columns ...Tracked) {
 // Add adds column c to t.
 func (t *Tracker) Add(c Tracked) { t.columns = append(t.columns, c) }
 
-// Open prepares the columns for writes in the current span.
+// Open prepares the columns for writes in the current span. It is small enough to be inlined.
+func (t *Tracker) Open() {
+	if t.Span != t.clock.Span {
+		t.Reopen()
+	}
+}
+
+// Reopen is Open for code that replaces all rows. It prepares the columns even if they are prepared
+// already.
 //
 //go:noinline
-func (t *Tracker) Open() {
+func (t *Tracker) Reopen() {
 	c := t.clock
 	c.opened++
 	t.Span, t.marks, t.Changed = c.Span, c.opened, true
