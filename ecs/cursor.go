@@ -46,9 +46,10 @@ type cursor struct {
 	columns []joinedColumn
 	// Position of this loop in World.activeCursors, counted from 1, or 0 if it is not in the list.
 	activeAt int
-	began    uint64      // The world's count of changes when the iteration began.
-	found    *matchCache // The matches of the join, by position of the driver.
-	writes   bool        // The loop writes rows.
+	began    uint64 // The world's count of changes when the iteration began.
+	// The matches of the join, by position of the driver.
+	*matchCache
+	writes bool // The loop writes rows.
 	// The iteration has ended and found only a single run. The span still has this run.
 	oneRun bool
 	// The iteration repeats the only run of the previous iteration, without a search.
@@ -68,9 +69,9 @@ type cursor struct {
 
 	// The slices of the span point to these buffers if the span is a run or a part of a word.
 	part [1]uint64
-	last [1]uint32              // The driver's row.
-	one  [maxColumns]uint32     // The rows of the columns.
-	run  [maxColumns + 2]uint32 // The result of nextRun.
+	// The rows of the columns, then the row of the driver, then the number of rows. It is also the
+	// result of nextRun.
+	run [maxColumns + 2]uint32
 
 	span
 
@@ -78,8 +79,6 @@ type cursor struct {
 	row   int // First position after the span.
 	step  int // Maximum number of positions of the next span.
 
-	set       *set // The driving set.
-	driver    int  // Position of the driving set in the join.
 	singleSet bool // The join finds every row of the driver.
 	saved     bool // An earlier iteration saved the rows that this iteration writes.
 
@@ -121,7 +120,7 @@ func (j *join) walkAll() *cursor {
 
 // repeats reports whether an iteration over columns finds the same single run as c. c may be nil.
 func (c *cursor) repeats(columns []joinedColumn) bool {
-	return c != nil && c.oneRun && c.began == c.j.w.changes && c.found == c.j.matches && len(c.columns) == len(columns)
+	return c != nil && c.oneRun && c.began == c.j.w.changes && c.matchCache == c.j.matches && len(c.columns) == len(columns)
 }
 
 // repeat starts an iteration over the same run as the last one. The run needs no save and no
@@ -161,7 +160,7 @@ func (j *join) startWalk(columns []joinedColumn) *cursor {
 	j.idle = c.idle
 	c.columns, c.writes = columns, j.writes && columns != nil
 	c.oneRun, c.repeating = false, false
-	c.driver, c.set, c.found, c.singleSet = j.driver, j.sets[j.driver], j.matches, j.singleSet
+	c.matchCache, c.singleSet = j.matches, j.singleSet
 	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
 	c.row, c.words, c.rest, c.n = 0, nil, 0, 0
@@ -248,13 +247,13 @@ func (c *cursor) takeNext() int {
 func (c *cursor) advance() bool {
 	for limit := c.limit(); c.skip() && c.row < limit; {
 		if c.singleSet {
-			c.one[0] = uint32(c.row)
+			c.run[0] = uint32(c.row)
 			c.setRun(c.row, min(c.step, limit-c.row))
 			return true
 		}
 		b := c.row >> chunkBits
 		base, end := b<<chunkBits, min((b+1)<<chunkBits, limit)
-		chunk := c.j.chunk(c.found, b)
+		chunk := c.j.chunk(c.matchCache, b)
 		if chunk.list {
 			if c.advanceList(chunk, base, min(end-base, chunk.n)) {
 				return true
@@ -269,7 +268,7 @@ func (c *cursor) advance() bool {
 		}
 		if chunk.run {
 			for k := range c.j.columns {
-				c.one[k] = chunk.at[k] + uint32(lo)
+				c.run[k] = chunk.at[k] + uint32(lo)
 			}
 			c.setRun(c.row, hi-lo)
 			return true
@@ -288,9 +287,9 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
 		for k := range c.j.columns {
 			if rows := chunk.rows[k]; rows != nil {
-				c.one[k] = rows[lo]
+				c.run[k] = rows[lo]
 			} else {
-				c.one[k] = uint32(c.row)
+				c.run[k] = uint32(c.row)
 			}
 		}
 		first := c.row
@@ -399,18 +398,18 @@ func followsRow(before, row uint32) bool {
 }
 
 // setRun sets the span to a run of n rows, and moves the cursor past the run. The run starts at row
-// c.one[k] in column k, and at row first in the driver.
+// c.run[k] in column k, and at row first in the driver.
 func (c *cursor) setRun(first, n int) {
-	one := &c.one
-	for k := range c.j.columns {
-		c.rows[k], c.base[k] = one[k:k+1], 0
-		if one[k] != missing {
+	run, m := &c.run, len(c.j.columns)
+	for k := range m {
+		c.rows[k], c.base[k] = run[k:k+1], 0
+		if run[k] != missing {
 			// Check here that the rows exist, so that loops need no check.
-			_ = c.j.columns[k].set.dense.Live[one[k]:][:n]
+			_ = c.j.columns[k].set.dense.Live[run[k]:][:n]
 		}
 	}
-	c.last[0] = uint32(first)
-	c.order, c.from = c.last[:], 0
+	run[m] = uint32(first)
+	c.order, c.from = run[m:m+1], 0
 	c.part[0] = 1
 	c.words, c.n = c.part[:], n
 	c.word, c.rest = -1, 0
@@ -590,7 +589,7 @@ func (c *cursor) resume(r int, e Entity) {
 	c.rest, c.word, c.repeating = 0, len(c.words), false
 	c.selected.on = c.selected.on && c.selected.version == c.set.version
 	if c.singleSet = c.singleSet && c.set.gaps() == 0; !c.singleSet {
-		c.j.update(c.found)
+		c.j.update(c.matchCache)
 	}
 	c.recordGroup()
 	if c.set.byIndex {
