@@ -336,7 +336,7 @@ func (*Events[T]) register(w *World, t bindTag) (any, error) {
 
 func (*Rand) of(s AnyStorage) any {
 	if state, ok := s.(*Resource[randState]); ok {
-		return &Rand{state}
+		return &Rand{state: state}
 	}
 	return nil
 }

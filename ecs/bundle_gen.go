@@ -2,6 +2,8 @@
 
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/raw"
+
 // A Bundle1 creates entities with a component, and gives the component to existing entities.
 // Bundles of up to eight components have the same methods. A call of Create has the same result
 // as [World.Create] and then a [Storage.Set] for each component, but it is faster.
@@ -58,6 +60,13 @@ func (bundle *Bundle1[A]) Remove(entity Entity) bool {
 	some := false
 	some = bundle.a.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle1[A]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+	)
 }
 
 // A Bundle2 creates entities with two components, and gives the components to existing
@@ -130,6 +139,14 @@ func (bundle *Bundle2[A, B]) Remove(entity Entity) bool {
 	some = bundle.a.Remove(entity) || some
 	some = bundle.b.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle2[A, B]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+		bundle.b,
+	)
 }
 
 // A Bundle3 creates entities with three components, and gives the components to existing
@@ -214,6 +231,15 @@ func (bundle *Bundle3[A, B, C]) Remove(entity Entity) bool {
 	some = bundle.b.Remove(entity) || some
 	some = bundle.c.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle3[A, B, C]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+		bundle.b,
+		bundle.c,
+	)
 }
 
 // A Bundle4 creates entities with four components, and gives the components to existing
@@ -310,6 +336,16 @@ func (bundle *Bundle4[A, B, C, D]) Remove(entity Entity) bool {
 	some = bundle.c.Remove(entity) || some
 	some = bundle.d.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle4[A, B, C, D]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+		bundle.b,
+		bundle.c,
+		bundle.d,
+	)
 }
 
 // A Bundle5 creates entities with five components, and gives the components to existing
@@ -418,6 +454,17 @@ func (bundle *Bundle5[A, B, C, D, E]) Remove(entity Entity) bool {
 	some = bundle.d.Remove(entity) || some
 	some = bundle.e.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle5[A, B, C, D, E]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+		bundle.b,
+		bundle.c,
+		bundle.d,
+		bundle.e,
+	)
 }
 
 // A Bundle6 creates entities with six components, and gives the components to existing
@@ -538,6 +585,18 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Remove(entity Entity) bool {
 	some = bundle.e.Remove(entity) || some
 	some = bundle.f.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle6[A, B, C, D, E, F]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+		bundle.b,
+		bundle.c,
+		bundle.d,
+		bundle.e,
+		bundle.f,
+	)
 }
 
 // A Bundle7 creates entities with seven components, and gives the components to existing
@@ -670,6 +729,19 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Remove(entity Entity) bool {
 	some = bundle.f.Remove(entity) || some
 	some = bundle.g.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle7[A, B, C, D, E, F, G]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+		bundle.b,
+		bundle.c,
+		bundle.d,
+		bundle.e,
+		bundle.f,
+		bundle.g,
+	)
 }
 
 // A Bundle8 creates entities with eight components, and gives the components to existing
@@ -814,4 +886,18 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Remove(entity Entity) bool {
 	some = bundle.g.Remove(entity) || some
 	some = bundle.h.Remove(entity) || some
 	return some
+}
+
+// Uses returns the use of a system that creates entities with the bundle, for package schedule.
+func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Uses() []raw.Use {
+	return bundleUses(
+		bundle.a,
+		bundle.b,
+		bundle.c,
+		bundle.d,
+		bundle.e,
+		bundle.f,
+		bundle.g,
+		bundle.h,
+	)
 }

@@ -1,5 +1,7 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/raw"
+
 // A ChangeFilter keeps the entities whose component was added, changed or removed since the last
 // commit, or since an earlier tick: see [ChangeFilter.Since]. [Storage.Added], [Storage.Changed]
 // and [Storage.Removed] create a ChangeFilter.
@@ -15,6 +17,7 @@ type ChangeFilter struct {
 	w     *World
 	found []Entity
 	find  func() ([]Entity, error)
+	of    raw.Use // The use of the storage.
 
 	fixed bool // The filter compares with the end of tick instead of the last commit.
 	tick  uint64
@@ -29,7 +32,7 @@ type ChangeFilter struct {
 func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []Entity) *ChangeFilter {
 	s.w.mustKeepTick(&s.rows, verb, s.name)
 	d := &Delta[T]{s: s}
-	f := &ChangeFilter{w: s.w}
+	f := &ChangeFilter{w: s.w, of: s.use(raw.Reads, raw.Reads)}
 	f.find = func() ([]Entity, error) {
 		if f.fixed {
 			err := d.Since(f.tick)
@@ -65,6 +68,8 @@ func (f *ChangeFilter) begin() {
 }
 
 func (f *ChangeFilter) kept() []Entity { return f.found }
+
+func (f *ChangeFilter) uses() []raw.Use { return []raw.Use{f.of} }
 
 func (f *ChangeFilter) keeps(e Entity) bool {
 	if !f.placed {

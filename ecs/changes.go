@@ -277,6 +277,7 @@ func (d *Delta[T]) Empty() bool {
 // since sets d to the differences from the start of the k-th frame. That frame starts at the end of
 // tick.
 func (d *Delta[T]) since(k int, tick uint64) error {
+	defer d.s.w.clock.Lock()()
 	pointers := d.s.pointers
 	d.added.reset(pointers)
 	d.changed.reset(pointers)

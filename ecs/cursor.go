@@ -133,6 +133,9 @@ func (c *cursor) repeat() {
 		c.mustBeInPlace()
 		lendWritten(c.columns)
 	}
+	if debug && c.j.w.system != nil {
+		c.j.w.mustBeReadable(c.j.uses())
+	}
 	if c.writes {
 		c.register()
 	}
@@ -150,6 +153,9 @@ func (c *cursor) mustBeInPlace() {
 
 // startWalk is walk for a cursor that cannot repeat its last run.
 func (j *join) startWalk(columns []joinedColumn) *cursor {
+	if debug && j.w.system != nil {
+		j.w.mustBeReadable(j.uses())
+	}
 	if j.validAt != j.w.changes {
 		j.validate()
 	}
@@ -536,6 +542,9 @@ func (c *cursor) mustExist() {
 // register adds c to the world's active cursors, because the loop body may write rows of the span.
 func (c *cursor) register() {
 	w := c.j.w
+	if w.parallel { // There is no boundary until the other goroutines end.
+		return
+	}
 	if c.activeAt > 0 && c.activeAt <= len(w.activeCursors) && w.activeCursors[c.activeAt-1] == c {
 		return
 	}

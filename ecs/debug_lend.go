@@ -73,10 +73,12 @@ func differing(a, b []byte, size int) int {
 // lend records that the program gets pointers to values of s.
 func (s *set) lend() { s.lent.out = true }
 
-// lendWritten records that the program gets pointers to rows of the columns that a loop writes.
+// lendWritten records that the program gets pointers to rows of the columns that a loop writes. It
+// panics if the program may not write them now.
 func lendWritten(columns []joinedColumn) {
 	for _, m := range columns {
 		if m.write {
+			m.set.mustBeWritable(writeQuery, 0)
 			m.set.lend()
 		}
 	}

@@ -2,7 +2,11 @@
 
 package ecs
 
-import "github.com/stet-ecs/stet/ecs/internal/track"
+import (
+	"github.com/stet-ecs/stet/ecs/internal/system"
+	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
+)
 
 // debug reports whether a world detects misuse that is silent otherwise: see debug_on.go,
 // debug_lend.go, debug_loan.go, debug_step.go and debug_write.go.
@@ -32,11 +36,14 @@ func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity { retur
 func (w *World) spoil()                                                  {}
 func mustBeCurrent(Entity)                                               {}
 
-func (w *World) stepping(string) (end func()) { return nil }
-func (w *World) noteCreated()                 {}
+func (w *World) stepping(*system.System) (end func()) { return nil }
+func (w *World) noteCreated()                         {}
 
 func (w *World) mustBeWritable(string)       {}
+func (w *World) mustBeReadable([]raw.Use)    {}
 func (s *set) mustBeWritable(string, Entity) {}
 func (r *Resource[T]) mustBeWritable()       {}
+func (s *set) mustBeReadable(string)         {}
+func (r *Resource[T]) mustBeReadable(string) {}
 func (s *set) following() (end func())       { return nil }
 func (s *set) mustNotFollow()                {}

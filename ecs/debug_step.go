@@ -10,11 +10,15 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/stet-ecs/stet/ecs/internal/system"
 )
 
-// In a debug build, a system of a [Stepper] panics if it writes another world than the one that the
-// Stepper passes to it. Most likely the program created its storages and queries for a first world,
-// and now runs the Stepper on a clone.
+// In a debug build, a system of package schedule panics if it writes another world than the one
+// that it runs on. Most likely the program created its storages and queries for a first world, and
+// now runs the systems on a clone.
+//
+// A system also panics if it uses something that its access does not name.
 //
 // A system may write worlds that were created or loaded during its step, such as a clone that
 // simulates future ticks.
@@ -22,7 +26,7 @@ import (
 // A step is a call of a system.
 type step struct {
 	w      *World
-	system string
+	system *system.System
 	outer  *step // The enclosing step on the same world.
 	waits  bool  // A nested step is running.
 }
@@ -35,9 +39,9 @@ var stepsByGoroutine struct {
 }
 
 // stepping records that system runs on w. The caller calls end when the system returns.
-func (w *World) stepping(system string) (end func()) {
+func (w *World) stepping(on *system.System) (end func()) {
 	g := goroutine()
-	s := &step{w: w, system: system, outer: w.guards.stepped}
+	s := &step{w: w, system: on, outer: w.guards.stepped}
 	stepsByGoroutine.mu.Lock()
 	defer stepsByGoroutine.mu.Unlock()
 	if stepsByGoroutine.by == nil {
@@ -92,7 +96,7 @@ func (w *World) refusesStep() *refusal {
 		return nil
 	}
 	if s := all[len(all)-1]; s.w != w {
-		return &refusal{fmt.Sprintf("the system %q runs on one world and writes another", s.system),
+		return &refusal{fmt.Sprintf("the system %q runs on one world and writes another", s.system.Name),
 			"use the storages of the world that the system receives: Storage.In, Resource.In and Group.In return them; create queries for each world"}
 	}
 	return nil

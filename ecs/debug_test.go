@@ -5,6 +5,8 @@ package ecs
 import (
 	"slices"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/internal/system"
 )
 
 // In a debug build, every kind of boundary detects a stray write.
@@ -270,6 +272,11 @@ func TestDebug_AcceptsLegalLoops(t *testing.T) {
 	}
 }
 
+// runSystem runs a system on w.
+func runSystem(w *World, name string, run func()) {
+	rawWorld{w}.RunSystem(&system.System{Name: name, Alone: true}, run)
+}
+
 func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	r := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
@@ -294,17 +301,15 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 			}
 		},
 	} {
-		var stepper Stepper[struct{}]
-		stepper.Add(name, func(*World, struct{}) { run() })
 		clone := w.Clone()
 		before, digest := clone.Digest(), w.Digest()
-		mustPanic(t, `ecs: the system "`+name+`" runs on one world and writes another`, func() { stepper.Step(clone, struct{}{}) })
+		mustPanic(t, `ecs: the system "`+name+`" runs on one world and writes another`, func() { runSystem(clone, name, run) })
 		if clone.Digest() != before || w.Digest() != digest {
 			t.Errorf("%s: a world was written", name)
 		}
 		cp := w.Checkpoint()
-		stepper.Step(w, struct{}{}) // The step is given the world that the system writes.
-		run()                       // This write is outside of any step.
+		runSystem(w, name, run) // The system runs on the world that it writes.
+		run()                   // This write is outside of any step.
 		w.Restore(cp)
 	}
 	if stepsByGoroutine.n.Load() != 0 || len(stepsByGoroutine.by) != 0 {
@@ -317,20 +322,25 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 func TestDebug_SystemStepsClone(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})
-	var stepper, ahead Stepper[int]
-	ahead.Add("walk", func(w *World, n int) { a.In(w).Mut(entities[0]).X += int32(n) })
-	stepper.Add("think", func(w *World, n int) {
-		c := w.Clone()
-		for range 3 {
-			ahead.Step(c, 2)
-		}
-		a.In(c).Mut(entities[1]).X++
-		p, _ := a.In(c).Get(entities[0])
-		a.In(w).Set(entities[2], p)
-		if _, err := w.Copy(prefabs, models, CopyOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
+	ahead := func(w *World) {
+		runSystem(w, "walk", func() { a.In(w).Mut(entities[0]).X += 2 })
+		w.Commit()
+	}
+	step := func(w *World) {
+		runSystem(w, "think", func() {
+			c := w.Clone()
+			for range 3 {
+				ahead(c)
+			}
+			a.In(c).Mut(entities[1]).X++
+			p, _ := a.In(c).Get(entities[0])
+			a.In(w).Set(entities[2], p)
+			if _, err := w.Copy(prefabs, models, CopyOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		w.Commit()
+	}
 	done := make(chan bool)
 	// Another goroutine may write a world of its own at the same time.
 	go func() {
@@ -338,21 +348,18 @@ func TestDebug_SystemStepsClone(t *testing.T) {
 		other, b, _, mine := members(10, Options{})
 		for range 200 {
 			b.Mut(mine[0]).X++
-			ahead.Step(other, 1)
+			ahead(other)
 		}
 	}()
 	for range 200 {
-		stepper.Step(w, 1)
-		stepper.Step(w.Clone(), 1)
+		step(w)
+		step(w.Clone())
 		a.Mut(entities[5]).X++
 	}
 	<-done
-	var wrong Stepper[int]
-	wrong.Add("think", func(w *World, n int) {
-		var inner Stepper[int]
-		// The system writes w, the world of the outer step.
-		inner.Add("astray", func(*World, int) { a.Mut(entities[0]).X++ })
-		inner.Step(w.Clone(), 1)
-	})
-	mustPanic(t, `the system "astray" runs on one world`, func() { wrong.Step(w, 1) })
+	wrong := func() {
+		// The inner system writes w, the world of the outer one.
+		runSystem(w.Clone(), "astray", func() { a.Mut(entities[0]).X++ })
+	}
+	mustPanic(t, `the system "astray" runs on one world`, func() { runSystem(w, "think", wrong) })
 }

@@ -4,7 +4,9 @@ package ecs
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
@@ -35,15 +37,88 @@ func (r *refusal) panic(write string) {
 
 // mustBeWritable panics if the program may not write w now. op is the method that writes.
 func (w *World) mustBeWritable(op string) {
-	if r := w.refuses(); r != nil {
+	r := w.refuses()
+	if r == nil {
+		r = w.refusesUse("", raw.Unused, raw.Writes, "the entities of the world", "schedule.Creates")
+	}
+	if r != nil {
 		r.panic(op)
 	}
+}
+
+// mustBeReadable panics if the program may not read s now. op is the method that reads.
+func (s *set) mustBeReadable(op string) {
+	if s.w.guards.stepped == nil {
+		return
+	}
+	name, values := s.w.nameOf(&s.dense), raw.Reads
+	if op == "Has" || op == "Row" || op == "Entities" {
+		values = raw.Unused
+	}
+	if r := s.w.refusesUse(name, values, raw.Reads, naming.Shown(name), "ecs.Read of the storage"); r != nil {
+		r.panic(op + " of " + naming.Shown(name))
+	}
+}
+
+// writeQuery names a loop that writes, in the texts of panics.
+const writeQuery = "a query with Write"
+
+// mustBeReadable panics if the program may not run a query with these uses now.
+func (w *World) mustBeReadable(uses []raw.Use) {
+	for _, u := range uses {
+		if u.Storage == nil {
+			continue
+		}
+		if r := w.refusesUse(u.Name(), min(u.Values, raw.Reads), u.Members, naming.Shown(u.Name()), "the query"); r != nil {
+			r.panic("a query")
+		}
+	}
+}
+
+// mustBeReadable panics if the program may not read r now.
+func (r *Resource[T]) mustBeReadable(op string) {
+	if r.w.guards.stepped == nil {
+		return
+	}
+	if refused := r.w.refusesUse(r.name, raw.Reads, raw.Unused, "the resource "+naming.Shown(r.name), "schedule.Reads of the resource"); refused != nil {
+		refused.panic(op + " of " + naming.Shown(r.name))
+	}
+}
+
+// refusesWrite returns a refusal if the running system does not name this write of s in its access.
+func (s *set) refusesWrite(op string, e Entity) *refusal {
+	if s.w.guards.stepped == nil {
+		return nil
+	}
+	name := s.w.nameOf(&s.dense)
+	if op == writeQuery || strings.HasPrefix(op, "Mut") || op == "Set" && s.row(e) >= 0 {
+		return s.w.refusesUse(name, raw.Writes, raw.Reads, naming.Shown(name), "ecs.Write of the storage")
+	}
+	return s.w.refusesUse(name, raw.Writes, raw.Writes, "the members of "+naming.Shown(name), "the storage")
+}
+
+// refusesUse returns a refusal if a system runs on w that does not name this use in its access.
+// what describes the use, and add the access that is missing.
+func (w *World) refusesUse(name string, values, members raw.Mode, what, add string) *refusal {
+	step := w.guards.stepped
+	if step == nil || step.system.May(name, values, members) {
+		return nil
+	}
+	verb := "reads"
+	if values == raw.Writes || members == raw.Writes {
+		verb = "writes"
+	}
+	return &refusal{fmt.Sprintf("the system %q %s %s, which its access does not name", step.system.Name, verb, what),
+		"add " + add + " to the access in Schedule.Add"}
 }
 
 // mustBeWritable panics if the program may not write s now. op is the method that writes, and e
 // its entity, or 0 for many entities.
 func (s *set) mustBeWritable(op string, e Entity) {
 	r := s.w.refuses()
+	if r == nil {
+		r = s.refusesWrite(op, e)
+	}
 	if r == nil {
 		return
 	}
@@ -56,7 +131,11 @@ func (s *set) mustBeWritable(op string, e Entity) {
 
 // mustBeWritable panics if the program may not write r now.
 func (r *Resource[T]) mustBeWritable() {
-	if refused := r.w.refuses(); refused != nil {
+	refused := r.w.refuses()
+	if refused == nil && r.w.guards.stepped != nil {
+		refused = r.w.refusesUse(r.name, raw.Writes, raw.Unused, "the resource "+naming.Shown(r.name), "the resource")
+	}
+	if refused != nil {
 		refused.panic("a write of the resource " + naming.Shown(r.name))
 	}
 }

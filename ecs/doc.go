@@ -83,8 +83,7 @@
 //	                              TickBytes
 //	read the past as of a tick    History.At, Past; Storage.At, Resource.At
 //	long history, bounded memory  Options.HistoryDense
-//	run ticks of named systems    Stepper
-//	test for determinism          Stepper.SyncTest; Divergence
+//	run ticks of named systems    package schedule
 //	an independent copy           World.Clone, without entities World.Blank; Storage.In,
 //	                              Resource.In, Group.In
 //	compare worlds                World.Digest, World.Digests
@@ -168,7 +167,8 @@
 //   - A loop over Entities reaches a position at which the world now has another entity.
 //   - The body of ParallelRuns writes the world other than through its run.
 //   - The key function of an index writes the world.
-//   - A system of a [Stepper] writes another world than the one that the Stepper passes to it.
+//   - A system of package schedule writes another world than the one that it runs on, or uses
+//     something that its access does not name.
 //
 // A debug build encodes every row at every boundary, so use it for tests:
 //

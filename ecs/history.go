@@ -19,7 +19,7 @@ var ErrNotHeld = errors.New("ecs: tick not held")
 // The cost is O(storages changed in the tick), without a recorder. With history, Commit also
 // compares each written row above 256 bytes with its old value, and retains only the bytes that
 // differ. Pointers and slices for writing from before the Commit are no longer valid. Commit panics
-// in a system of a [Stepper] and in the body of ParallelRuns.
+// in a system of package schedule and in the body of ParallelRuns.
 func (w *World) Commit() {
 	w.mustBeBetween("Commit")
 	if len(w.hooks.change) > 0 {

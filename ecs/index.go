@@ -331,6 +331,7 @@ func (x *Index[T, K]) find(key K) *roster.List[Entity] {
 func (x *Index[T, K]) refresh() {
 	if debug {
 		x.s.mustNotFollow()
+		x.s.mustBeReadable("a look-up in an index")
 	}
 	if x.stale() {
 		x.update()
@@ -344,6 +345,9 @@ func (x *Index[T, K]) update() {
 		panic("ecs: a look-up in an index of " + s.name + " that is closed; close it later, or create another")
 	}
 	if w.parallel {
+		if w.clock.Shared && x.news.Any() {
+			panic("ecs: a system writes " + s.name + " and looks up its index while other systems run; name the index in the access of the system")
+		}
 		return
 	}
 	if s.pointedAll {

@@ -126,6 +126,7 @@ func (j *join) invalidate() {
 // validate chooses the driver and updates its matches, if any set has changed.
 func (j *join) validate() {
 	if newest := j.version(); newest != j.newest {
+		defer j.w.clock.Lock()()
 		j.choose()
 		j.newest = newest
 		if !j.singleSet {
@@ -166,15 +167,6 @@ func (j *join) smallest() int {
 	return d
 }
 
-func (j *join) mustRequire() {
-	if j.optional == 1<<len(j.sets)-1 {
-		panic("ecs: every component of a query is Optional, so it selects no entities; require one component, or add a storage with With")
-	}
-}
-
-// gaps returns the number of rows below N without an entity.
-func (s *set) gaps() int { return s.rows.Extra }
-
 // count returns the number of entities in the join.
 func (j *join) count() (n int) {
 	c := j.walk(nil)
@@ -188,6 +180,9 @@ func (j *join) count() (n int) {
 // find returns the rows of e in the columns, or nil if e is not in the join. The slice is valid
 // until the next use of the join.
 func (j *join) find(e Entity) []uint32 {
+	if debug && j.w.system != nil {
+		j.w.mustBeReadable(j.uses())
+	}
 	j.mustRequire()
 	var rows [maxSets]uint32
 	if !j.probe(-1, 0, e, &rows) {
@@ -244,7 +239,6 @@ func (j *join) markRows(rows []uint32) {
 // mark saves the rows of a span in the columns that the query writes.
 func (j *join) mark(s *span, columns []joinedColumn) {
 	if debug && j.writes && columns != nil {
-		j.w.mustBeWritable("a query with Write")
 		lendWritten(columns)
 	}
 	for k, m := range columns {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A loopWorld is a world with a storage to loop over, and with random changes for the body of the
@@ -139,6 +141,7 @@ type somePredicate struct {
 	found map[Entity]bool
 }
 
+func (s *somePredicate) uses() []raw.Use     { return nil }
 func (s *somePredicate) narrow(q narrowed)   { q.filter(s) }
 func (s *somePredicate) keeps(e Entity) bool { return s.found[e] }
 func (s *somePredicate) kept() []Entity      { return slices.Collect(maps.Keys(s.found)) }

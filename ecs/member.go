@@ -46,7 +46,12 @@ func (s *set) row(e Entity) int {
 }
 
 // Has reports whether e has the component. e may be any value, even a stale or zero entity.
-func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
+func (s *set) Has(e Entity) bool {
+	if debug {
+		s.mustBeReadable("Has")
+	}
+	return s.row(e) >= 0
+}
 
 // Row returns the position of e in [Storage.Entities] and [Storage.Values]. The result ok is
 // false if e does not have the component. The position is valid until the next change of the
@@ -66,6 +71,7 @@ func (s *set) Row(e Entity) (row int, ok bool) {
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	if debug {
 		mustBeCurrent(e)
+		s.mustBeReadable("Get")
 	}
 	if pages, p := s.sparse.Pages, int(uint32(e)>>pageBits); p < len(pages) && pages[p] != nil {
 		r := uintptr(pages[p].Rows[e&pageMask])

@@ -215,3 +215,14 @@ func TestWorthSharing_AfterPowersOfTwo(t *testing.T) {
 		t.Error("worthSharing = true for parts that took no time")
 	}
 }
+
+// In a world that keeps no ticks, Commit counts as no change. So the loop must check for a Commit
+// separately.
+func TestParallelRuns_CommitInBody(t *testing.T) {
+	w, a, _, _ := members(3, Options{})
+	q := NewQuery1(Read(a))
+	mustPanic(t, "ecs: Commit in the body of ParallelRuns", func() {
+		q.ParallelRuns(1, func(Run1[plain]) { w.Commit() })
+	})
+	w.Commit()
+}

@@ -1,6 +1,10 @@
 package ecs
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/raw"
+)
 
 //go:generate go run ../internal/querygen
 
@@ -69,6 +73,8 @@ type AnyQuery interface {
 	Count() int
 
 	base() *join
+
+	raw.User
 }
 
 // DestroyFound destroys the entities that q finds. It returns how many of these entities are dead
@@ -144,4 +150,11 @@ func anyHas(sets []*set, e Entity) bool {
 		}
 	}
 	return false
+}
+
+// mustRequire panics if every component of j is optional.
+func (j *join) mustRequire() {
+	if j.optional == 1<<len(j.sets)-1 {
+		panic("ecs: every component of a query is Optional, so it selects no entities; require one component, or add a storage with With")
+	}
 }

@@ -5,6 +5,8 @@ package ecs
 import (
 	"iter"
 	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A Query1 iterates over the entities that have a component. Queries of several components, up to
@@ -79,6 +81,9 @@ func (q *Query1[A]) Count() int { return q.join.count() }
 func (q *Query1[A]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query1[A]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query1[A]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query1[A]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -260,6 +265,9 @@ func (q *Query2[A, B]) Count() int { return q.join.count() }
 func (q *Query2[A, B]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query2[A, B]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query2[A, B]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query2[A, B]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -461,6 +469,9 @@ func (q *Query3[A, B, C]) Count() int { return q.join.count() }
 func (q *Query3[A, B, C]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query3[A, B, C]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query3[A, B, C]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query3[A, B, C]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -674,6 +685,9 @@ func (q *Query4[A, B, C, D]) Count() int { return q.join.count() }
 func (q *Query4[A, B, C, D]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
 
 func (q *Query4[A, B, C, D]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query4[A, B, C, D]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query4[A, B, C, D]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -901,6 +915,9 @@ func (q *Query5[A, B, C, D, E]) AppendEntities(dst []Entity) []Entity {
 }
 
 func (q *Query5[A, B, C, D, E]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query5[A, B, C, D, E]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query5[A, B, C, D, E]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -1140,6 +1157,9 @@ func (q *Query6[A, B, C, D, E, F]) AppendEntities(dst []Entity) []Entity {
 }
 
 func (q *Query6[A, B, C, D, E, F]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query6[A, B, C, D, E, F]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query6[A, B, C, D, E, F]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -1391,6 +1411,9 @@ func (q *Query7[A, B, C, D, E, F, G]) AppendEntities(dst []Entity) []Entity {
 }
 
 func (q *Query7[A, B, C, D, E, F, G]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query7[A, B, C, D, E, F, G]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query7[A, B, C, D, E, F, G]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -1654,6 +1677,9 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AppendEntities(dst []Entity) []Entity {
 }
 
 func (q *Query8[A, B, C, D, E, F, G, H]) base() *join { return &q.join }
+
+// Uses returns the storages that the query reads and writes, for package schedule.
+func (q *Query8[A, B, C, D, E, F, G, H]) Uses() []raw.Use { return q.join.uses() }
 
 // Has reports whether the query finds e. The cost is O(1).
 func (q *Query8[A, B, C, D, E, F, G, H]) Has(e Entity) bool { return q.join.find(e) != nil }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A queryCase is a query of any arity, together with its components, filters and predicate. The
@@ -245,6 +247,7 @@ type moduloPredicate struct {
 	found []Entity
 }
 
+func (b *moduloPredicate) uses() []raw.Use   { return nil }
 func (b *moduloPredicate) narrow(q narrowed) { q.filter(b) }
 func (b *moduloPredicate) begin()            { b.ready = true }
 

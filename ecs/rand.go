@@ -20,7 +20,10 @@ import (
 //
 // Each number counts as a write of the resource. The results differ from run to run if several
 // goroutines draw numbers, or if a loop over a Go map does.
-type Rand struct{ state *Resource[randState] }
+type Rand struct {
+	state *Resource[randState] // Nil for a Rand of NewRand, which uses own.
+	own   randState
+}
 
 // A randState is a number of 128 bits.
 type randState struct{ Hi, Lo uint64 }
@@ -36,22 +39,33 @@ func RegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) (*Rand, e
 	if err != nil {
 		return nil, err
 	}
-	return &Rand{state}, nil
+	return &Rand{state: state}, nil
 }
+
+// NewRand returns a source of random numbers that belongs to no world. Nothing restores or saves
+// its state. Package schedule gives each system such a source, with seeds derived from the tick.
+func NewRand(seed1, seed2 uint64) *Rand { return &Rand{own: randState{seed1, seed2}} }
 
 // In returns the Rand of the same name in another world, or nil.
 func (r *Rand) In(w *World) *Rand {
 	if state := r.state.In(w); state != nil {
-		return &Rand{state}
+		return &Rand{state: state}
 	}
 	return nil
 }
 
 // Seed restarts the generator with two seeds.
-func (r *Rand) Seed(seed1, seed2 uint64) { r.state.Set(randState{seed1, seed2}) }
+func (r *Rand) Seed(seed1, seed2 uint64) { *r.mut() = randState{seed1, seed2} }
 
 // Uint64 returns a number of 64 random bits.
-func (r *Rand) Uint64() uint64 { return r.state.Mut().next() }
+func (r *Rand) Uint64() uint64 { return r.mut().next() }
+
+func (r *Rand) mut() *randState {
+	if r.state == nil {
+		return &r.own
+	}
+	return r.state.Mut()
+}
 
 // Uint64N returns a number in [0, n). It panics if n is 0.
 func (r *Rand) Uint64N(n uint64) uint64 {

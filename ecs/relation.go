@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A Relation finds the entities whose component refers to a given entity, such as the children of
@@ -200,6 +202,8 @@ type relationTarget[T any] struct {
 	target Entity
 	found  []Entity
 }
+
+func (f *relationTarget[T]) uses() []raw.Use { return f.r.Uses() }
 
 func (f *relationTarget[T]) narrow(q narrowed) {
 	q.include(&f.r.sources.s.set)

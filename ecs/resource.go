@@ -34,12 +34,22 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 
 // Get returns a copy of the value. Slices, maps and pointers in it belong to the world and are
 // read-only: see [Storage.Get].
-func (r *Resource[T]) Get() T { return r.data.Live[0] }
+func (r *Resource[T]) Get() T {
+	if debug {
+		r.mustBeReadable("Get")
+	}
+	return r.data.Live[0]
+}
 
 // Read returns a pointer for reading the value. For a large value, this avoids the copy that Get
 // makes. The program must not write through the pointer; use [Resource.Mut] for writing. The
 // pointer is valid as long as the world, and always points to the current value.
-func (r *Resource[T]) Read() *T { return &r.data.Live[0] }
+func (r *Resource[T]) Read() *T {
+	if debug {
+		r.mustBeReadable("Read")
+	}
+	return &r.data.Live[0]
+}
 
 // Mut returns a pointer for writing the value. The value counts as written. The pointer is valid
 // until the next Checkpoint, Commit, Restore, Release or Seek.
@@ -105,6 +115,11 @@ func (r *Resource[T]) In(w *World) *Resource[T] {
 
 // Raw returns the interface of the resource for code that does not know its type.
 func (r *Resource[T]) Raw() raw.Storage { return &r.raw }
+
+// Uses returns the use of a system that writes r, for package schedule.
+func (r *Resource[T]) Uses() []raw.Use {
+	return []raw.Use{{Storage: &r.raw, Values: raw.Writes}}
+}
 
 func (r *Resource[T]) tracked() *track.Tracker { return &r.rows }
 

@@ -550,3 +550,6 @@ func (s *set) page(i uint32) *track.Page {
 	}
 	return s.sparse.Grow(i)
 }
+
+// gaps returns the number of rows below N without an entity.
+func (s *set) gaps() int { return s.rows.Extra }

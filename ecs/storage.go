@@ -106,7 +106,12 @@ func (s *set) Len() int { return s.rows.N - s.rows.Extra }
 // storage have the entry [Vacant]. The slice is valid until the next change of the storage, and
 // is read-only. A loop that destroys entities, or removes components, must go from the last
 // entity to the first: see [World.Entities].
-func (s *set) Entities() []Entity { return s.w.loan(&s.rows, &s.dense) }
+func (s *set) Entities() []Entity {
+	if debug {
+		s.mustBeReadable("Entities")
+	}
+	return s.w.loan(&s.rows, &s.dense)
+}
 
 // members returns the same as Entities, but without the copy in a debug build.
 func (s *set) members() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
@@ -114,7 +119,12 @@ func (s *set) members() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 // Values returns the components in dense order, parallel to [Storage.Entities]. Gaps of an
 // [Indexed] storage have the default value. The slice, and the memory that components point to, are
 // read-only. The slice is valid until the next change of the storage.
-func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
+func (s *Storage[T]) Values() []T {
+	if debug {
+		s.mustBeReadable("Values")
+	}
+	return s.data.Live[:s.rows.N:s.rows.N]
+}
 
 // MutValues returns the components in dense order for writing, parallel to [Storage.Entities]. All
 // rows count as written. If the program writes to a gap of an [Indexed] storage, the value stays in
@@ -145,6 +155,9 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 		if s.byIndex {
 			s.inOrder(yield)
 			return
+		}
+		if debug {
+			s.mustBeReadable("All")
 		}
 		w := s.w
 		for row := 0; row < s.rows.N; {
@@ -398,9 +411,32 @@ func (s *Storage[T]) In(w *World) *Storage[T] {
 // metadata and to rows as bytes.
 func (s *Storage[T]) Raw() raw.Storage { return &s.raw }
 
+// use returns a use of s. A pointer for writing calls no hook, so only a use of members can be
+// hooked.
+func (s *Storage[T]) use(values, members raw.Mode) raw.Use {
+	return raw.Use{Storage: &s.raw, Values: values, Members: members, Hooked: members == raw.Writes && (s.hooks != nil || len(s.onSet) > 0)}
+}
+
+// Uses returns the use of a system that adds, removes and sets components of s, for package
+// schedule. For the storages of a group, it includes the other storages of the group, whose rows
+// move.
+func (s *Storage[T]) Uses() []raw.Use {
+	uses := []raw.Use{s.use(raw.Writes, raw.Writes)}
+	if s.group == nil {
+		return uses
+	}
+	for _, other := range s.group.storages {
+		if other != AnyStorage(s) {
+			uses = append(uses, raw.Use{Storage: other.Raw(), Values: raw.Writes, Members: raw.Writes})
+		}
+	}
+	return uses
+}
+
 // AnyStorage is a [Storage] or a [Resource] of any type. Only this package implements it.
 type AnyStorage interface {
 	Filter
+	raw.User
 
 	// Name returns the name under which values are saved.
 	Name() string
@@ -514,6 +550,9 @@ type predicate interface {
 	// kept returns all entities that the predicate keeps, including some that are not in the
 	// query's storages.
 	kept() []Entity
+
+	// uses returns what begin, keeps and kept use.
+	uses() []raw.Use
 }
 
 func (s *set) narrow(q narrowed) { q.include(s) }

@@ -61,7 +61,7 @@ type World struct {
 	noRewind      []noRewindStorage        // Storages of NoRewind components.
 	ticking       []interface{ endTick() } // Resources whose values change at the end of a tick.
 	identityPages []*track.Page            // The sparse pages of all Indexed storages.
-	system        *string                  // Name of the running system of a Stepper, or nil.
+	system        *string                  // Name of the running system, or nil.
 	guards        guards                   //nolint:unused // Used only in a debug build.
 
 	equal      equality
@@ -506,9 +506,9 @@ func (w *World) saveActiveCursors() {
 // that ends the tick or seeks to another tick. The program may call it only between systems.
 func (w *World) mustBeBetween(op string) {
 	switch {
-	case w.parallel:
+	case w.parallel && !w.clock.Shared:
 		panic("ecs: " + op + " in the body of ParallelRuns; call it after the loop")
 	case w.system != nil:
-		panic(fmt.Sprintf("ecs: %s in the system %q, whose tick has not ended; call it after Run; Step commits after the last system", op, *w.system))
+		panic(fmt.Sprintf("ecs: %s in the system %s, whose tick has not ended; call it after Step", op, *w.system))
 	}
 }

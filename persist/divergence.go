@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/schedule"
 	"github.com/stet-ecs/stet/internal/shell"
 )
 
@@ -16,7 +16,7 @@ import (
 //
 // The files contain no NoPersist components. If d names such a component, compare d.First and
 // d.Again instead.
-func SaveDivergence(ctx context.Context, dir string, d *ecs.Divergence) (command string, err error) {
+func SaveDivergence(ctx context.Context, dir string, d *schedule.Divergence) (command string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("persist: save of a divergence: %w", err)
 	}

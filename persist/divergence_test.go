@@ -12,28 +12,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/schedule"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
 )
 
 // diverged returns the divergence of a game that keeps a counter outside its world.
-func diverged() *ecs.Divergence {
+func diverged() *schedule.Divergence {
 	w := ecs.NewWorld(ecs.Options{History: 2})
 	scores := ecs.MustRegister[Score](w)
 	scores.Set(w.Create(), Score{})
 	w.Commit()
 
 	points := 0
-	var stepper ecs.Stepper[struct{}]
-	stepper.Add("score", func(w *ecs.World, _ struct{}) {
+	systems := schedule.New[struct{}](w)
+	systems.Add("score", scores, func(*schedule.Tick[struct{}]) {
 		points++
 		scores.Set(w.Entities()[0], Score{points})
 	})
-	test, err := stepper.SyncTest(w, 2)
+	test, err := systems.SyncTest(2)
 	for err == nil {
 		err = test.Step(struct{}{})
 	}
-	var d *ecs.Divergence
+	var d *schedule.Divergence
 	errors.As(err, &d)
 	return d
 }

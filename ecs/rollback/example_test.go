@@ -5,6 +5,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/rollback"
+	"github.com/stet-ecs/stet/ecs/schedule"
 )
 
 // steps is the number of steps that a player walks in a tick.
@@ -20,13 +21,13 @@ func newWalk(peer int) (*ecs.Storage[place], *rollback.Session[steps]) {
 		places.Set(w.Create(), place{})
 	}
 	w.Commit()
-	stepper := new(ecs.Stepper[rollback.Inputs[steps]])
-	stepper.Add("walk", func(_ *ecs.World, in rollback.Inputs[steps]) {
+	systems := schedule.New[rollback.Inputs[steps]](w)
+	systems.Add("walk", ecs.Write(places), func(t *schedule.Tick[rollback.Inputs[steps]]) {
 		for player, e := range places.Entities() {
-			places.Mut(e).X += int(in[player].Value)
+			places.Mut(e).X += int(t.Input[player].Value)
 		}
 	})
-	s, err := rollback.New(w, stepper, rollback.Options[steps]{Peers: 2, Peer: peer, Players: []int{0, 1}})
+	s, err := rollback.New(systems, rollback.Options[steps]{Peers: 2, Peer: peer, Players: []int{0, 1}})
 	if err != nil {
 		panic(err)
 	}

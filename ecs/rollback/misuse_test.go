@@ -8,6 +8,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/ecs/rollback"
+	"github.com/stet-ecs/stet/ecs/schedule"
 )
 
 var two = rollback.Options[int]{Peers: 2, Players: []int{0, 1}}
@@ -96,7 +97,7 @@ func TestDrop_InputsSentByOtherPeer(t *testing.T) {
 }
 
 func TestSession_Misuse(t *testing.T) {
-	w, s, stepper := newSide(t, two, false)
+	w, s, systems := newSide(t, two, false)
 	if err := s.Advance(); err == nil {
 		t.Error("Advance without an input for the local player: no error")
 	}
@@ -104,7 +105,7 @@ func TestSession_Misuse(t *testing.T) {
 	if err := s.Advance(1); err == nil || !strings.Contains(err.Error(), "was written") {
 		t.Errorf("Advance of a world that was written: %v", err)
 	}
-	if _, err := rollback.New(w, stepper, two); !errors.Is(err, raw.ErrDirty) {
+	if _, err := rollback.New(systems, two); !errors.Is(err, raw.ErrDirty) {
 		t.Errorf("New() = %v, want %v", err, raw.ErrDirty)
 	}
 	for name, o := range map[string]rollback.Options[int]{
@@ -117,12 +118,12 @@ func TestSession_Misuse(t *testing.T) {
 		"no player":         {Peers: 2},
 		"a foreign player":  {Peers: 2, Players: []int{0, 2}},
 	} {
-		if _, err := rollback.New(ecs.NewWorld(ecs.Options{History: 300}), stepper, o); err == nil {
+		if _, err := rollback.New(schedule.New[rollback.Inputs[int]](ecs.NewWorld(ecs.Options{History: 300})), o); err == nil {
 			t.Errorf("New with %s: no error", name)
 		}
 	}
 	short := ecs.NewWorld(ecs.Options{History: 2})
-	s, err := rollback.New(short, new(ecs.Stepper[rollback.Inputs[int]]), two)
+	s, err := rollback.New(schedule.New[rollback.Inputs[int]](short), two)
 	for range 4 {
 		if err == nil {
 			err = s.Advance(1)

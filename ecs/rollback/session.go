@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/ecs/schedule"
 	"github.com/stet-ecs/stet/internal/build"
 )
 
@@ -95,7 +96,7 @@ const heldDigests = 64
 // starts at the same tick on all peers. A Session is not safe for concurrent use.
 type Session[In comparable] struct {
 	w       *ecs.World
-	stepper *ecs.Stepper[Inputs[In]]
+	systems *schedule.Schedule[Inputs[In]]
 	o       Options[In]
 	start   uint64
 	tick    uint64
@@ -159,8 +160,10 @@ type checked struct {
 	digest ecs.Digest
 }
 
-// New returns a session that starts at the current tick of w, which must be committed.
-func New[In comparable](w *ecs.World, stepper *ecs.Stepper[Inputs[In]], o Options[In]) (*Session[In], error) {
+// New returns a session of the world of systems. It starts at the current tick, which must be
+// committed.
+func New[In comparable](systems *schedule.Schedule[Inputs[In]], o Options[In]) (*Session[In], error) {
+	w := systems.World()
 	o.Window, o.CheckEvery = cmp.Or(o.Window, 8), cmp.Or(o.CheckEvery, 20)
 	if o.Commit == nil {
 		o.Commit = func() error { w.Commit(); return nil }
@@ -173,7 +176,7 @@ func New[In comparable](w *ecs.World, stepper *ecs.Stepper[Inputs[In]], o Option
 	case o.Peer < 0 || o.Peer >= o.Peers || len(o.Players) == 0:
 		return nil, fmt.Errorf("rollback: peer %d of %d with %d players", o.Peer, o.Peers, len(o.Players))
 	}
-	s := &Session[In]{w: w, stepper: stepper, o: o, start: w.Tick(), tick: w.Tick(), right: w.Tick(), digests: make([]checked, heldDigests)}
+	s := &Session[In]{w: w, systems: systems, o: o, start: w.Tick(), tick: w.Tick(), right: w.Tick(), digests: make([]checked, heldDigests)}
 	s.peers = make([]peer, o.Peers)
 	for i := range s.peers {
 		s.peers[i].has = make([]uint64, len(o.Players))
@@ -387,7 +390,7 @@ func (s *Session[In]) step() error {
 	for p := range in {
 		in[p], _ = s.input(p, t)
 	}
-	s.stepper.Run(s.w, in)
+	s.systems.Step(in)
 	if err := s.o.Commit(); err != nil {
 		return fmt.Errorf("rollback: tick %d: %w", t, err)
 	}

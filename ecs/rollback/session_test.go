@@ -7,13 +7,14 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/rollback"
+	"github.com/stet-ecs/stet/ecs/schedule"
 )
 
 type total struct{ N, Last int64 }
 
-// newSide returns the world, session and stepper of a peer. In its game, each player inputs one
+// newSide returns the world, session and schedule of a peer. In its game, each player inputs one
 // number.
-func newSide(t *testing.T, o rollback.Options[int], bug bool) (*ecs.World, *rollback.Session[int], *ecs.Stepper[rollback.Inputs[int]]) {
+func newSide(t *testing.T, o rollback.Options[int], bug bool) (*ecs.World, *rollback.Session[int], *schedule.Schedule[rollback.Inputs[int]]) {
 	w := ecs.NewWorld(ecs.Options{History: max(16, o.Window)})
 	totals := ecs.MustRegister[total](w)
 	for range o.Players {
@@ -21,22 +22,22 @@ func newSide(t *testing.T, o rollback.Options[int], bug bool) (*ecs.World, *roll
 	}
 	w.Commit()
 	calls := int64(0)
-	stepper := new(ecs.Stepper[rollback.Inputs[int]])
-	stepper.Add("add", func(w *ecs.World, in rollback.Inputs[int]) {
+	systems := schedule.New[rollback.Inputs[int]](w)
+	systems.Add("add", ecs.Write(totals), func(tick *schedule.Tick[rollback.Inputs[int]]) {
 		calls++
 		for i, e := range totals.Entities() {
 			v := totals.Mut(e)
-			v.N = v.N*31 + int64(in[i].Value)
+			v.N = v.N*31 + int64(tick.Input[i].Value)
 			if bug {
 				v.Last = calls
 			}
 		}
 	})
-	s, err := rollback.New(w, stepper, o)
+	s, err := rollback.New(systems, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, s, stepper
+	return w, s, systems
 }
 
 type flight struct {
@@ -123,13 +124,14 @@ func play(t *testing.T, seed uint64, peers int, bug bool) error {
 			break
 		}
 	}
-	plain, _, stepper := newSide(t, rollback.Options[int]{Peers: peers, Players: players}, false)
+	plain, _, systems := newSide(t, rollback.Options[int]{Peers: peers, Players: players}, false)
 	for i := range end - 1 {
 		in := make(rollback.Inputs[int], len(players))
 		for p := range in {
 			in[p].Value = truth[p][i]
 		}
-		stepper.Step(plain, in)
+		systems.Step(in)
+		plain.Commit()
 	}
 	for i, w := range worlds {
 		if sessions[i].Confirmed() != end || w.Digest() != plain.Digest() {

@@ -12,7 +12,7 @@ func (g *game) addCloud() {
 	clouds := ecs.MustRegister[Cloud](g.world)
 	clouds.Set(g.world.Create(), Cloud{0, 1.1})
 	const dt = 1.0 / 60
-	g.stepper.Add("drift", func(*ecs.World, Buttons) {
+	g.systems.Add("drift", ecs.Write(clouds), func(*tick) {
 		for _, e := range clouds.Entities() {
 			c := clouds.Mut(e)
 			c.X = c.X + c.V*dt

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/rollback"
+	"github.com/stet-ecs/stet/ecs/schedule"
 )
 
 // The plane is a torus of size by size units.
@@ -19,6 +20,8 @@ const (
 
 // Buttons are the buttons of both players in a tick.
 type Buttons = rollback.Inputs[byte]
+
+type tick = schedule.Tick[Buttons]
 
 type (
 	// Position is a position on the plane. In each tick, Velocity is added to it.
@@ -48,7 +51,7 @@ type (
 // buttons, except with the bug.
 type game struct {
 	world   *ecs.World
-	stepper ecs.Stepper[Buttons]
+	systems *schedule.Schedule[Buttons]
 	chance  *ecs.Rand
 
 	positions  *ecs.Storage[Position]
@@ -67,6 +70,7 @@ func newGame(history int, c config) *game {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	g := &game{
 		world:      w,
+		systems:    schedule.New[Buttons](w),
 		chance:     ecs.Must(ecs.RegisterRand(w, c.seed, 1)),
 		positions:  ecs.MustRegister[Position](w),
 		velocities: ecs.MustRegister[Velocity](w),
@@ -81,11 +85,13 @@ func newGame(history int, c config) *game {
 		g.velocities.Set(e, Velocity{})
 		g.ships.Set(e, Ship{Player: player})
 	}
-	g.stepper.Add("steer", g.steer)
-	g.stepper.Add("fire", g.fire)
-	g.stepper.Add("move", g.move)
-	g.stepper.Add("rocks", g.addRock)
-	g.stepper.Add("hit", g.hit)
+	uses, reads := schedule.Uses, schedule.Reads
+	g.systems.Add("steer", uses(ecs.Read(g.ships), ecs.Write(g.velocities)), g.steer)
+	g.systems.Add("fire", uses(g.ships, g.bullets, g.positions, g.velocities, schedule.Creates), g.fire)
+	g.systems.Add("move", uses(ecs.Read(g.velocities), ecs.Write(g.positions)), g.move)
+	g.systems.Add("age", uses(ecs.Write(g.bullets), schedule.Creates), g.age)
+	g.systems.Add("rocks", uses(g.rocks, g.positions, g.velocities, g.chance, schedule.Creates), g.addRock)
+	g.systems.Add("hit", uses(reads(g.bullets, g.rocks, g.positions), ecs.Write(g.ships), schedule.Creates), g.hit)
 	if c.fusible {
 		g.addCloud()
 	}
@@ -94,9 +100,9 @@ func newGame(history int, c config) *game {
 }
 
 // steer turns buttons into velocity.
-func (g *game) steer(_ *ecs.World, pressed Buttons) {
+func (g *game) steer(t *tick) {
 	for i, e := range g.ships.Entities() {
-		buttons := pressed[g.ships.Values()[i].Player].Value
+		buttons := t.Input[g.ships.Values()[i].Player].Value
 		v := g.velocities.Mut(e)
 		v.X = drag(v.X) + push(buttons, pressRight) - push(buttons, pressLeft)
 		v.Y = drag(v.Y) + push(buttons, pressDown) - push(buttons, pressUp)
@@ -113,13 +119,13 @@ func push(buttons, button byte) int32 {
 }
 
 // fire creates the bullets of both ships.
-func (g *game) fire(w *ecs.World, pressed Buttons) {
+func (g *game) fire(t *tick) {
 	for i, e := range g.ships.Entities() {
 		ship := g.ships.Mut(e)
 		if ship.Cooldown > 0 {
 			ship.Cooldown--
 		}
-		if pressed[g.ships.Values()[i].Player].Value&pressFire == 0 || ship.Cooldown > 0 {
+		if t.Input[g.ships.Values()[i].Player].Value&pressFire == 0 || ship.Cooldown > 0 {
 			continue
 		}
 		ship.Cooldown = 5
@@ -129,62 +135,66 @@ func (g *game) fire(w *ecs.World, pressed Buttons) {
 			g.shots[ship.Player]++
 			shots = g.shots[ship.Player]
 		}
-		g.shoot(w, e, shots%3 == 0)
+		g.shoot(e, shots%3 == 0)
 	}
 }
 
 // shoot creates a bullet of a ship.
-func (g *game) shoot(w *ecs.World, ship ecs.Entity, power bool) {
+func (g *game) shoot(ship ecs.Entity, power bool) {
 	at, _ := g.positions.Get(ship)
 	v, _ := g.velocities.Get(ship)
 	b := Bullet{Owner: ship, Power: 1, Life: 40}
 	if power {
 		b.Power = 3
 	}
-	e := w.Create()
+	e := g.world.Create()
 	g.positions.Set(e, at)
 	g.velocities.Set(e, Velocity{v.X + 48, v.Y})
 	g.bullets.Set(e, b)
 }
 
-// move moves all entities, and destroys old bullets.
-func (g *game) move(w *ecs.World, _ Buttons) {
+// move moves all entities.
+func (g *game) move(*tick) {
 	for i, e := range g.velocities.Entities() {
 		v := g.velocities.Values()[i]
 		at := g.positions.Mut(e)
 		at.X, at.Y = (at.X+v.X)&(size-1), (at.Y+v.Y)&(size-1)
 	}
+}
+
+// age destroys old bullets.
+func (g *game) age(*tick) {
 	// Iterate backwards, because removing a row moves the last row to its index.
 	for i := g.bullets.Len() - 1; i >= 0; i-- {
 		e := g.bullets.Entities()[i]
 		if b := g.bullets.Mut(e); b.Life > 1 {
 			b.Life--
 		} else {
-			w.Destroy(e)
+			g.world.Destroy(e)
 		}
 	}
 }
 
 // addRock creates a rock at random.
-func (g *game) addRock(w *ecs.World, _ Buttons) {
+func (g *game) addRock(*tick) {
 	if g.rocks.Len() >= 12 || g.chance.IntN(8) > 0 {
 		return
 	}
-	e := w.Create()
+	e := g.world.Create()
 	g.positions.Set(e, Position{int32(g.chance.IntN(size)), int32(g.chance.IntN(size))})
 	g.velocities.Set(e, Velocity{int32(g.chance.IntN(9)) - 4, int32(g.chance.IntN(9)) - 4})
 	g.rocks.Set(e, Rock{int32(64 + g.chance.IntN(256))})
 }
 
 // hit destroys the rocks that bullets have reached.
-func (g *game) hit(w *ecs.World, _ Buttons) {
+func (g *game) hit(*tick) {
 	for i := g.bullets.Len() - 1; i >= 0; i-- {
 		e := g.bullets.Entities()[i]
 		if rock, ok := g.rockAt(e); ok {
 			b := g.bullets.Values()[i]
 			g.ships.Mut(b.Owner).Score += int32(b.Power)
-			w.Destroy(rock)
-			w.Destroy(e)
+			g.world.Destroy(rock)
+			g.world.Destroy(e)
 		}
 	}
 }

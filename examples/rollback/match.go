@@ -155,7 +155,8 @@ func differing(d [2]ecs.Digests) string {
 func (m *match) sayDigests(say func(format string, args ...any)) {
 	g := newGame(0, m.config)
 	for i := range m.ticks {
-		g.stepper.Step(g.world, Buttons{{Value: m.peers[0].ours[i]}, {Value: m.peers[1].ours[i]}})
+		g.systems.Step(Buttons{{Value: m.peers[0].ours[i]}, {Value: m.peers[1].ours[i]}})
+		g.world.Commit()
 		say("%d %v", i+1, g.world.Digest())
 	}
 }

@@ -44,7 +44,8 @@ func TestPeers_EqualGameWithoutLink(t *testing.T) {
 		m := over(t, c)
 		plain := newGame(0, config{seed: c.seed})
 		for i := range c.ticks {
-			plain.stepper.Step(plain.world, Buttons{{Value: m.peers[0].ours[i]}, {Value: m.peers[1].ours[i]}})
+			plain.systems.Step(Buttons{{Value: m.peers[0].ours[i]}, {Value: m.peers[1].ours[i]}})
+			plain.world.Commit()
 		}
 		for i, p := range m.peers {
 			if got, want := p.world.Digest(), plain.world.Digest(); got != want {

@@ -36,7 +36,7 @@ type peer struct {
 
 func newPeer(player int, c config) (*peer, error) {
 	g := newGame(history, c)
-	session, err := rollback.New(g.world, &g.stepper, rollback.Options[byte]{
+	session, err := rollback.New(g.systems, rollback.Options[byte]{
 		Peers: 2, Peer: player, Players: []int{0, 1}, Window: window, CheckEvery: checkEvery,
 	})
 	return &peer{

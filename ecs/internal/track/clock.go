@@ -15,7 +15,10 @@
 // Other packages find the written rows by [Tracker.Since], [Log.SavedRuns] and [Spans.Read].
 package track
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // A Clock is the state that all trackers of a world share. The owner of the clock advances it.
 // Writes to rows only read the clock, except for [Tracker.Open], which the first change of a
@@ -32,6 +35,11 @@ type Clock struct {
 	Undone bool
 	End    func()
 
+	// Shared is set while several goroutines write different trackers. Everything that all trackers
+	// share is then used under Lock.
+	Shared bool
+	shared sync.Mutex
+
 	// Scratch space. Seen is empty between uses.
 	Seen RowSet
 	// Scratch space.
@@ -44,6 +52,15 @@ type Clock struct {
 	bytes   atomic.Int64
 	columns int // Number of columns.
 	sparse  int // Number of sparse arrays.
+}
+
+// Lock locks what all trackers share, if Shared is set. It returns the function that unlocks it.
+func (c *Clock) Lock() (unlock func()) {
+	if !c.Shared {
+		return func() {}
+	}
+	c.shared.Lock()
+	return c.shared.Unlock
 }
 
 // Bytes returns the memory size of the logs of all columns.

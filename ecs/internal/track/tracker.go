@@ -125,6 +125,10 @@ func (t *Tracker) Open() {
 //go:noinline
 func (t *Tracker) Reopen() {
 	c := t.clock
+	if c.Shared {
+		c.shared.Lock()
+		defer c.shared.Unlock()
+	}
 	c.opened++
 	t.Span, t.marks, t.Changed = c.Span, c.opened, true
 	if !t.Exempt {

@@ -1,8 +1,9 @@
-package ecs
+package schedule
 
 import (
 	"fmt"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
@@ -26,6 +27,9 @@ type Divergence struct {
 	// "Commit" means that all systems had the same results, but a hook or a group had different
 	// results.
 	//
+	// With [SyncTest.Shuffle], the access of System is wrong: it uses something that it does not
+	// name, or another system changes what it uses.
+	//
 	// "Seek" means that seeking back did not restore the state. The program has written without the
 	// world's knowledge, for example through Read or through an invalid pointer. A build with the
 	// tag stetdebug finds such a write.
@@ -35,8 +39,8 @@ type Divergence struct {
 	Storage string
 
 	// Digests of that storage after System has run, or 0 if the storage is empty.
-	FirstDigest, AgainDigest Digest
-	First, Again             *World
+	FirstDigest, AgainDigest ecs.Digest
+	First, Again             *ecs.World
 }
 
 // Error describes the difference in one line.
@@ -47,10 +51,10 @@ func (d *Divergence) Error() string {
 	}
 	switch d.System {
 	case inSeek:
-		return fmt.Sprintf("ecs: going back to tick %d did not restore %s: its digest was %v and is %v; "+
+		return fmt.Sprintf("schedule: going back to tick %d did not restore %s: its digest was %v and is %v; "+
 			"the program wrote it without the world's knowledge; a build with the tag stetdebug finds the write", d.Tick, what, d.FirstDigest, d.AgainDigest)
 	case inCommit:
-		return fmt.Sprintf("ecs: tick %d had a different result when it was run again: after Commit %s had digest %v, then %v", d.Tick, what, d.FirstDigest, d.AgainDigest)
+		return fmt.Sprintf("schedule: tick %d had a different result when it was run again: after Commit %s had digest %v, then %v", d.Tick, what, d.FirstDigest, d.AgainDigest)
 	}
-	return fmt.Sprintf("ecs: tick %d had a different result when it was run again: after system %q %s had digest %v, then %v", d.Tick, d.System, what, d.FirstDigest, d.AgainDigest)
+	return fmt.Sprintf("schedule: tick %d had a different result when it was run again: after system %q %s had digest %v, then %v", d.Tick, d.System, what, d.FirstDigest, d.AgainDigest)
 }

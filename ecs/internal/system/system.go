@@ -1,0 +1,62 @@
+// Package system has the interface between worlds and package schedule, which runs systems.
+package system
+
+import "github.com/stet-ecs/stet/ecs/raw"
+
+// A System is a function that changes a world once a tick.
+type System struct {
+	Name string
+	Uses []raw.Use
+	// The system may use the whole world, so Uses is not checked.
+	Alone bool
+}
+
+// May reports whether s may use the values and the members of the storage with a name. The name of
+// the registry is "".
+func (s *System) May(name string, values, members raw.Mode) bool {
+	if s.Alone {
+		return true
+	}
+	for _, u := range s.Uses {
+		if u.Name() == name {
+			values, members = left(values, u.Values), left(members, u.Members)
+		}
+	}
+	return values == raw.Unused && members == raw.Unused
+}
+
+// left returns the part of want that has does not include.
+func left(want, has raw.Mode) raw.Mode {
+	if has >= want {
+		return raw.Unused
+	}
+	return want
+}
+
+// A World has the methods of a world that package schedule needs. The result of ecs.World.Raw
+// implements it.
+type World interface {
+	// RunSystem calls run, which is the body of s. Until run returns, the world cannot be
+	// committed. A debug build panics if run uses something else than s.Uses.
+	RunSystem(s *System, run func())
+
+	// RunTogether calls run, which may run systems on several goroutines. None of the systems may
+	// create or destroy entities, or add or remove components. If one writes what another uses, the
+	// result is undefined. names are the names of the systems, for error texts.
+	RunTogether(names string, run func())
+
+	// Stage begins a new span of writes, and returns its number.
+	Stage() (span uint64)
+
+	// Sums returns the digest of the registry, then the digest of each storage and resource, in the
+	// order of registration. It computes the digests of storages that were written in span or
+	// later, and copies the other digests from before. A digest is 0 if a storage has no rows or is
+	// excluded from digests.
+	Sums(before []uint64, span uint64) []uint64
+
+	// OneAtATime reports whether RunTogether must not be called, as in a debug build.
+	OneAtATime() bool
+
+	// HistoryTicks returns the value of ecs.Options.History.
+	HistoryTicks() int
+}

@@ -1,0 +1,43 @@
+package raw
+
+// A Use says how code uses a storage, a resource or the registry of entities. Package schedule
+// compares the uses of systems to decide which of them may run at the same time.
+type Use struct {
+	// The storage or resource. Nil stands for the registry: its members are the alive entities.
+	Storage Storage
+	Values  Mode // Use of the values of components, or of the resource.
+	Members Mode // Use of the set of entities that have the component, and of their order.
+
+	// Writes call functions of the program, such as hooks. These functions may do anything.
+	Hooked bool
+
+	// An index of the storage is looked up.
+	Indexed bool
+
+	// A query or relation whose buffers only one goroutine may use at a time, or nil.
+	Buffers any
+}
+
+// A Mode is a kind of access.
+type Mode uint8
+
+const (
+	Unused Mode = iota
+	Reads
+	Writes
+)
+
+// A User uses parts of a world. Queries, storages, resources, events, indexes, relations and
+// bundles are Users.
+type User interface {
+	// Uses returns the parts and how they are used. The caller owns the slice.
+	Uses() []Use
+}
+
+// Name returns the name of the storage, or "" for the registry.
+func (u *Use) Name() string {
+	if u.Storage == nil {
+		return ""
+	}
+	return u.Storage.Name()
+}

@@ -1,0 +1,63 @@
+package schedule
+
+import "github.com/stet-ecs/stet/ecs/raw"
+
+// An Access names what a system uses. Queries, storages, resources, events, indexes, relations and
+// bundles are accesses. The package description says what each of them includes.
+type Access interface{ Uses() []raw.Use }
+
+type uses []raw.Use
+
+func (u uses) Uses() []raw.Use { return u }
+
+// Uses returns an access that includes all of the accesses.
+func Uses(all ...Access) Access { return access(all, func(*raw.Use) {}) }
+
+// Reads returns an access that reads everything that the accesses name, and writes nothing.
+func Reads(all ...Access) Access {
+	return access(all, func(u *raw.Use) {
+		u.Values, u.Members, u.Hooked = min(u.Values, raw.Reads), min(u.Members, raw.Reads), false
+	})
+}
+
+func access(all []Access, change func(*raw.Use)) Access {
+	return later(func() (named []raw.Use) {
+		for _, a := range all {
+			for _, u := range a.Uses() {
+				change(&u)
+				named = append(named, u)
+			}
+		}
+		return named
+	})
+}
+
+// A later access is computed when the schedule needs it. A query may get filters until then.
+type later func() []raw.Use
+
+func (f later) Uses() []raw.Use { return f() }
+
+var (
+	// Creates is the access of a system that creates or destroys entities. Destroying an entity
+	// removes all its components, and this includes them. Systems before it in the list end first,
+	// and systems after it begin later.
+	Creates Access = uses{{Members: raw.Writes}}
+
+	// Alone is the access of a system that may do anything, such as to register hooks, to take a
+	// checkpoint or to change a mask. No other system runs at the same time.
+	Alone Access = alone{}
+)
+
+type alone struct{}
+
+func (alone) Uses() []raw.Use { return nil }
+
+// creates reports whether the uses include creating or destroying entities.
+func creates(uses []raw.Use) bool {
+	for _, u := range uses {
+		if u.Storage == nil && u.Members == raw.Writes {
+			return true
+		}
+	}
+	return false
+}

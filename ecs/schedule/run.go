@@ -1,0 +1,257 @@
+package schedule
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/internal/system"
+	"github.com/stet-ecs/stet/internal/naming"
+)
+
+// Step runs the systems once. It does not commit: the program ends the tick by the Commit of a
+// store or of the world. A system must not end the tick, so Commit and Seek panic there.
+//
+// If a system panics, Step panics with the same value. If several systems panic that run at the
+// same time, it is the value of the first one in the list.
+func (s *Schedule[In]) Step(in In) {
+	s.begin()
+	p := s.prepare()
+	if s.workers == 1 || s.raw.OneAtATime() {
+		for _, y := range s.systems {
+			s.runOn(s.w, s.raw, y, in)
+		}
+		return
+	}
+	for k := range p.batches {
+		s.runBatch(&p.batches[k], in)
+	}
+}
+
+// StepOn runs the systems on another world, one after another. Storages, queries and resources
+// belong to one world, so the systems must find those of Tick.World by the methods In. Use it to
+// simulate future ticks on a clone.
+func (s *Schedule[In]) StepOn(w *ecs.World, in In) {
+	s.prepare()
+	for _, y := range s.systems {
+		s.runOn(w, runner(w), y, in)
+	}
+}
+
+// begin prepares a step.
+func (s *Schedule[In]) begin() {
+	s.EndStep()
+	if s.began {
+		return
+	}
+	if s.w.Tick() > 0 && s.w.Restores() == 0 {
+		for _, y := range s.systems {
+			if y.startup {
+				panic(fmt.Sprintf("schedule: the startup system %s would never run, because the world was committed before the first step; create everything in startup systems, and commit after Step", naming.Shown(y.Name)))
+			}
+		}
+	}
+	s.began = true
+}
+
+// runOn runs y on w, if it runs in this tick.
+func (s *Schedule[In]) runOn(w *ecs.World, raw system.World, y *System[In], in In) {
+	if !y.due(w.Tick() + 1) {
+		return
+	}
+	y.set(w, in, s.seed)
+	start := time.Now()
+	raw.RunSystem(&y.System, y.body)
+	y.times.add(time.Since(start))
+}
+
+// due reports whether the rate of y includes the tick.
+func (y *System[In]) due(tick uint64) bool {
+	return tick%y.every == 0 && (!y.startup || tick == 1)
+}
+
+// set sets the tick for which body runs y.
+func (y *System[In]) set(w *ecs.World, in In, seed uint64) {
+	t := &y.now
+	t.World, t.Input, t.Number, t.seed, t.system, t.drawn = w, in, w.Tick()+1, seed, y, false
+}
+
+// runBody runs y for y.now, and applies its commands.
+func (y *System[In]) runBody() {
+	t := &y.now
+	if y.group != nil && !y.group.onIn(t.World) {
+		return
+	}
+	for _, when := range y.when {
+		if !when(t) {
+			return
+		}
+	}
+	y.run(t)
+	if t.commands.Len() > 0 {
+		t.World.Apply(&t.commands)
+	}
+}
+
+// onIn reports whether g is on in w, which may be a clone of the world of g.
+func (g *Group) onIn(w *ecs.World) bool {
+	on := g.on.In(w)
+	return on == nil || !on.Read().Off
+}
+
+// runBatch runs the systems of a batch.
+func (s *Schedule[In]) runBatch(b *batch, in In) {
+	tick, due := s.w.Tick()+1, 0
+	for _, i := range b.together {
+		if s.systems[i].due(tick) {
+			due++
+		}
+	}
+	if due > 1 {
+		s.raw.RunTogether(b.names, func() { s.runTogether(b.together, min(s.workers, due), in) })
+	} else {
+		for _, i := range b.together {
+			s.runOn(s.w, s.raw, s.systems[i], in)
+		}
+	}
+	for _, i := range b.single {
+		s.runOn(s.w, s.raw, s.systems[i], in)
+	}
+}
+
+// runTogether runs systems on several goroutines. Each goroutine takes the next system of the list
+// when it is free.
+func (s *Schedule[In]) runTogether(list []int, workers int, in In) {
+	var taken atomic.Int64
+	var group sync.WaitGroup
+	failures := make([]any, len(list))
+	work := func() {
+		for {
+			k := int(taken.Add(1)) - 1
+			if k >= len(list) {
+				return
+			}
+			if y := s.systems[list[k]]; y.due(s.w.Tick() + 1) {
+				failures[k] = y.runRecovered(s.w, in, s.seed)
+			}
+		}
+	}
+	for range workers - 1 {
+		group.Go(work)
+	}
+	work()
+	group.Wait()
+	for _, failure := range failures {
+		if failure != nil {
+			panic(failure)
+		}
+	}
+}
+
+// runRecovered runs y, and returns the value with which it panicked, or nil.
+func (y *System[In]) runRecovered(w *ecs.World, in In, seed uint64) (failure any) {
+	ended := false
+	defer func() {
+		if !ended {
+			if failure = recover(); failure == nil {
+				failure = fmt.Sprintf("schedule: the system %s ended its goroutine (runtime.Goexit, or FailNow of a test); return from it instead", naming.Shown(y.Name))
+			}
+		}
+	}()
+	y.set(w, in, seed)
+	start := time.Now()
+	y.body()
+	y.times.add(time.Since(start))
+	ended = true
+	return nil
+}
+
+// A Time says how long a system ran. Ticks in which it was not due do not count.
+type Time struct {
+	System string
+	Runs   uint64
+	Last   time.Duration
+	Mean   time.Duration
+	Worst  time.Duration
+
+	total time.Duration
+}
+
+func (t *Time) add(d time.Duration) {
+	t.Runs++
+	t.total += d
+	t.Last, t.Worst = d, max(t.Worst, d)
+}
+
+// Times returns the times of the systems, in the order of the list. Measuring takes two readings of
+// the clock a system.
+func (s *Schedule[In]) Times() []Time {
+	times := make([]Time, 0, len(s.systems))
+	for _, y := range s.systems {
+		t := y.times
+		if t.Runs > 0 {
+			t.Mean = t.total / time.Duration(t.Runs)
+		}
+		times = append(times, t)
+	}
+	return times
+}
+
+// StepSystem runs the next system of a step, and creates a checkpoint before it. It returns the
+// name of the system, or "" if all systems of the step ran. The program then ends the tick by
+// Commit, and the next call begins another step. Until then, [Schedule.BackSystem] can undo the
+// systems.
+//
+// It is for debuggers. Systems that are not due, or whose conditions do not hold, count as run.
+func (s *Schedule[In]) StepSystem(in In) (name string) {
+	if !s.stepping() {
+		s.begin()
+		s.at = s.w.Tick() + 1
+	}
+	s.prepare()
+	s.restores = s.w.Restores()
+	if s.next == len(s.systems) {
+		return ""
+	}
+	s.points = append(s.points, s.w.Checkpoint())
+	y := s.systems[s.next]
+	s.next++
+	s.runOn(s.w, s.raw, y, in)
+	s.restores = s.w.Restores()
+	return y.Name
+}
+
+// stepping reports whether StepSystem ran in this tick, and the world was not restored since.
+func (s *Schedule[In]) stepping() bool {
+	return s.at == s.w.Tick()+1 && s.restores == s.w.Restores()
+}
+
+// BackSystem undoes the last system that StepSystem ran in this step. It returns the name of the
+// system, or "" if there is none.
+func (s *Schedule[In]) BackSystem() (name string) {
+	if s.next == 0 || !s.stepping() {
+		return ""
+	}
+	s.next--
+	point := s.points[s.next]
+	s.points = s.points[:s.next]
+	s.w.Restore(point)
+	s.w.Release(point)
+	s.restores = s.w.Restores()
+	return s.systems[s.next].Name
+}
+
+// EndStep releases the checkpoints of StepSystem. The next step does so too. Call EndStep before
+// something that needs a world without checkpoints, such as loading.
+func (s *Schedule[In]) EndStep() {
+	for len(s.points) > 0 {
+		last := len(s.points) - 1
+		if s.points[last].Valid() {
+			s.w.Release(s.points[last])
+		}
+		s.points = s.points[:last]
+	}
+	s.next, s.at = 0, 0
+}

@@ -1,0 +1,197 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/internal/system"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
+)
+
+// A Schedule is a list of systems that change a world. In is the type of the external input of a
+// tick: the buttons of all players, orders, or struct{} for none. [New] creates a Schedule.
+//
+// A Schedule is for one goroutine, like its world.
+type Schedule[In any] struct {
+	w       *ecs.World
+	raw     system.World
+	systems []*System[In]
+	groups  []*Group
+	plan    *plan // Nil if the list has changed since it was computed.
+	workers int
+	seed    uint64
+	began   bool // Step ran before.
+
+	next     int              // The system that StepSystem runs next.
+	points   []ecs.Checkpoint // The checkpoints before the systems that StepSystem ran.
+	at       uint64           // The tick that StepSystem makes.
+	restores uint64           // World.Restores after the last StepSystem or BackSystem.
+}
+
+// New returns a schedule for w without systems.
+func New[In any](w *ecs.World) *Schedule[In] {
+	return &Schedule[In]{w: w, raw: runner(w), workers: 1}
+}
+
+func runner(w *ecs.World) system.World { return w.Raw().(system.World) }
+
+// World returns the world that the systems change.
+func (s *Schedule[In]) World() *ecs.World { return s.w }
+
+// Seed sets the seed of [Tick.Rand]. It is a part of the program, like its systems: a run that is
+// repeated needs the same seed. The default is 0. Seed returns s.
+func (s *Schedule[In]) Seed(seed uint64) *Schedule[In] {
+	s.seed = seed
+	return s
+}
+
+// Workers sets how many systems may run at the same time, each on a goroutine. The default is 1.
+// The result of a step is the same for every number. Workers returns s.
+//
+// Systems that add or remove components run one at a time. In a debug build, all systems do.
+func (s *Schedule[In]) Workers(n int) *Schedule[In] {
+	s.workers = max(n, 1)
+	return s
+}
+
+// A System is a system in the list of a [Schedule]. Its methods restrict when it runs.
+type System[In any] struct {
+	system.System
+	access  Access
+	run     func(*Tick[In])
+	every   uint64
+	startup bool
+	group   *Group
+	when    []func(*Tick[In]) bool
+	now     Tick[In]
+	body    func() // Runs the system for now.
+	times   Time
+}
+
+// Add adds a system to the end of the list. access names everything that run uses; see the package
+// description. Nil means [Alone]. Add panics if the schedule has a system of the same name.
+func (s *Schedule[In]) Add(name string, access Access, run func(t *Tick[In])) *System[In] {
+	if name == "" || run == nil {
+		panic(fmt.Sprintf("schedule: Add(%q): a system needs a name and a function", name))
+	}
+	for _, other := range s.systems {
+		if other.Name == name {
+			panic(fmt.Sprintf("schedule: a second system named %s; give each system a different name", naming.Shown(name)))
+		}
+	}
+	if access == nil {
+		access = Alone
+	}
+	_, anything := access.(alone)
+	y := &System[In]{System: system.System{Name: name, Alone: anything}, access: access, run: run, every: 1, times: Time{System: name}}
+	y.body = y.runBody
+	s.systems, s.plan = append(s.systems, y), nil
+	return y
+}
+
+// Startup adds a system that runs only in the first tick of the world. It creates what a new game
+// begins with. A world that was loaded is at a later tick, so the system does not run there.
+//
+// If the program commits a tick before the first step, Step panics, because the system would never
+// run.
+func (s *Schedule[In]) Startup(name string, access Access, run func(t *Tick[In])) *System[In] {
+	y := s.Add(name, access, run)
+	y.startup = true
+	return y
+}
+
+// Every makes the system run only in ticks whose number is a multiple of n. Every returns y.
+func (y *System[In]) Every(n uint64) *System[In] {
+	if n == 0 {
+		panic(fmt.Sprintf("schedule: the system %s runs every 0 ticks; give it 1 or more", naming.Shown(y.Name)))
+	}
+	y.every = n
+	return y
+}
+
+// If makes the system run only if when returns true. The schedule calls when at the system's place
+// in the list, with the access of the system. After several calls of If, all conditions must hold.
+// If returns y.
+func (y *System[In]) If(when func(t *Tick[In]) bool) *System[In] {
+	y.when = append(y.when, when)
+	return y
+}
+
+// In adds the system to a group. A system is in at most one group. In returns y.
+func (y *System[In]) In(g *Group) *System[In] {
+	y.group = g
+	return y
+}
+
+// Systems returns the names of the systems, in the order of the list.
+func (s *Schedule[In]) Systems() []string {
+	names := make([]string, 0, len(s.systems))
+	for _, y := range s.systems {
+		names = append(names, y.Name)
+	}
+	return names
+}
+
+// A Group is a set of systems that are switched on and off together, such as those of a menu. The
+// switch is a resource of the world. So it is restored, journaled and saved. [Schedule.Group]
+// creates a Group.
+type Group struct {
+	name string
+	on   *ecs.Resource[groupState]
+}
+
+type groupState struct{ Off bool }
+
+// Group returns the group with a name, and creates it if necessary. A new group is on. Group panics
+// if the world has another resource or component named Group and the name, as in "Group.menu".
+func (s *Schedule[In]) Group(name string) *Group {
+	for _, g := range s.groups {
+		if g.name == name {
+			return g
+		}
+	}
+	on := ecs.Must(ecs.RegisterResource(s.w, groupState{}, ecs.Component[groupState]{Name: "Group." + name}))
+	g := &Group{name, on}
+	s.groups = append(s.groups, g)
+	return g
+}
+
+// On reports whether the systems of g run.
+func (g *Group) On() bool { return !g.on.Read().Off }
+
+// Switch switches the systems of g on or off. A system that calls Switch names g in its access.
+func (g *Group) Switch(on bool) { g.on.Set(groupState{!on}) }
+
+// Uses returns the use of a system that switches g.
+func (g *Group) Uses() []raw.Use { return g.on.Uses() }
+
+// prepare computes the plan if the list has changed.
+func (s *Schedule[In]) prepare() *plan {
+	if s.plan != nil {
+		return s.plan
+	}
+	all := make([]*system.System, len(s.systems))
+	for i, y := range s.systems {
+		y.Uses = y.access.Uses()
+		if y.group != nil {
+			y.Uses = append(y.Uses, Reads(y.group).Uses()...)
+		}
+		for _, u := range y.Uses {
+			y.Alone = y.Alone || u.Hooked
+		}
+		all[i] = &y.System
+	}
+	s.plan = newPlan(all)
+	return s.plan
+}
+
+// names returns the names of systems for an error text.
+func names(systems []*system.System) string {
+	quoted := make([]string, len(systems))
+	for i, y := range systems {
+		quoted[i] = naming.Shown(y.Name)
+	}
+	return strings.Join(quoted, ", ")
+}

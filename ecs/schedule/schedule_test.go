@@ -1,0 +1,297 @@
+package schedule_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/schedule"
+)
+
+func TestStep_RunsSystemsInOrder(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	s := schedule.New[string](w)
+	var log []string
+	for _, name := range []string{"c", "a", "b"} {
+		s.Add(name, nil, func(t *schedule.Tick[string]) { log = append(log, name+t.Input) })
+	}
+	s.Step("1")
+	w.Commit()
+	s.Step("2")
+	require.Equal(t, "c1 a1 b1 c2 a2 b2", strings.Join(log, " "))
+	require.EqualValues(t, 1, w.Tick())
+	require.Equal(t, []string{"c", "a", "b"}, s.Systems())
+	mustPanic(t, `a second system named a; give each system a different name`, func() { s.Add("a", nil, func(*schedule.Tick[string]) {}) })
+	mustPanic(t, "needs a name and a function", func() { s.Add("", nil, func(*schedule.Tick[string]) {}) })
+	mustPanic(t, "every 0 ticks", func() { s.Add("d", nil, func(*schedule.Tick[string]) {}).Every(0) })
+}
+
+func TestStep_CommitInSystemPanics(t *testing.T) {
+	l := newArena(ecs.Options{History: 2})
+	bad := func() {}
+	l.Add("bad", nil, func(*schedule.Tick[int]) { l.places.Mut(l.entities[0]).X++; bad() })
+	inner := schedule.New[int](l.w)
+	inner.Add("think", nil, func(*schedule.Tick[int]) {})
+	for op, f := range map[string]func(){
+		"Commit": l.w.Commit,
+		"Seek":   func() { _ = l.w.History().Rewind(1) },
+	} {
+		tick := l.w.Tick()
+		bad = f
+		mustPanic(t, "ecs: "+op+" in the system bad", func() { l.Step(1) })
+		bad = func() {}
+		l.Step(1) // The world can still be used after the panic.
+		l.w.Commit()
+		require.Equal(t, tick+1, l.w.Tick(), op)
+	}
+	bad = func() { // A system may run another schedule on its world, and may commit another world.
+		inner.Step(1)
+		c := l.w.Clone()
+		inner.StepOn(c, 1)
+		c.Commit()
+		_ = c.History().Rewind(1)
+	}
+	l.Step(1)
+}
+
+func TestSystem_RateStartupAndCondition(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{History: 20})
+	s := schedule.New[bool](w)
+	var ran []string
+	note := func(name string) func(*schedule.Tick[bool]) {
+		return func(*schedule.Tick[bool]) { ran = append(ran, name) }
+	}
+	s.Startup("new game", schedule.Creates, note("start"))
+	s.Add("third", nil, note("third")).Every(3)
+	s.Add("if", nil, note("if")).If(func(t *schedule.Tick[bool]) bool { return t.Input }).If(func(t *schedule.Tick[bool]) bool { return t.Number > 2 })
+	step := func(in bool) string {
+		ran = nil
+		s.Step(in)
+		w.Commit()
+		return strings.Join(ran, " ")
+	}
+	require.Equal(t, "start", step(true))
+	require.Equal(t, "", step(false))
+	require.Equal(t, "third if", step(true))
+	require.Equal(t, "if", step(true))
+	require.NoError(t, w.History().Seek(2))
+	require.Equal(t, "third", step(false), "the rate is that of the tick")
+	require.NoError(t, w.History().Seek(0))
+	require.Equal(t, "start", step(false))
+
+	late := ecs.NewWorld(ecs.Options{})
+	late.Commit()
+	s = schedule.New[bool](late)
+	s.Startup("new game", nil, note(""))
+	mustPanic(t, "the startup system \"new game\" would never run", func() { s.Step(true) })
+}
+
+// The switch of a group is state of the world.
+func TestGroup_IsRestored(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{History: 20})
+	s := schedule.New[string](w)
+	g := s.Group("menu")
+	require.Same(t, g, s.Group("menu"))
+	ran := 0
+	s.Add("switch", g, func(t *schedule.Tick[string]) {
+		if t.Input != "" {
+			g.Switch(t.Input == "on")
+		}
+	})
+	s.Add("blink", schedule.Uses(), func(*schedule.Tick[string]) { ran++ }).In(g)
+	for i, want := range []int{1, 1, 1, 2} {
+		s.Step([]string{"", "off", "", "on"}[i])
+		w.Commit()
+		require.Equal(t, want, ran, "tick %d", i+1)
+	}
+	require.True(t, g.On())
+	require.NoError(t, w.History().Seek(2))
+	require.False(t, g.On())
+	s.Step("")
+	require.Equal(t, 2, ran)
+	require.Contains(t, s.Explain().String(), "blink (group menu) waits for switch: Group.menu (read after write)")
+}
+
+func TestTick_RandRepeats(t *testing.T) {
+	draw := func(seed uint64, from uint64, names ...string) map[string][]uint64 {
+		w := ecs.NewWorld(ecs.Options{History: 20})
+		for range from {
+			w.Commit()
+		}
+		s := schedule.New[int](w).Seed(seed)
+		drawn := map[string][]uint64{}
+		for _, name := range names {
+			s.Add(name, schedule.Uses(), func(t *schedule.Tick[int]) {
+				drawn[name] = append(drawn[name], t.Rand().Uint64(), t.Rand().Uint64())
+			})
+		}
+		for range 3 {
+			s.Step(0)
+			w.Commit()
+		}
+		return drawn
+	}
+	one := draw(7, 0, "a", "b")
+	require.Equal(t, one, draw(7, 0, "b", "a"))
+	require.Equal(t, one["a"][2:4], draw(7, 1, "a")["a"][:2])
+	seen := map[uint64]bool{}
+	for _, other := range []map[string][]uint64{one, draw(8, 0, "a", "b"), draw(7, 3, "a", "b")} {
+		for _, numbers := range other {
+			for _, n := range numbers {
+				require.False(t, seen[n], "the same number twice")
+				seen[n] = true
+			}
+		}
+	}
+}
+
+func TestTick_CommandsRunAtPlaceInList(t *testing.T) {
+	l := newArena(ecs.Options{})
+	n := l.w.Len()
+	l.Add("spawn", schedule.Uses(l.places, schedule.Creates), func(t *schedule.Tick[int]) {
+		c := t.Commands()
+		e := c.Create()
+		l.places.Later(c).Set(e, place{Y: 77})
+		require2(l.w.Len() == n)
+	})
+	found := 0
+	l.Add("see", ecs.Read(l.places), func(*schedule.Tick[int]) {
+		for _, p := range l.places.All() {
+			if p.Y == 77 {
+				found++
+			}
+		}
+	})
+	for _, workers := range []int{1, 2} {
+		n = l.w.Len()
+		found = 0
+		l.Workers(workers).Step(0)
+		require.Equal(t, workers, found)
+	}
+	n = l.w.Len()
+	l.Add("bad", schedule.Uses(l.places), func(t *schedule.Tick[int]) { t.Commands() })
+	mustPanic(t, `the system bad records commands; add schedule.Creates to its access`, func() { l.Step(0) })
+}
+
+func require2(ok bool) {
+	if !ok {
+		panic(errors.New("a command ran early"))
+	}
+}
+
+func TestStepOn_Clone(t *testing.T) {
+	l := newArena(ecs.Options{})
+	s := schedule.New[int](l.w)
+	s.Add("run", ecs.Write(l.places), func(t *schedule.Tick[int]) {
+		of := l.places.In(t.World)
+		of.Mut(l.entities[0]).X += int32(t.Input)
+	})
+	clone := l.w.Clone()
+	before := l.w.Digest()
+	for range 3 {
+		s.StepOn(clone, 5)
+		clone.Commit()
+	}
+	v, _ := l.places.In(clone).Get(l.entities[0])
+	require.EqualValues(t, 15, v.X)
+	require.Equal(t, before, l.w.Digest())
+	require.Equal(t, l.w.Tick()+3, clone.Tick())
+}
+
+func TestStepSystem_GoesBackBySystem(t *testing.T) {
+	l, twin := newArena(ecs.Options{History: 5}), newArena(ecs.Options{})
+	digests := []ecs.Digest{l.w.Digest()}
+	forward := func(want ...string) {
+		for _, name := range want {
+			require.Equal(t, name, l.StepSystem(3))
+			digests = append(digests, l.w.Digest())
+		}
+	}
+	back := func(want ...string) {
+		for _, name := range want {
+			require.Equal(t, name, l.BackSystem())
+			if name != "" {
+				digests = digests[:len(digests)-1]
+			}
+			require.Equal(t, digests[len(digests)-1], l.w.Digest())
+		}
+	}
+	for range 3 {
+		digests = []ecs.Digest{l.w.Digest()}
+		forward("move", "age", "")
+		digests = digests[:3]
+		back("age", "move", "", "")
+		forward("move", "age")
+		back("age")
+		forward("age", "")
+		l.w.Commit()
+		twin.Step(3)
+		twin.w.Commit()
+		require.Equal(t, twin.w.Digest(), l.w.Digest())
+		require.Equal(t, "", l.BackSystem(), "the tick has ended")
+	}
+	forward("move")
+	l.Step(3) // A step runs all systems, whatever StepSystem ran.
+	for range l.w.Checkpoints() {
+		t.Error("a checkpoint is left")
+	}
+	l.w.Commit()
+	require.NoError(t, l.w.History().Rewind(1))
+	require.Equal(t, "move", l.StepSystem(3))
+	require.NoError(t, l.w.History().Rewind(1), "seek away in the middle of a step")
+	require.Equal(t, "", l.BackSystem())
+	require.Equal(t, "move", l.StepSystem(3))
+	l.EndStep()
+	require.Equal(t, "move", l.StepSystem(3))
+}
+
+func TestTimes_Count(t *testing.T) {
+	l := newArena(ecs.Options{})
+	l.Add("rare", nil, func(*schedule.Tick[int]) {}).Every(10)
+	for range 30 {
+		l.Step(0)
+		l.w.Commit()
+	}
+	times := l.Times()
+	require.Equal(t, []uint64{30, 30, 3}, []uint64{times[0].Runs, times[1].Runs, times[2].Runs})
+	require.Equal(t, "rare", times[2].System)
+	for _, y := range times {
+		require.True(t, y.Worst >= y.Last && y.Worst >= y.Mean && y.Mean > 0, "%+v", y)
+	}
+}
+
+func TestExplain_NamesReasons(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	places, lives := ecs.MustRegister[place](w), ecs.MustRegister[life](w)
+	total := ecs.Must(ecs.RegisterResource[score](w, 0))
+	hits := ecs.Must(ecs.RegisterEvent[string](w, ecs.Component[string]{Name: "hits"}))
+	s := schedule.New[int](w)
+	none := func(*schedule.Tick[int]) {}
+	moving := ecs.NewQuery1(ecs.Write(places)).Without(lives)
+	s.Startup("begin", schedule.Creates, none)
+	s.Add("move", moving, none)
+	s.Add("again", moving, none)
+	s.Add("heal", ecs.Write(lives), none)
+	s.Add("wound", lives, none).Every(2)
+	s.Add("count", schedule.Uses(total, schedule.Reads(hits)), none)
+	s.Add("send", hits, none)
+	s.Add("load", nil, none)
+	s.Add("last", schedule.Reads(places), none)
+	require.Equal(t, `batch 1: begin (in the first tick)
+batch 2: move waits for begin: it creates or destroys entities
+batch 3: again waits for move: the same query or relation
+batch 2: heal waits for begin: it creates or destroys entities
+batch 4: wound (every 2 ticks) waits for again: life (add or remove after read of members)
+batch 2: count waits for begin: it creates or destroys entities
+batch 3: send waits for count: hits (write after read)
+batch 5: load (alone) waits for wound: runs alone
+batch 6: last waits for load: it runs alone
+`, s.Explain().String())
+	b, err := json.Marshal(s.Explain())
+	require.NoError(t, err)
+	require.Contains(t, string(b), `{"system":"send","batch":3,"waits":[{"system":"count","on":"hits","kind":"write after read"}]}`)
+}
