@@ -133,13 +133,13 @@ func Replicated(fsys FS) (replicated bool, why error) {
 }
 
 // Reopen opens a file of the operating system a second time, for a library that needs an
-// [*os.File]. It returns nil if f is another kind of file, such as one in memory. If the name of f
-// refers to another file by now, the error wraps [ErrLost].
+// [*os.File]. If f is another kind of file, such as one in memory, the error is
+// [errors.ErrUnsupported]. If the name of f refers to another file by now, it wraps [ErrLost].
 func Reopen(f File) (*os.File, error) {
 	if f, ok := f.(interface{ reopen() (*os.File, error) }); ok {
 		return f.reopen()
 	}
-	return nil, nil
+	return nil, errors.ErrUnsupported
 }
 
 // A Lock is a held lock on a file.

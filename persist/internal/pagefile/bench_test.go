@@ -58,7 +58,7 @@ func BenchmarkCreate(b *testing.B) {
 	data := noise(benchBytes)
 	for _, size := range []int{16 << 10, 64 << 10, 256 << 10} {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
-			root := openRoot(b)
+			root := pagefile.OpenRoot(b)
 			b.SetBytes(benchBytes)
 			b.ReportAllocs()
 			var plain, pages time.Duration
@@ -80,7 +80,7 @@ func BenchmarkCreate(b *testing.B) {
 
 // openBench writes data in values of size bytes and opens the file.
 func openBench(b *testing.B, data []byte, size int) *pagefile.File {
-	root := openRoot(b)
+	root := pagefile.OpenRoot(b)
 	writePages(b, root, pagefile.Options{}, data, size)
 	f, err := pagefile.Open(disk.Dir(root), "pages")
 	if err != nil {
@@ -128,7 +128,7 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func BenchmarkOpen(b *testing.B) {
-	root := openRoot(b)
+	root := pagefile.OpenRoot(b)
 	writePages(b, root, pagefile.Options{}, noise(benchBytes), 16<<10)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -145,7 +145,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkBudgetBolt(b *testing.B) {
 	for _, size := range []int{512, 16 << 10, 64 << 10} {
 		data := noise(benchBytes)
-		root := openRoot(b)
+		root := pagefile.OpenRoot(b)
 		write := func(opts pagefile.Options) (time.Duration, int64) {
 			start := time.Now()
 			info := writePages(b, root, opts, data, size)

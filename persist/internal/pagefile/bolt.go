@@ -65,18 +65,11 @@ type boltTree struct {
 	sum    contentSum
 }
 
-// newBoltTree returns nil if temp is not a file of the operating system.
-func newBoltTree(temp *disk.Temp, name string) (tree, error) {
-	file, err := disk.Reopen(temp.File)
-	if err != nil {
-		return nil, fmt.Errorf("opening %s for bbolt: %w", name, err)
-	}
-	if file == nil {
-		return nil, nil
-	}
+// newBoltTree returns a tree that bbolt writes to file, which is temp opened again.
+func newBoltTree(temp *disk.Temp, name string, file *os.File) (tree, error) {
 	t := &boltTree{temp: temp, file: temp.File, name: name, bolt: file}
 	temp.Unlock() // bbolt locks the file itself.
-	err = t.guard(func() (err error) {
+	err := t.guard(func() (err error) {
 		t.db, err = bbolt.Open(file.Name(), 0, &bbolt.Options{
 			OpenFile: func(string, int, os.FileMode) (*os.File, error) { return file, nil },
 			// In addition to bbolt, only disk.RemoveTemps locks the file, and only briefly.

@@ -46,7 +46,7 @@ func TestBolt_MappedPageUnreadable(t *testing.T) {
 	// A transaction takes 32 values, so the pages become unreadable in the second, the third and
 	// the last transaction.
 	for _, at := range []int{40, 70, 99} {
-		root := testRoot(t)
+		root := OpenRoot(t)
 		_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
 			if i == at {
 				if err := tree.bolt.Truncate(0); err != nil {
@@ -60,7 +60,7 @@ func TestBolt_MappedPageUnreadable(t *testing.T) {
 
 // CreateWith does not publish a file if a value changed on its way to the device.
 func TestBolt_ChangedByteNotPublished(t *testing.T) {
-	root := testRoot(t)
+	root := OpenRoot(t)
 	_, err := CreateWith(disk.Dir(root), "f", Options{Bolt: true}, fillBolt(100, func(i int, tree *boltTree) {
 		if i != 99 {
 			return
@@ -93,7 +93,7 @@ func TestBolt_WriteRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for limit, refused := int64(0), true; refused; limit += 24 << 10 {
-		root := testRoot(t)
+		root := OpenRoot(t)
 		limited := unlimited
 		limited.Cur = uint64(limit)
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limited); err != nil {

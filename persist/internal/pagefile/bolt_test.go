@@ -21,7 +21,7 @@ func writtenByBolt(data []byte) bool {
 // TestBolt_SameContentAsDefaultWriter writes random pages with both writers. It compares the
 // results of every reader.
 func TestBolt_SameContentAsDefaultWriter(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	rapid.Check(t, func(t *rapid.T) {
 		pages := randomPages(t)
 		var sizes [2]int64
@@ -64,7 +64,7 @@ func randomPages(t *rapid.T) []page {
 }
 
 func TestBolt_ManySmallPages(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	pages := numbered(50_000, 20)
 	ours := len(create(t, root, pages))
 	theirs := len(createWith(t, root, pagefile.Options{Bolt: true}, pages))
@@ -81,13 +81,13 @@ func TestCreate_BoltIgnoredForMemoryFile(t *testing.T) {
 	if _, err := pagefile.CreateWith(m, "f", pagefile.Options{Bolt: true}, put(pages)); err != nil {
 		t.Fatal(err)
 	}
-	if want := create(t, openRoot(t), pages); !bytes.Equal(m.Bytes("f"), want) {
+	if want := create(t, pagefile.OpenRoot(t), pages); !bytes.Equal(m.Bytes("f"), want) {
 		t.Error("the file in memory has other bytes than one on disk without the option")
 	}
 }
 
 func TestBolt_FileInSubdirectory(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	if err := root.Mkdir("sub", 0o700); err != nil {
 		t.Fatal(err)
 	}

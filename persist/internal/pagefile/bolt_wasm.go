@@ -1,8 +1,13 @@
 package pagefile
 
-import "github.com/stet-ecs/stet/disk"
+import (
+	"errors"
+	"os"
+
+	"github.com/stet-ecs/stet/disk"
+)
 
 // boltRuns is false because bbolt does not build for WebAssembly, which cannot map files.
 const boltRuns = false
 
-func newBoltTree(*disk.Temp, string) (tree, error) { return nil, nil }
+func newBoltTree(*disk.Temp, string, *os.File) (tree, error) { return nil, errors.ErrUnsupported }

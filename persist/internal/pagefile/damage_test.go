@@ -24,7 +24,7 @@ type patient struct {
 }
 
 func newPatient(t *testing.T, pages []page) *patient {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	data := create(t, root, pages)
 	file, err := root.OpenFile("f", os.O_RDWR, 0)
 	if err != nil {
@@ -225,7 +225,7 @@ func TestVerify_ReportsEveryDamagedRange(t *testing.T) {
 }
 
 func TestVerify_ContextEnds(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	create(t, root, numbered(100, 50_000))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -235,7 +235,7 @@ func TestVerify_ContextEnds(t *testing.T) {
 }
 
 func TestOpen_ForeignNewerOrDamagedFile(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	good := create(t, root, numbered(12, 900))
 	footer := len(good) - footerSize
 	set := func(at int, b byte) []byte {

@@ -16,7 +16,7 @@ func TestCreate_SameBytesInEveryFS(t *testing.T) {
 	if _, err := pagefile.Create(m, "f", put(pages)); err != nil {
 		t.Fatal(err)
 	}
-	if want := create(t, openRoot(t), pages); string(m.Bytes("f")) != string(want) {
+	if want := create(t, pagefile.OpenRoot(t), pages); string(m.Bytes("f")) != string(want) {
 		t.Errorf("%d bytes in memory, %d on disk, or others", len(m.Bytes("f")), len(want))
 	}
 }

@@ -12,20 +12,21 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-func testRoot(t *testing.T) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(t.TempDir())
+// OpenRoot returns an empty directory. The tests of both packages use it.
+func OpenRoot(tb testing.TB) *os.Root {
+	tb.Helper()
+	root, err := os.OpenRoot(tb.TempDir())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { root.Close() })
+	tb.Cleanup(func() { root.Close() })
 	return root
 }
 
 // A write that fails after some transactions, as on a full disk, fails Create.
 func TestCreate_FailedWrite(t *testing.T) {
 	for _, after := range []int{0, 1, 13} {
-		root := testRoot(t)
+		root := OpenRoot(t)
 		_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 			value := make([]byte, 4<<20)
 			for i := range 20 {
@@ -63,7 +64,7 @@ func (r failingReader) ReadAt(buf []byte, off int64) (int, error) {
 
 // A failed read of the disk is not damage, but the error names the range.
 func TestFile_FailedRead(t *testing.T) {
-	root := testRoot(t)
+	root := OpenRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(20) {
 			if err := w.Put(Key{Page: i}, make([]byte, 50_000)); err != nil {
@@ -98,7 +99,7 @@ func TestFile_FailedRead(t *testing.T) {
 
 // Create does not publish a file if a bit flipped on the way to the disk.
 func TestCreate_FlippedBitNotPublished(t *testing.T) {
-	root := testRoot(t)
+	root := OpenRoot(t)
 	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(300) {
 			if err := w.Put(Key{Page: i}, make([]byte, 64<<10)); err != nil {

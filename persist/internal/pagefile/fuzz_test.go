@@ -19,7 +19,7 @@ import (
 //
 // A patch has 13 bytes: an offset, a number, and how many bytes of the number are written.
 func FuzzPatchedFile(f *testing.F) {
-	root := openRoot(f)
+	root := pagefile.OpenRoot(f)
 	bases := [][]byte{
 		create(f, root, numbered(600, 20)),
 		create(f, root, numbered(8, 9000)),
@@ -72,7 +72,7 @@ func apply(b, patches []byte) {
 
 // FuzzOpen reads arbitrary bytes as a file.
 func FuzzOpen(f *testing.F) {
-	good := create(f, openRoot(f), numbered(5, 50))
+	good := create(f, pagefile.OpenRoot(f), numbered(5, 50))
 	f.Add([]byte{})
 	f.Add(good)
 	f.Add(good[:len(good)-1])
@@ -80,7 +80,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(good[len(body(good)):])
 	f.Add(sealed(nil, 0))
 	f.Add(sealed(make([]byte, 3*pageSize), 1))
-	root := openRoot(f)
+	root := pagefile.OpenRoot(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		writeFile(t, root, "f", data)
 		readAnything(t, root, len(data))
@@ -136,7 +136,7 @@ func readAnything(t *testing.T, root *os.Root, size int) {
 // FuzzPatchedFile, but the checksums of the file stay invalid. The search must end, and its values
 // must fit into the file. It may read and allocate at most a constant factor times the file's size.
 func FuzzSalvage(f *testing.F) {
-	root := openRoot(f)
+	root := pagefile.OpenRoot(f)
 	bases := [][]byte{
 		create(f, root, numbered(600, 20)),
 		create(f, root, numbered(8, 9000)),
@@ -180,7 +180,7 @@ func FuzzSalvage(f *testing.F) {
 }
 
 func TestSalvage_ValidAndTruncatedFile(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	for _, pages := range [][]page{numbered(600, 20), numbered(8, 9000), numbered(5, 50)} {
 		data := create(t, root, pages)
 		for _, cut := range []int{0, footerSize, len(data) / 2} {
@@ -200,7 +200,7 @@ func TestSalvage_ValidAndTruncatedFile(t *testing.T) {
 }
 
 func TestSalvage_OverlappingLeaves(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	data := create(t, root, numbered(8, 9000))
 	// Every page becomes a leaf of 100 large values.
 	for at := 0; at+pageSize <= len(data); at += pageSize {

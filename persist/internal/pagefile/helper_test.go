@@ -14,17 +14,6 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// openRoot returns an empty directory.
-func openRoot(tb testing.TB) *os.Root {
-	tb.Helper()
-	root, err := os.OpenRoot(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { root.Close() })
-	return root
-}
-
 // A page is a key and its value.
 type page struct {
 	key   pagefile.Key

@@ -50,7 +50,7 @@ func bump(b []byte, n int32) { le.PutUint32(b, le.Uint32(b)+uint32(n)) }
 // that known accepts.
 func checkHostile(t *testing.T, name string, data []byte) {
 	t.Helper()
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	writeFile(t, root, "f", data)
 	pages, err := scan(root)
 	if !errors.Is(err, disk.ErrCorrupt) || !known(err) {
@@ -79,11 +79,11 @@ func checkHostile(t *testing.T, name string, data []byte) {
 
 // TestHostileFile_ChangedTree changes the structure of valid files and recomputes all checksums.
 func TestHostileFile_ChangedTree(t *testing.T) {
-	small := create(t, openRoot(t), numbered(30_000, 20)) // A tree with two levels of branches.
+	small := create(t, pagefile.OpenRoot(t), numbered(30_000, 20)) // A tree with two levels of branches.
 	// A branch over leaves of many pages each.
-	large := create(t, openRoot(t), numbered(12, 20_000))
-	single := create(t, openRoot(t), numbered(2, 20_000)) // A tree of one leaf.
-	inline := create(t, openRoot(t), numbered(5, 50))
+	large := create(t, pagefile.OpenRoot(t), numbered(12, 20_000))
+	single := create(t, pagefile.OpenRoot(t), numbered(2, 20_000)) // A tree of one leaf.
+	inline := create(t, pagefile.OpenRoot(t), numbered(5, 50))
 	tests := []struct {
 		name  string
 		data  []byte
@@ -199,7 +199,7 @@ func TestHostileFile_ChangedTree(t *testing.T) {
 }
 
 func TestHostileFile_ChangedMetaPages(t *testing.T) {
-	data := create(t, openRoot(t), numbered(12, 900))
+	data := create(t, pagefile.OpenRoot(t), numbered(12, 900))
 	both := func(at int, b byte) func([]byte) {
 		return func(body []byte) { body[at], body[pageSize+at] = b, b }
 	}
@@ -257,7 +257,7 @@ func (f *forgery) grow(below uint64, first pagefile.Key) uint64 {
 
 // TestHostileFile_LopsidedTree puts one leaf a level lower than the others.
 func TestHostileFile_LopsidedTree(t *testing.T) {
-	f := forge(create(t, openRoot(t), numbered(400, 20)))
+	f := forge(create(t, pagefile.OpenRoot(t), numbered(400, 20)))
 	lower := f.grow(f.child(f.top, 0), pagefile.Key{Column: 1})
 	le.PutUint64(f.element(f.top, 0)[8:], lower)
 	checkHostile(t, "a lopsided tree", sealed(f.body, 400))
@@ -265,7 +265,7 @@ func TestHostileFile_LopsidedTree(t *testing.T) {
 
 // TestHostileFile_DeepTree builds a chain of branches that never repeats a page.
 func TestHostileFile_DeepTree(t *testing.T) {
-	f := forge(create(t, openRoot(t), numbered(30_000, 20)))
+	f := forge(create(t, pagefile.OpenRoot(t), numbered(30_000, 20)))
 	below := f.top
 	for range 40 {
 		below = f.grow(below, pagefile.Key{Column: 1})
@@ -274,7 +274,7 @@ func TestHostileFile_DeepTree(t *testing.T) {
 	data := sealed(f.body, 30_000)
 	checkHostile(t, "a deep tree", data)
 
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	writeFile(t, root, "f", data)
 	file, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {

@@ -104,7 +104,7 @@ func checkBolt(tb rapid.TB, root *os.Root, want []page) {
 
 // The test writes random pages and reads them in every way, including with bbolt.
 func TestPut_RandomPagesReadBack(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	sizes := rapid.OneOf(
 		rapid.IntRange(0, 40),
 		rapid.IntRange(900, 1100), // Sizes around that of the largest inline bucket.
@@ -154,7 +154,7 @@ func TestPut_SizesAtLimits(t *testing.T) {
 		for _, opts := range writers {
 			t.Run(fmt.Sprintf("%s/bolt=%v", tt.name, opts.Bolt), func(t *testing.T) {
 				t.Parallel()
-				root := openRoot(t)
+				root := pagefile.OpenRoot(t)
 				createWith(t, root, opts, tt.pages)
 				checkContent(t, root, tt.pages)
 				checkBolt(t, root, tt.pages)
@@ -166,8 +166,8 @@ func TestPut_SizesAtLimits(t *testing.T) {
 func TestCreate_SameBytesEachTime(t *testing.T) {
 	for _, pages := range [][]page{nil, numbered(3, 10), numbered(2000, 100), numbered(700, 50_000)} {
 		for _, opts := range writers {
-			first := createWith(t, openRoot(t), opts, pages)
-			second := createWith(t, openRoot(t), opts, pages)
+			first := createWith(t, pagefile.OpenRoot(t), opts, pages)
+			second := createWith(t, pagefile.OpenRoot(t), opts, pages)
 			if !bytes.Equal(first, second) {
 				t.Errorf("%d pages with %+v gave two different files", len(pages), opts)
 			}
@@ -188,7 +188,7 @@ func TestCreate_KnownChecksums(t *testing.T) {
 		{numbered(400, 50_000), pagefile.Info{Size: 20088076, Pages: 400, Blocks: 307, CRC: 0xd3ac1d84}},
 	}
 	for _, tt := range tests {
-		got, err := pagefile.Create(disk.Dir(openRoot(t)), "f", put(tt.pages))
+		got, err := pagefile.Create(disk.Dir(pagefile.OpenRoot(t)), "f", put(tt.pages))
 		if err != nil || got != tt.want {
 			t.Errorf("Create(%d pages) = %+v, %v, want %+v", len(tt.pages), got, err, tt.want)
 		}
@@ -209,7 +209,7 @@ func TestOpen_OldFormats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		root := openRoot(t)
+		root := pagefile.OpenRoot(t)
 		writeFile(t, root, "f", data)
 		checkContent(t, root, tt.pages)
 	}
@@ -225,7 +225,7 @@ func TestPut_KeysMustAscend(t *testing.T) {
 		{k(256, 0), k(1, 0)},
 	}
 	for _, tt := range tests {
-		root := openRoot(t)
+		root := pagefile.OpenRoot(t)
 		_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 			if err := w.Put(tt[0], nil); err != nil {
 				return err
@@ -244,7 +244,7 @@ func TestPut_KeysMustAscend(t *testing.T) {
 }
 
 func TestPut_CopiesValue(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	value := []byte("before")
 	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 		defer copy(value, "after!")
@@ -257,7 +257,7 @@ func TestPut_CopiesValue(t *testing.T) {
 }
 
 func TestWriter_UseAfterCreate(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	var kept *pagefile.Writer
 	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 		kept = w
@@ -305,7 +305,7 @@ func TestCreate_FailureKeepsOldFile(t *testing.T) {
 	for _, tt := range tests {
 		for _, opts := range writers {
 			t.Run(fmt.Sprintf("%s/bolt=%v", tt.name, opts.Bolt), func(t *testing.T) {
-				root := openRoot(t)
+				root := pagefile.OpenRoot(t)
 				old := create(t, root, numbered(3, 10))
 				opts.BeforePublish = tt.before
 				if err := createPanicking(root, opts, tt.fill); !errors.Is(err, failure) {
@@ -333,7 +333,7 @@ func createPanicking(root *os.Root, opts pagefile.Options, fill func(*pagefile.W
 
 // When BeforePublish is called, the new file is complete and the old one still has the name.
 func TestBeforePublish_BothFilesExist(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	old := create(t, root, numbered(3, 10))
 	pages := numbered(50, 1000)
 	before := func() error {
@@ -359,7 +359,7 @@ func TestBeforePublish_BothFilesExist(t *testing.T) {
 
 // Create removes only unfinished files whose writers have ended.
 func TestCreate_RemovesUnfinishedFiles(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	dir := disk.Dir(root)
 	leave := func(name string, locked bool) string {
 		temp, err := disk.CreateTemp(dir, name)
@@ -391,7 +391,7 @@ func TestCreate_RemovesUnfinishedFiles(t *testing.T) {
 }
 
 func TestCreate_FileInSubdirectory(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	if err := root.Mkdir("sub", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +406,7 @@ func TestCreate_FileInSubdirectory(t *testing.T) {
 }
 
 func TestFile_ReadingChangesNothing(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	pages := numbered(300, 3000)
 	data := create(t, root, pages)
 	if err := root.Chtimes("f", time.Unix(1, 0), time.Unix(1, 0)); err != nil {
@@ -428,7 +428,7 @@ func TestFile_ReadingChangesNothing(t *testing.T) {
 
 // Several goroutines use each of several Files on one file.
 func TestFile_ConcurrentReaders(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	pages := numbered(500, 5000)
 	create(t, root, pages)
 	var wg sync.WaitGroup
@@ -459,7 +459,7 @@ func TestFile_ConcurrentReaders(t *testing.T) {
 }
 
 func TestGet_ValueAfterClose(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	for _, pages := range [][]page{numbered(2, 10), numbered(100, 2000)} {
 		create(t, root, pages)
 		f, err := pagefile.Open(disk.Dir(root), "f")
@@ -481,7 +481,7 @@ func TestGet_ValueAfterClose(t *testing.T) {
 }
 
 func TestFile_UseAfterClose(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	create(t, root, numbered(100, 50_000))
 	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
@@ -497,13 +497,13 @@ func TestFile_UseAfterClose(t *testing.T) {
 }
 
 func TestOpen_MissingFile(t *testing.T) {
-	if _, err := pagefile.Open(disk.Dir(openRoot(t)), "f"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := pagefile.Open(disk.Dir(pagefile.OpenRoot(t)), "f"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open = %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
 func TestScan_StopsOnError(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	create(t, root, numbered(100, 100))
 	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {

@@ -62,7 +62,7 @@ func TestReadAll_EveryPageOnce(t *testing.T) {
 		"mixed":           mixed,
 		"longer than all": {{pagefile.Key{Column: 1}, make([]byte, 5<<20)}, {pagefile.Key{Column: 2}, []byte{1}}},
 	} {
-		root := openRoot(t)
+		root := pagefile.OpenRoot(t)
 		create(t, root, pages)
 		f, err := pagefile.Open(disk.Dir(root), "f")
 		if err != nil {
@@ -128,7 +128,7 @@ func TestReadAll_ReportsDamageOutsideValues(t *testing.T) {
 }
 
 func TestReadAll_StopsOnError(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	create(t, root, numbered(200, 20_000))
 	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {

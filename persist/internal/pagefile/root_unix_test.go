@@ -16,7 +16,7 @@ import (
 func TestDir_RefusesNamesOutside(t *testing.T) {
 	outside := t.TempDir()
 	create(t, mustRoot(t, outside), numbered(3, 10))
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	if err := os.Symlink(filepath.Join(outside, "f"), filepath.Join(root.Name(), "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func mustRoot(t *testing.T, dir string) *os.Root {
 
 // Opening a pipe would block, so Open must refuse a pipe without opening it.
 func TestOpen_IrregularFile(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	if err := root.Mkdir("dir", 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 func TestUsage_AddsUpToSize(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 200, 5000} {
 		for _, size := range []int{0, 10, 5000} {
-			root := openRoot(t)
+			root := pagefile.OpenRoot(t)
 			data := create(t, root, numbered(n, size))
 			f, err := pagefile.Open(disk.Dir(root), "f")
 			if err != nil {
@@ -45,7 +45,7 @@ func TestUsage_AddsUpToSize(t *testing.T) {
 }
 
 func TestUsage_DamagedFile(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	data := create(t, root, numbered(300, 100))
 	data[4096*4+20] ^= 1
 	writeFile(t, root, "f", data)
@@ -76,7 +76,7 @@ func TestUsage_LeavesOfLargeValues(t *testing.T) {
 			k.Page++
 			pages = append(pages, page{k, make([]byte, random.IntN(6000))})
 		}
-		root := openRoot(t)
+		root := pagefile.OpenRoot(t)
 		create(t, root, pages)
 		f, err := pagefile.Open(disk.Dir(root), "f")
 		if err != nil {
@@ -100,7 +100,7 @@ func TestUsage_LeavesOfLargeValues(t *testing.T) {
 // The test damages each byte of a branch and of the leaves' nodes in turn. In a leaf without
 // checksum verification, the size of the last value cannot be checked.
 func TestUsage_DamagedTree(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	pages := numbered(40, 5000)
 	data := create(t, root, pages)
 	usage := func(data []byte) (got []page, err error) {

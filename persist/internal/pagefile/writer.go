@@ -1,6 +1,7 @@
 package pagefile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -57,9 +58,12 @@ type tree interface {
 // newTree chooses the writer of a file's tree.
 func newTree(temp *disk.Temp, name string, opts Options) (tree, error) {
 	if opts.Bolt && boltRuns {
-		t, err := newBoltTree(temp, name)
-		if err != nil || t != nil {
-			return t, err
+		file, err := disk.Reopen(temp.File)
+		if err == nil {
+			return newBoltTree(temp, name, file)
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return nil, fmt.Errorf("opening %s for bbolt: %w", name, err)
 		}
 	}
 	return newSequentialTree(temp.File, name), nil

@@ -108,7 +108,7 @@ func dump(tb rapid.TB, db *bbolt.DB) []byte {
 }
 
 func TestBolt_ReadsAndChangesPageFile(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.OneOf(
 			rapid.IntRange(0, 40), rapid.IntRange(900, 1100), rapid.IntRange(1900, 4200), rapid.IntRange(0, 100_000),
@@ -134,7 +134,7 @@ func TestCreate_EveryNumberOfLeaves(t *testing.T) {
 		counts = append(counts, 170*170, 170*170+1)
 	}
 	for _, n := range counts {
-		root := openRoot(t)
+		root := pagefile.OpenRoot(t)
 		pages := numbered(n, 2050) // Two of these values do not fit into a page.
 		info, err := pagefile.Create(disk.Dir(root), "f", put(pages))
 		if err != nil {
@@ -156,7 +156,7 @@ func TestCreate_EveryNumberOfLeaves(t *testing.T) {
 }
 
 func TestPut_ValueInParts(t *testing.T) {
-	root := openRoot(t)
+	root := pagefile.OpenRoot(t)
 	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 		return errors.Join(
 			w.Put(pagefile.Key{Page: 1}),
