@@ -87,14 +87,14 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 		w.mustBeWritable("DestroyAll")
 	}
 	n = w.entities.destroyAll(entities)
-	for i, s := range w.sets {
+	for _, s := range w.sets {
 		switch {
 		case s.rows.N == 0:
 		// discardAll would remove the gaps of an Indexed storage.
 		case w.entities.rows.N == 0 && s.kind != Indexed:
-			w.storages[i].discardAll()
+			s.storage.discardAll()
 		default:
-			w.storages[i].(interface{ discardEach([]Entity) }).discardEach(entities)
+			s.storage.discardEach(entities)
 		}
 	}
 	if debug {

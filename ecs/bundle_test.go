@@ -94,7 +94,7 @@ func TestBundle_SameAsSingleCalls(t *testing.T) {
 	}
 	for _, s := range want.w.Storages() {
 		if set := s.sparseSet(); set.row(many[1]) >= 0 {
-			s.discard(many[1], set.row(many[1]))
+			s.sparseSet().storage.discard(many[1], set.row(many[1]))
 		}
 	}
 	same("removed")

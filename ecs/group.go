@@ -41,10 +41,9 @@ import (
 type Group struct {
 	w *World
 	// Rows [0, N) of each storage are members. Extra is 1 if all members are in these rows.
-	rows     track.Tracker
-	storages []AnyStorage
-	sets     []*set // The sets of storages.
-	at       []int  // Buffer of packEntity: the row of the entity in each set.
+	rows track.Tracker
+	sets []*set
+	at   []int // Buffer of packEntity: the row of the entity in each set.
 
 	// The numbers of entities that entered and left, and the last of each. Running loops compare
 	// them.
@@ -92,7 +91,7 @@ func (w *World) checkGroup(storages []AnyStorage) error {
 }
 
 func (w *World) newGroup(storages []AnyStorage) *Group {
-	g := &Group{w: w, storages: slices.Clone(storages), at: make([]int, len(storages))}
+	g := &Group{w: w, at: make([]int, len(storages))}
 	g.rows.Init(&g.w.clock, false)
 	g.rows.Rewound = func(track.Lengths) { g.resets++ }
 	for _, s := range storages {
@@ -118,7 +117,7 @@ func (g *Group) Entities() []Entity { return g.w.loan(&g.rows, &g.sets[0].dense)
 // groups of the world.
 func (g *Group) In(w *World) *Group {
 	for _, other := range w.groups {
-		if slices.EqualFunc(g.storages, other.storages, func(a, b AnyStorage) bool { return a.Name() == b.Name() }) {
+		if slices.EqualFunc(g.sets, other.sets, func(a, b *set) bool { return a.storage.Name() == b.storage.Name() }) {
 			return other
 		}
 	}
@@ -174,8 +173,8 @@ func (g *Group) packEntity(e Entity) bool {
 		}
 	}
 	g.rows.Open()
-	for i, s := range g.storages {
-		s.swapRows(g.at[i], g.rows.N)
+	for i, s := range g.sets {
+		s.storage.swapRows(g.at[i], g.rows.N)
 	}
 	g.rows.N++
 	return true
@@ -198,8 +197,8 @@ func (g *Group) beforeRemove(e Entity) {
 	}
 	g.rows.Open()
 	g.rows.N--
-	for _, s := range g.storages {
-		s.swapRows(row, g.rows.N)
+	for _, s := range g.sets {
+		s.storage.swapRows(row, g.rows.N)
 	}
 	g.exits++
 	g.left = e
@@ -280,8 +279,8 @@ func (w *World) regroup() {
 func (w *World) cloneGroups(c *World) {
 	for _, g := range w.groups {
 		var storages []AnyStorage
-		for _, s := range g.storages {
-			storages = append(storages, c.names[s.Name()])
+		for _, s := range g.sets {
+			storages = append(storages, c.names[s.storage.Name()])
 		}
 		c.newGroup(storages).rows.Lengths = g.rows.Lengths
 	}

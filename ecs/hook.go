@@ -209,11 +209,11 @@ func (w *World) hasDestroyHooks() bool {
 func (s *set) removesOneByOne() bool { return s.hooks != nil && len(s.hooks.remove) > 0 }
 
 // removeEach removes the members of s one by one.
-func (s *set) removeEach(as AnyStorage) {
+func (s *set) removeEach() {
 	s.w.hooks.each(s.members(), func(e Entity) {
 		if row := s.row(e); row >= 0 {
-			if row = s.notifyRemoving(as, e, row); row >= 0 {
-				as.discard(e, row)
+			if row = s.notifyRemoving(e, row); row >= 0 {
+				s.storage.discard(e, row)
 			}
 		}
 	}, nil)
@@ -289,12 +289,12 @@ func (s *set) updateObserved() (told bool) {
 // notifyAdded notifies the observers that e has become a member.
 //
 //go:noinline
-func (s *set) notifyAdded(as AnyStorage, e Entity) {
+func (s *set) notifyAdded(e Entity) {
 	if s.mask != nil {
 		s.mask.Add(e.Index())
 	}
 	if s.w.ops != nil {
-		s.w.note(raw.OpAdd, as.Raw(), e)
+		s.w.note(raw.OpAdd, s.storage.Raw(), e)
 	}
 	if s.group != nil {
 		s.group.afterAdd(e)
@@ -308,7 +308,7 @@ func (s *set) notifyAdded(as AnyStorage, e Entity) {
 // returns the row of e, which may have moved, or -1 if a hook removed e.
 //
 //go:noinline
-func (s *set) notifyRemoving(as AnyStorage, e Entity, row int) int {
+func (s *set) notifyRemoving(e Entity, row int) int {
 	if s.hooks != nil {
 		if row = s.beginRemoval(e); row < 0 {
 			return row
@@ -319,23 +319,23 @@ func (s *set) notifyRemoving(as AnyStorage, e Entity, row int) int {
 		row = s.row(e)
 	}
 	if s.w.ops != nil {
-		s.w.note(raw.OpRemove, as.Raw(), e)
+		s.w.note(raw.OpRemove, s.storage.Raw(), e)
 	}
 	return row
 }
 
 // notifyClearing notifies the observers before s is cleared. If s has OnRemove hooks,
 // notifyClearing removes the members of s itself and returns true.
-func (s *set) notifyClearing(as AnyStorage) (done bool) {
+func (s *set) notifyClearing() (done bool) {
 	if s.removesOneByOne() {
-		s.removeEach(as)
+		s.removeEach()
 		return true
 	}
 	if s.rows.N > 0 && s.group != nil {
 		s.group.beforeClear()
 	}
 	if s.rows.N > 0 && s.w.ops != nil {
-		s.w.note(raw.OpClear, as.Raw(), 0)
+		s.w.note(raw.OpClear, s.storage.Raw(), 0)
 	}
 	return false
 }

@@ -52,9 +52,9 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.forgetFrames()
 	w.ops = nil // Operations after a load are not part of an earlier tick.
 	kept := func(s AnyStorage) bool { return state.KeepNoRewind && s.about().noRewind }
-	for _, s := range w.storages {
-		if !kept(s) {
-			s.discardAll()
+	for _, s := range w.sets {
+		if !kept(s.storage) {
+			s.storage.discardAll()
 		}
 	}
 	w.entities.take(ownedEntities(state.Registry, state.Owned), rows, track.Lengths{N: state.Alive, Extra: state.Free, Total: len(state.Registry)})
@@ -164,7 +164,7 @@ func (w *World) forget(s AnyStorage) {
 		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)
 		w.paged++
 	}
-	w.noRewind = slices.DeleteFunc(w.noRewind, func(x noRewindStorage) bool { return any(x) == any(s) })
+	w.noRewind = slices.DeleteFunc(w.noRewind, func(x componentRows) bool { return AnyStorage(x) == s })
 	if k := slices.Index(w.resources, s); k >= 0 {
 		w.resources = slices.Delete(w.resources, k, k+1)
 	}

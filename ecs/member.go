@@ -345,7 +345,7 @@ func (s *Storage[T]) add(e Entity, v T) {
 		s.append(e, v)
 	}
 	if s.observed {
-		s.notifyAdded(s, e)
+		s.notifyAdded(e)
 	}
 }
 
@@ -425,7 +425,7 @@ func (s *Storage[T]) Remove(e Entity) bool {
 		s.mustBeWritable("Remove", e)
 	}
 	if s.observed {
-		if r = s.notifyRemoving(s, e, r); r < 0 {
+		if r = s.notifyRemoving(e, r); r < 0 {
 			return true
 		}
 	}

@@ -155,7 +155,7 @@ func (p *rawPin) tracker(s raw.Storage) *track.Tracker {
 	if s == nil {
 		return &p.w.entities.rows
 	}
-	return s.(trackedStorage).tracked()
+	return s.(*rawAdapter).tracked()
 }
 
 // Registry returns the lengths of the registry at the pinned boundary.

@@ -222,7 +222,7 @@ func (w *World) changed(t *track.Tracker) bool {
 
 // storageChange returns the changes of the storage in the tick.
 func (w *World) storageChange(told raw.Storage) raw.StorageChange {
-	c, s := &w.change, told.(trackedStorage)
+	c, s := &w.change, told.(*rawAdapter)
 	t := s.tracked()
 	k, before, limit := 0, track.Lengths{}, 0
 	if t.Exempt { // The recorder receives all rows of this storage.
@@ -241,14 +241,6 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	c.values = w.collect(rows, sorted, before.N, t.N)
 	change.Values = c.values
 	return change
-}
-
-// trackedStorage lists the methods that the storages of this package have in addition to those of
-// [raw.Storage].
-type trackedStorage interface {
-	tracked() *track.Tracker
-	sparseSet() *set
-	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
 }
 
 // collect adds the rows between the former length before and the current length n to ranges. If

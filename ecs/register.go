@@ -181,8 +181,8 @@ func (w *World) adopt(s AnyStorage) {
 		return
 	}
 	w.storages, w.sets = append(w.storages, s), append(w.sets, set)
-	if x, ok := s.(noRewindStorage); ok && s.about().noRewind {
-		w.noRewind = append(w.noRewind, x)
+	if s.about().noRewind {
+		w.noRewind = append(w.noRewind, set.storage)
 	}
 	set.updateObserved()
 }

@@ -104,9 +104,6 @@ func (r *Resource[T]) Len() int { return 1 }
 // Entities returns nil, because the row of a resource belongs to no entity.
 func (r *Resource[T]) Entities() []Entity { return nil }
 
-func (r *Resource[T]) discard(Entity, int) {}
-func (r *Resource[T]) discardAll()         {}
-
 // In returns the resource of the same name and type in another world, or nil.
 func (r *Resource[T]) In(w *World) *Resource[T] {
 	other, _ := w.names[r.name].(*Resource[T])

@@ -64,10 +64,12 @@ type set struct {
 
 	byIndex bool    // A query with this set as driver iterates over the mask of the set.
 	sorting scratch // The buffer of the last sort.
+
+	storage componentRows // The storage of the set.
 }
 
-func (s *set) init(w *World, kind Kind, exempt bool) {
-	s.w, s.pointed = w, track.NoRow
+func (s *set) init(w *World, storage componentRows, kind Kind, exempt bool) {
+	s.w, s.storage, s.pointed = w, storage, track.NoRow
 	s.rows.Init(&w.clock, exempt, &s.dense.Log)
 	s.dense.Init(&w.clock, false)
 	s.dense.Log.Moving = func(m track.Run) { s.noteRows(int(m.Row), int(m.Row+m.N)) }
@@ -462,16 +464,22 @@ func (s *set) placeAll() {
 // A candidate is a storage that may have components of the entities of a sparse page.
 type candidate struct {
 	*set
-	page    *track.Page
-	storage componentRows
-	values  track.RawRows
-	data    *track.Log
+	page   *track.Page
+	values track.RawRows
+	data   *track.Log
 }
 
-// componentRows has the methods of storages that resources do not have.
+// componentRows is a [Storage] of any type. It has methods that resources do not have.
 type componentRows interface {
+	AnyStorage
 	rawRows() (track.RawRows, *track.Log)
+	// discard removes a row without recording an operation.
 	discard(e Entity, row int)
+	discardAll()
+	discardEach(entities []Entity)
+	dropDead()
+	swapRows(i, j int)
+	permute(lo int, from []uint32)
 }
 
 // discard removes all components of e. It handles the usual case of [Storage.discard] inline, to
@@ -533,11 +541,10 @@ func (w *World) findCandidates(p int) []candidate {
 	known := &w.candidates[p]
 	clear(known.all)
 	known.at, known.all = w.paged, known.all[:0]
-	for i, s := range w.sets {
+	for _, s := range w.sets {
 		if p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-			rows := w.storages[i].(componentRows)
-			values, data := rows.rawRows()
-			known.all = append(known.all, candidate{s, s.sparse.Pages[p], rows, values, data})
+			values, data := s.storage.rawRows()
+			known.all = append(known.all, candidate{s, s.sparse.Pages[p], values, data})
 		}
 	}
 	return known.all

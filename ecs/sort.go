@@ -2,16 +2,15 @@ package ecs
 
 import "slices"
 
-// arrange moves the rows of s into the order that plan computes. as is the storage of s. plan sorts
-// a list of row numbers. arrange calls it twice: for the rows of group members, and for the other
-// rows.
-func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
+// arrange moves the rows of s into the order that plan computes. plan sorts a list of row numbers.
+// arrange calls it twice: for the rows of group members, and for the other rows.
+func (s *set) arrange(plan func(from []uint32)) {
 	w := s.w
 	if debug {
 		s.mustBeWritable("a sort", 0)
 	}
 	if s.kind == Indexed {
-		panic("ecs: " + as.Name() + " is Indexed, and its rows cannot move; register it as another kind to sort it")
+		panic("ecs: " + s.storage.Name() + " is Indexed, and its rows cannot move; register it as another kind to sort it")
 	}
 	changes, packed := w.changes, s.packed()
 	from := appendRows(w.from[:0], s.rows.N)
@@ -22,12 +21,12 @@ func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 		panic("ecs: the comparison function of a sort changed the world; change it before or after the sort")
 	}
 	if g := s.group; g != nil {
-		for _, member := range g.storages {
+		for _, member := range g.sets {
 			w.used = append(w.used[:0], from[:packed]...)
-			member.permute(0, w.used)
+			member.storage.permute(0, w.used)
 		}
 	}
-	as.permute(packed, from[packed:])
+	s.storage.permute(packed, from[packed:])
 	w.from = from
 }
 
@@ -155,41 +154,31 @@ func likeAlready(from []uint32, s, other *set) bool {
 	return true
 }
 
-// mustAlign panics if rows of storages cannot be aligned.
-func (w *World) mustAlign(storages []AnyStorage) {
+// mustAlign appends the sets of storages to sets. It panics if their rows cannot be aligned.
+func (w *World) mustAlign(sets []*set, storages []AnyStorage) []*set {
 	for _, s := range storages {
-		if w.mustBeComponent("Align", s).kind == Indexed {
+		if sets = append(sets, w.mustBeComponent("Align", s)); s.Kind() == Indexed {
 			panic("ecs: Align with " + s.Name() + ", which is Indexed, and its rows cannot move; leave it out, or register it as another kind")
 		}
 	}
+	return sets
 }
 
-// align moves the entities that all storages have to the front of each storage, in the same
-// order.
-func (w *World) align(storages []AnyStorage) {
-	if len(storages) < 2 {
+// align moves the entities that all sets have to the front of each set, in the same order.
+func (w *World) align(sets []*set) {
+	if len(sets) < 2 {
 		return
 	}
 	common := w.batch[:0]
-	for _, e := range storages[0].sparseSet().members() {
-		if inAll(e, storages[1:]) {
+	for _, e := range sets[0].members() {
+		if !slices.ContainsFunc(sets[1:], func(s *set) bool { return !s.Has(e) }) {
 			common = append(common, e)
 		}
 	}
 	w.batch = common
-	for _, as := range storages {
-		s := as.sparseSet()
-		s.arrange(as, func(from []uint32) { s.bringForward(from, common) })
+	for _, s := range sets {
+		s.arrange(func(from []uint32) { s.bringForward(from, common) })
 	}
-}
-
-func inAll(e Entity, storages []AnyStorage) bool {
-	for _, s := range storages {
-		if !s.sparseSet().Has(e) {
-			return false
-		}
-	}
-	return true
 }
 
 // bringForward moves the rows of entities to the front, in the order of entities. from are
@@ -328,6 +317,3 @@ func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 		row = next
 	}
 }
-
-func (r *Resource[T]) swapRows(int, int)     {}
-func (r *Resource[T]) permute(int, []uint32) {}

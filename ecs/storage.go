@@ -74,7 +74,7 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	st.adapter = rowAdapter[T]{&st.data, s.codec, s.gap}
 	st.raw = rawAdapter{st, &st.adapter}
 	st.initLending()
-	st.set.init(w, s.kind, s.noRewind)
+	st.set.init(w, st, s.kind, s.noRewind)
 	st.rows.Rewound = st.afterRewind
 	if s.masked {
 		st.mask = newMask(w, s.noRewind)
@@ -211,7 +211,7 @@ func (s *Storage[T]) Clear() {
 	if debug {
 		s.mustBeWritable("Clear", 0)
 	}
-	if s.observed && s.notifyClearing(s) {
+	if s.observed && s.notifyClearing() {
 		return
 	}
 	s.discardAll()
@@ -356,7 +356,7 @@ func (s *Storage[T]) Reserve(n int) {
 // keeps its order of iteration.
 func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	rows := s.data.Live
-	s.arrange(s, func(from []uint32) {
+	s.arrange(func(from []uint32) {
 		switch {
 		case sorted(from, rows, cmp):
 		case unsafe.Sizeof(*new(T)) > maxRanked:
@@ -371,7 +371,7 @@ func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 // by their components in other storages.
 func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	rows := s.dense.Live
-	s.arrange(s, func(from []uint32) {
+	s.arrange(func(from []uint32) {
 		if !sorted(from, rows, cmp) {
 			sortRows(&s.set, from, func(row uint32) Entity { return rows[row] }, cmp)
 		}
@@ -387,7 +387,7 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 // [Storage.SortFunc]. SortLike panics if other is a resource or belongs to another world.
 func (s *Storage[T]) SortLike(other AnyStorage) {
 	o := s.w.mustBeComponent("SortLike", other)
-	s.arrange(s, func(from []uint32) { sortLike(from, &s.set, o) })
+	s.arrange(func(from []uint32) { sortLike(from, &s.set, o) })
 }
 
 // Mask returns the indices of the entities that have the component. It always shows the current
@@ -425,9 +425,9 @@ func (s *Storage[T]) Uses() []raw.Use {
 	if s.group == nil {
 		return uses
 	}
-	for _, other := range s.group.storages {
-		if other != AnyStorage(s) {
-			uses = append(uses, raw.Use{Storage: other.Raw(), Values: raw.Writes, Members: raw.Writes})
+	for _, other := range s.group.sets {
+		if other != &s.set {
+			uses = append(uses, raw.Use{Storage: other.storage.Raw(), Values: raw.Writes, Members: raw.Writes})
 		}
 	}
 	return uses
@@ -475,19 +475,12 @@ type AnyStorage interface {
 	about() *spec
 	tracked() *track.Tracker
 	sparseSet() *set // Returns nil for a resource.
-	// discard removes a row without recording an operation.
-	discard(e Entity, row int)
-	discardAll()
-	swapRows(i, j int)
-	permute(lo int, from []uint32)
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
 	prepare(s *storageState, pages []*track.Page, owned, regap bool) (put func(), err error)
 	cloneInto(*World)
 	blankInto(*World)
 	pinPart() *pinPart
 }
-
-type noRewindStorage interface{ dropDead() }
 
 // mustNonNil returns s. It panics if s is nil.
 func mustNonNil[T any](s *Storage[T]) *Storage[T] {

@@ -58,7 +58,7 @@ type World struct {
 	converted  []raw.Conversion      // The conversions of the last Load.
 	groups     []*Group
 
-	noRewind      []noRewindStorage        // Storages of NoRewind components.
+	noRewind      []componentRows          // Storages of NoRewind components.
 	ticking       []interface{ endTick() } // Resources whose values change at the end of a tick.
 	identityPages []*track.Page            // The sparse pages of all Indexed storages.
 	system        *string                  // Name of the running system, or nil.
@@ -246,8 +246,8 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 		n++
 	}
 	for i, row := range others {
-		if row = w.sets[i].notifyRemoving(w.storages[i], e, row); row >= 0 {
-			w.storages[i].discard(e, row)
+		if row = w.sets[i].notifyRemoving(e, row); row >= 0 {
+			w.sets[i].storage.discard(e, row)
 		}
 	}
 	return n
@@ -269,9 +269,9 @@ func (w *World) Clear() {
 		g.beforeClear()
 	}
 	w.entities.clear()
-	for i, s := range w.sets {
+	for _, s := range w.sets {
 		if s.rows.N > 0 {
-			w.storages[i].discardAll()
+			s.storage.discardAll()
 		}
 	}
 	if debug {
@@ -397,7 +397,7 @@ func (w *World) NewMask() *Mask { return newMask(w, false) }
 // packed at once.
 func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 	for _, g := range w.groups {
-		if slices.Equal(g.storages, storages) {
+		if slices.EqualFunc(g.sets, storages, func(a *set, b AnyStorage) bool { return a.storage == b }) {
 			return g, nil
 		}
 	}
@@ -437,8 +437,7 @@ func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 // Align panics and moves nothing if one of storages is [Indexed], is a resource, or belongs to
 // another world. The rows of an Indexed storage cannot move.
 func (w *World) Align(storages ...AnyStorage) {
-	w.mustAlign(storages)
-	w.align(storages)
+	w.align(w.mustAlign(make([]*set, 0, 8), storages))
 }
 
 // EntityAt returns the entity that is alive at the index. It returns false if there is none.

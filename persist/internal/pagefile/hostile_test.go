@@ -79,7 +79,8 @@ func checkHostile(t *testing.T, name string, data []byte) {
 
 // TestHostileFile_ChangedTree changes the structure of valid files and recomputes all checksums.
 func TestHostileFile_ChangedTree(t *testing.T) {
-	small := create(t, pagefile.OpenRoot(t), numbered(30_000, 20)) // A tree with two levels of branches.
+	// A tree with two levels of branches.
+	small := create(t, pagefile.OpenRoot(t), numbered(30_000, 20))
 	// A branch over leaves of many pages each.
 	large := create(t, pagefile.OpenRoot(t), numbered(12, 20_000))
 	single := create(t, pagefile.OpenRoot(t), numbered(2, 20_000)) // A tree of one leaf.
