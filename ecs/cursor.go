@@ -9,9 +9,11 @@ import (
 // A span is a batch of positions of the driver, which is the storage that the cursor goes through.
 // For each position, the span has the row in every column:
 //
-//	words   | 1 0 1 1 |     a bit for each position; in a run only the first bit
-//	rows    | 4 . 7 5 |     row in each column, minus base
-//	order   | 0 1 2 3 |     row in the driver, minus from
+//	words   | 1 0 1 1 |     a bit for each position
+//	rows    | 4 . 7 5 |     row in each column, minus the field base of the column
+//	order   | 0 1 2 3 |     row in the driver, minus the field from
+//
+// If all rows are consecutive, the span is a run: n is its length, and only the first bit is set.
 type span struct {
 	rows  [maxColumns][]uint32
 	base  [maxColumns]int

@@ -362,7 +362,7 @@ func (x *Index[T, K]) update() {
 		return
 	}
 	x.news.Clear()
-	w.changes++ // Makes running loops save the rows that they pass to their bodies again.
+	w.changes++ // Running loops then save once more the rows that their bodies may write.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}

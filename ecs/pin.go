@@ -178,7 +178,7 @@ func (p *rawPin) Stage(s raw.Storage, _, _ int) {
 	p.staged = p.part(s)
 }
 
-// absorbOpenFrame makes the pins copy the rows that were saved since the last commit.
+// absorbOpenFrame makes all pins of the world copy the rows that were saved since the last commit.
 func (p *rawPin) absorbOpenFrame() {
 	if !p.w.recording && p.w.Raw().Dirty() {
 		p.w.absorb(p.w.newestBoundary())

@@ -197,8 +197,8 @@ func longRecordedTick(t *testing.T, bare bool) {
 	}
 }
 
-// Each of several recorders returns different numbers for the same ticks. The numbers stay correct
-// on every branch, even if recorders are attached and detached.
+// Several recorders give the same tick different numbers. Every recorder gets its own number of a
+// tick back, on every branch, even if other recorders are attached and detached.
 func TestRecorder_SeveralRecorders(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))

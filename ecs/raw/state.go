@@ -65,7 +65,7 @@ type StorageState struct {
 	NoRewind bool
 	// The row of an entity is its index. The entity of a gap is Vacant.
 	Indexed bool
-	// The bytes of the row of a gap. nil means the zero value.
+	// The bytes of a row without an entity, which is a gap. Nil means the zero value.
 	Default  []byte
 	Entities []uint64 // The entities in dense order.
 	// The sparse array, created from Entities and State.Checked. If it is nil or lacks pages, Load

@@ -90,7 +90,7 @@ func TestSystem_RateStartupAndCondition(t *testing.T) {
 	mustPanic(t, "the startup system \"new game\" would never run", func() { s.Step(true) })
 }
 
-// The switch of a group is state of the world.
+// Whether a group is on is state of the world, so a seek restores it.
 func TestGroup_IsRestored(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{History: 20})
 	s := schedule.New[string](w)

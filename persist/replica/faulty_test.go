@@ -356,7 +356,7 @@ func (s *faultySim) step(i int) error {
 	n := &s.nodes[i]
 	patience := 60 * time.Millisecond
 	if !n.faulty {
-		// While the link works, the call gets an answer even if the log lost entries.
+		// The link works, so each call of the log gets an answer, even if the log lost entries.
 		patience = 20 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(background, patience)

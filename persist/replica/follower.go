@@ -591,7 +591,8 @@ func (f *Follower) applyOp(o *op) error {
 		}
 		return f.next.make()
 	case f.next == nil:
-		// The beginning of the sent store was trimmed, so no store receives the operation.
+		// The log no longer has the beginning of the files that the owner sent. Without the
+		// beginning, the follower cannot use later operations.
 		return nil
 	case o.kind == opComplete:
 		return f.completeStore()

@@ -46,7 +46,7 @@ type barDoc struct {
 	Counted float64 `json:"counted"`
 	// Per is the number of ticks in a bucket. The last bucket may have fewer.
 	Per uint64 `json:"per"`
-	// Sums has the sum of all ticks in each bucket.
+	// Sums has, for each bucket, the sum of Measure over its ticks.
 	Sums []uint64 `json:"sums"`
 	// Peaks has the largest value of a single tick in each bucket.
 	Peaks []uint64 `json:"peaks"`
