@@ -20,6 +20,9 @@ type Checkpoint struct {
 // The cost is O(1) for worlds of any size: a storage learns of the new frame at its next change.
 // Earlier pointers and slices for writing are no longer valid.
 func (w *World) Checkpoint() Checkpoint {
+	if debug {
+		w.mustBeAlone("Checkpoint")
+	}
 	w.verify()
 	w.push(frame{})
 	return Checkpoint{w, w.frameID}
@@ -53,6 +56,9 @@ func (w *World) Checkpoints() iter.Seq[Checkpoint] {
 //
 // The cost is O(rows written since cp). Restore panics if cp is not valid.
 func (w *World) Restore(cp Checkpoint) {
+	if debug {
+		w.mustBeAlone("Restore")
+	}
 	k := w.mustFind(cp, "Restore")
 	w.verify()
 	for i := k; i < len(w.frames); i++ {
@@ -71,6 +77,9 @@ func (w *World) Restore(cp Checkpoint) {
 //
 // It panics if cp is not valid.
 func (w *World) Release(cp Checkpoint) {
+	if debug {
+		w.mustBeAlone("Release")
+	}
 	k := w.mustFind(cp, "Release")
 	w.verify()
 	w.release(k)

@@ -40,6 +40,7 @@ func (w *World) stepping(*system.System) (end func()) { return nil }
 func (w *World) noteCreated()                         {}
 
 func (w *World) mustBeWritable(string)       {}
+func (w *World) mustBeAlone(string)          {}
 func (w *World) mustBeReadable([]raw.Use)    {}
 func (s *set) mustBeWritable(string, Entity) {}
 func (r *Resource[T]) mustBeWritable()       {}

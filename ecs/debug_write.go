@@ -63,6 +63,14 @@ func (s *set) mustBeReadable(op string) {
 // writeQuery names a loop that writes, in the texts of panics.
 const writeQuery = "a query with Write"
 
+// mustBeAlone panics if a system runs that does not run alone. op is the method that it calls.
+func (w *World) mustBeAlone(op string) {
+	if step := w.guards.stepped; step != nil && !step.system.Alone {
+		(&refusal{fmt.Sprintf("the system %q uses the whole world, which its access does not name", step.system.Name),
+			"use schedule.Alone as the access in Schedule.Add"}).panic(op)
+	}
+}
+
 // mustBeReadable panics if the program may not run a query with these uses now.
 func (w *World) mustBeReadable(uses []raw.Use) {
 	for _, u := range uses {

@@ -38,6 +38,9 @@ func (w *World) Digest() Digest { return w.Digests(nil).World }
 // Digests returns the digest of w, and of each storage and resource for which keep returns true. If
 // keep is nil, it returns the digests of all.
 func (w *World) Digests(keep func(raw.Storage) bool) Digests {
+	if debug {
+		w.mustBeAlone("Digest")
+	}
 	var h digest.Hasher
 	var parts []digest.Part
 	for _, s := range w.Raw().Storages() {

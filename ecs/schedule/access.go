@@ -38,9 +38,10 @@ type later func() []raw.Use
 func (f later) Uses() []raw.Use { return f() }
 
 var (
-	// Creates is the access of a system that creates or destroys entities. Destroying an entity
-	// removes all its components, and this includes them. Systems before it in the list end first,
-	// and systems after it begin later.
+	// Creates is the access of a system that creates or destroys entities. It includes the
+	// components that a bundle adds to a new entity, and those of a destroyed entity. To set or
+	// remove other components, add their storages. Systems before it in the list end first, and
+	// systems after it begin later.
 	Creates Access = uses{{Members: raw.Writes}}
 
 	// Alone is the access of a system that may do anything, such as to register hooks, to take a

@@ -62,6 +62,9 @@ func TestDebug_AccessNotNamed(t *testing.T) {
 		{schedule.Reads(l.score), func() { *l.score.Mut()++ }, `writes the resource score`},
 		{l.score, func() { *l.score.Mut()++ }, ""},
 		{schedule.Creates, func() { l.w.Destroy(l.w.Create()) }, ""},
+		{schedule.Creates, func() { l.w.Digest() }, `uses the whole world, which its access does not name (by Digest); use schedule.Alone`},
+		{none, func() { l.w.Release(l.w.Checkpoint()) }, `uses the whole world, which its access does not name (by Checkpoint)`},
+		{nil, func() { l.w.Digest() }, ""},
 		{nil, func() { l.w.Destroy(l.w.Create()); l.places.Mut(e).X++ }, ""},
 	} {
 		s := schedule.New[int](l.w).Workers(4)

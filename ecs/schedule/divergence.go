@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/naming"
@@ -38,6 +39,13 @@ type Divergence struct {
 	// The first storage or resource that differs, or "" for the registry of entities.
 	Storage string
 
+	// Order has the order in which the systems ran the second time, if it was not that of the list.
+	Order []string
+
+	// NotNamed is true if System wrote Storage, and its access does not name that. The result was
+	// right this time, so First and Again may be equal.
+	NotNamed bool
+
 	// Digests of that storage after System has run, or 0 if the storage is empty.
 	FirstDigest, AgainDigest ecs.Digest
 	First, Again             *ecs.World
@@ -49,12 +57,18 @@ func (d *Divergence) Error() string {
 	if d.Storage != "" {
 		what = naming.Shown(d.Storage)
 	}
-	switch d.System {
-	case inSeek:
+	switch {
+	case d.NotNamed:
+		return fmt.Sprintf("schedule: tick %d: the system %q writes %s, which its access does not name; add it to the access in Schedule.Add", d.Tick, d.System, what)
+	case d.System == inSeek:
 		return fmt.Sprintf("schedule: going back to tick %d did not restore %s: its digest was %v and is %v; "+
 			"the program wrote it without the world's knowledge; a build with the tag stetdebug finds the write", d.Tick, what, d.FirstDigest, d.AgainDigest)
-	case inCommit:
+	case d.System == inCommit:
 		return fmt.Sprintf("schedule: tick %d had a different result when it was run again: after Commit %s had digest %v, then %v", d.Tick, what, d.FirstDigest, d.AgainDigest)
 	}
-	return fmt.Sprintf("schedule: tick %d had a different result when it was run again: after system %q %s had digest %v, then %v", d.Tick, d.System, what, d.FirstDigest, d.AgainDigest)
+	text := fmt.Sprintf("schedule: tick %d had a different result when it was run again: after system %q %s had digest %v, then %v", d.Tick, d.System, what, d.FirstDigest, d.AgainDigest)
+	if d.Order != nil {
+		text += ". The order was then " + strings.Join(d.Order, ", ") + ": this system or an earlier one may use something that its access does not name"
+	}
+	return text
 }

@@ -21,7 +21,8 @@
 //	a query, ecs.Read(s), ecs.Write(s)     as the query or access says
 //	a storage                              adds, removes and sets components
 //	a resource, Events, a Rand             writes
-//	an EventReader, an index, a relation   reads
+//	an EventReader                         reads events, and moves its position
+//	an index, a relation                   reads
 //	a bundle, Creates                      creates entities, and adds components of the bundle
 //	Reads(x)                               only reads x
 //	Alone, or nil                          may do anything

@@ -17,8 +17,11 @@ import (
 // If a system panics, Step panics with the same value. If several systems panic that run at the
 // same time, it is the value of the first one in the list.
 func (s *Schedule[In]) Step(in In) {
+	s.mustNotRun("Step")
 	s.begin()
 	p := s.prepare()
+	s.running = true
+	defer func() { s.running = false }()
 	if s.workers == 1 || s.raw.OneAtATime() {
 		for _, y := range s.systems {
 			s.runOn(s.w, s.raw, y, in)
@@ -34,9 +37,19 @@ func (s *Schedule[In]) Step(in In) {
 // belong to one world, so the systems must find those of Tick.World by the methods In. Use it to
 // simulate future ticks on a clone.
 func (s *Schedule[In]) StepOn(w *ecs.World, in In) {
+	s.mustNotRun("StepOn")
 	s.prepare()
+	s.running = true
+	defer func() { s.running = false }()
 	for _, y := range s.systems {
 		s.runOn(w, runner(w), y, in)
+	}
+}
+
+// mustNotRun panics if a step is running. op is the method that the system calls.
+func (s *Schedule[In]) mustNotRun(op string) {
+	if s.running {
+		panic("schedule: " + op + " in a system of the same schedule; use another schedule for steps inside of a step")
 	}
 }
 
@@ -49,7 +62,7 @@ func (s *Schedule[In]) begin() {
 	if s.w.Tick() > 0 && s.w.Restores() == 0 {
 		for _, y := range s.systems {
 			if y.startup {
-				panic(fmt.Sprintf("schedule: the startup system %s would never run, because the world was committed before the first step; create everything in startup systems, and commit after Step", naming.Shown(y.Name)))
+				panic(fmt.Sprintf("schedule: the startup system %s would never run, because the world is at tick %d before the first step; omit it, or call Step before the first Commit", naming.Shown(y.Name), s.w.Tick()))
 			}
 		}
 	}
@@ -63,7 +76,7 @@ func (s *Schedule[In]) runOn(w *ecs.World, raw system.World, y *System[In], in I
 	}
 	y.set(w, in, s.seed)
 	start := time.Now()
-	raw.RunSystem(&y.System, y.body)
+	raw.RunSystem(&y.plannedSystem, y.body)
 	y.times.add(time.Since(start))
 }
 

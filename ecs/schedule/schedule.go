@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -23,6 +25,7 @@ type Schedule[In any] struct {
 	workers int
 	seed    uint64
 	began   bool // Step ran before.
+	running bool // A step is running.
 
 	next     int              // The system that StepSystem runs next.
 	points   []ecs.Checkpoint // The checkpoints before the systems that StepSystem ran.
@@ -47,18 +50,24 @@ func (s *Schedule[In]) Seed(seed uint64) *Schedule[In] {
 	return s
 }
 
-// Workers sets how many systems may run at the same time, each on a goroutine. The default is 1.
-// The result of a step is the same for every number. Workers returns s.
+// Workers sets how many systems may run at the same time, each on a goroutine. The default is 1. 0
+// means as many as the program has processors. The result of a step is the same for every number.
+// Workers returns s.
 //
 // Systems that add or remove components run one at a time. In a debug build, all systems do.
 func (s *Schedule[In]) Workers(n int) *Schedule[In] {
-	s.workers = max(n, 1)
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	s.workers = n
 	return s
 }
 
+type plannedSystem = system.System
+
 // A System is a system in the list of a [Schedule]. Its methods restrict when it runs.
 type System[In any] struct {
-	system.System
+	plannedSystem
 	access  Access
 	run     func(*Tick[In])
 	every   uint64
@@ -73,6 +82,7 @@ type System[In any] struct {
 // Add adds a system to the end of the list. access names everything that run uses; see the package
 // description. Nil means [Alone]. Add panics if the schedule has a system of the same name.
 func (s *Schedule[In]) Add(name string, access Access, run func(t *Tick[In])) *System[In] {
+	s.mustNotRun("Add")
 	if name == "" || run == nil {
 		panic(fmt.Sprintf("schedule: Add(%q): a system needs a name and a function", name))
 	}
@@ -85,7 +95,7 @@ func (s *Schedule[In]) Add(name string, access Access, run func(t *Tick[In])) *S
 		access = Alone
 	}
 	_, anything := access.(alone)
-	y := &System[In]{System: system.System{Name: name, Alone: anything}, access: access, run: run, every: 1, times: Time{System: name}}
+	y := &System[In]{plannedSystem: plannedSystem{Name: name, Alone: anything}, access: access, run: run, every: 1, times: Time{System: name}}
 	y.body = y.runBody
 	s.systems, s.plan = append(s.systems, y), nil
 	return y
@@ -104,8 +114,11 @@ func (s *Schedule[In]) Startup(name string, access Access, run func(t *Tick[In])
 
 // Every makes the system run only in ticks whose number is a multiple of n. Every returns y.
 func (y *System[In]) Every(n uint64) *System[In] {
-	if n == 0 {
+	switch {
+	case n == 0:
 		panic(fmt.Sprintf("schedule: the system %s runs every 0 ticks; give it 1 or more", naming.Shown(y.Name)))
+	case n > 1 && y.startup:
+		panic(fmt.Sprintf("schedule: the startup system %s runs every %d ticks; it runs in tick 1 only, so omit Every", naming.Shown(y.Name), n))
 	}
 	y.every = n
 	return y
@@ -173,15 +186,19 @@ func (s *Schedule[In]) prepare() *plan {
 		return s.plan
 	}
 	all := make([]*system.System, len(s.systems))
+	storages := s.w.Raw().Storages()
 	for i, y := range s.systems {
 		y.Uses = y.access.Uses()
 		if y.group != nil {
 			y.Uses = append(y.Uses, Reads(y.group).Uses()...)
 		}
 		for _, u := range y.Uses {
+			if u.Storage != nil && !slices.Contains(storages, u.Storage) {
+				panic(fmt.Sprintf("schedule: the access of the system %s names %s of another world", naming.Shown(y.Name), naming.Shown(u.Name())))
+			}
 			y.Alone = y.Alone || u.Hooked
 		}
-		all[i] = &y.System
+		all[i] = &y.plannedSystem
 	}
 	s.plan = newPlan(all)
 	return s.plan

@@ -56,6 +56,18 @@ func TestStep_CommitInSystemPanics(t *testing.T) {
 		_ = c.History().Rewind(1)
 	}
 	l.Step(1)
+	for op, f := range map[string]func(){
+		"Step":   func() { l.Step(1) },
+		"StepOn": func() { l.StepOn(l.w, 1) },
+		"Add":    func() { l.Add("more", nil, func(*schedule.Tick[int]) {}) },
+	} {
+		bad = f
+		mustPanic(t, "schedule: "+op+" in a system of the same schedule", func() { l.Step(1) })
+	}
+	other := ecs.MustRegister[place](ecs.NewWorld(ecs.Options{}))
+	bad = func() {}
+	l.Add("foreign", other, func(*schedule.Tick[int]) {})
+	mustPanic(t, "the access of the system foreign names place of another world", func() { l.Step(1) })
 }
 
 func TestSystem_RateStartupAndCondition(t *testing.T) {
@@ -86,6 +98,7 @@ func TestSystem_RateStartupAndCondition(t *testing.T) {
 	late := ecs.NewWorld(ecs.Options{})
 	late.Commit()
 	s = schedule.New[bool](late)
+	mustPanic(t, "it runs in tick 1 only, so omit Every", func() { schedule.New[bool](late).Startup("rate", nil, note("")).Every(2) })
 	s.Startup("new game", nil, note(""))
 	mustPanic(t, "the startup system \"new game\" would never run", func() { s.Step(true) })
 }

@@ -114,7 +114,7 @@ func (t *SyncTest[In]) again() error {
 	}
 	end := sums(t.s.raw.Sums(nil, 0))
 	if j := end.differs(start.end()); j >= 0 {
-		return t.divergence(start, inSeek, j, start.end(), end)
+		return t.divergence(start, inSeek, j, start.end(), end, nil)
 	}
 	for i := range t.ticks[1:] {
 		tick := &t.ticks[i+1]
@@ -123,8 +123,8 @@ func (t *SyncTest[In]) again() error {
 			order = t.s.prepare().shuffled(t.order)
 		}
 		stages := t.run(tick.in, end, order)
-		if err := t.compare(tick, end, stages, order); err != nil {
-			return err
+		if d := t.compare(tick, end, stages, order); d != nil {
+			return d
 		}
 		end = stages[len(stages)-1]
 	}
@@ -133,7 +133,7 @@ func (t *SyncTest[In]) again() error {
 
 // compare compares the stages of a repeated tick, whose systems ran in this order, with those of
 // the first run. before has the digests at the start of the tick.
-func (t *SyncTest[In]) compare(tick *syncTick[In], before sums, stages []sums, order []int) error {
+func (t *SyncTest[In]) compare(tick *syncTick[In], before sums, stages []sums, order []int) *Divergence {
 	for k := range stages {
 		i, was := k, before
 		if k > 0 {
@@ -145,26 +145,36 @@ func (t *SyncTest[In]) compare(tick *syncTick[In], before sums, stages []sums, o
 		first, again := tick.stages[i], stages[k]
 		if order == nil || k == len(order) {
 			if j := again.differs(first); j >= 0 {
-				return t.divergence(tick, t.stageName(i), j, first, again)
+				return t.divergence(tick, t.stageName(i), j, first, again, order)
 			}
 			continue
 		}
-		y := &t.s.systems[i].System
+		y := &t.s.systems[i].plannedSystem
 		for j := range again {
 			// Other systems may write what y does not write, before or after it.
 			wrote := again.at(j) != was.at(j)
 			may := y.May(t.partName(j), raw.Writes, raw.Unused) || y.May(t.partName(j), raw.Unused, raw.Writes) || creates(y.Uses)
-			if wrote && !may || may && again.at(j) != first.at(j) {
-				return t.divergence(tick, y.Name, j, first, again)
+			switch {
+			case wrote && !may:
+				d := t.divergence(tick, y.Name, j, was, again, order)
+				d.NotNamed = true
+				return d
+			case may && again.at(j) != first.at(j):
+				return t.divergence(tick, y.Name, j, first, again, order)
 			}
 		}
 	}
 	return nil
 }
 
-func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, first, again sums) error {
+func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, first, again sums, order []int) *Divergence {
+	var ran []string
+	for _, i := range order {
+		ran = append(ran, t.s.systems[i].Name)
+	}
 	return &Divergence{
-		Tick: tick.tick, System: system, Storage: t.partName(j),
+		Order: ran,
+		Tick:  tick.tick, System: system, Storage: t.partName(j),
 		FirstDigest: ecs.Digest(first.at(j)), AgainDigest: ecs.Digest(again.at(j)),
 		First: tick.world, Again: t.w.Clone(),
 	}

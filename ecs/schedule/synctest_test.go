@@ -170,6 +170,12 @@ func TestSyncTest_ShuffleFindsMissingAccess(t *testing.T) {
 		var d *schedule.Divergence
 		require.ErrorAs(t, wrong().steps(t, 2, 200, true), &d)
 		require.Equal(t, "suspect", d.System)
+		require.Equal(t, !reads, d.NotNamed)
+		if reads {
+			require.Contains(t, d.Error(), "The order was then ")
+		} else {
+			require.Contains(t, d.Error(), `the system "suspect" writes score, which its access does not name`)
+		}
 	}
 }
 

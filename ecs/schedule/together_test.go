@@ -97,7 +97,7 @@ func (x *randomWorld) addSystem(r *rand.Rand, name string) {
 	some := func(v int64) bool { return v%3 != k%3 }
 	var y *schedule.System[int64]
 	add := func(access schedule.Access, run func(t *schedule.Tick[int64])) { y = x.Add(name, access, run) }
-	switch r.IntN(12) {
+	switch r.IntN(14) {
 	case 0: // Writes one component, reads another.
 		q := ecs.NewQuery2(ecs.Write(x.s0), ecs.Read(x.s1))
 		add(q, func(t *schedule.Tick[int64]) {
@@ -177,12 +177,37 @@ func (x *randomWorld) addSystem(r *rand.Rand, name string) {
 			}
 		})
 	case 10: // Reads changes since the last commit.
-		q := ecs.NewQuery1(ecs.Read(x.s0)).With(x.s0.Changed())
-		add(schedule.Uses(q, ecs.Write(x.s2)), func(*schedule.Tick[int64]) {
+		changed := x.s0.Changed()
+		q := ecs.NewQuery1(ecs.Read(x.s0)).With(changed)
+		add(schedule.Uses(q, ecs.Write(x.s2)), func(t *schedule.Tick[int64]) {
+			if changed.Since(t.Number-min(t.Number, 3)) != nil {
+				return
+			}
 			for e, v := range q.All() {
 				if m := x.s2.Mut(e); m != nil {
 					m.V += v.N
 				}
+			}
+		})
+	case 12:
+		changed := x.s1.Changed()
+		q := ecs.NewQuery1(ecs.Read(x.s1)).With(changed)
+		add(schedule.Uses(q, ecs.Write(x.s3)), func(t *schedule.Tick[int64]) {
+			if changed.Since(t.Number-min(t.Number, 3)) != nil {
+				return
+			}
+			for e, v := range q.All() {
+				if m := x.s3.Mut(e); m != nil {
+					m.V += v.N
+				}
+			}
+		})
+	case 13: // A new query, which no plan knows.
+		write := r.IntN(2)
+		access := schedule.Uses(ecs.Read(x.s0), ecs.Read(x.wide), x.sums[write])
+		add(access, func(*schedule.Tick[int64]) {
+			for _, v := range ecs.NewQuery2(ecs.Read(x.s0), ecs.Read(x.wide)).All() {
+				*x.sums[write].Mut() += v.A.V + v.B.V[0]
 			}
 		})
 	case 11: // Creates and destroys entities.

@@ -40,7 +40,7 @@ type editDoc struct {
 	Edits    []editedDoc `json:"edits"`    // In the order of the assignments.
 }
 
-// An editedDoc reports the effect of an assignment.
+// An editedDoc counts the values that an assignment of the edit command changed.
 type editedDoc struct {
 	// The component, resource or field on the left of the assignment.
 	Target  string `json:"target"`
