@@ -411,10 +411,10 @@ func (s *Storage[T]) In(w *World) *Storage[T] {
 // metadata and to rows as bytes.
 func (s *Storage[T]) Raw() raw.Storage { return &s.raw }
 
-// use returns a use of s. A pointer for writing calls no hook, so only a use of members can be
-// hooked.
+// use returns a use of s. If it includes writes that run hooks of s, it is hooked.
 func (s *Storage[T]) use(values, members raw.Mode) raw.Use {
-	return raw.Use{Storage: &s.raw, Values: values, Members: members, Hooked: members == raw.Writes && (s.hooks != nil || len(s.onSet) > 0)}
+	hooked := members == raw.Writes && s.hooks != nil || values == raw.Writes && len(s.onSet) > 0
+	return raw.Use{Storage: &s.raw, Values: values, Members: members, Hooked: hooked}
 }
 
 // Uses returns the use of a system that adds, removes and sets components of s, for package

@@ -76,11 +76,10 @@ func (w rawWorld) HistoryTicks() int { return w.options.History }
 func (a Access[T]) Uses() []raw.Use { return []raw.Use{a.use()} }
 
 func (a Access[T]) use() raw.Use {
-	u := a.s.use(raw.Reads, raw.Reads)
 	if a.write {
-		u.Values = raw.Writes
+		return a.s.use(raw.Writes, raw.Reads)
 	}
-	return u
+	return a.s.use(raw.Reads, raw.Reads)
 }
 
 // Uses returns the use of a system that draws numbers, for package schedule.

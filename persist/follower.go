@@ -60,7 +60,7 @@ var errAnew = errors.New("persist: no ticks lead from the world's state to the n
 // Components that w has not registered are kept as rows of bytes. Register all others before
 // Follow. The errors are those of [Open], without [ErrLocked]. After an error w is unchanged.
 func Follow(ctx context.Context, dir string, w *ecs.World, o ...FileOptions) (_ *Follower, err error) {
-	files := disk.FS(nil)
+	var files disk.FS
 	if in := onlyOptions(o).Files; in != nil {
 		files = disk.Sub(in, dir)
 	} else if files, err = disk.Open(dir); err != nil {

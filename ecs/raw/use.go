@@ -18,9 +18,10 @@ type Use struct {
 	Buffers any
 }
 
-// A Mode is a kind of access.
+// A Mode is a kind of access. Modes are ordered: a write includes a read.
 type Mode uint8
 
+// The modes.
 const (
 	Unused Mode = iota
 	Reads

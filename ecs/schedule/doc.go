@@ -31,6 +31,9 @@
 // of entities follow from the list. Adding a component of one type does not affect systems that use
 // other types.
 //
+// A system whose storage has hooks runs alone, because hooks may do anything. Register hooks before
+// the first step.
+//
 // A system must name what it uses. A debug build (-tags stetdebug) runs all systems on one
 // goroutine, and panics if a system uses something else. It names the line to add. A [SyncTest]
 // with [SyncTest.Shuffle] finds missing names without this build.

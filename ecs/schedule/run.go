@@ -89,6 +89,9 @@ func (y *System[In]) due(tick uint64) bool {
 func (y *System[In]) set(w *ecs.World, in In, seed uint64) {
 	t := &y.now
 	t.World, t.Input, t.Number, t.seed, t.system, t.drawn = w, in, w.Tick()+1, seed, y, false
+	if t.commands.Len() > 0 { // The system panicked after it recorded commands.
+		t.commands = ecs.Commands{}
+	}
 }
 
 // runBody runs y for y.now, and applies its commands.

@@ -308,3 +308,40 @@ batch 6: last waits for load: it runs alone
 	require.NoError(t, err)
 	require.Contains(t, string(b), `{"system":"send","batch":3,"waits":[{"system":"count","on":"hits","kind":"write after read"}]}`)
 }
+
+// A storage with hooks makes its systems run alone, unless they only write through pointers of a
+// query.
+func TestAccess_HooksRunAlone(t *testing.T) {
+	l := newArena(ecs.Options{})
+	s := schedule.New[int](l.w)
+	none := func(*schedule.Tick[int]) {}
+	l.places.OnSet(func(ecs.Entity, place, place) {})
+	l.lives.OnRemove(func(ecs.Entity, life) {})
+	s.Add("set", ecs.Write(l.places), none)
+	s.Add("loop", ecs.NewQuery1(ecs.Write(l.places)), none)
+	s.Add("read", ecs.Read(l.places), none)
+	s.Add("wound", ecs.Write(l.lives), none)
+	s.Add("kill", l.lives, none)
+	var alone []bool
+	for _, y := range s.Explain().Systems {
+		alone = append(alone, y.Alone)
+	}
+	require.Equal(t, []bool{true, false, false, false, true}, alone)
+}
+
+// The commands of a system that panicked are dropped.
+func TestTick_CommandsOfPanic(t *testing.T) {
+	l := newArena(ecs.Options{})
+	s := schedule.New[bool](l.w)
+	s.Add("spawn", schedule.Creates, func(t *schedule.Tick[bool]) {
+		t.Commands().Create()
+		if t.Input {
+			panic("fault")
+		}
+	})
+	n := l.w.Len()
+	mustPanic(t, "fault", func() { s.Step(true) })
+	require.Equal(t, n, l.w.Len())
+	s.Step(false)
+	require.Equal(t, n+1, l.w.Len())
+}

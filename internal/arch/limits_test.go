@@ -30,7 +30,7 @@ var house = map[string]int{
 	// Types of functional options. CONTRIBUTING.md describes the alternative.
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
-	"names ecs":             118,
+	"names ecs":             116,
 	"names persist":         34, // Including followers, the options of a file, and ErrIrregular.
 	"names persist/inspect": 47,
 	"names persist/repair":  16,
