@@ -22,7 +22,7 @@ MUTANTS   ?= 200
 MODEL     ?=
 SUITETIME ?= 0.2s
 STRICT    ?= -strict -retry 2
-RACE      ?= ./ecs ./journal ./disk/... ./internal/parallel ./persist/...
+RACE      ?= ./ecs ./ecs/schedule ./journal ./disk/... ./internal/parallel ./persist/...
 PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/wasm wasip1/wasm
 
 # having NAME is the directories of packages with a test whose name begins so.
@@ -75,7 +75,7 @@ race: ## the tests of what programs import, under the race detector
 
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs/...
-	go test -tags stetdebug ./ecs ./ecs/internal/track ./ecs/rollback
+	go test -tags stetdebug ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule
 
 script: ## the types of the page's JavaScript, by tsc; skipped without npx
 	@if command -v npx >/dev/null; then npx --yes -p typescript@$(TYPESCRIPT) tsc -p persist/inspect/web/jsconfig.json; \
