@@ -166,8 +166,8 @@ func (c *Column[T]) saveSlow(i int) {
 	}
 }
 
-// Note marks row i as saved, reports it to the readers and returns true. If a log is open, Note does
-// nothing and returns false.
+// Note marks row i as saved, reports it to the readers and returns true. If a log is open, Note
+// does nothing and returns false.
 //
 //go:noinline
 func (l *Log) Note(i int) bool {
