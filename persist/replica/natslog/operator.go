@@ -33,6 +33,7 @@ const (
 	codeNoMemory     = 10028
 	codeNoAccount    = 10035
 	codeNoStorage    = 10047
+	codeNotCreated   = 10049
 	codeOtherStream  = 10060
 	codeNotStored    = 10077
 	codeSealed       = 10109
@@ -72,6 +73,11 @@ func remedyOf(err error) (r remedy, ok bool) {
 	}
 	if r, ok = remedies[api.ErrorCode]; ok {
 		return r, true
+	}
+	if api.ErrorCode == codeNotCreated && strings.Contains(api.Description, "error creating store") {
+		// The server removes empty directories while a stream is deleted, also those that a new stream
+		// needs.
+		return remedy{"the server cannot create the files of the stream: check its disk, its rights and its log", true}, true
 	}
 	if api.ErrorCode != codeNotStored {
 		return r, false

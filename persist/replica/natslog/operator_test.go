@@ -96,6 +96,18 @@ func TestErrOperator_StreamFaults(t *testing.T) {
 	}
 }
 
+// A server that deletes its last stream removes the directory of streams a moment later. A new
+// stream whose directory was already created in it then fails, and the next attempt succeeds.
+func TestCreate_AfterLastStreamDeleted(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	js := c.js(c.connect("owner"))
+	for range 1000 {
+		require.NoError(t, natslog.Create(background, js, "WORLDS", natslog.Options{Replicas: 1}))
+		require.NoError(t, js.DeleteStream(background, "WORLDS"))
+	}
+}
+
 // Servers do not answer a request that a login may not make, but the error names the missing right.
 func TestErrOperator_NoPermission(t *testing.T) {
 	t.Parallel()
