@@ -226,17 +226,25 @@ func pinColumn[T any](part *pinPart, c *track.Column[T], rows int, encode func(d
 	var scratch []T
 	return func(dst []byte, lo, hi int) []byte {
 		for lo < hi {
-			n := min(hi-lo, pinnedRows)
-			scratch = longer(scratch, n)
-			dst = encode(dst, track.RowsAsOf(c, old, lo, scratch[:n]))
-			lo += n
+			rows := track.RunAsOf(c, old, lo, hi)
+			if len(rows) < shortRun {
+				n := min(hi-lo, pinnedRows)
+				scratch = longer(scratch, n)
+				rows = track.RowsAsOf(c, old, lo, scratch[:n])
+			}
+			dst = encode(dst, rows)
+			lo += len(rows)
 		}
 		return dst
 	}
 }
 
-// pinnedRows is the maximum number of rows that a pin copies at once to encode them.
-const pinnedRows = 4096
+const (
+	// pinnedRows is the maximum number of rows that a pin copies at once to encode them.
+	pinnedRows = 4096
+	// shortRun is the number of rows below which a pin copies rows of several runs together.
+	shortRun = 64
+)
 
 func (s *Storage[T]) pinPart() *pinPart {
 	part := pastEntities(&s.dense, s.rows.N)

@@ -422,6 +422,60 @@ func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	return dst
 }
 
+// RunAsOf returns row and rows after it, up to row hi, as they were at the boundary of o. It copies
+// nothing, so it returns only rows whose values are consecutive in memory. The caller must not
+// write to them. RunAsOf returns nil for large rows.
+func RunAsOf[T any](c *Column[T], o *Old, row, hi int) []T {
+	switch {
+	case o.u.pieces > 1:
+		return nil
+	case !o.Has(row):
+		end := o.liveEnd(row, hi)
+		return c.Live[row:end:end]
+	}
+	p, n := o.run(row, hi)
+	return rowsAt[T](p, n)
+}
+
+// liveEnd returns the first row of [lo, hi) that o has, or hi if there is none.
+func (o *Old) liveEnd(lo, hi int) int {
+	for ; lo < hi && lo>>6 < len(o.blocks); lo = lo | 63 + 1 {
+		if saved := o.blocks[lo>>6].saved >> (lo & 63); saved != 0 {
+			return min(hi, lo+bits.TrailingZeros64(saved))
+		}
+	}
+	return hi
+}
+
+// run returns the address of row, which o has, and the number of rows up to hi that are stored
+// there one after the other.
+func (o *Old) run(row, hi int) (p unsafe.Pointer, n int) {
+	size := o.u.size
+	p = o.at(row, size)
+	room := o.room(p) // Rows behind p in other memory do not belong to the run.
+	for at := row; ; {
+		b := &o.blocks[at>>6]
+		some := min(bits.TrailingZeros64(^(b.saved >> (at & 63))), 64-at&63)
+		at += some
+		next := unsafe.Add(p, uintptr(at-row)*size)
+		if at >= hi || at&63 != 0 || at>>6 == len(o.blocks) || at-row >= room || o.blocks[at>>6].rows != next || o.blocks[at>>6].saved&1 == 0 {
+			return p, min(at, hi) - row
+		}
+	}
+}
+
+// room returns the number of rows from p to the end of its slab, or 0 if p is in the memory of a
+// log.
+func (o *Old) room(p unsafe.Pointer) int {
+	for i := range o.slabs {
+		s := &o.slabs[i]
+		if at := uintptr(p) - uintptr(s.p); at < uintptr(s.room)*o.u.size {
+			return s.room - int(at/o.u.size)
+		}
+	}
+	return 0
+}
+
 // Any reports whether one of the rows [lo, hi) was written since the boundary. All of these rows
 // must have existed at the boundary.
 func (o *Old) Any(lo, hi int) bool {

@@ -1,10 +1,13 @@
 package track
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
+)
 
 // Two readers check for changes between writes. One checks after each write, and the other rarely.
 // A check by one reader does not hide the write from the other reader.
-func TestThenReaders_BothSeeEveryWrite(t *testing.T) {
+func TestAsOf_TwoReadersSeeEveryWrite(t *testing.T) {
 	const n = 1000
 	c := &Column[uint64]{Live: make([]uint64, n)}
 	clock := &Clock{Span: 1, Frame: &Frame{ID: 1}}
@@ -43,6 +46,54 @@ func TestThenReaders_BothSeeEveryWrite(t *testing.T) {
 		look(&often, row)
 		if row%28 == 0 {
 			look(&seldom, row)
+		}
+	}
+}
+
+// Random rows are written in random ranges. Each run from a row up to a random end gives the values
+// at the boundary.
+func TestRunAsOf_RandomWrites(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		n := 1 + random.IntN(900)
+		c := &Column[uint64]{Live: make([]uint64, n)}
+		for row := range n {
+			c.Live[row] = uint64(row)
+		}
+		var rows Tracker
+		clock := &Clock{Span: 1, Frame: &Frame{ID: 1}}
+		c.Init(clock, false)
+		rows.Init(clock, false, &c.Log)
+		rows.N = n
+		rows.Open()
+		pin, asOf := Pin(c, n), NewAsOf(&rows, &c.Log, nil)
+		for range random.IntN(40) {
+			lo := random.IntN(n)
+			hi := min(n, lo+1+random.IntN(1+random.IntN(300)))
+			c.TouchRange(lo, hi)
+			for row := lo; row < hi; row++ {
+				c.Live[row] += 1000
+			}
+			if random.IntN(4) == 0 { // The next Absorb starts in the middle of the log.
+				pin.Absorb(0)
+			}
+		}
+		pin.Absorb(0)
+		asOf.CatchUp(1, false)
+		for _, old := range []*Old{pin, &asOf.Columns[0]} {
+			for row := 0; row < n; {
+				hi := row + 1 + random.IntN(n-row)
+				run := RunAsOf(c, old, row, hi)
+				if len(run) == 0 || len(run) > hi-row {
+					t.Fatalf("seed %d: a run of %d rows from row %d up to row %d", seed, len(run), row, hi)
+				}
+				for i, got := range run {
+					if got != uint64(row+i) {
+						t.Fatalf("seed %d: row %d was %d in a run from row %d up to row %d", seed, row+i, got, row, hi)
+					}
+				}
+				row += 1 + random.IntN(len(run))
+			}
 		}
 	}
 }

@@ -75,8 +75,8 @@ func remedyOf(err error) (r remedy, ok bool) {
 		return r, true
 	}
 	if api.ErrorCode == codeNotCreated && strings.Contains(api.Description, "error creating store") {
-		// The server removes empty directories while a stream is deleted, also those that a new stream
-		// needs.
+		// After a stream was deleted, the server removes empty directories, even if a new stream
+		// needs them.
 		return remedy{"the server cannot create the files of the stream: check its disk, its rights and its log", true}, true
 	}
 	if api.ErrorCode != codeNotStored {
