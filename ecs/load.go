@@ -268,7 +268,7 @@ func taskCount(n int) int { return (n + taskRows - 1) / taskRows }
 func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
 	known := false
 	if state.Owned {
-		if rows, known = sound.RowsOf(state.Checked, state.Registry, state.Alive, state.Free); known {
+		if rows, known = sound.RowsOf((*sound.Registry)(state.Checked), state.Registry, state.Alive, state.Free); known {
 			soundPages(state, plans)
 		}
 	}
@@ -317,7 +317,7 @@ func indexOf(state *raw.State) ([]uint32, error) {
 func soundPages(state *raw.State, plans []*plan) {
 	for _, p := range plans {
 		if s := p.stored; !s.Indexed {
-			p.pages, _ = sound.PagesOf(s.Checked, state.Checked, s.Entities)
+			p.pages, _ = sound.PagesOf((*sound.Sparse)(s.Checked), (*sound.Registry)(state.Checked), s.Entities)
 		}
 	}
 }

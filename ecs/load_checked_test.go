@@ -53,7 +53,7 @@ func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 	var rows [track.PageSize]uint32
 	for i := range rows {
-		rows[i] = sound.NoRow
+		rows[i] = raw.NoRow
 	}
 	want := 0
 	for row, e := range entities {
@@ -98,8 +98,8 @@ func TestLoad_StateCheckedBefore(t *testing.T) {
 			}
 		}
 		state := checkedState(source)
-		rows, ok := sound.RowsOf(state.Checked, state.Registry, state.Alive, state.Free)
-		pages, whole := sound.PagesOf(state.Storages[1].Checked, state.Checked, state.Storages[1].Entities)
+		rows, ok := sound.RowsOf((*sound.Registry)(state.Checked), state.Registry, state.Alive, state.Free)
+		pages, whole := sound.PagesOf((*sound.Sparse)(state.Storages[1].Checked), (*sound.Registry)(state.Checked), state.Storages[1].Entities)
 		if !ok || !whole {
 			t.Fatalf("seed %d: the checked data is incomplete", seed)
 		}

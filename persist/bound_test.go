@@ -277,11 +277,7 @@ func (r *boundRun) lookAtMusts(v *inspect.View) {
 }
 
 func (r *boundRun) filesOf(s *inspect.SnapshotInfo) []uint32 {
-	files := []uint32{s.Number}
-	for _, f := range s.Refs {
-		files = append(files, f.Number)
-	}
-	return files
+	return append([]uint32{s.Number}, s.Files...)
 }
 
 // leadsToHead reports whether record from is an ancestor of the world's state.

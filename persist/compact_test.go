@@ -207,7 +207,7 @@ func TestCompact_SaveFile(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
 		require.Equal(t, v.Snapshots()[0].Digest, copied.Snapshots()[0].Digest)
-		require.Equal(t, v.Snapshots()[0].Schema.Encode(), copied.Snapshots()[0].Schema.Encode())
+		require.Equal(t, v.Catalog().Snapshots[0].Schema.Encode(), copied.Catalog().Snapshots[0].Schema.Encode())
 	}
 }
 

@@ -59,8 +59,7 @@ var (
 	errFollowed = errors.New("persist: the world of a follower was committed; follow the store again")
 )
 
-// A DamageError says which bytes of which file cannot be used, and why. File is relative to the
-// store's directory. Offset is the position of the first damaged byte, or -1 if only the file is
-// known. Length is in bytes, 0 if unknown. The error unwraps to [ErrCorrupt] or to the error of the
-// layer below.
-type DamageError = format.DamageError
+// A DamageError says which bytes of which file cannot be used, and why. It is [disk.DamageError],
+// where its fields are described: File, Offset, Length, Reason and Err. File is relative to the
+// store's directory. The error unwraps to [ErrCorrupt] or to the error of the layer below.
+type DamageError = disk.DamageError

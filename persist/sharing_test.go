@@ -60,7 +60,7 @@ func TestPageSharing_UnchangedPages(t *testing.T) {
 	v := storetest.Verified(t, dir)
 	require.Len(t, v.Snapshots(), 4)
 	for i, files := range []int{0, 1, 1, 2} {
-		require.Equal(t, files, v.Snapshots()[i].Files)
+		require.Len(t, v.Snapshots()[i].Files, files)
 	}
 
 	again := storetest.New(0) // Pages can also be shared after a recovery.
@@ -129,7 +129,7 @@ func TestPageSharing_TooManyFiles(t *testing.T) {
 	storetest.CloseStore(t, s)
 	most := 0
 	for _, sn := range storetest.Verified(t, dir).Snapshots() {
-		most = max(most, sn.Files)
+		most = max(most, len(sn.Files))
 	}
 	require.Equal(t, snap.MaxFiles, most)
 }

@@ -241,7 +241,7 @@ func TestPageSharing_DamagedPage(t *testing.T) {
 	for number := uint32(3); number <= 5; number++ {
 		v, err := inspect.OpenFS(storetest.Background, mem, ".")
 		require.NoError(t, err)
-		require.Positive(t, v.Snapshots()[number-1].Files, "snapshot %d refers to no other file", number)
+		require.NotEmpty(t, v.Snapshots()[number-1].Files, "snapshot %d refers to no other file", number)
 	}
 	for at := range len(mem.Bytes(base)) / 4096 {
 		damaged := flipped(mem, base, 8*(4096*at+100)+3)

@@ -60,7 +60,11 @@ func (r *simRun) verifyNotes(mem *disktest.Mem) error {
 				continue
 			}
 			want := r.notes[binary.LittleEndian.Uint64(p.Values)]
-			if got := (simNotes{0, t.Marks, t.Inputs}); got.String() != want.String() {
+			got := simNotes{0, t.Marks, nil}
+			for _, in := range t.Inputs {
+				got.inputs = append(got.inputs, inspect.Input(in))
+			}
+			if got.String() != want.String() {
 				return fmt.Errorf("record %d has the notes %v, want %v", e.ID.Seq, got, want)
 			}
 		}

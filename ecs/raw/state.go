@@ -39,17 +39,40 @@ type State struct {
 	Lossy bool
 }
 
-// A Registry is a registry of entities that [CheckRegistry] has checked: each index occurs once.
-type Registry = sound.Registry
+// A Registry is a registry of entities that [CheckRegistry] has checked: each index occurs once. It
+// shares memory with the checked entities.
+type Registry sound.Registry
+
+// CheckRegistry checks a registry in the form of [World.Registry]. It returns the registry with the
+// row of each index. The error describes the fault. The caller must not change entities afterwards.
+// CheckRegistry costs O(entities).
+func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
+	r, err := sound.CheckRegistry(entities, alive, free)
+	return (*Registry)(r), err
+}
+
+// Sparse returns the sparse array for a storage with these entities, in dense order. The array has
+// no pages yet: add them with Put. The caller must not change entities afterwards.
+func (r *Registry) Sparse(entities []uint64) *Sparse {
+	return (*Sparse)((*sound.Registry)(r).Sparse(entities))
+}
 
 // A Sparse is the sparse array of a storage. [Registry.Sparse] creates it from the storage's
 // entities. Each page is compared with the entities when it is added, so Load need not check it.
-type Sparse = sound.Sparse
+type Sparse sound.Sparse
 
-// CheckRegistry checks a registry in the form of [World.Registry]. It returns the registry with the
-// row of each index. The error describes the fault. CheckRegistry costs O(entities).
-func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
-	return sound.CheckRegistry(entities, alive, free)
+// SparseRows is the number of entity indices on a page of a [Sparse].
+const SparseRows = sound.PageRows
+
+// NoRow is the entry of an entity index without a row.
+const NoRow = sound.NoRow
+
+// Put adds a page, and copies it. Entry i is the row of the entity with index page·SparseRows+i, or
+// [NoRow]. Put returns the number of entries with a row. ok is false, and nothing is added, if an
+// entry names a row of an entity with another index. A second Put replaces the page. Goroutines may
+// add different pages at the same time.
+func (s *Sparse) Put(page int, rows *[SparseRows]uint32) (entries int, ok bool) {
+	return (*sound.Sparse)(s).Put(page, rows)
 }
 
 // A StorageState is a storage or resource of a [State].

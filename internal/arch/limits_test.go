@@ -76,6 +76,20 @@ func TestHouseLimits_NotExceeded(t *testing.T) {
 	}
 }
 
+// TestAliases_NoInternalTypes finds exported aliases of types in internal packages. For such an
+// alias, go doc shows neither fields nor methods.
+func TestAliases_NoInternalTypes(t *testing.T) {
+	for _, r := range rooms(t) {
+		if !strings.Contains("/"+r.path+"/", "/internal/") {
+			for _, name := range r.aliases {
+				if r.path != "persist/inspect" || name != "Image" && name != "Component" {
+					t.Errorf("%s.%s is an alias of an internal type; declare an own type", r.path, name)
+				}
+			}
+		}
+	}
+}
+
 func limitOf(what string) (limit int, ok bool) {
 	kind, _, _ := strings.Cut(what, " ")
 	for _, m := range []map[string]int{debts, house} {

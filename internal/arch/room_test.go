@@ -21,6 +21,7 @@ type room struct {
 	lines   map[string]int                 // Number of lines with code, by file.
 	names   int                            // Number of exported names in the package scope.
 	options int                            // Number of exported types of functional options.
+	aliases []string                       // Exported aliases of types in internal packages.
 	methods map[string]map[string]bool     // The files with exported methods, by type.
 	refs    map[string]map[string][]string // References from file to file, each "user → used" once.
 }
@@ -48,6 +49,9 @@ func newRoom(path string, files []string, imports types.Importer, source func(fi
 			r.names++
 			if isOption(pkg.Scope().Lookup(name)) {
 				r.options++
+			}
+			if isInternalAlias(pkg.Scope().Lookup(name)) {
+				r.aliases = append(r.aliases, name)
 			}
 			r.spread(fset, pkg.Scope().Lookup(name))
 		}
@@ -101,6 +105,16 @@ func isOption(obj types.Object) bool {
 	}
 	_, isPointer := f.Params().At(0).Type().(*types.Pointer)
 	return isPointer
+}
+
+// isInternalAlias reports whether obj is an alias of a type in an internal package.
+func isInternalAlias(obj types.Object) bool {
+	name, isType := obj.(*types.TypeName)
+	if !isType || !name.IsAlias() {
+		return false
+	}
+	of, isNamed := types.Unalias(obj.Type()).(*types.Named)
+	return isNamed && of.Obj().Pkg() != nil && strings.Contains(of.Obj().Pkg().Path()+"/", "/internal/")
 }
 
 func deref(t types.Type) types.Type {

@@ -213,7 +213,7 @@ func (s *source) setOpens(doc *infoDoc) error {
 func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	return snapshotDoc{
 		Number: s.Number, Label: s.Label, File: s.Name, Tick: s.Tick, Seq: s.ID.Seq, Time: describe.Known(s.Time),
-		Digest: s.Digest.String(), Bytes: s.Size, Shares: s.Files, Error: describe.Unprefixed(s.Err), Build: s.Build,
+		Digest: s.Digest.String(), Bytes: s.Size, Shares: len(s.Files), Error: describe.Unprefixed(s.Err), Build: s.Build,
 	}
 }
 

@@ -239,7 +239,7 @@ func (w *original) compareWithModel() {
 	require.Empty(w.t, v.Damage())
 	require.Len(w.t, w.log.Segments, 3)
 	require.Len(w.t, w.shots, 4)
-	require.NotZero(w.t, w.shots[3].Files, "the snapshot refers to no other file")
+	require.NotEmpty(w.t, w.shots[3].Files, "the snapshot refers to no other file")
 	require.Len(w.t, v.Tips(), 3)
 	for seq := range w.head + 1 {
 		w.seqs = append(w.seqs, seq)

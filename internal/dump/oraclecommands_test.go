@@ -137,8 +137,8 @@ func (x *trial) readable(seq uint64) bool {
 
 // snapshotIntact reports whether the file of s and all files that it refers to are undamaged.
 func (x *trial) snapshotIntact(s inspect.SnapshotInfo) bool {
-	for _, r := range s.Refs {
-		if x.damage.bad[r.Number] {
+	for _, number := range s.Files {
+		if x.damage.bad[number] {
 			return false
 		}
 	}

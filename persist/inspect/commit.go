@@ -100,7 +100,7 @@ func vacated(p *format.StoragePatch) (rows []raw.Range) {
 }
 
 // Ops returns the operations of the tick, in the order in which the program called them.
-func (c *Commit) Ops() ([]Op, error) { return format.DecodeOps(c.ops) }
+func (c *Commit) Ops() ([]Op, error) { return opsOf(c.ops) }
 
 // Component returns the name of the component with the given number, as in an [Op]. It returns ""
 // if no component has that number.

@@ -83,7 +83,7 @@ func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 		return nil
 	}
 	bytes := bytesOf(path)
-	if !slices.ContainsFunc(v.Snapshots, func(s SnapshotInfo) bool { return s.ID.Seq > from && s.ID.Seq <= to && s.Size < bytes }) {
+	if !slices.ContainsFunc(v.Snapshots, func(s catalog.SnapshotInfo) bool { return s.ID.Seq > from && s.ID.Seq <= to && s.Size < bytes }) {
 		return path
 	}
 	for _, s := range v.CandidateSnapshots(to) {

@@ -78,7 +78,7 @@ func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 		way = append(way, e)
 		root = e.Parent
 	}
-	var oldest *SnapshotInfo
+	var oldest *catalog.SnapshotInfo
 	// Snapshots are sorted from the nearest to the oldest, so the last match is the oldest.
 	for _, s := range v.CandidateSnapshots(seq) {
 		if s.Err == nil && (s.ID.Seq >= root || len(way) == 0) {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
 // Peek returns the values of e in the state after record seq, whether e is alive or not. To read
@@ -59,7 +60,7 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
 	for older := uint32(math.MaxUint32); ; {
 		var s *Stretch
-		var base SnapshotInfo
+		var base catalog.SnapshotInfo
 		err := v.cat.RetryOnChange(ctx, func() (err error) {
 			s, base, err = stretch(ctx, v, e, seq, older)
 			return err

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 
+	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
@@ -31,7 +32,7 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat))
 	// last is the image of the oldest state, where replay begins.
 	var last *Image
-	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
+	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s catalog.SnapshotInfo, r *VerifyReport) (err error) {
 		last = nil
 		if v.cat.IsSave() {
 			if done, err := verifySave(ctx, v.cat, s, r); done || err != nil {
@@ -61,7 +62,7 @@ func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 		return VerifyReport{}, err
 	}
 	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat)-bytesOf(v.cat.Log.Entries))
-	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
+	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s catalog.SnapshotInfo, r *VerifyReport) error {
 		return verifyFile(ctx, v.cat, s, r)
 	})
 	r.Records = len(v.cat.Log.Entries)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
@@ -61,8 +62,8 @@ func nearestFollower(ctx context.Context, v *View, e ecs.Entity, seq uint64) (*f
 
 // followFrom returns a follower of e at the first readable snapshot of bases, and that snapshot.
 // Each of bases leads to record seq.
-func followFrom(ctx context.Context, v *View, bases []SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from SnapshotInfo, err error) {
-	err = firstReadable(ctx, v.cat, bases, seq, func(s SnapshotInfo) (err error) {
+func followFrom(ctx context.Context, v *View, bases []catalog.SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from catalog.SnapshotInfo, err error) {
+	err = firstReadable(ctx, v.cat, bases, seq, func(s catalog.SnapshotInfo) (err error) {
 		from = s
 		f, err = peekSnapshot(ctx, v, s, e)
 		return err
@@ -71,7 +72,7 @@ func followFrom(ctx context.Context, v *View, bases []SnapshotInfo, e ecs.Entity
 }
 
 // peekSnapshot returns a follower of e at a snapshot.
-func peekSnapshot(ctx context.Context, v *View, s SnapshotInfo, e ecs.Entity) (f *follower, err error) {
+func peekSnapshot(ctx context.Context, v *View, s catalog.SnapshotInfo, e ecs.Entity) (f *follower, err error) {
 	err = v.readFrom(ctx, s, s.ID.Seq, noComponent, func(st *State) error {
 		if f, err = peek(ctx, st, e); err != nil {
 			return st.reader.Damage(err)

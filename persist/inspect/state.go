@@ -55,7 +55,7 @@ type State struct {
 // from another snapshot.
 func (v *View) readAt(ctx context.Context, seq uint64, wanted func(*Component) bool, f func(*State) error) error {
 	return v.cat.RetryOnChange(ctx, func() error {
-		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
+		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s catalog.SnapshotInfo) error {
 			return v.readFrom(ctx, s, seq, wanted, f)
 		})
 	})
@@ -72,14 +72,14 @@ func (v *View) readNearest(ctx context.Context, seq uint64, f func(*State) error
 
 // leadingBases returns the snapshots that lead to record seq without a change of the schema,
 // nearest first. It includes snapshots that cannot be read.
-func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
-	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
+func leadingBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
+	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s catalog.SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
 }
 
 // firstReadable calls read with each snapshot of bases until a call succeeds. All bases lead to
 // record seq: an older snapshot needs more ticks. If all calls fail, firstReadable joins their
 // errors.
-func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, seq uint64, read func(SnapshotInfo) error) error {
+func firstReadable(ctx context.Context, v *catalog.Catalog, bases []catalog.SnapshotInfo, seq uint64, read func(catalog.SnapshotInfo) error) error {
 	var skipped []error
 	for _, s := range bases {
 		err := read(s)
@@ -99,7 +99,7 @@ func everyComponent(*Component) bool { return true }
 func noComponent(*Component) bool    { return false }
 
 // readFrom calls f with the state after record seq, to which snapshot s leads.
-func (v *View) readFrom(ctx context.Context, s SnapshotInfo, seq uint64, wanted func(*Component) bool, f func(*State) error) error {
+func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64, wanted func(*Component) bool, f func(*State) error) error {
 	if s.Err != nil {
 		return s.Err
 	}

@@ -90,8 +90,8 @@ type Stretch struct {
 // stretch returns the Stretch up to record seq and the snapshot where it begins. This is the
 // nearest snapshot with a number below older. stretch returns nil if there is none. Numbers order
 // snapshots better than seqs, since a conversion makes two snapshots of one state.
-func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base SnapshotInfo, err error) {
-	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s SnapshotInfo) bool { return s.Number >= older })
+func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
+	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s catalog.SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
 	case err == nil:
@@ -106,8 +106,8 @@ func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint3
 
 // stretchBases returns the snapshots that lead to record seq, with snapshots of converted states
 // last. A Stretch that began at a converted state would miss the conversion, which is an event.
-func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
-	var bases, converted []SnapshotInfo
+func stretchBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
+	var bases, converted []catalog.SnapshotInfo
 	for _, s := range v.CandidateSnapshots(seq) {
 		if wasConverted(v, s) {
 			converted = append(converted, s)
@@ -120,7 +120,7 @@ func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 
 // wasConverted reports whether a conversion made the state of s. In that case its record, or an
 // older snapshot of the same state, has another schema.
-func wasConverted(v *catalog.Catalog, s SnapshotInfo) bool {
+func wasConverted(v *catalog.Catalog, s catalog.SnapshotInfo) bool {
 	if s.Err != nil {
 		return false
 	}
@@ -128,7 +128,7 @@ func wasConverted(v *catalog.Catalog, s SnapshotInfo) bool {
 		before, err := v.SchemaAt(e)
 		return err == nil && before.Differs(s.Schema) != nil
 	}
-	return slices.ContainsFunc(v.Snapshots, func(o SnapshotInfo) bool {
+	return slices.ContainsFunc(v.Snapshots, func(o catalog.SnapshotInfo) bool {
 		return o.Err == nil && o.Number < s.Number && o.ID == s.ID && o.Schema.Differs(s.Schema) != nil
 	})
 }
@@ -183,9 +183,9 @@ func newTrace(ctx context.Context, v *View, e ecs.Entity, from, to uint64) (*tra
 }
 
 // readableBases returns the snapshots that lead to record seq and have a manifest, oldest first.
-func readableBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
-	bases := slices.DeleteFunc(v.CandidateSnapshots(seq), func(s SnapshotInfo) bool { return s.Err != nil })
-	slices.SortFunc(bases, func(a, b SnapshotInfo) int {
+func readableBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
+	bases := slices.DeleteFunc(v.CandidateSnapshots(seq), func(s catalog.SnapshotInfo) bool { return s.Err != nil })
+	slices.SortFunc(bases, func(a, b catalog.SnapshotInfo) int {
 		return cmp.Or(cmp.Compare(a.ID.Seq, b.ID.Seq), cmp.Compare(a.Number, b.Number))
 	})
 	return bases
@@ -223,7 +223,7 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 			return cmp.Or(err, damage)
 		}
 		damage = cmp.Or(damage, err)
-		behind := slices.DeleteFunc(readableBases(t.view.cat, to), func(s SnapshotInfo) bool { return s.ID.Seq <= t.id.Seq })
+		behind := slices.DeleteFunc(readableBases(t.view.cat, to), func(s catalog.SnapshotInfo) bool { return s.ID.Seq <= t.id.Seq })
 		f, _, err := followFrom(ctx, t.view, behind, t.entity, to)
 		if err != nil {
 			return damage
@@ -408,7 +408,7 @@ type componentOps struct{ added, removed bool }
 func (o *traceOps) read(ops []byte, e ecs.Entity, n int) error {
 	o.created = false
 	o.components = append(o.components[:0], make([]componentOps, n)...)
-	return format.EachOp(ops, func(op Op) {
+	return format.EachOp(ops, func(op format.Op) {
 		// An OpClear has no entity.
 		ours := op.Entity == e && op.Kind != raw.OpClear
 		inRange := op.Component >= 0 && op.Component < n

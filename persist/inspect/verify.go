@@ -45,11 +45,11 @@ type VerifyReport struct {
 // verifyFiles calls check for all snapshot files. The file of the oldest state comes last: replay
 // begins with its image, which is then still in memory. verifyFiles also reports the known damage
 // of the journal.
-func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
+func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, catalog.SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = size(v)
 	done := int64(0)
 	files := slices.Clone(v.Snapshots)
-	slices.SortStableFunc(files, func(a, b SnapshotInfo) int { return cmp.Compare(b.ID.Seq, a.ID.Seq) })
+	slices.SortStableFunc(files, func(a, b catalog.SnapshotInfo) int { return cmp.Compare(b.ID.Seq, a.ID.Seq) })
 	for _, s := range files {
 		r.Snapshots++
 		if errors.Is(s.Err, disk.ErrIrregular) {
@@ -109,7 +109,7 @@ func verifyRecord(v *catalog.Catalog, r *catalog.Record) error {
 	if err := v.DescribeAt(r); err != nil {
 		return err
 	}
-	if _, err := format.DecodeOps(r.Decoded.Ops); err != nil {
+	if err := format.EachOp(r.Decoded.Ops, func(format.Op) {}); err != nil {
 		return v.EntryError(r.Entry, err)
 	}
 	return nil
@@ -147,7 +147,7 @@ func size(v *catalog.Catalog) (n int64) {
 
 // verifySnapshot checks one file, and returns its state if it is good. If the file cannot be
 // loaded, it checks the checksums.
-func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) (*Image, error) {
+func verifySnapshot(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport) (*Image, error) {
 	im, _, err := v.LoadSnapshot(ctx, s, false)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -175,7 +175,7 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 // verifySave checks a save page by page. It needs memory for the entities, but not for their
 // values. It reports whether the check is complete. If the checksums are good but another check
 // fails, it returns false, and verifySnapshot reports the details.
-func verifySave(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) (done bool, err error) {
+func verifySave(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport) (done bool, err error) {
 	if s.Err != nil {
 		return false, nil
 	}
@@ -199,7 +199,7 @@ func verifySave(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 
 // verifyFile checks the checksums of one file. If the checksums are good, it reports why the file
 // could not be opened.
-func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) error {
+func verifyFile(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport) error {
 	_, err := pagefile.Check(ctx, v.Files, s.Name)
 	errs := flatten(err)
 	if err == nil && s.Err != nil {
@@ -212,7 +212,7 @@ func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 // report adds the problems of a snapshot: errs, and a mismatch with the journal. If the file was
 // removed in the meantime, report adds a note instead. A file that was missing from the start is
 // still a problem.
-func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) {
+func report(v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport, errs ...error) {
 	before := len(r.Problems)
 	r.Problems = append(r.Problems, errs...)
 	if err := v.Misfit(s); err != nil {

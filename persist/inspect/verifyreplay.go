@@ -33,7 +33,7 @@ type replayCheck struct {
 	// way has the records on the path to the head.
 	way map[uint64]bool
 	// states has the snapshots of each state. A converted state has two snapshots.
-	states   map[journal.ID][]SnapshotInfo
+	states   map[journal.ID][]catalog.SnapshotInfo
 	progress *progress.Meter
 	// base is the image of the oldest state. If it is nil, load reads the state again.
 	base *Image
@@ -81,7 +81,7 @@ func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *Verif
 func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	c := &replayCheck{
 		Catalog: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{},
-		way: v.Ancestors(v.Head()), states: map[journal.ID][]SnapshotInfo{},
+		way: v.Ancestors(v.Head()), states: map[journal.ID][]catalog.SnapshotInfo{},
 		progress: progress.Start(ctx, progress.PhaseReplay, int64(len(v.Log.Entries))),
 	}
 	for _, s := range v.Snapshots {
@@ -99,7 +99,7 @@ func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 // run replays from every snapshot that replay has not reached, the oldest state first.
 func (c *replayCheck) run(ctx context.Context) error {
 	roots := slices.Clone(c.Snapshots)
-	slices.SortStableFunc(roots, func(a, b SnapshotInfo) int { return cmp.Compare(a.ID.Seq, b.ID.Seq) })
+	slices.SortStableFunc(roots, func(a, b catalog.SnapshotInfo) int { return cmp.Compare(a.ID.Seq, b.ID.Seq) })
 	for _, s := range roots {
 		if s.Err != nil || c.reached[s.ID.Seq] {
 			continue
@@ -122,7 +122,7 @@ func (c *replayCheck) run(ctx context.Context) error {
 
 // load returns the state of s. It may return base itself, but only once, since replay changes the
 // image. load compares the schema too, since a converted state has two snapshots.
-func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) {
+func (c *replayCheck) load(ctx context.Context, s catalog.SnapshotInfo) (*Image, error) {
 	im := c.base
 	c.base = nil
 	if im != nil && im.ID == s.ID && im.Stored().Differs(s.Schema) == nil {

@@ -46,21 +46,22 @@ func TestVerify_EveryBranch(t *testing.T) {
 	require.Greater(t, r.Rewound, 5)
 	require.Positive(t, r.Bytes)
 
-	for i := range v.Snapshots() {
-		if v.Snapshots()[i].ID.Seq == 0 {
+	snapshots := v.Catalog().Snapshots
+	for i := range snapshots {
+		if snapshots[i].ID.Seq == 0 {
 			// The oldest state has no digest from a replay.
 			continue
 		}
-		good := v.Snapshots()[i].Digest
-		v.Snapshots()[i].Digest++
+		good := snapshots[i].Digest
+		snapshots[i].Digest++
 		problems, records, err := v.Replayed(storetest.Background, nil)
 		require.NoError(t, err)
 		require.Len(t, problems, 1)
 		require.ErrorIs(t, problems[0], persist.ErrCorrupt)
 		require.ErrorContains(t, problems[0], "replay gives digest "+good.String())
-		require.ErrorContains(t, problems[0], v.Snapshots()[i].Name)
+		require.ErrorContains(t, problems[0], snapshots[i].Name)
 		require.Equal(t, len(v.Log().Entries), records, "records after the wrong digest must be replayed")
-		v.Snapshots()[i].Digest = good
+		snapshots[i].Digest = good
 	}
 }
 

@@ -51,7 +51,7 @@ func (v *View) Catalog() *catalog.Catalog { return v.cat }
 func (v *View) IsSave() bool { return v.cat.IsSave() }
 
 // Snapshots returns the snapshot files, oldest first.
-func (v *View) Snapshots() []SnapshotInfo { return v.cat.Snapshots }
+func (v *View) Snapshots() []SnapshotInfo { return snapshotsOf(v.cat.Snapshots) }
 
 // Log returns the index of the journal. It is empty for a save.
 func (v *View) Log() *journal.Log { return v.cat.Log }
@@ -135,7 +135,10 @@ func (v *View) Tips() []journal.Entry { return v.cat.Log.Tips() }
 // Marks returns the marks in the journal, in commit order. If some are damaged, it returns the
 // others and the first error. It reads only ticks that have marks. It leaves out ticks that the
 // writing program has removed in the meantime.
-func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(ctx) }
+func (v *View) Marks(ctx context.Context) ([]Mark, error) {
+	marks, err := v.cat.Marks(ctx)
+	return marksOf(marks), err
+}
 
 // Resolve returns the record of a point in time. The syntax is:
 //

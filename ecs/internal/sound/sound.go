@@ -6,7 +6,7 @@
 //	           and is alive
 //
 // If there are as many entries as rows, each row has an entry, and no entity has two rows. Package
-// raw exports both types under other names. Only package ecs reads their contents.
+// raw exports both types. Only package ecs reads their contents.
 package sound
 
 import (
@@ -19,6 +19,9 @@ import (
 
 // NoRow is the value of an entry without a row.
 const NoRow = math.MaxUint32
+
+// PageRows is the number of entries of a page.
+const PageRows = track.PageSize
 
 // A Registry is a checked registry of entities, with the row of each index.
 type Registry struct {
@@ -68,7 +71,7 @@ func (r *Registry) Sparse(entities []uint64) *Sparse {
 // Put checks and copies a page, which has the row of each index, or [NoRow]. It returns the number
 // of entries, and whether the entity of each row has the index of the entry. Goroutines may call
 // Put at the same time for different pages. A second Put replaces the page.
-func (s *Sparse) Put(page int, rows *[track.PageSize]uint32) (entries int, ok bool) {
+func (s *Sparse) Put(page int, rows *[PageRows]uint32) (entries int, ok bool) {
 	if page >= len(s.pages) {
 		return 0, false
 	}

@@ -77,15 +77,6 @@ type Op struct {
 	Entity    ecs.Entity
 }
 
-// DecodeOps decodes the operations of a tick.
-func DecodeOps(src []byte) ([]Op, error) {
-	var ops []Op
-	if err := EachOp(src, func(op Op) { ops = append(ops, op) }); err != nil {
-		return nil, err
-	}
-	return ops, nil
-}
-
 // EachOp calls f for the operations of a tick, up to the first invalid one. It calls f at most
 // len(src)/2 times and allocates nothing.
 func EachOp(src []byte, f func(Op)) error {
