@@ -270,7 +270,7 @@ func BenchmarkBudgetReplay(b *testing.B) {
 				payloads = append(payloads, bytes.Clone(r.buf))
 				updates += updatesOf(b, r.buf)
 			}
-			var im *inspect.Image
+			var im *image.Image
 			replay := func(payload []byte) {
 				t, err := format.DecodeTick(payload)
 				if err == nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -89,7 +89,7 @@ func TestEvents_AcrossStoreAndSave(t *testing.T) {
 	require.Equal(t, uint64(2), heard.Missed())
 
 	im := storetest.ImageAt(t, storetest.ViewOf(t, dir), 2)
-	k := slices.IndexFunc(im.Components, func(c *inspect.Component) bool { return c.Name == "hit" })
+	k := slices.IndexFunc(im.Components, func(c *image.Component) bool { return c.Name == "hit" })
 	require.True(t, im.Components[k].Resource)
 	require.Equal(t, `{Sent:3 Last:[{Damage:2} {Damage:3}] Now:[]}`, storetest.ValueOf(t, im.Components[k], 0).String())
 }

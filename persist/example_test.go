@@ -178,7 +178,7 @@ func ExampleOpenReadOnly() {
 	im, _ := v.At(ctx, v.Head())
 	scores := im.Find("Score")
 	value, _ := scores.Value(0)
-	fmt.Println(im.Tick, scores.Entities[0], value)
+	fmt.Println(im.Tick, scores.Entities()[0], value)
 	_ = v.Close()
 	_ = store.Close(ctx)
 	// Output: 1 0v1 {Points:1}

@@ -20,6 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -99,7 +100,7 @@ func checkPages(t testing.TB, file string) {
 }
 
 // requirePages requires that im equals the pages of r, and that table has all of them.
-func requirePages(t testing.TB, r *snap.Reader, im *inspect.Image, table snap.PageTable, bare bool) {
+func requirePages(t testing.TB, r *snap.Reader, im *image.Image, table snap.PageTable, bare bool) {
 	t.Helper()
 	require.NoError(t, r.File.Verify(storetest.Background))
 	require.Equal(t, r.Manifest.Digest, im.Digest())
@@ -147,7 +148,7 @@ func requirePages(t testing.TB, r *snap.Reader, im *inspect.Image, table snap.Pa
 }
 
 // requireSparse requires that entries [lo, hi) of the sparse array of c equal those of a page.
-func requireSparse(t testing.TB, c *inspect.Component, lo, hi int, page []byte) {
+func requireSparse(t testing.TB, c *image.Component, lo, hi int, page []byte) {
 	t.Helper()
 	want := map[int]int{}
 	for row, e := range c.Entities {

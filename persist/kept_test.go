@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -68,9 +68,9 @@ func writeKept(t *testing.T) {
 	require.NoError(t, os.WriteFile(keptText, []byte(describe(t, s.Dir)), 0o600))
 }
 
-func stateAt(t *testing.T, dir string) *inspect.Image {
+func stateAt(t *testing.T, dir string) *image.Image {
 	v := storetest.Verified(t, dir)
-	im, err := v.At(storetest.Background, v.Head())
+	im, err := v.Catalog().At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	return im
 }
@@ -83,7 +83,7 @@ func describe(t *testing.T, dir string) string {
 	commits, err := v.Commits(0, ^uint64(0))
 	require.NoError(t, err)
 	for _, c := range commits {
-		im, err := v.At(storetest.Background, c.Seq)
+		im, err := v.Catalog().At(storetest.Background, c.Seq)
 		require.NoError(t, err)
 		ops, err := c.Ops()
 		require.NoError(t, err)

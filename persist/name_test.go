@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -39,8 +40,8 @@ func writeOdd(t *testing.T) (save, dir string) {
 	}
 	require.NoError(t, im.Link(storetest.Background))
 	save, dir = filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
-	require.NoError(t, repair.SaveImage(storetest.Background, im, save))
-	require.NoError(t, repair.SaveStore(storetest.Background, im, dir))
+	require.NoError(t, repair.SaveImage(storetest.Background, inspect.NewImage(im), save))
+	require.NoError(t, repair.SaveStore(storetest.Background, inspect.NewImage(im), dir))
 	return save, dir
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 	"github.com/stet-ecs/stet/persist/repair"
@@ -97,7 +98,7 @@ func TestSnapshot_LargeRows(t *testing.T) {
 	require.NoError(t, persist.Load(storetest.Background, save, again.World))
 	require.Equal(t, w.Digest(), again.Digest())
 	image := filepath.Join(t.TempDir(), "image")
-	require.NoError(t, repair.SaveImage(storetest.Background, stateAt(t, dir), image))
+	require.NoError(t, repair.SaveImage(storetest.Background, inspect.NewImage(stateAt(t, dir)), image))
 	require.NoError(t, persist.Load(storetest.Background, image, again.World))
 	require.Equal(t, w.Digest(), again.Digest())
 	storetest.Verified(t, dir)

@@ -10,15 +10,15 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // requirePieces requires that all contents of got are also in want. It returns how many rows of
 // components and resources, and how many entities, got lacks.
-func requirePieces(t testing.TB, want, got *inspect.Image) (rows map[string]int, entities int) {
+func requirePieces(t testing.TB, want, got *image.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}
 	for _, c := range want.Components {
@@ -49,7 +49,7 @@ func requirePieces(t testing.TB, want, got *inspect.Image) (rows map[string]int,
 }
 
 // requireMissing compares the losses in a report with the actual losses.
-func requireMissing(t testing.TB, want, got *inspect.Image, r repair.RecoverReport) {
+func requireMissing(t testing.TB, want, got *image.Image, r repair.RecoverReport) {
 	t.Helper()
 	rows, entities := requirePieces(t, want, got)
 	said := map[string]int{}
@@ -99,7 +99,7 @@ func TestRecoverPieces_OfSave(t *testing.T) {
 	whole := filepath.Join(dir, "whole")
 	require.NoError(t, persist.Save(storetest.Background, whole, w.World))
 	v := storetest.ViewOf(t, whole)
-	want, err := v.At(storetest.Background, 0)
+	want, err := v.Catalog().At(storetest.Background, 0)
 	require.NoError(t, err)
 	data, err := os.ReadFile(whole)
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestRecoverPieces_OfSave(t *testing.T) {
 			continue
 		}
 		saved := storetest.ViewOf(t, out)
-		got, err := saved.At(storetest.Background, 0)
+		got, err := saved.Catalog().At(storetest.Background, 0)
 		require.NoError(t, err)
 		report, err := saved.Verify(storetest.Background)
 		require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestRecoverPieces_TicksAfterSnapshot(t *testing.T) {
 	digest := storetest.Persistent(w.World)
 	storetest.CloseStore(t, s)
 	v := storetest.Verified(t, dir)
-	want, err := v.At(storetest.Background, v.Head())
+	want, err := v.Catalog().At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	require.Equal(t, digest, want.Digest())
 	name := filepath.Join(dir, "snapshots/00000001.snap")
@@ -171,7 +171,7 @@ func TestRecoverPieces_TicksAfterSnapshot(t *testing.T) {
 		require.Equal(t, 6, r.Replayed)
 		require.Equal(t, v.Head(), r.Seq)
 		saved := storetest.Verified(t, out)
-		got, err := saved.At(storetest.Background, saved.Head())
+		got, err := saved.Catalog().At(storetest.Background, saved.Head())
 		require.NoError(t, err)
 		requireMissing(t, want, got, r)
 		require.NotEqual(t, v.Log().World, saved.Log().World)
@@ -195,7 +195,7 @@ func TestRecoverPieces_EveryFlippedBit(t *testing.T) {
 	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
-	want, err := storetest.ViewOf(t, file).At(storetest.Background, 0)
+	want, err := storetest.ViewOf(t, file).Catalog().At(storetest.Background, 0)
 	require.NoError(t, err)
 	step := 1
 	if *storetest.Stride > 1 {
@@ -212,7 +212,7 @@ func TestRecoverPieces_EveryFlippedBit(t *testing.T) {
 			none++
 			continue
 		}
-		got, err := storetest.ViewOf(t, out).At(storetest.Background, 0)
+		got, err := storetest.ViewOf(t, out).Catalog().At(storetest.Background, 0)
 		require.NoError(t, err)
 		if r.Partial {
 			requireMissing(t, want, got, r)

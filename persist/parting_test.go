@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -34,10 +35,10 @@ func naiveDivergence(t require.TestingT, v *inspect.View, a uint64, u *inspect.V
 }
 
 // naiveWay returns the ancestors of a record, by their ticks.
-func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*inspect.Image {
-	way := map[uint64]*inspect.Image{}
+func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*image.Image {
+	way := map[uint64]*image.Image{}
 	for {
-		im, err := v.At(storetest.Background, seq)
+		im, err := v.Catalog().At(storetest.Background, seq)
 		if err != nil {
 			return way // Older ancestors are pruned.
 		}

@@ -82,7 +82,7 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	require.Equal(t, tick, p.Tick())
 	require.Equal(t, tick, p.world.Tick())
 	require.Equal(t, tick, p.Recorded().Tick)
-	require.Equal(t, r.digests[p.Recorded().ID.Seq], storetest.Persistent(p.world), "tick %d", tick)
+	require.Equal(t, r.digests[p.Recorded().Seq], storetest.Persistent(p.world), "tick %d", tick)
 }
 
 // Stored ticks and repeated simulation both lead through the recorded states. This holds with and
@@ -175,7 +175,7 @@ func TestPlayer_FindsDivergence(t *testing.T) {
 		recorded, played := storetest.New(0), storetest.New(0)
 		require.NoError(t, persist.Load(storetest.Background, words[2], recorded.World))
 		require.NoError(t, persist.Load(storetest.Background, words[3], played.World))
-		require.Equal(t, r.digests[p.Recorded().ID.Seq], storetest.Persistent(recorded.World))
+		require.Equal(t, r.digests[p.Recorded().Seq], storetest.Persistent(recorded.World))
 		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(played.World))
 		require.NotEqual(t, storetest.Persistent(recorded.World), storetest.Persistent(played.World))
 
@@ -193,11 +193,11 @@ func TestPlayer_PlaysOtherBranch(t *testing.T) {
 	require.Equal(t, [3]uint64{3, 3, 5}, [3]uint64{p.First(), p.Tick(), p.End()})
 	var seqs []uint64
 	for p.Step(storetest.Background) == nil {
-		seqs = append(seqs, p.Recorded().ID.Seq)
+		seqs = append(seqs, p.Recorded().Seq)
 	}
 	require.Equal(t, []uint64{7, 8}, seqs)
 	require.NoError(t, p.Seek(storetest.Background, 3))
-	require.Equal(t, uint64(6), p.Recorded().ID.Seq)
+	require.Equal(t, uint64(6), p.Recorded().Seq)
 	require.ErrorIs(t, p.Seek(storetest.Background, 2), persist.ErrNotFound)
 	require.Equal(t, uint64(3), p.Tick())
 
@@ -376,21 +376,21 @@ func TestPlayer_GrowingStore(t *testing.T) {
 				if rng.IntN(3) == 0 {
 					continue // The player falls behind.
 				}
-				at, first := p.Recorded().ID.Seq, p.First()
+				at, first := p.Recorded().Seq, p.First()
 				more, err := p.Refresh(storetest.Background)
 				require.NoError(t, err)
 				require.True(t, more || at == w.Raw().Seq())
 				if p.First() != first {
 					removed++
 				}
-				if p.Recorded().ID.Seq < at {
+				if p.Recorded().Seq < at {
 					back++
 				}
 				for n := rng.IntN(8); n > 0; n-- {
 					if err = p.Step(storetest.Background); err != nil {
 						break
 					}
-					require.Equal(t, digests[p.Recorded().ID.Seq], storetest.Persistent(p.world))
+					require.Equal(t, digests[p.Recorded().Seq], storetest.Persistent(p.world))
 				}
 				switch {
 				// The tick was removed while the player stepped.
@@ -399,9 +399,9 @@ func TestPlayer_GrowingStore(t *testing.T) {
 					require.NoError(t, err)
 				case err != nil:
 					require.Equal(t, io.EOF, err)
-					require.Equal(t, w.Raw().Seq(), p.Recorded().ID.Seq)
+					require.Equal(t, w.Raw().Seq(), p.Recorded().Seq)
 				}
-				require.Equal(t, digests[p.Recorded().ID.Seq], storetest.Persistent(p.world))
+				require.Equal(t, digests[p.Recorded().Seq], storetest.Persistent(p.world))
 				require.Equal(t, p.Tick(), p.world.Tick())
 			}
 		}

@@ -239,7 +239,7 @@ func TestPythonReader_RandomStores(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "store")
 		writeRandom(t, dir, rand.New(rand.NewPCG(seed, 7)))
 		save := filepath.Join(filepath.Dir(dir), "save")
-		require.NoError(t, repair.SaveImage(storetest.Background, stateAt(t, dir), save))
+		require.NoError(t, repair.SaveImage(storetest.Background, inspect.NewImage(stateAt(t, dir)), save))
 		paths = append(paths, dir, save)
 	}
 	agree(t, paths...)
@@ -397,17 +397,17 @@ func agree(t *testing.T, paths ...string) {
 		require.True(t, doc.Clean)
 		require.Equal(t, im.Tick, doc.Tick, paths[i])
 		require.Equal(t, im.Digest().String(), doc.Digest, paths[i])
-		require.Len(t, doc.Alive, im.Alive)
+		require.Len(t, doc.Alive, im.Living)
 		require.Len(t, doc.Components, len(im.Components))
 		for n, c := range im.Components {
 			got := doc.Components[n]
 			require.Equal(t, c.Name, got.Name)
 			require.Equal(t, c.Resource, got.Resource)
 			require.Len(t, got.Rows, c.Len(), "%s: %s", paths[i], c.Name)
-			require.Len(t, got.Entities, len(c.Entities))
+			require.Len(t, got.Entities, len(c.Entities()))
 			for row := range got.Rows {
-				if !c.Resource && c.Entities[row] != ecs.Vacant {
-					require.Equal(t, c.Entities[row].String(), *got.Entities[row])
+				if !c.Resource && c.Entities()[row] != ecs.Vacant {
+					require.Equal(t, c.Entities()[row].String(), *got.Entities[row])
 				}
 				value, err := c.Value(row)
 				require.NoError(t, err)

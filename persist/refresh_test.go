@@ -69,9 +69,9 @@ func TestRefresh_SameAsNewView(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.NoError(t, c.Seek(storetest.Background, v.Head()))
-			loaded, err := v.At(storetest.Background, v.Head())
+			loaded, err := v.Catalog().At(storetest.Background, v.Head())
 			require.NoError(t, err)
-			require.Equal(t, contents(loaded), contents(c.Image()), "seed %d", seed)
+			require.Equal(t, contents(loaded), contents(c.Image().Internal()), "seed %d", seed)
 		}
 		storetest.CloseStore(t, s)
 		_, err = v.Refresh(storetest.Background)

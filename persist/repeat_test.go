@@ -20,6 +20,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -121,7 +122,7 @@ func requireNoTwice(t *testing.T, r *snap.Reader) (repeats, held, shared int) {
 }
 
 // requireMoved requires that d lists each row that was added, removed, moved or changed.
-func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
+func requireMoved(t *testing.T, d *inspect.Diff, older, newer *image.Image) {
 	t.Helper()
 	for n, c := range newer.Components {
 		was := map[ecs.Entity]int{}
@@ -155,7 +156,7 @@ func TestRepeatedPages_ChangingOrders(t *testing.T) {
 			return s
 		}
 		s := open()
-		digests, counts, last := map[string]ecs.Digest{}, map[string][2]int{}, (*inspect.Image)(nil)
+		digests, counts, last := map[string]ecs.Digest{}, map[string][2]int{}, (*image.Image)(nil)
 		for range 14 {
 			for range 1 + rng.IntN(2) {
 				w.step(rng)
@@ -182,7 +183,7 @@ func TestRepeatedPages_ChangingOrders(t *testing.T) {
 				require.Equal(t, want, [2]int{held, shared}, info.Name)
 			}
 			repeats += n
-			im, err := v.At(storetest.Background, info.ID.Seq)
+			im, err := v.Catalog().At(storetest.Background, info.ID.Seq)
 			require.NoError(t, err)
 			if last != nil { // Compare the files page by page.
 				d, err := v.Diff(storetest.Background, last.ID.Seq, im.ID.Seq)
@@ -375,7 +376,7 @@ func TestRecover_SnapshotWithRepeatedPages(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.whole, report.Complete())
 			v := storetest.ViewOf(t, out)
-			im, err := v.At(storetest.Background, v.Head())
+			im, err := v.Catalog().At(storetest.Background, v.Head())
 			require.NoError(t, err)
 			if c.whole {
 				require.Equal(t, w.Digest(), im.Digest())

@@ -15,6 +15,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -68,7 +69,7 @@ func (o *hearsay) hear(e *inspect.TraceEvent) {
 }
 
 // requireState compares the derived state with a state of the store.
-func (o *hearsay) requireState(im *inspect.Image, e ecs.Entity) {
+func (o *hearsay) requireState(im *image.Image, e ecs.Entity) {
 	o.t.Helper()
 	require.Equal(o.t, im.IsAlive(e), o.alive)
 	for n, c := range im.Components {
@@ -93,9 +94,9 @@ func (o *hearsay) requireState(im *inspect.Image, e ecs.Entity) {
 // counts the events by kind.
 func traced(t testing.TB, v *inspect.View, kinds map[inspect.TraceKind]int) {
 	t.Helper()
-	var states []*inspect.Image // The states on the path to the head.
+	var states []*image.Image // The states on the path to the head.
 	for e := range v.Log().Ancestors(v.Head()) {
-		states = append([]*inspect.Image{storetest.ImageAt(t, v, e.ID.Seq)}, states...)
+		states = append([]*image.Image{storetest.ImageAt(t, v, e.ID.Seq)}, states...)
 	}
 	for _, e := range storetest.Lives(t, v) {
 		o, left := newHearsay(t), states

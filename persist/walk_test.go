@@ -14,6 +14,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -38,7 +39,7 @@ func wandering(t *testing.T, rng *rand.Rand) string {
 }
 
 // contents returns everything that an image shows.
-func contents(im *inspect.Image) string {
+func contents(im *image.Image) string {
 	text := fmt.Sprint(im.Tick, im.ID, im.Registry, im.Alive, im.Free, im.Digest())
 	for _, c := range im.Components {
 		text += fmt.Sprintf("\n%s %v %x", c.Name, c.Entities, c.AppendRows(nil, 0, c.N))
@@ -65,9 +66,9 @@ func TestWalk_SameAsLoad(t *testing.T) {
 			err = v.Walk(storetest.Background, first, to.ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
 				require.Equal(t, want[0].ID, c.ID)
 				require.Equal(t, want[0].Tick, c.Tick)
-				loaded, err := v.At(storetest.Background, c.Seq)
+				loaded, err := v.Catalog().At(storetest.Background, c.Seq)
 				require.NoError(t, err)
-				require.Equal(t, contents(loaded), contents(im), "seed %d, record %d", seed, c.Seq)
+				require.Equal(t, contents(loaded), contents(im.Internal()), "seed %d, record %d", seed, c.Seq)
 				want = want[1:]
 				return nil
 			})
@@ -89,9 +90,9 @@ func TestCursor_SameAsLoad(t *testing.T) {
 			seq := entries[rng.IntN(len(entries))].ID.Seq
 			require.NoError(t, c.Seek(storetest.Background, seq))
 			require.Equal(t, seq, c.Seq())
-			want, err := v.At(storetest.Background, seq)
+			want, err := v.Catalog().At(storetest.Background, seq)
 			require.NoError(t, err)
-			require.Equal(t, contents(want), contents(c.Image()), "seed %d, record %d", seed, seq)
+			require.Equal(t, contents(want), contents(c.Image().Internal()), "seed %d, record %d", seed, seq)
 		}
 		require.ErrorIs(t, c.Seek(storetest.Background, 1e6), persist.ErrNotFound)
 		require.Nil(t, c.Image())
@@ -111,15 +112,15 @@ func TestCursor_CloneMovesIndependently(t *testing.T) {
 		for range 30 {
 			here, there := entries[rng.IntN(len(entries))].ID.Seq, entries[rng.IntN(len(entries))].ID.Seq
 			require.NoError(t, c.Seek(storetest.Background, here))
-			before := contents(c.Image())
+			before := contents(c.Image().Internal())
 			d := c.Clone()
 			require.Equal(t, here, d.Seq())
-			require.Equal(t, before, contents(d.Image()))
+			require.Equal(t, before, contents(d.Image().Internal()))
 			require.NoError(t, d.Seek(storetest.Background, there))
-			want, err := v.At(storetest.Background, there)
+			want, err := v.Catalog().At(storetest.Background, there)
 			require.NoError(t, err)
-			require.Equal(t, contents(want), contents(d.Image()), "seed %d, from record %d to %d", seed, here, there)
-			require.Equal(t, before, contents(c.Image()))
+			require.Equal(t, contents(want), contents(d.Image().Internal()), "seed %d, from record %d to %d", seed, here, there)
+			require.Equal(t, before, contents(c.Image().Internal()))
 			if rng.IntN(2) == 0 {
 				c = d
 			}
@@ -172,7 +173,7 @@ func TestWalk_AcrossConversion(t *testing.T) {
 func TestImage_WorldIsIndependent(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
-	im, err := v.At(storetest.Background, 5)
+	im, err := v.Catalog().At(storetest.Background, 5)
 	require.NoError(t, err)
 	before := contents(im)
 	w, err := im.World(ecs.Options{})

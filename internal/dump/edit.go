@@ -15,6 +15,7 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/repair"
 )
 
 // Edit creates a new state in three steps: it compiles all expressions, computes all new rows, then
@@ -106,13 +107,6 @@ type assignment struct {
 	value     *query.Swept // The compiled expression; nil for a resource.
 }
 
-// A rowEdit is the new content of a row.
-type rowEdit struct {
-	component *inspect.Component
-	row       int
-	encoded   []byte
-}
-
 // edit creates the new state and writes it. With --dry-run it only counts.
 func (e *editCmd) edit(s *source, st *inspect.State) error {
 	if !e.dry {
@@ -144,17 +138,13 @@ func (e *editCmd) edit(s *source, st *inspect.State) error {
 	if e.dry {
 		return s.printReport(editDocOf(outline(st), entities, assignments))
 	}
-	// A loaded state may be shared, so change a copy.
-	im := state{st.Outline().Settled().Clone(), st.Seq}
-	for _, r := range rows {
-		n := slices.Index(st.Outline().Components, r.component)
-		if _, err := im.Components[n].SetRows(r.row, 1, r.encoded); err != nil {
-			return err
-		}
+	im, err := repair.Edit(st.Outline(), rows)
+	if err != nil {
+		return err
 	}
-	doc := editDocOf(im, entities, assignments)
+	doc := editDocOf(state{im, st.Seq}, entities, assignments)
 	doc.Output, doc.Digest = e.out, im.Digest().String()
-	if err := s.writeImage(im.Image, e.out, e.store); err != nil {
+	if err := s.writeImage(im, e.out, e.store); err != nil {
 		return err
 	}
 	return s.printReport(doc)
@@ -234,13 +224,13 @@ func (s *source) noField(a *assignment, field string) error {
 type editResult struct {
 	entities int         // Number of entities that the filters select.
 	edits    []editedDoc // By assignment: how many values changed, were the same, or were missing.
-	rows     []rowEdit
+	rows     []repair.RowEdit
 }
 
 // computeEdits returns the number of entities that where selects, and the new rows if wanted. It
 // changes no row, so expressions see the state without any assignment. Resources come last, each
 // once, independent of the filters.
-func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, wanted bool) (rows []rowEdit, entities int, err error) {
+func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, wanted bool) (rows []repair.RowEdit, entities int, err error) {
 	take := func(found editResult, _ int) error {
 		entities += found.entities
 		for i, n := range found.edits {
@@ -301,9 +291,9 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 			continue
 		}
 		// Rows of e begin at first. If none of them is of this component, i is first-1.
-		i := first + slices.IndexFunc(d.rows[first:], func(r rowEdit) bool { return r.component == a.component })
+		i := first + slices.IndexFunc(d.rows[first:], func(r repair.RowEdit) bool { return r.Component == a.component })
 		if i >= first {
-			before = d.rows[i].encoded
+			before = d.rows[i].Value
 		}
 		v, err := valueOf(a)
 		if err != nil {
@@ -318,14 +308,14 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 			d.edits[n].Same++
 			continue
 		case i >= first:
-			d.rows[i].encoded = after
+			d.rows[i].Value = after
 		default:
 			row := 0 // Row of a resource.
 			if e != ecs.Vacant {
 				// Find needs the component in memory. A dry run does not reach this line.
 				row = a.component.Find(e)
 			}
-			d.rows = append(d.rows, rowEdit{a.component, row, after})
+			d.rows = append(d.rows, repair.RowEdit{Component: a.component, Row: row, Value: after})
 		}
 		d.edits[n].Changed++
 	}

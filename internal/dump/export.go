@@ -361,10 +361,10 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	for row := range c.Len() {
 		entity := "" // Empty for a resource.
 		if !c.Resource {
-			if c.Entities[row] == ecs.Vacant {
+			if c.Entities()[row] == ecs.Vacant {
 				continue
 			}
-			entity = c.Entities[row].String()
+			entity = c.Entities()[row].String()
 		}
 		v, err := c.Value(row)
 		if err = cmp.Or(ctx.Err(), err); err != nil {

@@ -314,7 +314,7 @@ func (w *tableWriter) image(im state) error {
 		for row := range c.Len() {
 			e := ecs.Vacant
 			if !c.Resource {
-				if e = c.Entities[row]; e == ecs.Vacant || !im.IsAlive(e) {
+				if e = c.Entities()[row]; e == ecs.Vacant || !im.IsAlive(e) {
 					// The row is a gap, or belongs to a dead entity in a component that does not
 					// rewind.
 					continue

@@ -58,7 +58,7 @@ export. Use --edited for an export that you changed.`,
 			if err := c.writeImage(im, out, store); err != nil {
 				return err
 			}
-			return c.printReport(&importDoc{out, im.Tick, im.Digest().String(), im.Alive})
+			return c.printReport(&importDoc{out, im.Tick, im.Digest().String(), im.Living})
 		}
 	},
 }

@@ -154,7 +154,7 @@ func (s *source) world(at string) (w *worldDoc, err error) {
 	err = s.readState(at, func(st *inspect.State) error {
 		im := outline(st)
 		w = &worldDoc{
-			stateDoc: im.doc(), Alive: im.Alive, Free: im.Free - im.Alive, Retired: st.Indices() - im.Free,
+			stateDoc: im.doc(), Alive: im.Living, Free: im.Free - im.Living, Retired: st.Indices() - im.Free,
 			Digest: st.Digest().String(), Components: describe.Listed(im.Components, func(c *inspect.Component) rowsDoc {
 				return rowsDoc{c.Name, describe.Kind(c.Layout, c.Resource), c.Len()}
 			}),

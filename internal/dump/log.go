@@ -492,7 +492,7 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	if c.Resource {
 		return 0
 	}
-	return c.Entities[row]
+	return c.Entities()[row]
 }
 
 // changes compares the old rows with those of now. It returns the removed rows, then new and

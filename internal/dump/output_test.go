@@ -68,7 +68,7 @@ func TestOutput_EscapeCodesInNames(t *testing.T) {
 	im, err := v.At(context.Background(), v.Head())
 	require.NoError(t, err)
 	require.NoError(t, v.Close())
-	im.Components[0].Name = "a\x1b[2Jb\nc" // A program cannot register such a name.
+	im.Internal().Components[0].Name = "a\x1b[2Jb\nc" // A program cannot register such a name.
 	require.NoError(t, repair.SaveImage(context.Background(), im, file))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {
 		code, stdout, stderr := ecsdump(args...)

@@ -110,7 +110,7 @@ func (c *choice) part(counted bool) (p part, err error) {
 	}
 	if c.isAll() {
 		// Skipped entities are included in total, so n continues after them.
-		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Alive)))); err != nil {
+		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Living)))); err != nil {
 			return part{}, err
 		}
 	}
@@ -148,7 +148,7 @@ func (c *choice) knownTotal() (total int, known bool) {
 		return 0, false
 	}
 	if len(c.With) == 0 {
-		return c.State.Outline().Alive, true
+		return c.State.Outline().Living, true
 	}
 	of := c.Component(c.With[0])
 	return of.Len(), of.Rewinds && !of.Indexed && !of.Resource

@@ -253,7 +253,7 @@ func (s *source) isResource(name string) error {
 // byIndex returns the living entities, ordered by index. The registry has them in an order that
 // changes whenever an entity is destroyed.
 func byIndex(im state) []ecs.Entity {
-	entities := slices.Clone(im.Registry[:im.Alive])
+	entities := slices.Clone(im.Entities())
 	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
 	return entities
 }

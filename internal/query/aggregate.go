@@ -180,7 +180,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	if a.given != nil {
 		return a.given()
 	}
-	entities := im.Registry[:im.Alive]
+	entities := im.Entities()
 	if a.kept != nil {
 		if v, ok := a.kept.result(a); ok {
 			return v.v, nil

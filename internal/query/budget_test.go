@@ -24,7 +24,7 @@ func BenchmarkBudgetCondition(b *testing.B) {
 	im := testImage(b)
 	x, err := Compile(im, "test", "Unit.HP < 5 && has(Unit)", WantCondition)
 	require.NoError(b, err)
-	e, c := im.Registry[0], im.Find("Unit")
+	e, c := im.Entities()[0], im.Find("Unit")
 	rows := rowsIn(x, e)
 	const asked, rounds = 20_000, 15
 	holding := 0
@@ -73,9 +73,9 @@ func BenchmarkBudgetReference(b *testing.B) {
 		}
 	}
 	x.Looking(lookup)
-	e, c := im.Registry[1], im.Find("Unit")
+	e, c := im.Entities()[1], im.Find("Unit")
 	rows, find := rowsIn(x, e), lookup(c)
-	at := bytes.Index(c.Row(c.Find(e)), binary.LittleEndian.AppendUint64(nil, uint64(im.Registry[0])))
+	at := bytes.Index(c.Row(c.Find(e)), binary.LittleEndian.AppendUint64(nil, uint64(im.Entities()[0])))
 	const asked, rounds = 20_000, 15
 	holding := 0
 	ours, limit := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
@@ -141,13 +141,13 @@ func BenchmarkBudgetFollow(b *testing.B) {
 		of := im.Find("Points")
 		take := func(first, n int) {
 			for row := first; row < first+n; row++ {
-				index, value := of.Entities[row].Index(), int32(binary.LittleEndian.Uint32(of.Row(row)))
+				index, value := of.Entities()[row].Index(), int32(binary.LittleEndian.Uint32(of.Row(row)))
 				sum += int64(value - values[index])
 				values[index] = value
 			}
 		}
 		if values == nil {
-			values = make([]int32, len(im.Registry))
+			values = make([]int32, im.Indices)
 			take(0, of.Len())
 		}
 		for _, change := range c.Rows {

@@ -35,7 +35,7 @@ func sameOfRows(t *testing.T, im *inspect.Image, text string, w Want) (direct bo
 		return false
 	}
 	for _, c := range []*Expr{x, x.Clone()} {
-		for _, e := range im.Registry[:im.Alive] {
+		for _, e := range im.Entities() {
 			want, failed := x.Of(e)
 			got, err := c.OfRows(e, rowsIn(x, e))
 			require.Equal(t, failed == nil, err == nil, "%s of %v: %v, %v", text, e, failed, err)
@@ -109,7 +109,7 @@ func TestLookup_SameAnswersAsImage(t *testing.T) {
 		})
 		plain, err := Compile(im, "test", text, WantValue)
 		require.NoError(t, err)
-		for _, e := range im.Registry[:im.Alive] {
+		for _, e := range im.Entities() {
 			want, err := plain.Of(e)
 			require.NoError(t, err)
 			for _, c := range []*Expr{x, x.Clone()} {
@@ -123,7 +123,7 @@ func TestLookup_SameAnswersAsImage(t *testing.T) {
 		x.Looking(func(*inspect.Component) Lookup {
 			return func(ecs.Entity) ([]byte, bool, error) { return nil, false, persist.ErrNotFound }
 		})
-		_, err = x.OfRows(im.Registry[1], rowsIn(x, im.Registry[1]))
+		_, err = x.OfRows(im.Entities()[1], rowsIn(x, im.Entities()[1]))
 		require.ErrorContains(t, err, persist.ErrNotFound.Error(), text)
 	}
 }
@@ -133,7 +133,7 @@ func TestOfRows_LookupFails(t *testing.T) {
 	for _, text := range []string{"Unit.HP", "Unit.HP + 1", "not (Unit.HP > 3)"} {
 		x, err := Compile(im, "test", text, WantValue)
 		require.NoError(t, err)
-		_, err = x.OfRows(im.Registry[0], func(int) ([]byte, bool, error) { return nil, false, persist.ErrNotFound })
+		_, err = x.OfRows(im.Entities()[0], func(int) ([]byte, bool, error) { return nil, false, persist.ErrNotFound })
 		require.ErrorIs(t, err, persist.ErrNotFound)
 	}
 }

@@ -322,7 +322,7 @@ func (x *Expr) Of(e ecs.Entity) (Answer, error) {
 // run evaluates x for entity e, whose components are loaded.
 func (x *Expr) run(e ecs.Entity) (Answer, error) {
 	x.env["entity"], x.env["index"], x.env["generation"] = e.String(), int(e.Index()), int(e.Generation())
-	x.env["tick"], x.env["alive"] = int(x.im.Tick), x.im.Alive
+	x.env["tick"], x.env["alive"] = int(x.im.Tick), x.im.Living
 	v, err := x.vm.Run(x.program, x.env)
 	if err == nil {
 		return Answer{dereferenced(v)}, nil

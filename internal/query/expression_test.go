@@ -414,7 +414,7 @@ func FuzzCompileExpression(f *testing.F) {
 				_, _ = x.Holds(ecs.Vacant)
 				continue
 			}
-			for _, e := range im.Registry[:im.Alive] {
+			for _, e := range im.Entities() {
 				a, err := x.Of(e)
 				if err != nil {
 					continue

@@ -112,7 +112,7 @@ type answerCache struct {
 }
 
 // isOf reports whether k has the state that x is bound to.
-func (k *answerCache) isOf(x *Expr) bool { return k.im == x.im && k.im != nil && k.seq == x.im.ID.Seq }
+func (k *answerCache) isOf(x *Expr) bool { return k.im == x.im && k.im != nil && k.seq == x.im.Seq }
 
 // result returns the result of the aggregate. It returns false if the evaluation of an entity
 // failed. Then the caller evaluates all entities in order, because the order decides which error
@@ -134,9 +134,9 @@ func (k *answerCache) begin(a *aggregate) {
 		failing: map[uint32]bool{}, asked: map[ecs.Entity]map[uint32]bool{}, tally: newTally(a.kind),
 		answers: k.answers[:0], again: k.again[:0], noted: k.noted[:0],
 	}
-	k.grow(len(im.Registry))
+	k.grow(im.Indices)
 	k.bind(a)
-	for _, e := range im.Registry[:im.Alive] {
+	for _, e := range im.Entities() {
 		k.ask(a, e)
 	}
 }
@@ -144,7 +144,7 @@ func (k *answerCache) begin(a *aggregate) {
 // bind records the image and the seq of the state that a is bound to. The image alone is not
 // enough, because ticks change it in place.
 func (k *answerCache) bind(a *aggregate) {
-	k.im, k.seq, k.columns = a.of.im, a.of.im.ID.Seq, a.of.Reads()
+	k.im, k.seq, k.columns = a.of.im, a.of.im.Seq, a.of.Reads()
 }
 
 // grow extends answers and noted to that many indices.
@@ -161,17 +161,17 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 		return
 	}
 	k.im = nil
-	if c == nil || c.Parent != k.seq || c.Seq != a.of.im.ID.Seq || !slices.Equal(k.columns, a.of.Reads()) {
+	if c == nil || c.Parent != k.seq || c.Seq != a.of.im.Seq || !slices.Equal(k.columns, a.of.Reads()) {
 		return
 	}
-	k.grow(len(a.of.im.Registry))
+	k.grow(a.of.im.Indices)
 	if k.change(a, c) {
 		// Replace the answer of the index by that of its current entity, in most cases the same
 		// entity.
 		for _, index := range k.again {
 			k.noted[index] = false
 			k.take(index)
-			if e, alive := holder(a.of.im, index); alive {
+			if e, alive := a.of.im.EntityAt(index); alive {
 				k.ask(a, e)
 			}
 		}
@@ -198,7 +198,7 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 		}
 		for _, ranges := range [][]raw.Range{change.Entities, change.Values} {
 			for _, r := range ranges {
-				for _, e := range of.Entities[r.First : r.First+r.N] {
+				for _, e := range of.Entities()[r.First : r.First+r.N] {
 					if e != ecs.Vacant {
 						k.note(e.Index())
 					}
@@ -247,16 +247,6 @@ func (k *answerCache) note(index uint32) {
 		k.noted[index] = true
 		k.again = append(k.again, index)
 	}
-}
-
-// holder returns the entity with an index, and whether it is alive.
-func holder(im *inspect.Image, index uint32) (e ecs.Entity, alive bool) {
-	if int(index) >= len(im.Index) {
-		return 0, false
-	}
-	row := int(im.Index[index])
-	e = im.Registry[row]
-	return e, row < im.Alive && e.Index() == index
 }
 
 // ask evaluates e and adds the answer to the cache.

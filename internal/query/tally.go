@@ -84,7 +84,7 @@ func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 // again adds all answers in k in the order of the registry, without evaluating entities.
 func (t *tally) again(k *answerCache, im *inspect.Image) Answer {
 	again := NewTotal(t.kind)
-	for _, e := range im.Registry[:im.Alive] {
+	for _, e := range im.Entities() {
 		_ = again.Add(k.answers[e.Index()])
 	}
 	return again.Result()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A Cursor holds one state of a store and can move to other states. Ticks contain only new values
@@ -14,8 +15,10 @@ type Cursor struct {
 	view *catalog.Catalog
 	// image is the state to which ticks are applied. A rollback leaves the rows of no-rewind
 	// components, so image may have rows of dead entities. It is nil after an error.
-	image *Image
-	// shown is image without the rows of dead entities.
+	image *image.Image
+	// settled is image without the rows of dead entities.
+	settled *image.Image
+	// shown is the result of Image, or nil before the call.
 	shown *Image
 	seq   uint64
 }
@@ -27,12 +30,18 @@ func newCursor(ctx context.Context, v *catalog.Catalog, seq uint64) (*Cursor, er
 	return c, c.Seek(ctx, seq)
 }
 
-// Image returns the state of c. It is valid until the cursor moves to another state.
-func (c *Cursor) Image() *Image { return c.shown }
+// Image returns the state of c. It is valid until the cursor moves to another state. It returns nil
+// after an error of Seek.
+func (c *Cursor) Image() *Image {
+	if c.shown == nil && c.settled != nil {
+		c.shown = NewImage(c.settled)
+	}
+	return c.shown
+}
 
 // State returns the state of c as a [State], which is completely in memory.
 func (c *Cursor) State() *State {
-	st := stateOf(c.shown)
+	st := stateOf(c.settled)
 	st.Seq = c.seq
 	return st
 }
@@ -45,7 +54,7 @@ func (c *Cursor) Clone() *Cursor {
 	d := &Cursor{view: c.view, seq: c.seq}
 	if c.image != nil {
 		d.image = c.image.Clone()
-		d.shown = d.image.Settled()
+		d.settled = d.image.Settled()
 	}
 	return d
 }
@@ -58,14 +67,14 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 		return nil
 	}
 	// Replay changes im in place, so c must have no state if replay fails.
-	c.image, c.shown, c.seq = nil, nil, seq
+	c.image, c.settled, c.shown, c.seq = nil, nil, nil, seq
 	if path := shortcut(c.view, im, from, seq); path != nil {
 		c.image, _, err = (&catalog.Walk{Catalog: c.view}).Along(ctx, im, path)
 	} else {
 		c.image, err = c.view.Base(ctx, seq)
 	}
 	if err == nil {
-		c.shown = c.image.Settled()
+		c.settled = c.image.Settled()
 	}
 	return err
 }
@@ -74,7 +83,7 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 // returns nil if there is no such path, or if loading the nearest readable snapshot reads fewer
 // bytes. To find that snapshot, all ancestors of to must be visited. That is slow, so shortcut
 // first checks whether any snapshot could be nearer.
-func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
+func shortcut(v *catalog.Catalog, im *image.Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A comparison begins with ranges of rows that may differ. All other rows are equal and in the
@@ -104,7 +105,7 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 }
 
 // diffImages compares newer with older. Neither image may change while the result is in use.
-func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
+func diffImages(ctx context.Context, older, newer *image.Image) (*Diff, error) {
 	return diffStates(ctx, stateOf(older), stateOf(newer))
 }
 
@@ -172,7 +173,7 @@ type diffRows interface {
 // absent stands for a component that a state does not have.
 var absent = diffColumn{diffRows: keptRows{}}
 
-func columnOf(c *Component) diffColumn {
+func columnOf(c *image.Component) diffColumn {
 	if c == nil {
 		return absent
 	}
@@ -180,7 +181,7 @@ func columnOf(c *Component) diffColumn {
 }
 
 // imageRows reads the rows of a component of an image.
-type imageRows struct{ c *Component }
+type imageRows struct{ c *image.Component }
 
 func (r imageRows) len() int           { return r.c.N }
 func (r imageRows) row(row int) []byte { return r.c.Row(row) }
@@ -195,7 +196,7 @@ func (r imageRows) entity(row int) ecs.Entity {
 // differing returns ranges of rows that may differ between a and b. Rows outside of the ranges
 // are equal and in the same place. It compares the bytes of whole pages: in similar states most
 // pages are equal.
-func differing(a, b *Component) []raw.Range {
+func differing(a, b *image.Component) []raw.Range {
 	// All rows may differ if pages cannot be compared. Rows of variable size have no pages, and in
 	// different layouts equal bytes may be different values.
 	if a == nil || b == nil || a.Resource || b.Resource || a.Width < 0 || !a.Layout.Equal(b.Layout) {

@@ -20,12 +20,13 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // naiveDiff compares two images entity by entity, without code of [inspect.Diff]. It returns a
 // line for each difference.
-func naiveDiff(a, b *inspect.Image) map[string]string {
+func naiveDiff(a, b *image.Image) map[string]string {
 	lines := map[string]string{}
 	older, newer := naiveState(a), naiveState(b)
 	for key, old := range older {
@@ -42,7 +43,7 @@ func naiveDiff(a, b *inspect.Image) map[string]string {
 }
 
 // naiveState describes a state with a line for each row and each index of im.
-func naiveState(im *inspect.Image) map[string]string {
+func naiveState(im *image.Image) map[string]string {
 	lines := map[string]string{}
 	for row, e := range im.Registry {
 		switch {
@@ -104,9 +105,9 @@ func lines(d *inspect.Diff, t require.TestingT) map[string]string {
 func requireDiff(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Diff {
 	d, err := v.DiffTo(storetest.Background, a, u, b)
 	require.NoError(t, err)
-	older, err := v.At(storetest.Background, a)
+	older, err := v.Catalog().At(storetest.Background, a)
 	require.NoError(t, err)
-	newer, err := u.At(storetest.Background, b)
+	newer, err := u.Catalog().At(storetest.Background, b)
 	require.NoError(t, err)
 	want := naiveDiff(older, newer)
 	// Indices that are unused in both states.
@@ -129,7 +130,7 @@ func requireDiff(t require.TestingT, v *inspect.View, a uint64, u *inspect.View,
 	return d
 }
 
-func isUsed(im *inspect.Image, index uint32) bool {
+func isUsed(im *image.Image, index uint32) bool {
 	return slices.ContainsFunc(im.Registry[:im.Alive], func(e ecs.Entity) bool { return e.Index() == index })
 }
 
@@ -283,7 +284,7 @@ func TestDiffSchemas_ListsChangedTypes(t *testing.T) {
 		In   widened
 		New  string
 	}
-	image := func(register func(w *ecs.World)) *inspect.Image {
+	image := func(register func(w *ecs.World)) *image.Image {
 		w := ecs.NewWorld(ecs.Options{})
 		register(w)
 		return storetest.ImageOf(t, &storetest.World{World: w})

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -100,7 +101,7 @@ func (d *stateDiff) registry() error {
 // column compares one component. A side is nil if its state does not have the component.
 func (d *stateDiff) column(ctx context.Context, older, newer *stateColumn) error {
 	if older == nil || newer == nil || !older.pagedLike(newer) {
-		var sides [2]*Component
+		var sides [2]*image.Component
 		for i, c := range []*stateColumn{older, newer} {
 			if c == nil {
 				continue

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A RegistryDiff says which entities differ between two states.
@@ -82,7 +83,7 @@ type registryRows struct {
 }
 
 // registry returns the registry of im without copying it.
-func registry(im *Image) registryRows {
+func registry(im *image.Image) registryRows {
 	rows := im.Registry
 	return registryRows{func(row int) ecs.Entity { return rows[row] }, im.Alive, im.Free, len(rows)}
 }

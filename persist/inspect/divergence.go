@@ -154,5 +154,5 @@ func (d *divergenceSearch) sameState(ctx context.Context, t *commonRecord) (bool
 			return false, err
 		}
 	}
-	return d.cursors[0].Image().Digest() == d.cursors[1].Image().Digest(), nil
+	return d.cursors[0].settled.Digest() == d.cursors[1].settled.Digest(), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // Peek returns the values of e in the state after record seq, whether e is alive or not. To read
@@ -80,10 +81,10 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 // change. If there are ticks, it also loads the registry: 12 bytes per index.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
-	wanted := func(c *Component) bool { return holdsEntities(c.Layout) }
+	wanted := func(c *image.Component) bool { return holdsEntities(c.Layout) }
 	err = v.readAt(ctx, seq, wanted, func(s *State) error {
 		list = &referrers{state: s, entity: e, limit: limit}
-		for _, c := range s.Outline().Components {
+		for _, c := range s.outline.Components {
 			if wanted(c) {
 				if err := list.search(ctx, c); err != nil {
 					return err
@@ -114,7 +115,7 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 // deep the tree is.
 func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, seq uint64) (nodes []TreeNode, rootless []ecs.Entity, err error) {
 	var r *relation
-	wanted := func(c *Component) bool { return c.Name == component }
+	wanted := func(c *image.Component) bool { return c.Name == component }
 	err = v.readAt(ctx, seq, wanted, func(s *State) (err error) {
 		r, err = relationFrom(ctx, s, component, field)
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -43,7 +44,7 @@ func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options Play
 func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat.Files) }
 
 // Replayed replays the records of v. It starts at im, or at the oldest state if im is nil.
-func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, records int, err error) {
+func (v *View) Replayed(ctx context.Context, im *image.Image) (problems []error, records int, err error) {
 	c := newReplayCheck(ctx, v.cat)
 	if im != nil {
 		err = c.from(ctx, im)
@@ -57,11 +58,11 @@ func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, recor
 type Followed struct{ f *follower }
 
 // Follow returns a follower in the state im. at holds the values of the followed entity in im.
-func Follow(im *Image, s *format.Schema, at *EntityState) *Followed {
+func Follow(im *image.Image, s *format.Schema, at *EntityState) *Followed {
 	f := &follower{
 		entity: at.Entity, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,
 		alive: im.Alive, free: im.Free, total: len(im.Registry),
-		whole: func(context.Context, uint64) (*Image, error) { return im, nil },
+		whole: func(context.Context, uint64) (*image.Image, error) { return im, nil },
 	}
 	for n, c := range im.Components {
 		r := followedRow{n: c.Len(), row: at.Components[n].Row}
@@ -86,9 +87,9 @@ func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.r
 type Column struct{ c *column }
 
 // ColumnOf returns a column with the rows of im.
-func ColumnOf(t require.TestingT, im *Image, component, field string) *Column {
+func ColumnOf(t require.TestingT, im *image.Image, component, field string) *Column {
 	s := stateOf(im)
-	s.wanted = func(c *Component) bool { return c.Name == component }
+	s.wanted = func(c *image.Component) bool { return c.Name == component }
 	c, err := newColumn(s, component, field)
 	require.NoError(t, err)
 	return &Column{c}

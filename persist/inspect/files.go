@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
@@ -31,7 +32,7 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	}
 	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat))
 	// last is the image of the oldest state, where replay begins.
-	var last *Image
+	var last *image.Image
 	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s catalog.SnapshotInfo, r *VerifyReport) (err error) {
 		last = nil
 		if v.cat.IsSave() {

@@ -32,7 +32,7 @@ type follower struct {
 	view   *View
 	entity ecs.Entity
 	// whole loads the state after record seq.
-	whole func(ctx context.Context, seq uint64) (*Image, error)
+	whole func(ctx context.Context, seq uint64) (*image.Image, error)
 
 	// id, tick and time describe the record that leads to the state.
 	id   journal.ID

@@ -9,11 +9,12 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // followerIn returns a follower of e in the state im.
-func followerIn(t testing.TB, im *inspect.Image, s *format.Schema, e ecs.Entity) *inspect.Followed {
+func followerIn(t testing.TB, im *image.Image, s *format.Schema, e ecs.Entity) *inspect.Followed {
 	t.Helper()
 	return inspect.Follow(im, s, storetest.PeekedAt(t, im, e))
 }

@@ -18,14 +18,14 @@ import (
 // The function is meant for entities in random order, such as the targets of references. It
 // caches every page that it reads, so at worst it needs as much memory as the column.
 func (s *State) Lookup(c *Component) func(e ecs.Entity) (row []byte, has bool, err error) {
-	col := s.column(c)
+	col := s.column(c.rows)
 	if col.inMemory {
 		return func(e ecs.Entity) ([]byte, bool, error) {
-			row := c.Find(e)
+			row := col.Find(e)
 			if row < 0 {
 				return nil, false, nil
 			}
-			return c.Row(row), true, nil
+			return col.Component.Row(row), true, nil
 		}
 	}
 	l := &lookup{

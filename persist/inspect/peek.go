@@ -86,7 +86,7 @@ func peekSnapshot(ctx context.Context, v *View, s catalog.SnapshotInfo, e ecs.En
 func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
 	m := s.reader.Manifest
 	f := &follower{
-		view: s.view, whole: s.view.At, entity: e, tick: m.Tick, id: m.ID, time: m.Time, schema: m.Schema,
+		view: s.view, whole: s.view.cat.At, entity: e, tick: m.Tick, id: m.ID, time: m.Time, schema: m.Schema,
 		alive: m.Alive, free: m.Free, total: m.Total, rows: make([]followedRow, len(s.columns)),
 	}
 	for n := range s.columns {
@@ -123,7 +123,7 @@ func (r *followedRow) read(s *State, c *stateColumn, e ecs.Entity) error {
 	row := c.N - 1
 	if !c.Resource {
 		var err error
-		if row, err = s.Find(c.Component, e); err != nil {
+		if row, err = c.rowOf(e); err != nil {
 			return err
 		}
 	}

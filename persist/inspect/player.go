@@ -256,17 +256,17 @@ func (p *Player) apply(r *catalog.Record, converted bool) error {
 // next advances c by record e, which must continue the state of c. It returns the commit and the
 // record, and whether the state was converted before the tick.
 func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *catalog.Record, converted bool, err error) {
-	w := catalog.Walk{Catalog: c.view, Before: func(_ context.Context, was, im *Image, read *catalog.Record) error {
+	w := catalog.Walk{Catalog: c.view, Before: func(_ context.Context, was, im *image.Image, read *catalog.Record) error {
 		r, converted = read, was != im
 		return nil
-	}, After: func(_ context.Context, im *Image, r *catalog.Record) error {
-		c.shown, says = im.Settled(), describeTick(c.view, e, r.Decoded, r.Schema)
+	}, After: func(_ context.Context, im *image.Image, r *catalog.Record) error {
+		c.settled, says = im.Settled(), describeTick(c.view, e, r.Decoded, r.Schema)
 		return nil
 	}}
 	im := c.image
 	// Clear the cursor, since the step changes im in place. After an error the cursor has no
 	// state.
-	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
+	c.image, c.settled, c.shown, c.seq = nil, nil, nil, e.ID.Seq
 	c.image, err = w.Step(progress.Quiet(ctx), im, c.view.Record(e))
 	return says, r, converted, err
 }
@@ -406,10 +406,10 @@ func (p *Player) fill() error {
 
 // load loads the recorded state into the world.
 func (p *Player) load() error {
-	state := p.Recorded().State()
+	state := p.recorded.settled.State()
 	state.Seq, state.Owned, state.Lossy = p.recorded.Seq(), false, true
 	if err := p.world.Raw().Load(state); err != nil {
-		return fmt.Errorf("persist: tick %d: %w", p.Recorded().Tick, err)
+		return fmt.Errorf("persist: tick %d: %w", p.recorded.settled.Tick, err)
 	}
 	p.typed.Forget()
 	return nil
@@ -417,7 +417,7 @@ func (p *Player) load() error {
 
 // checkTypes returns an error if the types of the world do not fit the recorded state.
 func (p *Player) checkTypes() error {
-	im := p.Recorded()
+	im := p.recorded.settled
 	if im.Schema == p.schema && p.schema != nil {
 		return nil
 	}
@@ -439,7 +439,7 @@ func (p *Player) compare(tick uint64) {
 	if p.diverged {
 		return
 	}
-	recorded, played := p.Recorded().Digests(), p.world.Digests(raw.Storage.Persistent)
+	recorded, played := p.recorded.settled.Digests(), p.world.Digests(raw.Storage.Persistent)
 	if recorded.World != played.World {
 		p.diverged, p.tick, p.storage = true, tick, firstDifference(&recorded, &played)
 	}
@@ -498,7 +498,7 @@ func (p *Player) saveRecorded(ctx context.Context, file string) error {
 		return err
 	}
 	defer files.Close()
-	s := snap.SavedImage(p.Recorded())
+	s := snap.SavedImage(p.recorded.settled)
 	// A save belongs to no journal.
 	s.Manifest.ID = journal.ID{}
 	if text := p.Build(); text != "" {

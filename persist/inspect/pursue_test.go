@@ -129,13 +129,13 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 			_, err := v.Refresh(storetest.Background)
 			require.NoError(t, err)
 			s.stand()
-			im, err := v.At(storetest.Background, v.Head())
+			im, err := v.Catalog().At(storetest.Background, v.Head())
 			// Retention has removed the state in the meantime.
 			if err != nil {
 				require.ErrorIs(t, err, persist.ErrNotFound)
 				_, err = v.Refresh(storetest.Background)
 				require.NoError(t, err)
-				im, err = v.At(storetest.Background, v.Head())
+				im, err = v.Catalog().At(storetest.Background, v.Head())
 				require.NoError(t, err)
 			}
 			require.Empty(t, v.Damage())
@@ -147,7 +147,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 		w := storetest.New(0).World
 		p, err := inspect.OpenPlayerFS(storetest.Background, s, w, inspect.PlayerOptions{})
 		require.NoError(t, err)
-		check := func() { require.Equal(t, s.digests[p.Recorded().ID.Seq], storetest.Persistent(w)) }
+		check := func() { require.Equal(t, s.digests[p.Recorded().Seq], storetest.Persistent(w)) }
 		check()
 		// Without a jump, the player starts at its last tick.
 		if s.jump == 0 {
@@ -166,7 +166,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 				require.NoError(t, p.Seek(storetest.Background, p.End()))
 			}
 			check()
-			return p.Recorded().ID.Seq
+			return p.Recorded().Seq
 		}
 	},
 	"follower": func(t *testing.T, s *show) func() uint64 {
@@ -246,8 +246,8 @@ func TestPlayer_ReadErrors(t *testing.T) {
 			_, err = p.Refresh(storetest.Background)
 			require.NoError(t, err)
 			require.NoError(t, p.Seek(storetest.Background, p.End()))
-			require.Equal(t, s.moments[at].last, p.Recorded().ID.Seq, "from %d to %d, calls fail from %d", from, at, fail)
-			require.Equal(t, s.digests[p.Recorded().ID.Seq], storetest.Persistent(w))
+			require.Equal(t, s.moments[at].last, p.Recorded().Seq, "from %d to %d, calls fail from %d", from, at, fail)
+			require.Equal(t, s.digests[p.Recorded().Seq], storetest.Persistent(w))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // References to an entity are found without decoding all values. Pages of a [State] are searched
@@ -95,7 +96,7 @@ func appendFieldsWith(fields []string, path string, v layout.Value, e ecs.Entity
 }
 
 // search adds the rows of c that contain the entity, in the order of rows.
-func (l *referrers) search(ctx context.Context, c *Component) error {
+func (l *referrers) search(ctx context.Context, c *image.Component) error {
 	// In values of fixed width, an entity takes 8 bytes. Other values are MessagePack, in which a
 	// number has one encoding. The bytes may match by chance, so add decodes the value too.
 	needle := binary.LittleEndian.AppendUint64(nil, uint64(l.entity))

@@ -13,11 +13,12 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // referrersAt computes the expected result of Referrers from the whole state.
-func referrersAt(t testing.TB, im *inspect.Image, e ecs.Entity) (list []inspect.Referrer) {
+func referrersAt(t testing.TB, im *image.Image, e ecs.Entity) (list []inspect.Referrer) {
 	t.Helper()
 	for _, c := range im.Components {
 		for row := range c.Len() {

@@ -34,14 +34,15 @@ var errWhole = errors.New("persist: the whole state is needed")
 type State struct {
 	Seq uint64 // Record that leads to the state.
 
-	outline  *Image
+	outline  *image.Image
+	shown    *Image     // The result of Outline, or nil before the call.
 	digest   ecs.Digest // Recorded digest, or 0 after a tick was applied.
 	indices  int
 	columns  []stateColumn // Columns by component number.
 	reader   *snap.Reader
-	view     *View                 // The view that is read.
-	wanted   func(*Component) bool // Components that are read. Ticks change no others.
-	aliveSet *aliveSet             // Set of live entities, or nil before Count is called.
+	view     *View                       // The view that is read.
+	wanted   func(*image.Component) bool // Components that are read. Ticks change no others.
+	aliveSet *aliveSet                   // Set of live entities, or nil before Count is called.
 	// registryLoaded says that outline has the registry. Then there is no aliveSet.
 	registryLoaded bool
 	roomy          bool // checkRoom has succeeded.
@@ -53,7 +54,7 @@ type State struct {
 // readAt calls f with the state after record seq, from the nearest readable snapshot and the ticks
 // after it. f may use only the components that wanted selects. f may be called again with the state
 // from another snapshot.
-func (v *View) readAt(ctx context.Context, seq uint64, wanted func(*Component) bool, f func(*State) error) error {
+func (v *View) readAt(ctx context.Context, seq uint64, wanted func(*image.Component) bool, f func(*State) error) error {
 	return v.cat.RetryOnChange(ctx, func() error {
 		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s catalog.SnapshotInfo) error {
 			return v.readFrom(ctx, s, seq, wanted, f)
@@ -95,11 +96,11 @@ func firstReadable(ctx context.Context, v *catalog.Catalog, bases []catalog.Snap
 }
 
 // everyComponent and noComponent select all components or none for [View.readFrom].
-func everyComponent(*Component) bool { return true }
-func noComponent(*Component) bool    { return false }
+func everyComponent(*image.Component) bool { return true }
+func noComponent(*image.Component) bool    { return false }
 
 // readFrom calls f with the state after record seq, to which snapshot s leads.
-func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64, wanted func(*Component) bool, f func(*State) error) error {
+func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64, wanted func(*image.Component) bool, f func(*State) error) error {
 	if s.Err != nil {
 		return s.Err
 	}
@@ -130,7 +131,7 @@ func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64,
 }
 
 // stateOf returns im as a State. All of its columns are in memory, so it never reads a page.
-func stateOf(im *Image) *State {
+func stateOf(im *image.Image) *State {
 	s := &State{outline: im, indices: len(im.Registry), registryLoaded: true}
 	for _, c := range im.Components {
 		s.columns = append(s.columns, stateColumn{Component: c, state: s, inMemory: true})
@@ -139,7 +140,7 @@ func stateOf(im *Image) *State {
 }
 
 // newState returns the state in snapshot r. It reads no pages.
-func newState(v *View, r *snap.Reader, wanted func(*Component) bool) (*State, error) {
+func newState(v *View, r *snap.Reader, wanted func(*image.Component) bool) (*State, error) {
 	m := r.Manifest
 	if err := m.CheckRegistry(); err != nil {
 		return nil, fmt.Errorf("entities: %w", err)
@@ -158,7 +159,7 @@ func newState(v *View, r *snap.Reader, wanted func(*Component) bool) (*State, er
 }
 
 // outlineOf returns an image with the components of m, but without rows.
-func outlineOf(m *format.Manifest) *Image {
+func outlineOf(m *format.Manifest) *image.Image {
 	im := image.New(m.Schema)
 	im.Tick, im.ID, im.Alive, im.Free, im.Schema = m.Tick, m.ID, m.Alive, m.Free, m.Schema
 	for n, c := range im.Components {
@@ -180,8 +181,14 @@ func (s *State) NeedWhole() error {
 }
 
 // Outline returns an image with the counts and components of s, and the number of rows of each
-// component. It includes the rows only if the whole state is in memory.
-func (s *State) Outline() *Image { return s.outline }
+// component. It includes the entities and rows only if the whole state is in memory.
+func (s *State) Outline() *Image {
+	if s.shown == nil {
+		s.shown = NewImage(s.outline)
+		s.shown.Seq, s.shown.Indices = s.Seq, s.indices
+	}
+	return s.shown
+}
 
 // Indices returns the number of entity indices, including unused ones.
 func (s *State) Indices() int { return s.indices }
@@ -196,13 +203,13 @@ func (s *State) Digest() ecs.Digest {
 }
 
 // column returns the column of c, a component of the outline.
-func (s *State) column(c *Component) *stateColumn {
+func (s *State) column(c *image.Component) *stateColumn {
 	return &s.columns[slices.IndexFunc(s.columns, func(col stateColumn) bool { return col.Component == c })]
 }
 
 // Holder returns the entity of a row of c, or [ecs.Vacant] for a gap. c must not be a resource.
 func (s *State) Holder(c *Component, row int) (ecs.Entity, error) {
-	return s.column(c).holder(row)
+	return s.column(c.rows).holder(row)
 }
 
 // Value returns the value of a row of c.
@@ -216,46 +223,36 @@ func (s *State) Value(c *Component, row int) (layout.Value, error) {
 
 // Row returns an encoded row of c. It is valid until the next row is read.
 func (s *State) Row(c *Component, row int) ([]byte, error) {
-	return s.column(c).row(row)
+	return s.column(c.rows).row(row)
 }
 
 // Find returns the row that a live entity has in c, or -1. For a dead entity it may return the
 // row of another entity with the same index.
 func (s *State) Find(c *Component, e ecs.Entity) (int, error) {
-	if c.Resource {
-		return -1, nil
-	}
-	col := s.column(c)
-	if col.inMemory {
-		return c.Find(e), nil
-	}
-	rows, err := col.sparsePage(int(e.Index()) / format.PageRows)
-	if err != nil || len(rows) == 0 {
-		return -1, err
-	}
-	return int(rows[e.Index()%format.PageRows]), nil
+	return s.column(c.rows).rowOf(e)
 }
 
 // Has returns the encoded value of c for a live entity, and whether the entity has c. If c is a
 // resource, it returns the resource's value. The value is valid until the next row is read.
 func (s *State) Has(c *Component, e ecs.Entity) (row []byte, has bool, err error) {
-	n := c.N - 1
+	col := s.column(c.rows)
+	n := col.N - 1
 	if !c.Resource {
-		n, err = s.Find(c, e)
+		n, err = col.rowOf(e)
 	}
 	if err != nil || n < 0 {
 		return nil, false, err
 	}
-	row, err = s.Row(c, n)
+	row, err = col.row(n)
 	return row, true, err
 }
 
 // Sparse returns entries [lo, hi) of the sparse array of c: a row for each index, or -1 for none.
 // hi must not exceed [State.Span].
 func (s *State) Sparse(c *Component, lo, hi int) ([]int, error) {
-	col, entries := s.column(c), make([]int, 0, hi-lo)
+	col, entries := s.column(c.rows), make([]int, 0, hi-lo)
 	if col.inMemory {
-		return append(entries, c.Sparse()[lo:hi]...), nil
+		return append(entries, col.Sparse()[lo:hi]...), nil
 	}
 	for index := lo; index < hi; index++ {
 		rows, err := col.sparsePage(index / format.PageRows)
@@ -273,9 +270,9 @@ func (s *State) Sparse(c *Component, lo, hi int) ([]int, error) {
 
 // Span returns the highest index that has a row in c, plus one.
 func (s *State) Span(c *Component) (int, error) {
-	col := s.column(c)
+	col := s.column(c.rows)
 	if col.inMemory {
-		return len(c.Sparse()), nil
+		return len(col.Sparse()), nil
 	}
 	for page := col.sparse.Pages() - 1; page >= 0; page-- {
 		rows, err := col.sparsePage(page)
@@ -294,9 +291,9 @@ func (s *State) Span(c *Component) (int, error) {
 // Gaps returns how many rows of c have no entity. Only indexed components have gaps. For an
 // indexed component, Gaps reads all pages of dense.
 func (s *State) Gaps(c *Component) (n int, err error) {
-	col := s.column(c)
+	col := s.column(c.rows)
 	if col.inMemory || !c.Indexed {
-		return c.Gaps, nil
+		return col.Gaps, nil
 	}
 	for row := range c.Len() {
 		e, err := col.holder(row)
@@ -316,7 +313,7 @@ func (s *State) RowBytes(c *Component) (n int64, err error) {
 	if w := c.Layout.Width(); w >= 0 {
 		return int64(w) * int64(c.Len()), nil
 	}
-	err = s.column(c).eachPage(context.Background(), func(_, _ int, content []byte) error {
+	err = s.column(c.rows).eachPage(context.Background(), func(_, _ int, content []byte) error {
 		n += int64(len(content))
 		return nil
 	})
@@ -325,7 +322,7 @@ func (s *State) RowBytes(c *Component) (n int64, err error) {
 
 // A stateColumn is a component of a [State]. Its rows are read from pages, or are in memory.
 type stateColumn struct {
-	*Component
+	*image.Component
 	state    *State
 	inMemory bool
 
@@ -380,6 +377,21 @@ func (c *stateColumn) holder(row int) (ecs.Entity, error) {
 		c.entities, c.entityPage = content, page+1
 	}
 	return format.EntityAt(c.entities, row%c.dense.PageRows), nil
+}
+
+// rowOf returns the row of a live entity, or -1, see [State.Find].
+func (c *stateColumn) rowOf(e ecs.Entity) (int, error) {
+	switch {
+	case c.Resource:
+		return -1, nil
+	case c.inMemory:
+		return c.Find(e), nil
+	}
+	rows, err := c.sparsePage(int(e.Index()) / format.PageRows)
+	if err != nil || len(rows) == 0 {
+		return -1, err
+	}
+	return int(rows[e.Index()%format.PageRows]), nil
 }
 
 // row returns an encoded row.

@@ -19,6 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 	"github.com/stet-ecs/stet/persist/repair"
 )
@@ -34,10 +35,10 @@ func read(t *testing.T, v *inspect.View, seq uint64, f func(*inspect.State) erro
 }
 
 // sameState requires that all methods of s return the values of im.
-func sameState(t *testing.T, im *inspect.Image, s *inspect.State) {
+func sameState(t *testing.T, im *image.Image, s *inspect.State) {
 	t.Helper()
 	o := s.Outline()
-	require.Equal(t, []any{im.Tick, im.Alive, im.Free, len(im.Registry)}, []any{o.Tick, o.Alive, o.Free, s.Indices()})
+	require.Equal(t, []any{im.Tick, im.Alive, im.Free, len(im.Registry), len(im.Registry)}, []any{o.Tick, o.Living, o.Free, o.Indices, s.Indices()})
 	require.Equal(t, im.Digest(), s.Digest())
 	require.Len(t, o.Components, len(im.Components))
 	require.NoError(t, s.Count(t.Context()))
@@ -55,7 +56,7 @@ func sameState(t *testing.T, im *inspect.Image, s *inspect.State) {
 }
 
 // sameRows requires that s has the same rows as component c of im.
-func sameRows(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.State, of *inspect.Component) {
+func sameRows(t *testing.T, im *image.Image, c *image.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	require.Equal(t, []any{c.Name, c.Len()}, []any{of.Name, of.Len()})
 	size := 0
@@ -97,7 +98,7 @@ func sameRows(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.
 }
 
 // sameLookup requires that concurrent lookups in any order return the values of im.
-func sameLookup(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.State, of *inspect.Component) {
+func sameLookup(t *testing.T, im *image.Image, c *image.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	lookup := s.Lookup(of)
 	require.NoError(t, parallel.Do(t.Context(), 2*im.Alive, func(i int) error {
@@ -115,7 +116,7 @@ func sameLookup(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspec
 }
 
 // sameSkip requires that a sweep after Skip visits all later entities, and skips at most n.
-func sameSkip(t *testing.T, im *inspect.Image, s *inspect.State, n int) {
+func sameSkip(t *testing.T, im *image.Image, s *inspect.State, n int) {
 	t.Helper()
 	all := slices.Clone(im.Registry[:im.Alive])
 	slices.SortFunc(all, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
@@ -134,7 +135,7 @@ func sameSkip(t *testing.T, im *inspect.Image, s *inspect.State, n int) {
 }
 
 // sameSweep requires that a sweep visits all live entities by index, with their values in im.
-func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
+func sameSweep(t *testing.T, im *image.Image, s *inspect.State) {
 	t.Helper()
 	components := s.Outline().Components
 	type met struct {
@@ -216,7 +217,7 @@ func TestRead_PagesSameAsWholeState(t *testing.T) {
 				paged++
 			}
 			file := filepath.Join(t.TempDir(), "w.save")
-			require.NoError(t, repair.SaveImage(t.Context(), im, file))
+			require.NoError(t, repair.SaveImage(t.Context(), inspect.NewImage(im), file))
 			whole, err = read(t, storetest.ViewOf(t, file), 0, func(s *inspect.State) error {
 				sameState(t, im, s)
 				return nil
@@ -469,7 +470,7 @@ func TestState_RowsOfDeadEntities(t *testing.T) {
 	// Turn the last live entities into dead ones, but leave their rows.
 	im.Alive -= 5000
 	file += "2"
-	require.NoError(t, repair.SaveImage(t.Context(), im, file))
+	require.NoError(t, repair.SaveImage(t.Context(), inspect.NewImage(im), file))
 	v := storetest.ViewOf(t, file)
 	im = storetest.ImageAt(t, v, 0)
 	require.Equal(t, im.Alive, im.Components[0].Len())

@@ -19,7 +19,13 @@ import (
 //
 // While At runs, the writing program may remove files. At then tries other paths to the state. If
 // none is left, the error wraps [persist.ErrNotFound].
-func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.cat.At(ctx, seq) }
+func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
+	im, err := v.cat.At(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	return NewImage(im), nil
+}
 
 // Read calls f with the state after record seq. If the state is in a snapshot file, f reads only
 // the pages that it needs, see [State]. Damage in other pages is ignored. In other cases Read
@@ -41,7 +47,7 @@ func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error
 			break
 		}
 	}
-	im, err := v.At(ctx, seq)
+	im, err := v.cat.At(ctx, seq)
 	if err != nil {
 		return err
 	}
@@ -55,7 +61,7 @@ func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error
 // errors are those of [persist.Load]. Afterwards the world is independent of the store. To
 // continue the store from a state, use [persist.Store.Goto].
 func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
-	im, err := v.At(ctx, seq)
+	im, err := v.cat.At(ctx, seq)
 	if err != nil {
 		return err
 	}
@@ -78,8 +84,14 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Pat
 // state. Walk loads the nearest snapshot and reads the ticks. The phase is
 // [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
-	w := catalog.Walk{Catalog: v.cat, After: func(_ context.Context, im *Image, r *catalog.Record) error {
-		return f(im.Settled(), describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
+	var shown *Image
+	var last *image.Image
+	w := catalog.Walk{Catalog: v.cat, After: func(_ context.Context, im *image.Image, r *catalog.Record) error {
+		if im != last { // The first state, or a converted one.
+			shown, last = new(Image), im
+		}
+		shown.show(im.Settled())
+		return f(shown, describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
 	}}
 	return w.Between(ctx, from, to)
 }
@@ -119,11 +131,11 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 // program converted the store between two ticks. Components that do not rewind may still have
 // rows of entities that a rollback removed.
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
-	var older *Image
+	var older *image.Image
 	var kept *keptTick
 	w := catalog.Walk{
 		Catalog: v.cat,
-		Before: func(_ context.Context, was, im *Image, r *catalog.Record) error {
+		Before: func(_ context.Context, was, im *image.Image, r *catalog.Record) error {
 			older, kept = was, nil
 			// A conversion before the tick has made a new image. Otherwise the tick changes im in
 			// place.
@@ -132,7 +144,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 			}
 			return nil
 		},
-		After: func(ctx context.Context, im *Image, r *catalog.Record) (err error) {
+		After: func(ctx context.Context, im *image.Image, r *catalog.Record) (err error) {
 			var d *Diff
 			if kept != nil {
 				d, err = kept.diff(im)

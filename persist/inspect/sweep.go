@@ -50,7 +50,7 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	}
 	kept := make([]*sweptPages, len(components))
 	for i, c := range components {
-		kept[i] = &sweptPages{stateColumn: s.column(c), pages: map[int]*sweptPage{}, from: from}
+		kept[i] = &sweptPages{stateColumn: s.column(c.rows), pages: map[int]*sweptPage{}, from: from}
 	}
 	// Only worker w uses asks[w] and spans[w], one span after the other. All workers share the
 	// pages in kept, which have locks.

@@ -6,6 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // The changes of a tick are found without comparing two whole states. The rows that a tick will
@@ -42,7 +43,7 @@ func (k keptRows) entity(row int) ecs.Entity { return k.entities[row] }
 func (k keptRows) row(row int) []byte        { return k.rows[row] }
 
 // keepRows copies the rows of im that t will overwrite.
-func keepRows(im *Image, t *format.Tick) *keptTick {
+func keepRows(im *image.Image, t *format.Tick) *keptTick {
 	k := &keptTick{tick: im.Tick, schema: im.Stored(), registry: registry(im), columns: make([]keptRows, len(im.Components))}
 	if p := t.Registry; p != nil {
 		before := map[int]ecs.Entity{}
@@ -62,7 +63,7 @@ func keepRows(im *Image, t *format.Tick) *keptTick {
 }
 
 // keep copies the rows of c that p overwrites or removes.
-func keep(c *Component, p *format.StoragePatch) keptRows {
+func keep(c *image.Component, p *format.StoragePatch) keptRows {
 	k := keptRows{n: c.N, entities: map[int]ecs.Entity{}, rows: map[int][]byte{}}
 	k.ranges = union(p.EntityRanges, p.ValueRanges, p.EditRanges, between(c.N, p.After))
 	everyRowOf(k.ranges, c.N, func(row int) {
@@ -73,7 +74,7 @@ func keep(c *Component, p *format.StoragePatch) keptRows {
 }
 
 // diff compares im, the image after the tick, with the copied rows.
-func (k *keptTick) diff(im *Image) (*Diff, error) {
+func (k *keptTick) diff(im *image.Image) (*Diff, error) {
 	d := &Diff{OldTick: k.tick, NewTick: im.Tick}
 	// A tick can only add components, not remove them.
 	if len(im.Components) > len(k.columns) {

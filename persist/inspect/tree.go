@@ -87,7 +87,7 @@ type column struct {
 
 // newColumn returns an empty column, or an error if s has no such field.
 func newColumn(s *State, component, field string) (*column, error) {
-	of := s.Outline().Find(component)
+	of := s.outline.Find(component)
 	if of == nil || of.Resource {
 		return nil, fmt.Errorf("%w: no component %s", format.ErrNotFound, naming.Shown(component))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -116,7 +117,7 @@ func (w *forest) grow(rng *rand.Rand, all *[]ecs.Entity) {
 type bond struct{ source, target ecs.Entity }
 
 // bondsOf returns the bonds of a field in the whole state, ordered by the index of the source.
-func bondsOf(t testing.TB, im *inspect.Image, component, field string) (bonds []bond) {
+func bondsOf(t testing.TB, im *image.Image, component, field string) (bonds []bond) {
 	t.Helper()
 	c := im.Find(component)
 	if c == nil {
@@ -287,7 +288,7 @@ func compareTrees(t *testing.T, v *inspect.View, seq, seed uint64, seen map[stri
 }
 
 // compareLiving compares the result of Living with im, for entities of several generations.
-func compareLiving(t *testing.T, v *inspect.View, im *inspect.Image, seq uint64) {
+func compareLiving(t *testing.T, v *inspect.View, im *image.Image, seq uint64) {
 	t.Helper()
 	var some []ecs.Entity
 	want := map[ecs.Entity]bool{}

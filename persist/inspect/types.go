@@ -8,20 +8,10 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // This file has all conversions between the types of this package and those of the packages below
 // persist. Packages below persist use View.Catalog to get the latter.
-
-// An Image is a state without Go types. It has the registry of entities, and the encoded rows of
-// every component and resource with their layouts. Find, IsAlive and Digest query the image.
-// World converts it to a world.
-type Image = image.Image
-
-// A Component is one component or resource in an [Image]. Entities lists its entities, and Row
-// and Value return its rows.
-type Component = image.Component
 
 // A SnapshotInfo describes a snapshot file.
 type SnapshotInfo struct {

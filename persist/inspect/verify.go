@@ -12,6 +12,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/snap"
@@ -147,7 +148,7 @@ func size(v *catalog.Catalog) (n int64) {
 
 // verifySnapshot checks one file, and returns its state if it is good. If the file cannot be
 // loaded, it checks the checksums.
-func verifySnapshot(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport) (*Image, error) {
+func verifySnapshot(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport) (*image.Image, error) {
 	im, _, err := v.LoadSnapshot(ctx, s, false)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
@@ -36,7 +37,7 @@ type replayCheck struct {
 	states   map[journal.ID][]catalog.SnapshotInfo
 	progress *progress.Meter
 	// base is the image of the oldest state. If it is nil, load reads the state again.
-	base *Image
+	base *image.Image
 
 	replayed, rewound int
 	problems          []error
@@ -45,7 +46,7 @@ type replayCheck struct {
 // verifyReplay replays all records. If files are removed in the meantime, it lists the files
 // again and starts over. In that case the head of v may be older than all remaining files, so an
 // unreachable head is not damage. base is the oldest state.
-func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *VerifyReport) error {
+func verifyReplay(ctx context.Context, v *catalog.Catalog, base *image.Image, r *VerifyReport) error {
 	// Problems count only if no file was removed while this round ran.
 	for try := range catalog.MaxListings {
 		c := newReplayCheck(ctx, v)
@@ -122,7 +123,7 @@ func (c *replayCheck) run(ctx context.Context) error {
 
 // load returns the state of s. It may return base itself, but only once, since replay changes the
 // image. load compares the schema too, since a converted state has two snapshots.
-func (c *replayCheck) load(ctx context.Context, s catalog.SnapshotInfo) (*Image, error) {
+func (c *replayCheck) load(ctx context.Context, s catalog.SnapshotInfo) (*image.Image, error) {
 	im := c.base
 	c.base = nil
 	if im != nil && im.ID == s.ID && im.Stored().Differs(s.Schema) == nil {
@@ -140,7 +141,7 @@ func (c *replayCheck) problem(err error) {
 }
 
 // from replays all descendants of the state im. It returns an error only if ctx ends.
-func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
+func (c *replayCheck) from(ctx context.Context, im *image.Image) (err error) {
 	for im != nil {
 		c.reached[im.ID.Seq] = true
 		next := c.next(im)
@@ -166,7 +167,7 @@ func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 }
 
 // next returns the records that continue im. The record with the most descendants is last.
-func (c *replayCheck) next(im *Image) (next []journal.Entry) {
+func (c *replayCheck) next(im *image.Image) (next []journal.Entry) {
 	for _, e := range c.children[im.ID.Seq] {
 		if !c.reached[e.ID.Seq] {
 			next = append(next, e)
@@ -180,7 +181,7 @@ func (c *replayCheck) next(im *Image) (next []journal.Entry) {
 
 // step replays e on im, and compares the digest. It returns the new state, or nil if e cannot be
 // applied. The only error is that of ctx.
-func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
+func (c *replayCheck) step(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -207,7 +208,7 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Im
 }
 
 // compare compares the digest of im with the digests of snapshots of the same state and schema.
-func (c *replayCheck) compare(im *Image, e journal.Entry) error {
+func (c *replayCheck) compare(im *image.Image, e journal.Entry) error {
 	for _, s := range c.states[im.ID] {
 		if s.Schema == nil || im.Stored().Differs(s.Schema) != nil {
 			continue
@@ -221,7 +222,7 @@ func (c *replayCheck) compare(im *Image, e journal.Entry) error {
 
 // tip checks the state at the end of a branch. This check reads the whole state, so it runs only
 // at ends. After other ticks only the digest is compared, if a snapshot records one.
-func (c *replayCheck) tip(ctx context.Context, im *Image) error {
+func (c *replayCheck) tip(ctx context.Context, im *image.Image) error {
 	err := im.Settled().Unsound(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()

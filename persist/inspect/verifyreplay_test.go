@@ -9,6 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -99,19 +100,19 @@ func TestVerifyChecksums_FlippedBits(t *testing.T) {
 
 func TestImageUnsound_EachFault(t *testing.T) {
 	v := forked(t)
-	good, err := v.At(storetest.Background, v.Head())
+	good, err := v.Catalog().At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	require.NoError(t, good.Unsound(storetest.Background))
 	dead := ecs.NewEntity(0, 99)
-	for says, spoil := range map[string]func(im *inspect.Image){
-		"there twice":             func(im *inspect.Image) { im.Registry[1] = im.Registry[0] },
-		"out of range":            func(im *inspect.Image) { im.Registry[1] = ecs.NewEntity(1<<20, 1) },
-		"holds 0v0":               func(im *inspect.Image) { im.Registry[0] = 0 },
-		"with free ones":          func(im *inspect.Image) { im.Free = im.Alive - 1 },
-		"not alive":               func(im *inspect.Image) { im.Find("position").Entities[1] = dead },
-		"two rows":                func(im *inspect.Image) { c := im.Find("position"); c.Entities[1] = c.Entities[0] },
-		"another index":           func(im *inspect.Image) { c := im.Find("armor"); c.Entities[1] = im.Registry[2] },
-		"not contain the default": func(im *inspect.Image) { c := im.Find("armor"); c.Packed[1*c.Width]++ },
+	for says, spoil := range map[string]func(im *image.Image){
+		"there twice":             func(im *image.Image) { im.Registry[1] = im.Registry[0] },
+		"out of range":            func(im *image.Image) { im.Registry[1] = ecs.NewEntity(1<<20, 1) },
+		"holds 0v0":               func(im *image.Image) { im.Registry[0] = 0 },
+		"with free ones":          func(im *image.Image) { im.Free = im.Alive - 1 },
+		"not alive":               func(im *image.Image) { im.Find("position").Entities[1] = dead },
+		"two rows":                func(im *image.Image) { c := im.Find("position"); c.Entities[1] = c.Entities[0] },
+		"another index":           func(im *image.Image) { c := im.Find("armor"); c.Entities[1] = im.Registry[2] },
+		"not contain the default": func(im *image.Image) { c := im.Find("armor"); c.Packed[1*c.Width]++ },
 	} {
 		im := good.Clone()
 		spoil(im)

@@ -9,6 +9,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // CompactOptions say what the copy made by [Compact] contains. The zero value keeps the newest
@@ -118,7 +119,7 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	if names {
 		labelled = c.Snapshots
 	}
-	r := newRewrite(c.Catalog, labelled, func(ctx context.Context, s catalog.SnapshotInfo) (*inspect.Image, error) {
+	r := newRewrite(c.Catalog, labelled, func(ctx context.Context, s catalog.SnapshotInfo) (*image.Image, error) {
 		im, _, err := c.LoadSnapshot(ctx, s, false)
 		return im, err
 	})

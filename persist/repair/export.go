@@ -11,6 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // An export is a state as text that people can read, edit and diff. It contains the whole state
@@ -73,7 +74,7 @@ const (
 	exportRows       = "rows"
 )
 
-// Export writes im to w. [Import] reads it back as an image with the same digest. The text is one
+// Export writes a state to w. [Import] reads it back with the same digest. The text is one
 // JSON document or, if lines is set, one JSON value per line (NDJSON). Both have a head,
 // components, entities and rows, in this order:
 //
@@ -83,7 +84,8 @@ const (
 //	 "rows":[{"component":"Position","entity":"0v1","value":{"X":1,"Y":2}}]}
 //
 // Values are in the syntax of [layout.Value.AppendExact].
-func Export(ctx context.Context, im *inspect.Image, w io.Writer, lines bool) error {
+func Export(ctx context.Context, of *inspect.Image, w io.Writer, lines bool) error {
+	im := of.Internal()
 	x := &exporter{w: bufio.NewWriter(w), lines: lines}
 	x.head(exportHead{exportFormat, im.Tick, im.Digest().String()})
 	x.list(exportComponents)
@@ -111,7 +113,7 @@ func Export(ctx context.Context, im *inspect.Image, w io.Writer, lines bool) err
 }
 
 // statusOf returns the status of the entity in a row of the registry.
-func statusOf(im *inspect.Image, row int) string {
+func statusOf(im *image.Image, row int) string {
 	switch {
 	case row < im.Alive:
 		return "alive"
@@ -122,7 +124,7 @@ func statusOf(im *inspect.Image, row int) string {
 }
 
 // exportComponentOf describes the schema of c, except its Go type and its former schemas.
-func exportComponentOf(c *inspect.Component) (*importItem, error) {
+func exportComponentOf(c *image.Component) (*importItem, error) {
 	d := &importItem{
 		Name: &c.Name, Kind: "component", Rewinds: &c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
 	}
@@ -197,7 +199,7 @@ func (x *exporter) item(i *importItem) {
 }
 
 // rows writes the rows of c.
-func (x *exporter) rows(ctx context.Context, c *inspect.Component) error {
+func (x *exporter) rows(ctx context.Context, c *image.Component) error {
 	for row := range c.Len() {
 		if row%format.PageRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -226,7 +228,7 @@ func (x *exporter) rows(ctx context.Context, c *inspect.Component) error {
 
 // implicitGap returns the gap value that an export may leave out. It returns nil if the value
 // must be written: otherwise a small file could demand much memory.
-func implicitGap(c *inspect.Component) []byte {
+func implicitGap(c *image.Component) []byte {
 	switch {
 	case len(c.Default) > 0 && len(c.Default) <= maxImplicit:
 		return c.Default

@@ -63,7 +63,7 @@ func TestExport_RoundTrip(t *testing.T) {
 		text := exported(rt, im, lines)
 		got, err := repair.Import(storetest.Background, strings.NewReader(text), false)
 		require.NoError(rt, err, text)
-		require.Equal(rt, im.Stored().Encode(), got.Stored().Encode())
+		require.Equal(rt, im.Internal().Stored().Encode(), got.Internal().Stored().Encode())
 		require.Equal(rt, im.Digest(), got.Digest())
 		require.Equal(rt, text, exported(rt, got, lines))
 	})
@@ -118,7 +118,7 @@ func smallExport(t testing.TB) string {
 	}
 	armors.Set(w.Entities()[2], storetest.Armor{Points: 9})
 	w.Destroy(w.Entities()[1])
-	return exported(t, storetest.ImageOf(t, &storetest.World{World: w}), true)
+	return exported(t, inspect.NewImage(storetest.ImageOf(t, &storetest.World{World: w})), true)
 }
 
 func TestExport_TextFormat(t *testing.T) {
@@ -210,7 +210,7 @@ func TestImport_Errors(t *testing.T) {
 func TestExport_WriteError(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(100)
-	require.Error(t, repair.Export(storetest.Background, storetest.ImageOf(t, w), failingWriter{}, true))
+	require.Error(t, repair.Export(storetest.Background, inspect.NewImage(storetest.ImageOf(t, w)), failingWriter{}, true))
 }
 
 type failingWriter struct{}
@@ -221,7 +221,7 @@ func FuzzImport(f *testing.F) {
 	small := smallExport(f)
 	f.Add(small, true)
 	w := storetest.HostileBase(f)
-	f.Add(exported(f, storetest.ImageOf(f, w), false), false)
+	f.Add(exported(f, inspect.NewImage(storetest.ImageOf(f, w)), false), false)
 	f.Add(`{"format":"ecsdump.export/1","components":[{"name":"A","kind":"component","rewinds":true,"indexed":true,"layout":{"kind":"array","len":999999999,"elem":{"kind":"bool"}}}],"entities":[{"entity":"0v1","status":"alive"}],"rows":[{"component":"A","gap":true}]}`, true)
 	f.Fuzz(func(t *testing.T, src string, edited bool) {
 		storetest.Bounded(t, len(src), func() {

@@ -52,7 +52,10 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 		}
 		return nil, fmt.Errorf("%w: line %d: %w", ErrImport, lines.at(offset), err)
 	}
-	return x.image, x.check(edited)
+	if err := x.check(edited); err != nil {
+		return nil, err
+	}
+	return inspect.NewImage(x.image), nil
 }
 
 // A lineReader records the line ends among the bytes that were read last. The decoder reads more
@@ -102,7 +105,7 @@ type importer struct {
 	d      *json.Decoder
 	head   exportHead
 	schema *format.Schema // Grows with each component.
-	image  *inspect.Image // Exists from the first entity or row on.
+	image  *image.Image   // Exists from the first entity or row on.
 	stage  int            // Index in stages of the current list.
 	listed bool           // The export is one document, not one item per line.
 	unread bool           // The decoder stopped before the faulty value.
@@ -342,7 +345,7 @@ func (x *importer) entity(item *importItem) error {
 
 // indexRegistry sets the row of each index. It fails if the n entities do not have the indices 0
 // to n-1.
-func indexRegistry(im *inspect.Image) error {
+func indexRegistry(im *image.Image) error {
 	im.Index = make([]uint32, len(im.Registry))
 	seen := make([]bool, len(im.Registry))
 	for row, e := range im.Registry {
@@ -397,7 +400,7 @@ func (x *importer) row(item *importItem) error {
 }
 
 // value returns the encoded value of item.
-func (x *importer) value(c *inspect.Component, item *importItem) ([]byte, error) {
+func (x *importer) value(c *image.Component, item *importItem) ([]byte, error) {
 	if item.Value != nil {
 		return c.Layout.AppendRow(nil, item.Value)
 	}

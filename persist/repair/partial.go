@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A damaged state is repaired so that a world can load it. Three arrays are partly redundant, so
@@ -78,7 +78,7 @@ func (p *pieces) pointBack() {
 
 // pointTo sets the entity of row r of c to the entity in a registry row. It returns false if that
 // registry row is unknown or not alive.
-func (p *pieces) pointTo(c *inspect.Component, r, row int) bool {
+func (p *pieces) pointTo(c *image.Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false
 	}
@@ -167,7 +167,7 @@ func (p *pieces) foundEntities() (found []ecs.Entity) {
 
 // mendComponent drops incomplete rows of component number n. It also drops rows whose entity is
 // dead or already has a row.
-func (p *pieces) mendComponent(n int, c *inspect.Component) {
+func (p *pieces) mendComponent(n int, c *image.Component) {
 	if c.Resource {
 		if p.values[n].unknown() > 0 {
 			c.Resize(0)

@@ -8,7 +8,6 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -21,7 +20,7 @@ import (
 //	dense   | known ... | ?  ?  ? | known |     by pages, and later
 //	data    | known | ?  ? | known ...    |     by the rows that ticks write
 type pieces struct {
-	im       *inspect.Image
+	im       *image.Image
 	digest   ecs.Digest // The digest of the complete state.
 	registry knownRows
 	entities []knownRows // Rows whose entity is known, by component.
@@ -83,7 +82,7 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 
 // restored returns the original state if the pages are enough to restore it. The recorded digest
 // is the proof: nothing else is checked. Otherwise restored returns nil, and p is unusable.
-func (p *pieces) restored() *inspect.Image {
+func (p *pieces) restored() *image.Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.digest {
 		return nil

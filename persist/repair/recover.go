@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
@@ -197,7 +198,7 @@ func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 // load is LoadSnapshot, but tolerates damage to redundant data: the tree of keys, and arrays that
 // follow from others. A state restored from pages counts only if it has the recorded digest, see
 // pieces.restored.
-func (s *salvage) load(ctx context.Context, sn catalog.SnapshotInfo) (*inspect.Image, error) {
+func (s *salvage) load(ctx context.Context, sn catalog.SnapshotInfo) (*image.Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
 		return im, err
@@ -294,7 +295,7 @@ func (s *salvage) newest() uint64 {
 }
 
 // nearest returns the newest reachable state on the path to the wanted state.
-func (s *salvage) nearest(ctx context.Context) (*inspect.Image, error) {
+func (s *salvage) nearest(ctx context.Context) (*image.Image, error) {
 	for target := s.wanted; ; {
 		im, next, err := s.attempt(ctx, target)
 		if err != nil || im != nil {
@@ -328,7 +329,7 @@ func (s *salvage) unreachable() error {
 // attempt returns the state after record target. If it cannot reach the state, im is nil. In that
 // case next is the record before the first tick that cannot be applied, or target itself if no
 // snapshot leads to target. attempt returns an error only if ctx ends.
-func (s *salvage) attempt(ctx context.Context, target uint64) (im *inspect.Image, next uint64, err error) {
+func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, next uint64, err error) {
 	for _, sn := range s.basesOf(target) {
 		im, err := s.load(ctx, sn)
 		if ctx.Err() != nil {
@@ -446,7 +447,7 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base catalog.Snapsh
 	if err != nil {
 		return nil, err
 	}
-	r := newRewrite(s.Catalog, s.ours, func(ctx context.Context, sn catalog.SnapshotInfo) (*inspect.Image, error) {
+	r := newRewrite(s.Catalog, s.ours, func(ctx context.Context, sn catalog.SnapshotInfo) (*image.Image, error) {
 		im, err := s.load(ctx, sn)
 		if err != nil && ctx.Err() == nil {
 			s.note(err)
@@ -459,7 +460,7 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base catalog.Snapsh
 }
 
 // fill writes states and ticks to the new store. im is its base.
-func (s *salvage) fill(ctx context.Context, r *rewrite, im *inspect.Image) error {
+func (s *salvage) fill(ctx context.Context, r *rewrite, im *image.Image) error {
 	base := im.ID.Seq
 	older := func(sn catalog.SnapshotInfo) (journal.ID, bool) { return sn.ID, sn.ID.Seq < base }
 	if err := r.writeNamed(progress.Quiet(ctx), older); err != nil {
@@ -512,7 +513,7 @@ func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 
 // partial writes a partial state if the state is newer than im, the newest complete state or nil.
 // If partial states are not wanted, it only reports that one exists.
-func (s *salvage) partial(ctx context.Context, im *inspect.Image, out string, wanted bool) (done bool, err error) {
+func (s *salvage) partial(ctx context.Context, im *image.Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
 			continue
@@ -570,7 +571,7 @@ func (s *salvage) piecedTo(ctx context.Context, sn catalog.SnapshotInfo) (p *pie
 }
 
 // writePieces writes a state that was restored from pieces.
-func (s *salvage) writePieces(ctx context.Context, im *inspect.Image, out string) error {
+func (s *salvage) writePieces(ctx context.Context, im *image.Image, out string) error {
 	// The store was never in this state, so it becomes the first state of a new world.
 	im.ID = journal.ID{}
 	im.DropDead()
@@ -581,5 +582,5 @@ func (s *salvage) writePieces(ctx context.Context, im *inspect.Image, out string
 		_, err := saveImage(ctx, im, out, s.Snapshots[0].Compressed)
 		return err
 	}
-	return SaveStore(ctx, im, out)
+	return SaveStore(ctx, inspect.NewImage(im), out)
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -47,7 +47,7 @@ type rewrite struct {
 
 // A loader returns the state in a snapshot. It returns nil without an error to leave the snapshot
 // out.
-type loader func(context.Context, catalog.SnapshotInfo) (*inspect.Image, error)
+type loader func(context.Context, catalog.SnapshotInfo) (*image.Image, error)
 
 // newRewrite returns a rewrite of from. It copies those snapshots that have names.
 func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load loader) *rewrite {
@@ -89,7 +89,7 @@ func (r *rewrite) store(dir string, fill func() error) error {
 }
 
 // snapshot writes im to a snapshot file. id is the new ID of the state.
-func (r *rewrite) snapshot(ctx context.Context, im *inspect.Image, id journal.ID, made time.Time, label string) error {
+func (r *rewrite) snapshot(ctx context.Context, im *image.Image, id journal.ID, made time.Time, label string) error {
 	r.number++
 	s := snap.SavedImage(im)
 	s.Manifest.World, s.Manifest.Number, s.Manifest.ID = r.Log.World, r.number, id
@@ -118,7 +118,7 @@ func (r *rewrite) writeNamed(ctx context.Context, idOf func(catalog.SnapshotInfo
 }
 
 // begin writes im as the base, and creates the journal that begins after it.
-func (r *rewrite) begin(ctx context.Context, im *inspect.Image) (err error) {
+func (r *rewrite) begin(ctx context.Context, im *image.Image) (err error) {
 	r.ids[im.ID.Seq], r.schema = im.ID, im.Stored()
 	if err := r.writeSnapshots(ctx, im, true); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 // writeTo writes the records that lead from the base im to record seq. It also writes snapshots
 // of the states that have names, that a conversion made, and of the last state. It returns the
 // last state.
-func (r *rewrite) writeTo(ctx context.Context, im *inspect.Image, seq uint64) (*inspect.Image, error) {
+func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*image.Image, error) {
 	path, err := r.Path(im.ID.Seq, seq)
 	if err != nil {
 		return nil, err
@@ -165,13 +165,13 @@ func (r *rewrite) writeTo(ctx context.Context, im *inspect.Image, seq uint64) (*
 	// Records are stored in the order of their seqs. A rewound branch has seqs between two seqs
 	// of the path, so its records are written between those two.
 	w := catalog.Walk{Catalog: r.Catalog}
-	w.Before = func(ctx context.Context, was, im *inspect.Image, rec *catalog.Record) error {
+	w.Before = func(ctx context.Context, was, im *image.Image, rec *catalog.Record) error {
 		if err := r.writeBranches(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
 		}
 		return r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), "")
 	}
-	w.After = func(ctx context.Context, im *inspect.Image, rec *catalog.Record) error {
+	w.After = func(ctx context.Context, im *image.Image, rec *catalog.Record) error {
 		if err := r.append(ctx, rec); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rec, im := r.Record(e), new(inspect.Image)
+		rec, im := r.Record(e), new(image.Image)
 		if r.Describe(rec, im.ID, im.Stored) == nil {
 			if err := r.append(ctx, rec); err != nil {
 				return err
@@ -209,7 +209,7 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 
 // writeSnapshots writes the snapshots of im: one file per name. If must is set, it writes at
 // least one.
-func (r *rewrite) writeSnapshots(ctx context.Context, im *inspect.Image, must bool) error {
+func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool) error {
 	var labels []string
 	for _, s := range r.labelled {
 		if s.ID == im.ID {

@@ -13,11 +13,13 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// SaveStore creates a new store at dir whose first state is im. Nothing may exist at dir.
-func SaveStore(ctx context.Context, im *inspect.Image, dir string) error {
+// SaveStore creates a new store at dir with a state as its first one. Nothing may exist at dir.
+func SaveStore(ctx context.Context, of *inspect.Image, dir string) error {
+	im := of.Internal()
 	from := catalog.New(nil)
 	// Read never fails.
 	_, _ = rand.Read(from.Log.World[:])
@@ -32,12 +34,12 @@ func SaveStore(ctx context.Context, im *inspect.Image, dir string) error {
 
 // SaveImage writes im to a new file, as persist.Save writes a world. The file must not exist.
 func SaveImage(ctx context.Context, im *inspect.Image, file string) error {
-	_, err := saveImage(ctx, im, file, false)
+	_, err := saveImage(ctx, im.Internal(), file, false)
 	return err
 }
 
 // saveImage is SaveImage with optional compression. It returns the size of the file.
-func saveImage(ctx context.Context, im *inspect.Image, file string, compress bool) (size int64, err error) {
+func saveImage(ctx context.Context, im *image.Image, file string, compress bool) (size int64, err error) {
 	if err := checkUnused(file); err != nil {
 		return 0, err
 	}

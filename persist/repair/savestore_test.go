@@ -22,7 +22,7 @@ import (
 func filled(t testing.TB, n int) *inspect.Image {
 	w := storetest.New(0)
 	w.Fill(n)
-	return storetest.ImageOf(t, w)
+	return inspect.NewImage(storetest.ImageOf(t, w))
 }
 
 // inTheMiddle returns a context that calls the function during a write, after the first progress

@@ -173,8 +173,8 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 // sizeOf returns the approximate size of a state in bytes.
 func sizeOf(im *inspect.Image) (n int) {
 	// Per index: 8 bytes for the entity and 4 for its row.
-	n = 12 * len(im.Registry)
-	for _, c := range im.Components {
+	n = 12 * im.Indices
+	for _, c := range im.Internal().Components {
 		n += c.Len()*(8+max(c.Width, 0)) + 4*len(c.Pointers)
 		// Each row of variable size is a separate slice.
 		for _, row := range c.Rows {

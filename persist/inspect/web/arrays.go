@@ -48,7 +48,7 @@ func (h *server) arrays(a *params) (any, error) {
 			return nil, fail(codeNotFound, "no component %q", name)
 		}
 		doc := &arraysDoc{
-			stateDoc: describe.State(st.Outline().Tick, seq), Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Width, Rows: c.Len(),
+			stateDoc: describe.State(st.Outline().Tick, seq), Component: name, Kind: describe.Kind(c.Layout, c.Resource), Width: c.Layout.Width(), Rows: c.Len(),
 			Row: row, Index: index, Dense: []denseRowDoc{}, Sparse: []int{},
 		}
 		return doc, doc.fill(st, c, limit)

@@ -109,7 +109,7 @@ func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, name
 		return nil, err
 	}
 	im := st.Outline()
-	doc := &entitiesDoc{describe.State(im.Tick, s.seq), names, sorts, offset, []rowDoc{}, im.Alive, true, im.Alive, im.Alive}
+	doc := &entitiesDoc{describe.State(im.Tick, s.seq), names, sorts, offset, []rowDoc{}, im.Living, true, im.Living, im.Living}
 	var shown []ecs.Entity
 	switch {
 	case len(named) > 0:

@@ -92,11 +92,11 @@ func (d *session) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.
 		return nil, err
 	}
 	s := &inspect.EntityState{
-		Entity: e, Seq: seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1, Living: im.Alive, Free: im.Free, Indices: len(im.Registry),
+		Entity: e, Seq: seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1, Living: im.Living, Free: im.Free, Indices: im.Indices,
 	}
-	if index := int(e.Index()); index < len(im.Index) {
-		s.Row = int(im.Index[index])
-		s.Holder = im.Registry[s.Row]
+	if index := int(e.Index()); index < im.Indices {
+		s.Row = int(im.Internal().Index[index])
+		s.Holder = im.Internal().Registry[s.Row]
 	}
 	for c, err := range describe.ComponentsOf(d.cursor.State(), e) {
 		if err != nil {

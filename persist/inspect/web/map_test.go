@@ -95,7 +95,7 @@ func naiveMap(t *testing.T, im *inspect.Image, seq uint64, texts [4]string, limi
 		return v
 	}
 	var placed []ecs.Entity
-	all, classes := slices.Clone(im.Registry[:im.Alive]), map[string]int{}
+	all, classes := slices.Clone(im.Entities()), map[string]int{}
 	slices.SortFunc(all, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
 	for _, e := range all {
 		if exprs[3] != nil {

@@ -383,7 +383,7 @@ func (h *server) schema(a *params) (any, error) {
 	held, err := answer(a, h.fast, func() (bool, error) {
 		if c := h.fast.cursor; c != nil && c.Seq() == seq && c.Image() != nil {
 			im := c.Image()
-			doc = &schemaDoc{stateDoc: describe.State(im.Tick, seq), Alive: im.Alive, Components: []componentDoc{}}
+			doc = &schemaDoc{stateDoc: describe.State(im.Tick, seq), Alive: im.Living, Components: []componentDoc{}}
 			for _, c := range im.Components {
 				doc.add(c.Name, c.Layout, c.Resource)
 			}

@@ -13,13 +13,12 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
-	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // ImageOf returns the image of w.
-func ImageOf(t testing.TB, w *World) *inspect.Image {
+func ImageOf(t testing.TB, w *World) *image.Image {
 	t.Helper()
 	im := image.New(format.SchemaOf(w.World))
 	im.Schema = format.SchemaOf(w.World)

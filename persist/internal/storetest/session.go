@@ -11,6 +11,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A Session runs one program on a world kept in a store and on an oracle that stays in memory. It
@@ -157,7 +158,7 @@ func (s *Session) Finish() {
 		require.NoError(s.t, err, "record %d", seq)
 		require.Equal(s.t, want.tick, im.Tick, "record %d", seq)
 		require.Equal(s.t, want.digest, im.Digest(), "record %d", seq)
-		if heat := heatOf(s.t, im); !s.loose {
+		if heat := heatOf(s.t, im.Internal()); !s.loose {
 			require.Equal(s.t, want.heat, heat, "record %d", seq)
 		}
 	}
@@ -200,7 +201,7 @@ func NewSessionOf(t rapid.TB, history int, build func(history int) *World) *Sess
 }
 
 // heatOf returns the NoRewind values of an image, in the form that [Session.look] uses for a world.
-func heatOf(t require.TestingT, im *inspect.Image) string {
+func heatOf(t require.TestingT, im *image.Image) string {
 	w := New(0)
 	require.NoError(t, w.Raw().Load(im.State()))
 	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())

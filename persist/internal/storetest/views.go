@@ -15,6 +15,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // WildView returns a view of a store that a random program of this seed wrote. It has groups,
@@ -80,16 +81,16 @@ func Lives(t testing.TB, v *inspect.View) []ecs.Entity {
 	return slices.Compact(list)
 }
 
-// ImageAt returns the state after a record.
-func ImageAt(t testing.TB, v *inspect.View, seq uint64) *inspect.Image {
+// ImageAt returns the state after a record, with the fields that package image documents.
+func ImageAt(t testing.TB, v *inspect.View, seq uint64) *image.Image {
 	t.Helper()
 	im, err := v.At(Background, seq)
 	require.NoError(t, err)
-	return im
+	return im.Internal()
 }
 
 // PeekedAt returns the expected result of Peek, computed from the whole state.
-func PeekedAt(t testing.TB, im *inspect.Image, e ecs.Entity) *inspect.EntityState {
+func PeekedAt(t testing.TB, im *image.Image, e ecs.Entity) *inspect.EntityState {
 	t.Helper()
 	s := &inspect.EntityState{
 		Entity: e, Seq: im.ID.Seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1,
@@ -114,7 +115,7 @@ func PeekedAt(t testing.TB, im *inspect.Image, e ecs.Entity) *inspect.EntityStat
 }
 
 // ValueOf returns the value in a row.
-func ValueOf(t testing.TB, c *inspect.Component, row int) layout.Value {
+func ValueOf(t testing.TB, c *image.Component, row int) layout.Value {
 	t.Helper()
 	v, err := c.Value(row)
 	require.NoError(t, err)
