@@ -268,8 +268,10 @@ func (s *Storage[T]) dropTail(k int) {
 	s.rows.N -= k
 	s.recordRemoval(s.dense.Live[s.rows.N], s.rows.N)
 	s.noteRows(s.rows.N+1, n)
-	if k > 1 {
-		s.removedBefore = s.removedAt
+	if s.log.loops > 0 {
+		for row := s.rows.N + 1; row < n; row++ {
+			s.logMove(rowMove{a: s.dense.Live[row], i: uint32(row), j: uint32(row)})
+		}
 	}
 	if s.pointers {
 		s.markVacated(n)

@@ -672,18 +672,6 @@ func TestQuery_RowsAddedByBatch(t *testing.T) {
 	}
 }
 
-func TestLoop_BatchRemovingOthersPanics(t *testing.T) {
-	_, a, _, entities := members(4, Options{})
-	q := NewQuery1(Read(a))
-	mustPanic(t, "an entity other than the visited one", func() {
-		for e := range q.All() {
-			if e == entities[2] {
-				a.RemoveAll(entities[2:])
-			}
-		}
-	})
-}
-
 // A hook may change the storage or destroy other entities. The batch must skip the entities that
 // move into its rows.
 func TestBatch_HookMovesRows(t *testing.T) {

@@ -141,7 +141,7 @@ func (d *Deferred[T]) Remove(e Entity) {
 //
 // A command for an entity that is no longer alive changes nothing; Apply returns the number of such
 // commands. A Destroy that a [Relation] refuses does not count as skipped. The changes are ordinary
-// changes: a checkpoint can undo them, and a loop over a query allows only some of them.
+// changes: a checkpoint can undo them, and a loop over [Query1.Runs] panics after some of them.
 //
 // The Commands are empty afterwards, even if a function or hook panics. The commands after the
 // panic are then dropped.

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 	"unsafe"
@@ -90,7 +91,9 @@ type cursor struct {
 	// The world's count of changes when the cursor saved the rows that the loop writes.
 	changes uint64
 
-	group groupCursor
+	progress progress
+	// The driver has a group and the query has all sets of the group, so all results are members.
+	membersOnly bool
 
 	selected selection // The entities that the predicates select, if the query has predicates.
 	kept     []uint64  // A bit for each position of the span that the predicates keep.
@@ -131,6 +134,7 @@ func (c *cursor) repeat() {
 	c.j.idle = c.idle
 	c.word, c.rest = 0, 1
 	c.repeating = true
+	c.progress.begin(c.set)
 	if debug {
 		c.mustBeInPlace()
 		lendWritten(c.columns)
@@ -172,9 +176,8 @@ func (j *join) startWalk(columns []joinedColumn) *cursor {
 	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
 	c.row, c.words, c.rest, c.n = 0, nil, 0, 0
-	if c.group.all = false; c.set.group != nil {
-		c.recordGroup()
-	}
+	c.membersOnly = c.set.group != nil && j.requiresAll(c.set.group.sets)
+	c.progress.begin(c.set)
 	if len(j.predicates) > 0 {
 		c.begin()
 	}
@@ -188,7 +191,7 @@ func (c *cursor) next() bool {
 		if c.step *= 2; c.step > maxRun {
 			c.step = maxRun
 		}
-		if len(c.j.predicates) == 0 || c.keep() {
+		if len(c.j.predicates) == 0 && c.progress.ahead == nil || c.keep() {
 			c.prepare()
 			return true
 		}
@@ -251,8 +254,31 @@ func (c *cursor) takeNext() int {
 	return i
 }
 
-// advance moves c to the next span. It does not test the predicates.
+// advance moves c to the next span. It does not test the predicates. The last spans have the
+// entities whose rows have moved behind the loop.
 func (c *cursor) advance() bool {
+	c.progress.back = false
+	return c.advanceAhead() || c.progress.behind != nil && c.advanceBehind()
+}
+
+// advanceBehind sets the span to an entity behind the loop that the loop has not visited. It
+// returns false if there is none.
+func (c *cursor) advanceBehind() bool {
+	for e, row := c.progress.takeBehind(c.set); row >= 0; e, row = c.progress.takeBehind(c.set) {
+		var at [maxSets]uint32
+		if c.j.probe(c.driver, row, e, &at) {
+			c.progress.next, c.progress.back = c.row, true
+			copy(c.run[:], at[:len(c.j.columns)])
+			c.setRun(row, 1)
+			c.row = c.progress.next
+			return true
+		}
+	}
+	return false
+}
+
+// advanceAhead sets the span to rows that the loop has not reached.
+func (c *cursor) advanceAhead() bool {
 	for limit := c.limit(); c.skip() && c.row < limit; {
 		if c.singleSet {
 			c.run[0] = uint32(c.row)
@@ -586,29 +612,27 @@ func (c *cursor) finish() {
 			w.activeCursors.release(last, c)
 		}
 	}
+	c.progress.end(c.set)
 	c.idle, c.j.idle = c.j.idle, c
 }
 
 // resume continues the iteration after the world changed while the loop visited e. e is r rows
-// after the current position. The iteration visits appended rows. If e was removed, the iteration
-// visits the row that moved into its place. resume panics on other changes, which would skip rows
-// or visit them twice. A loop in index order instead continues with the entities of higher indices.
+// after the current position. It panics if the rows of the query were restored or sorted. In index
+// order, the loop continues with the entities of higher indices. Otherwise, progress says how it
+// continues.
 func (c *cursor) resume(r int, e Entity) {
-	c.mustKeepEntities(e)
-	row := c.follow(c.from+c.at+r, e)
+	for _, s := range c.j.sets {
+		s.mustKeepOrder(c.j.text, e, c.since)
+	}
+	c.progress.mustFollow(c.set, c.from+c.at+r, c.j.text, e)
 	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
 	c.rest, c.word, c.repeating = 0, len(c.words), false
 	c.selected.on = c.selected.on && c.selected.version == c.set.version
 	if c.singleSet = c.singleSet && c.set.gaps() == 0; !c.singleSet {
 		c.j.update(c.matchCache)
 	}
-	c.recordGroup()
-	if c.set.byIndex {
+	if c.row = c.progress.next; c.set.byIndex {
 		c.row = int(e.Index()) + 1
-		return
-	}
-	if c.row = row; row < c.set.rows.N && c.set.dense.Live[row] == e {
-		c.row++
 	}
 }
 
@@ -616,7 +640,7 @@ func (c *cursor) resume(r int, e Entity) {
 // It panics if rows were added, removed or moved, because the loop visits many entities at once.
 func (c *cursor) resumeRuns(i int) {
 	if c.j.version() != c.newest {
-		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
+		panic(fmt.Sprintf("ecs: %s in a loop over Runs of %s; collect such changes and make them after the loop, or use All", c.change(), c.j.text()))
 	}
 	i += c.word << 6
 	c.rest, c.word, c.repeating = 0, len(c.words), false
@@ -630,24 +654,9 @@ func (c *cursor) resumeRuns(i int) {
 	}
 }
 
-// mustKeepEntities panics if an entity other than e was removed from the sets.
-func (c *cursor) mustKeepEntities(e Entity) {
-	for k, s := range c.j.sets {
-		s.mustStay(e, c.since, c.j.isOptional(k))
-	}
-}
-
-// recordGroup stores the state of the driver's group, which follow needs after the group moves
-// rows.
-func (c *cursor) recordGroup() {
-	g := c.set.group
-	if g == nil {
-		return
-	}
-	c.group, c.group.all = g.cursor(), true
-	for _, s := range g.sets {
-		c.group.all = c.group.all && c.j.requires(s)
-	}
+// requiresAll reports whether all entities of the join are in each of sets.
+func (j *join) requiresAll(sets []*set) bool {
+	return !slices.ContainsFunc(sets, func(s *set) bool { return !j.requires(s) })
 }
 
 // requires reports whether all entities of the join are in s.
@@ -661,23 +670,8 @@ func (c *cursor) limit() int {
 	switch {
 	case c.set.byIndex:
 		return c.j.w.entities.rows.Total
-	case c.group.all && c.set.group.rows.Extra == 1:
+	case c.membersOnly && c.set.group.rows.Extra == 1:
 		return c.set.group.rows.N
 	}
 	return c.set.rows.N
-}
-
-// follow returns the row at which to continue after the driver's group moved rows. The loop was
-// visiting e, which was in the given row. If e is still in the returned row, resume moves past it.
-func (c *cursor) follow(row int, e Entity) int {
-	if c.set.byIndex {
-		return row
-	}
-	return c.set.follow(row, e, c.since, c.group, func(at int) bool { return c.j.finds(c.driver, at, e) })
-}
-
-// finds reports whether the join finds e. row is the row of e in the driver.
-func (j *join) finds(driver, row int, e Entity) bool {
-	var at [maxSets]uint32
-	return j.probe(driver, row, e, &at)
 }

@@ -4,7 +4,11 @@ package ecs
 
 import (
 	"fmt"
+	"path/filepath"
+	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/internal/naming"
@@ -27,6 +31,8 @@ type lending struct {
 	watch func() // Starts to watch the current memory of the values.
 	move  func() // Moves the values to new memory.
 	size  int    // Size of a value in bytes.
+	// The calls on the stack at the last change of the rows, from the innermost one on.
+	callers [16]uintptr
 }
 
 // An oldPlace is former memory of a storage's values. The program may still have pointers to it.
@@ -95,6 +101,7 @@ func (s *set) outgrow() {
 // displace runs before an entity is added to s, removed or moved. The rows of an Indexed storage
 // move only when the storage grows, so displace ignores them.
 func (s *set) displace() {
+	s.recordCaller()
 	if s.kind == Indexed {
 		return
 	}
@@ -107,6 +114,27 @@ func (s *set) displace() {
 	}
 	s.lent.out = false
 }
+
+// recordCaller records the calls that led to a change of the rows.
+func (s *set) recordCaller() {
+	clear(s.lent.callers[:])
+	runtime.Callers(2, s.lent.callers[:])
+}
+
+// caller returns the place in the program that last changed the rows, as " (by FILE:LINE)".
+func (s *set) caller() string {
+	frames := runtime.CallersFrames(s.lent.callers[:])
+	for more := true; more; {
+		var f runtime.Frame
+		if f, more = frames.Next(); f.File != "" && (!strings.HasPrefix(f.Function, ownPackage) || strings.HasSuffix(f.File, "_test.go")) {
+			return fmt.Sprintf(" (by %s:%d)", filepath.Base(f.File), f.Line)
+		}
+	}
+	return ""
+}
+
+// ownPackage is the prefix of the names of all functions of this package.
+var ownPackage = reflect.TypeFor[World]().PkgPath() + "."
 
 // watchOld adds p to the watched memory blocks. It verifies and drops the oldest block if there are
 // too many.

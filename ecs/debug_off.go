@@ -21,6 +21,8 @@ func (s *Storage[T]) initLending() {}
 func (s *set) lend()               {}
 func (s *set) outgrow()            {}
 func (s *set) displace()           {}
+func (s *set) recordCaller()       {}
+func (s *set) caller() string      { return "" }
 
 // lendWritten takes columns of any type, so that this file does not depend on joins.
 func lendWritten[C any](columns []C) {}

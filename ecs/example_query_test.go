@@ -33,6 +33,43 @@ func ExampleOptional() {
 	// 2v1 {12 0}
 }
 
+// The body of a loop may destroy any entity. A destroyed rock is not visited later.
+func ExampleQuery1() {
+	type Bullet struct{}
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	bullets := ecs.MustRegister[Bullet](world)
+	add := func(x float64) ecs.Entity {
+		e := world.Create()
+		positions.Set(e, Position{X: x})
+		return e
+	}
+	for _, x := range []float64{1, 2, 5} {
+		bullets.Set(add(x), Bullet{})
+		add(x + 1) // A rock.
+	}
+	rocks := ecs.NewQuery1(ecs.Read(positions)).Without(bullets)
+	flying := ecs.NewQuery1(ecs.Write(positions)).With(bullets)
+
+	for bullet, at := range flying.All() {
+		at.X++
+		for rock, p := range rocks.All() {
+			if p.X == at.X {
+				fmt.Println(bullet, "hits", rock)
+				world.Destroy(rock)
+				world.Destroy(bullet)
+				break
+			}
+		}
+	}
+	fmt.Println(world.Len(), "entities are left")
+	// Output:
+	// 0v1 hits 1v1
+	// 4v1 hits 5v1
+	// 2v1 hits 3v1
+	// 0 entities are left
+}
+
 // Or selects entities that have at least one of several components. Get looks up one entity, and
 // First returns the first entity.
 func ExampleQuery1_Or() {

@@ -29,27 +29,15 @@ import (
 //
 // # Changing the world while iterating
 //
-// For a loop whose driving storage is in a group, these rules apply in addition to those of
-// [Query1]:
-//
-//   - The entity being visited may enter the group. It may leave the group if it also leaves the
-//     query.
-//   - While a member is visited, other entities may enter the group, including new ones. A query
-//     over all components of the group visits only members.
-//   - Other changes that would move rows across the loop panic with a message that says so.
-//     Otherwise the loop would skip entities or visit them twice.
+// The rules of [Query1] apply. A loop visits each entity once, even if the group moves the row of
+// the entity across the position of the loop. A loop over all components of the group visits only
+// members.
 type Group struct {
 	w *World
 	// Rows [0, N) of each storage are members. Extra is 1 if all members are in these rows.
 	rows track.Tracker
 	sets []*set
 	at   []int // Buffer of packEntity: the row of the entity in each set.
-
-	// The numbers of entities that entered and left, and the last of each. Running loops compare
-	// them.
-	entries, exits uint64
-	entered, left  Entity
-	resets         uint64 // Number of other operations that may have decreased N.
 }
 
 // group creates a group of storages that checkGroup accepts.
@@ -93,7 +81,6 @@ func (w *World) checkGroup(storages []AnyStorage) error {
 func (w *World) newGroup(storages []AnyStorage) *Group {
 	g := &Group{w: w, at: make([]int, len(storages))}
 	g.rows.Init(&g.w.clock, false)
-	g.rows.Rewound = func(track.Lengths) { g.resets++ }
 	for _, s := range storages {
 		set := s.sparseSet()
 		set.group = g
@@ -141,8 +128,7 @@ func (g *Group) Pack() {
 	g.rows.Extra = 1
 	if g.w.changes != changes {
 		for _, s := range g.sets {
-			// As after a restore, a running loop cannot find its position again.
-			s.rewindAt = g.w.changes
+			s.rearrange("packed")
 		}
 	}
 }
@@ -166,10 +152,11 @@ func (g *Group) smallest() *set {
 }
 
 // packEntity moves e to the end of the packed rows, if e is a member. e must not be packed yet.
-func (g *Group) packEntity(e Entity) bool {
+// Older members may not be packed either.
+func (g *Group) packEntity(e Entity) {
 	for i, s := range g.sets {
 		if g.at[i] = s.row(e); g.at[i] < 0 {
-			return false
+			return
 		}
 	}
 	g.rows.Open()
@@ -177,16 +164,6 @@ func (g *Group) packEntity(e Entity) bool {
 		s.storage.swapRows(g.at[i], g.rows.N)
 	}
 	g.rows.N++
-	return true
-}
-
-// afterAdd runs after e got one of the components. If e is now a member, afterAdd packs it, even if
-// older members are not packed yet.
-func (g *Group) afterAdd(e Entity) {
-	if g.packEntity(e) {
-		g.entries++
-		g.entered = e
-	}
 }
 
 // beforeRemove runs before e loses one of the components.
@@ -200,8 +177,6 @@ func (g *Group) beforeRemove(e Entity) {
 	for _, s := range g.sets {
 		s.storage.swapRows(row, g.rows.N)
 	}
-	g.exits++
-	g.left = e
 }
 
 // beforeClear runs before one of the storages is cleared.
@@ -211,7 +186,6 @@ func (g *Group) beforeClear() {
 	}
 	g.rows.Open()
 	g.rows.Lengths = track.Lengths{Extra: 1}
-	g.resets++
 }
 
 // packed returns the number of rows of s that belong to members of its group.
@@ -235,7 +209,6 @@ func (g *Group) measure() {
 			g.rows.Extra = 0
 		}
 	}
-	g.resets++
 }
 
 // aligned reports whether row belongs to the same entity in all storages.
@@ -284,80 +257,4 @@ func (w *World) cloneGroups(c *World) {
 		}
 		c.newGroup(storages).rows.Lengths = g.rows.Lengths
 	}
-}
-
-// A groupCursor is the state of a driver's group, recorded by a cursor. With it, the loop neither
-// skips nor repeats rows that the group moves:
-//
-//	driver    | visited ... | row | not visited yet ... |
-//
-// An entity that enters the group moves to the end of the members. An entity that leaves the group
-// moves to the first row after the members. If the visited row is a member's row or the first row
-// after them, no row before it moves.
-type groupCursor struct {
-	// The query has all sets of the group, so all its results are members.
-	all            bool
-	n              int
-	entries, exits uint64
-	resets         uint64
-}
-
-// cursor returns the current state of g for a loop over one of its sets. g may be nil.
-func (g *Group) cursor() (c groupCursor) {
-	if g != nil {
-		c = groupCursor{n: g.rows.N, entries: g.entries, exits: g.exits, resets: g.resets}
-	}
-	return c
-}
-
-// follow returns the row at which a loop continues after the group of s moved rows. s drives the
-// loop, which visited e in row. If e is still in the returned row, the caller moves past it. since
-// is the world's count of changes before the moves. before is the state of the group then. finds
-// reports whether the loop finds e at a row.
-func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds func(at int) bool) int {
-	g := s.group
-	if g == nil || g.entries == before.entries && g.exits == before.exits {
-		return row
-	}
-	removed := s.removedAt > since
-	exits := g.exits - before.exits
-	switch {
-	case g.resets != before.resets || exits > 1 || exits == 1 && g.left != e:
-	case row <= before.n:
-		// All moved rows are at row or after it. If e moved, it must no longer be in the loop, or
-		// it must have a new row because it was removed and added again.
-		if at := s.row(e); at <= row || removed || !finds(at) {
-			return row
-		}
-	case !removed && g.entries == before.entries+1 && g.entered == e:
-		return row + 1 // e swapped rows with an entity that was visited before.
-	}
-	panic("ecs: a group moved rows across a query that was iterating at " + e.String() +
-		": another entity left the group; or one entered it while the loop visited a non-member; or the visited entity left the group but not the query. Change such entities after the loop")
-}
-
-// mustStay panics if, since the count of changes was since, s was restored or sorted, or an entity
-// other than e was removed from s. If mayLose is true, any entity may have been removed.
-func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
-	if s.rewindAt > since {
-		panic("ecs: the world was restored while a loop was iterating over it, or rows of it were sorted or packed; end the loop first")
-	}
-	if s.removedAt > since && (s.removedBefore > since || s.removed != e) && !mayLose {
-		panic("ecs: an entity other than the visited one, " + e.String() +
-			", was destroyed or lost a component of the query; collect such entities and change them after the loop")
-	}
-}
-
-// nextRow returns the row at which a loop over only s continues after the world changed. The loop
-// visited e in row. since is the world's count of changes at the visit, and group the state of the
-// group of s then.
-func (s *set) nextRow(row int, e Entity, since uint64, group groupCursor) int {
-	if s.version > since {
-		s.mustStay(e, since, false)
-		row = s.follow(row, e, since, group, func(at int) bool { return at >= 0 })
-	}
-	if row < s.rows.N && s.dense.Live[row] == e {
-		row++
-	}
-	return row
 }

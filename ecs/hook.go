@@ -297,7 +297,7 @@ func (s *set) notifyAdded(e Entity) {
 		s.w.note(raw.OpAdd, s.storage.Raw(), e)
 	}
 	if s.group != nil {
-		s.group.afterAdd(e)
+		s.group.packEntity(e)
 	}
 	if s.hooks != nil {
 		s.runAddHooks(e)

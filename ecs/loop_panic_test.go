@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -71,7 +72,7 @@ func panickingLoops() []panickingLoop {
 		{"the loop's own panic", func(w *World, a *Storage[plain], _ *Storage[padded]) {
 			for _, p := range NewQuery1(Write(a)).All() {
 				p.X++
-				w.Destroy(a.Entities()[50])
+				a.SortEntities(byIndexBackwards)
 			}
 		}},
 		{"the own panic of Runs", func(w *World, a *Storage[plain], _ *Storage[padded]) {
@@ -204,6 +205,74 @@ func TestPanicInLoop_CursorsDoNotAccumulate(t *testing.T) {
 	if n := len(w.activeCursors); n > maxActiveCursors {
 		t.Errorf("%d hands", n)
 	}
+}
+
+// After a loop that panicked, the log of the storage ends. It is dropped when it is long, or at a
+// boundary.
+func TestPanicInLoop_LogEnds(t *testing.T) {
+	loops := map[string]func(w *World, a *Storage[plain]){
+		"query": func(_ *World, a *Storage[plain]) {
+			for range NewQuery1(Read(a)).All() {
+				panic(errTried)
+			}
+		},
+		"storage": func(_ *World, a *Storage[plain]) {
+			for range a.All() {
+				panic(errTried)
+			}
+		},
+	}
+	for name, loop := range loops {
+		t.Run(name, func(t *testing.T) {
+			w, a, b, _ := members(5, Options{History: 1})
+			tryPanic(t, func() { loop(w, a) })
+			move := func(n int) {
+				for range n {
+					e := w.Create()
+					a.Set(e, plain{})
+					w.Destroy(e)
+				}
+			}
+			if move(10); len(a.log.moves) != 10 {
+				t.Errorf("%d moves are logged, want 10", len(a.log.moves))
+			}
+			if move(longLog); a.log.loops != 0 || a.log.moves != nil {
+				t.Errorf("%d loops and %d moves are left after many moves", a.log.loops, len(a.log.moves))
+			}
+			tryPanic(t, func() { loop(w, a) })
+			for range NewQuery1(Read(b)).All() {
+				move(longLog) // The log may belong to this loop.
+			}
+			if len(a.log.moves) == 0 {
+				t.Error("the log ended in a running loop")
+			}
+			if w.Commit(); a.log.loops != 0 || a.log.moves != nil || w.longLogs {
+				t.Errorf("%d loops and %d moves are left after a commit", a.log.loops, len(a.log.moves))
+			}
+			if loop := NewQuery1(Read(a)); loop.Count() != 5 || a.log.loops != 0 {
+				t.Errorf("%d loops are left", a.log.loops)
+			}
+		})
+	}
+}
+
+// A loop in a coroutine is not on the stack of the program. If the log of its storage is dropped,
+// the loop panics instead of missing entities.
+func TestPull_LogDropped(t *testing.T) {
+	w, a, _, entities := members(100, Options{})
+	next, stop := iter.Pull2(NewQuery1(Read(a)).All())
+	defer stop()
+	next()
+	a.Remove(entities[50])
+	if e, _, ok := next(); e != entities[1] || !ok {
+		t.Errorf("visited %v, want %v", e, entities[1])
+	}
+	for range longLog + 1 {
+		e := w.Create()
+		a.Set(e, plain{})
+		w.Destroy(e)
+	}
+	mustPanic(t, "ecs: rows of plain moved while a loop over Query1(plain) was visiting 1v1", func() { next() })
 }
 
 // After a panic of a hook in World.Clear, new relations still work.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -88,7 +89,7 @@ func (l loopWorld) visited(seed uint64, loop func(visit func(Entity, plain) bool
 	end := 1 + rng.IntN(100)
 	defer func() {
 		if reason := recover(); reason != nil {
-			text += fmt.Sprint(reason)
+			text += strings.Replace(fmt.Sprint(reason), "over Query1(plain)", "over plain", 1)
 		}
 	}()
 	loop(func(e Entity, v plain) bool {
@@ -130,6 +131,40 @@ func TestStorageAll_SameAsQuery(t *testing.T) {
 	}
 	if panicked < 200 || went < 200 {
 		t.Errorf("%d loops panicked, %d did not: too few for a meaningful test", panicked, went)
+	}
+}
+
+// A loop visits the same entities whether its body removes entities by a batch or one by one.
+func TestLoop_BatchSameAsSingleRemovals(t *testing.T) {
+	for seed := range uint64(300) {
+		l := newLoopWorld([]Kind{Sparse, Indexed, Hashed, Ordered}[seed%4], seed%8 >= 4 && seed%4 != 1, 80)
+		c := l.clone()
+		visited := func(l loopWorld, batch bool, rng *rand.Rand) (list []Entity) {
+			for e := range NewQuery1(Read(l.s)).All() {
+				list = append(list, e)
+				lo := rng.IntN(len(l.entities))
+				some := slices.Clone(l.entities[lo:min(len(l.entities), lo+rng.IntN(12))])
+				if rows := l.s.Entities(); rng.IntN(2) == 0 { // The last rows.
+					some = slices.Clone(rows[max(0, len(rows)-rng.IntN(8)):])
+				}
+				if rng.IntN(3) > 0 {
+					continue
+				}
+				if batch {
+					l.w.DestroyAll(some)
+					continue
+				}
+				for _, e := range slices.Backward(some) {
+					l.w.Destroy(e)
+				}
+			}
+			return list
+		}
+		got := visited(l, true, rand.New(rand.NewPCG(seed, 6)))
+		want := visited(c, false, rand.New(rand.NewPCG(seed, 6)))
+		if !slices.Equal(got, want) || l.w.Digest() != c.w.Digest() {
+			t.Fatalf("seed %d: visited %v with batches, %v without", seed, got, want)
+		}
 	}
 }
 
@@ -257,10 +292,17 @@ func TestRuns_StructuralChangePanics(t *testing.T) {
 		"add":     func(w *World, a *Storage[plain], _ []Entity) { a.Set(w.Create(), plain{}) },
 		"clear":   func(w *World, _ *Storage[plain], _ []Entity) { w.Clear() },
 	}
+	texts := map[string]string{
+		"remove":  "1v1 was removed from plain",
+		"destroy": "1v1 was removed from plain",
+		"add":     "5000v1 was added to plain or moved there",
+		"clear":   "the last entity was removed from plain",
+	}
+	queries := []string{"Query1(plain)", "Query2(plain, padded)"}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			w, a, b, entities := members(5000, Options{})
-			for _, q := range []interface{ loop(f func()) }{
+			for i, q := range []interface{ loop(f func()) }{
 				runsOf(func(f func()) {
 					for range NewQuery1(Read(a)).Runs() {
 						f()
@@ -273,9 +315,13 @@ func TestRuns_StructuralChangePanics(t *testing.T) {
 				}),
 			} {
 				cp := w.Checkpoint()
-				mustPanic(t, "ecs: the world's structure changed in a loop over Runs", func() {
-					q.loop(func() { change(w, a, entities) })
-				})
+				text := fmt.Sprintf("%s in a loop over Runs of %s; collect", texts[name], queries[i])
+				if debug {
+					text = " in a loop over Runs of " + queries[i] + "; collect"
+					mustPanic(t, "ecs: "+texts[name]+" (by loop_test.go:", func() { q.loop(func() { change(w, a, entities) }) })
+					w.Restore(cp)
+				}
+				mustPanic(t, text, func() { q.loop(func() { change(w, a, entities) }) })
 				w.Restore(cp)
 				q.loop(func() {
 					w.Create() // This changes no storage of the query.

@@ -13,6 +13,7 @@ type loops struct {
 	loopBoundaries uint
 	// A parallel loop is running, so the program may write only the rows of its runs.
 	parallel bool
+	longLogs bool // A set has a long log of moves; see dropLongLogs.
 	drains   drainLoops
 }
 
@@ -73,10 +74,10 @@ func (s *cursorStack) drop(n int) {
 }
 
 // runningLoops returns the number of loops over queries that the goroutine runs, of any world. It
-// counts the calls on the stack whose code is in query_gen.go, inlined or not.
+// counts the calls on the stack whose code is in query_gen.go or in Storage.All, inlined or not.
 func runningLoops() (n int) {
 	_, file, _, _ := runtime.Caller(0)
-	file = strings.TrimSuffix(file, "loops.go") + "query_gen.go"
+	file = strings.TrimSuffix(file, "loops.go")
 	callers := make([]uintptr, 64)
 	for len(callers) == runtime.Callers(2, callers) {
 		callers = make([]uintptr, 2*len(callers))
@@ -85,7 +86,7 @@ func runningLoops() (n int) {
 	frames := runtime.CallersFrames(callers)
 	for more := true; more; {
 		var f runtime.Frame
-		if f, more = frames.Next(); f.File == file {
+		if f, more = frames.Next(); f.File == file+"query_gen.go" || f.File == file+"storage.go" && strings.Contains(f.Function, ").All") {
 			n++
 		}
 	}

@@ -453,7 +453,7 @@ func (s *Storage[T]) discard(e Entity, r int) {
 		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
 		p.Rows[moved&pageMask] = uint32(r)
 	}
-	if s.rows.N = last; s.countRemoval(e) {
+	if s.rows.N = last; s.countRemoval() {
 		s.noteRemoval(e, r)
 	}
 }
@@ -482,7 +482,7 @@ func (s *Storage[T]) discardSlow(e Entity, r int) {
 		s.dense.Live[r], s.data.Live[r] = moved, v
 		p.Rows[moved&pageMask] = uint32(r)
 	}
-	if s.rows.N = last; s.countRemoval(e) {
+	if s.rows.N = last; s.countRemoval() {
 		s.noteRemoval(e, r)
 	}
 	if s.mask != nil {

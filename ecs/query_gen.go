@@ -24,15 +24,17 @@ import (
 // # Changing the world while iterating with All
 //
 //   - The loop body may write the components that the query returns for writing.
-//   - It may create entities and add components. The loop visits rows that are appended to the
-//     driving storage. In index order, it visits a new entity if its index is higher than that of
-//     the current entity.
-//   - It may destroy the current entity, or remove components from it, once. The loop visits the
-//     row that moves to the row of the current entity.
-//   - The loop panics, with a message that says so, if the body destroys another entity, or removes
-//     a component of the query from another entity. The loop also panics if Restore or Seek restore
-//     a storage of the query. The body may remove components that are Optional, or in Without or
-//     Or, from any entity.
+//   - It may create and destroy any entities, and add and remove any components. The changes are
+//     made at once. The loop visits no entity that is destroyed, or leaves the query, before its
+//     visit. It visits each other entity once. An entity that is removed from the driving storage
+//     and added again counts as a new entity.
+//   - The loop visits rows that are appended to the driving storage. If the last visited row is
+//     removed, the loop next visits the entity that moves there. If an earlier row is removed, it
+//     visits the entity that moves there at the end, after the appended rows. In index order, it
+//     visits a new entity if its index is higher than that of the current entity.
+//   - The loop panics if the rows of a storage of the query are restored, sorted, packed or loaded.
+//     The message names the storage, the query and the current entity. In a debug build, it also
+//     names the place of the call. Loops over Runs panic after each change that moves rows.
 //   - Checkpoint, Release, Try and Commit are allowed. So are Restore and Seek if they restore no
 //     storage of the query. The current pointers stay valid for writing, in the body and in the
 //     functions that it calls. The world saves the current rows again, and they count as written

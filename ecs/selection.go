@@ -154,7 +154,8 @@ func (c *cursor) keepOf(w int, word uint64) uint64 {
 		if c.n == 1 {
 			row = c.rowAt(i)
 		}
-		if s.on && !s.has(row) || !s.on && !c.j.keeps(c.set.dense.Live[row]) {
+		e := c.set.dense.Live[row]
+		if s.on && !s.has(row) || !s.on && !c.j.keeps(e) || c.progress.isVisited(e) {
 			word &^= rest & -rest
 		}
 	}

@@ -45,13 +45,11 @@ type set struct {
 	ring    []Entity // The newest notes, or nil if no query reads them; see note.
 	notes   uint64   // The total number of notes.
 
-	// The fields below are for loops. removedAt is World.changes at the last removal of a member,
-	// and removedBefore at the removal before. removed is the entity of the last removal. rewindAt
-	// is World.changes at the last restore of the set.
-	removedAt, removedBefore uint64
-	removed                  Entity
-	rewindAt                 uint64
-	rowsMoved                bool // The current restore has moved entities.
+	// The fields below are for loops.
+	log        moveLog
+	arrangedAt uint64 // World.changes at the last restore or sort of the rows.
+	arrangedBy string // What happened to the rows: "restored", "sorted", "packed" or "loaded".
+	rowsMoved  bool   // The current restore has moved entities.
 
 	// The fields below are for indexes: the indexes of the storage, and the rows to which the
 	// program has pointers. The program may write these rows at any time.
@@ -100,7 +98,7 @@ func (s *set) setMembers(entities []Entity, pages []*track.Page) {
 	s.w.paged++
 	s.dropNotes()
 	s.w.changes++
-	s.version = s.w.changes
+	s.rearrange("loaded")
 	if s.mask != nil {
 		s.mask.fill(entities)
 	}
@@ -197,30 +195,49 @@ func (s *set) recordMove(e Entity) {
 
 // recordRemoval records that e was removed from row. If row is below N, it has another entity now.
 func (s *set) recordRemoval(e Entity, row int) {
-	if s.countRemoval(e) {
+	if s.countRemoval() {
 		s.noteRemoval(e, row)
 	}
 }
 
-// countRemoval counts the removal of e. It returns true if the caller must call noteRemoval. Fast
+// countRemoval counts a removal. It returns true if the caller must call noteRemoval. Fast
 // paths call both functions directly, because the compiler inlines countRemoval.
-func (s *set) countRemoval(e Entity) bool {
+func (s *set) countRemoval() bool {
 	s.w.changes++
 	s.version = s.w.changes
-	s.removedAt, s.removedBefore, s.removed = s.version, s.removedAt, e
-	return debug || s.ring != nil
+	return debug || s.ring != nil || s.log.loops > 0
 }
 
-// noteRemoval adds notes for e, which was removed from row, and for the entity now in row.
+// noteRemoval adds notes for e, which was removed from row, and for the entity now in row. It logs
+// the removal for running loops.
 //
 //go:noinline
 func (s *set) noteRemoval(e Entity, row int) {
+	var moved Entity
 	if s.note(e); row < s.rows.N {
-		s.note(s.dense.Live[row])
+		moved = s.dense.Live[row]
+		s.note(moved)
+	}
+	if s.log.loops > 0 && s.kind != Indexed {
+		s.logMove(rowMove{a: e, b: moved, i: uint32(row), j: uint32(s.rows.N)})
 	}
 	if debug {
 		s.w.spoil()
 	}
+}
+
+// logMove logs m if loops over s are running.
+func (s *set) logMove(m rowMove) {
+	l := &s.log
+	if n := len(l.moves); n >= longLog && n&(n-1) == 0 {
+		l.loops = min(l.loops, runningLoops())
+		s.w.longLogs = true
+	}
+	if l.loops == 0 {
+		l.reset()
+		return
+	}
+	l.moves = append(l.moves, m)
 }
 
 // afterRewind records a restore of s. before has the lengths before the restore. If the restore
@@ -235,8 +252,14 @@ func (s *set) afterRewind(before track.Lengths) {
 		s.placeAll()
 	}
 	s.w.changes++
-	s.version = s.w.changes
-	s.rewindAt = s.w.changes
+	s.rearrange("restored")
+}
+
+// rearrange records that the rows of s have a new order. A running loop cannot find its position
+// again. by says what happened to the rows.
+func (s *set) rearrange(by string) {
+	s.version, s.arrangedAt, s.arrangedBy = s.w.changes, s.w.changes, by
+	s.recordCaller()
 }
 
 // clear removes all members.
@@ -252,7 +275,9 @@ func (s *set) clear() {
 	}
 	s.w.changes++
 	s.version = s.w.changes
-	s.removedAt, s.removedBefore, s.removed = s.w.changes, s.removedAt, 0
+	if s.log.loops > 0 {
+		s.logMove(rowMove{})
+	}
 	if debug {
 		s.w.spoil()
 	}
@@ -510,7 +535,7 @@ func (w *World) discard(e Entity) {
 			c.values.Move(row, last)
 			p.Rows[moved&pageMask] = uint32(row)
 		}
-		if s.rows.N = last; s.countRemoval(e) {
+		if s.rows.N = last; s.countRemoval() {
 			s.noteRemoval(e, row)
 		}
 	}

@@ -236,6 +236,9 @@ func (s *Storage[T]) swapRows(i, j int) {
 	s.place(j, e, v)
 	s.recordMove(s.dense.Live[i])
 	s.recordMove(e)
+	if i, j = min(i, j), max(i, j); s.log.loops > 0 {
+		s.logMove(rowMove{a: s.dense.Live[j], b: s.dense.Live[i], i: uint32(i), j: uint32(j), swapped: true})
+	}
 	if debug {
 		s.w.spoil()
 	}
@@ -274,8 +277,7 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 		s.rotate(lo, k, from)
 	}
 	s.w.changes++
-	s.version = s.w.changes
-	s.rewindAt = s.w.changes // As after a restore, a running loop cannot find its position again.
+	s.rearrange("sorted")
 	if debug {
 		s.w.spoil()
 	}

@@ -136,7 +136,7 @@ func TestAlign_Misuse(t *testing.T) {
 	if !slices.Equal(a.Entities(), before) {
 		t.Error("a refused call moved rows")
 	}
-	mustPanic(t, "rows of it were sorted", func() {
+	mustPanic(t, "ecs: the rows of plain were sorted", func() {
 		for range NewQuery1(Read(a)).All() {
 			w.Align(b, a)
 		}

@@ -147,9 +147,8 @@ func (s *Storage[T]) MutValues() []T {
 // is that of entity indices. Components are copies. Memory that their slices, maps and pointers
 // refer to is not copied, as in [Storage.Get]. To write components, use a query.
 //
-// The loop may change the world by the rules of [Query1]. It may destroy the current entity or
-// remove its component, and add components to other entities. All panics if the loop removes the
-// component of another entity, because the iteration would skip rows.
+// The loop may change the world by the rules of [Query1]: it may destroy any entity, and add and
+// remove any component.
 func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		if s.byIndex {
@@ -159,25 +158,28 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 		if debug {
 			s.mustBeReadable("All")
 		}
+		var p progress
+		p.begin(&s.set)
 		w := s.w
-		for row := 0; row < s.rows.N; {
-			entities, values := s.dense.Live[row:s.rows.N], s.data.Live[row:s.rows.N]
-			changes, group := w.changes, s.group.cursor()
-			next := s.rows.N
+		for lo, hi, more := p.take(&s.set); more; lo, hi, more = p.take(&s.set) {
+			entities, values, visited := s.dense.Live[lo:hi], s.data.Live[lo:hi], p.ahead
+			changes := w.changes
 			for i, e := range entities {
-				if e == Vacant {
+				if e == Vacant || visited != nil && visited.has(e) && !p.back {
 					continue
 				}
 				if !yield(e, values[i]) {
+					p.end(&s.set)
 					return
 				}
 				if w.changes != changes {
-					next = s.nextRow(row+i, e, changes, group)
+					s.mustKeepOrder(s.Name, e, changes)
+					p.mustFollow(&s.set, lo+i, s.Name, e)
 					break
 				}
 			}
-			row = next
 		}
+		p.end(&s.set)
 	}
 }
 
@@ -194,7 +196,7 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 				return
 			}
 			if s.w.changes != changes {
-				s.mustStay(e, changes, false)
+				s.mustKeepOrder(s.Name, e, changes)
 				changes = s.w.changes
 				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // Only the bits of indices above e.
 			}

@@ -3,7 +3,7 @@ package ecs
 // visited is a set of entities with distinct indices. It is a reusable buffer, empty between uses.
 type visited struct {
 	words []uint64 // A bit for each entity index.
-	added []Entity
+	added []Entity // The added entities, in this order.
 }
 
 func (m *visited) has(e Entity) bool {
@@ -21,6 +21,15 @@ func (m *visited) add(e Entity) bool {
 	}
 	m.words[e.Index()>>6] |= 1 << (e.Index() & 63)
 	m.added = append(m.added, e)
+	return true
+}
+
+// remove removes e. It returns false if the index of e is not in the set. added still has e.
+func (m *visited) remove(e Entity) bool {
+	if !m.has(e) {
+		return false
+	}
+	m.words[e.Index()>>6] &^= 1 << (e.Index() & 63)
 	return true
 }
 

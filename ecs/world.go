@@ -490,6 +490,9 @@ func (w *World) destroyTogether(entities []Entity) bool {
 // saveActiveCursors runs after a boundary. It saves the rows again that running loops may still
 // write. After 1, 2, 4, … boundaries it first checks whether any loop is still running.
 func (w *World) saveActiveCursors() {
+	if w.longLogs {
+		w.dropLongLogs()
+	}
 	if len(w.activeCursors) == 0 {
 		w.loopBoundaries = 0
 		return
@@ -499,6 +502,19 @@ func (w *World) saveActiveCursors() {
 		return
 	}
 	w.activeCursors.save()
+}
+
+// dropLongLogs drops the logs of loops that panicked, if no loop is running.
+func (w *World) dropLongLogs() {
+	if runningLoops() > 0 {
+		return
+	}
+	w.longLogs = false
+	for _, s := range w.sets {
+		if s.log.loops > 0 {
+			s.log.reset()
+		}
+	}
 }
 
 // mustBeBetween panics if a system or a body of ParallelRuns is running. op is the name of a method

@@ -23,7 +23,7 @@ var picture = flag.Bool("knots", false, "print the files of every package that n
 // that it measures. A key with only the kind is the default.
 var house = map[string]int{
 	"knot":              12, // Files that refer to each other in a cycle.
-	"knot ecs":          20,
+	"knot ecs":          21,
 	"methods":           4, // Files that contain the exported methods of a type.
 	"methods ecs.World": 9,
 	"lines":             585, // Lines with code in a file that is not generated.

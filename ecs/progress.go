@@ -1,0 +1,167 @@
+package ecs
+
+import "fmt"
+
+// A progress says which rows of a driver a loop has visited. The loop body may add and remove
+// members of the driver, and groups may swap rows. Such a change can move an entity from the rows
+// ahead of the loop to the rows behind it, or the other way:
+//
+//	rows    | visited, except the entities of behind | not visited, except the entities of ahead |
+//	                                                  next
+//
+// While loops over a set are running, the set logs each move of a row. After a visit in which the
+// world changed, the loop applies the logged moves to its progress. So the loop visits each entity
+// that stays a member exactly once.
+type progress struct {
+	next    int      // The first row that the loop has not reached.
+	moves   uint64   // The number of logged moves that are applied.
+	behind  *visited // The entities below next that the loop has not visited, or nil.
+	ahead   *visited // The entities at or after next that the loop has visited, or nil.
+	taken   int      // The number of entities of behind that takeBehind has returned or skipped.
+	back    bool     // The loop visits an entity of behind.
+	counted bool     // The loop is one of set.loops.
+}
+
+// begin begins a loop over s. Goroutines of a parallel loop share s, which has no moves then. A
+// loop in the order of indices does not depend on rows.
+func (p *progress) begin(s *set) {
+	if p.back = false; s.w.parallel || s.byIndex {
+		return
+	}
+	p.counted = true
+	p.moves = s.log.end()
+	s.log.loops++
+}
+
+// end ends the loop.
+func (p *progress) end(s *set) {
+	if p.counted {
+		p.counted = false
+		if s.log.loops--; s.log.loops <= 0 {
+			s.log.reset()
+		}
+	}
+	if p.behind != nil || p.ahead != nil {
+		p.drop(s.w)
+	}
+}
+
+// drop gives the sets of p back to w.
+func (p *progress) drop(w *World) {
+	if p.behind != nil {
+		w.spare.drop(p.behind)
+	}
+	if p.ahead != nil {
+		w.spare.drop(p.ahead)
+	}
+	p.behind, p.ahead, p.taken = nil, nil, 0
+}
+
+// mustFollow applies the moves since the last call. The loop was visiting e, which was in row. It
+// panics if the moves were not logged. loop returns the name of the loop, for the error.
+func (p *progress) mustFollow(s *set, row int, loop func() string, e Entity) {
+	if !p.back {
+		p.next = row + 1
+	}
+	if s.byIndex {
+		return
+	}
+	if p.moves < s.log.first {
+		panic(fmt.Sprintf("ecs: rows of %s moved while a loop over %s was visiting %v, and the loop does not know how, because it runs by iter.Pull; run it as a range loop",
+			s.storage.Name(), loop(), e))
+	}
+	for _, m := range s.log.moves[p.moves-s.log.first:] {
+		p.apply(m, s.w)
+	}
+	p.moves = s.log.end()
+}
+
+// apply applies one move.
+func (p *progress) apply(m rowMove, w *World) {
+	i, j := int(m.i), int(m.j)
+	crosses := i < p.next && p.next <= j
+	switch {
+	case m.a == 0:
+		p.next = 0
+		p.drop(w)
+		return
+	case !m.swapped:
+		p.forget(m.a)
+		p.next = min(p.next, j)
+	case crosses && !removeFrom(p.behind, m.a):
+		addTo(&p.ahead, m.a, w)
+	}
+	switch {
+	case !crosses:
+	case removeFrom(p.ahead, m.b):
+	case i == p.next-1:
+		p.next = i // The loop visits b next.
+	default:
+		addTo(&p.behind, m.b, w)
+	}
+}
+
+// forget removes e from the sets of p.
+func (p *progress) forget(e Entity) {
+	removeFrom(p.behind, e)
+	removeFrom(p.ahead, e)
+}
+
+func addTo(v **visited, e Entity, w *World) {
+	if *v == nil {
+		*v = w.spare.take()
+	}
+	(*v).add(e)
+}
+
+func removeFrom(v *visited, e Entity) bool { return v != nil && v.remove(e) }
+
+// isVisited reports whether the loop has visited the entity e at or after next.
+func (p *progress) isVisited(e Entity) bool { return p.ahead != nil && p.ahead.has(e) }
+
+// takeBehind removes an entity from behind and returns it with its row. The row is -1 if behind is
+// empty.
+func (p *progress) takeBehind(s *set) (e Entity, row int) {
+	for p.behind != nil && p.taken < len(p.behind.added) {
+		e = p.behind.added[p.taken]
+		p.taken++
+		// The list has entities that were removed from the set, and some entities twice.
+		if row = s.row(e); row >= 0 && p.behind.remove(e) {
+			return e, row
+		}
+	}
+	return 0, -1
+}
+
+// take returns the rows [lo, hi) for a loop over all rows of s. It returns false at the end. If the
+// loop does not change the rows in between, it has visited all of them at the next call.
+func (p *progress) take(s *set) (lo, hi int, more bool) {
+	if p.back = false; p.next < s.rows.N {
+		lo, p.next = p.next, s.rows.N
+		return lo, p.next, true
+	}
+	_, row := p.takeBehind(s)
+	p.back = row >= 0
+	return row, row + 1, p.back
+}
+
+// mustKeepOrder panics if, since the count of changes was since, the rows of s got a new order. A
+// loop was visiting e. loop returns the name of the loop, for the error.
+func (s *set) mustKeepOrder(loop func() string, e Entity, since uint64) {
+	if s.arrangedAt > since {
+		panic(fmt.Sprintf("ecs: the rows of %s were %s%s while a loop over %s was visiting %v; end the loop first",
+			s.storage.Name(), s.arrangedBy, s.caller(), loop(), e))
+	}
+}
+
+// changed says how e has changed in s.
+func (s *set) changed(e Entity) string {
+	how := "added to %s or moved there%s"
+	switch {
+	case e == 0:
+		return fmt.Sprintf("%s was cleared%s", s.storage.Name(), s.caller())
+	case s.row(e) < 0:
+		how = "removed from %s%s"
+	}
+	return fmt.Sprintf("%v was "+how, e, s.storage.Name(), s.caller())
+}
