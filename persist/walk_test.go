@@ -63,17 +63,25 @@ func TestWalk_SameAsLoad(t *testing.T) {
 			}
 			want, err := v.Path(first, to.ID.Seq)
 			require.NoError(t, err)
+			begun := 0
 			err = v.Walk(storetest.Background, first, to.ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
-				require.Equal(t, want[0].ID, c.ID)
-				require.Equal(t, want[0].Tick, c.Tick)
-				loaded, err := v.Catalog().At(storetest.Background, c.Seq)
+				if c == nil {
+					require.Equal(t, first, im.Seq)
+					begun++
+				} else {
+					require.Equal(t, want[0].ID, c.ID)
+					require.Equal(t, want[0].Tick, c.Tick)
+					require.Equal(t, c.Seq, im.Seq)
+					want = want[1:]
+				}
+				loaded, err := v.Catalog().At(storetest.Background, im.Seq)
 				require.NoError(t, err)
-				require.Equal(t, contents(loaded), contents(im.Internal()), "seed %d, record %d", seed, c.Seq)
-				want = want[1:]
+				require.Equal(t, contents(loaded), contents(im.Internal()), "seed %d, record %d", seed, im.Seq)
 				return nil
 			})
 			require.NoError(t, err)
 			require.Empty(t, want)
+			require.Equal(t, 1, begun)
 		}
 	}
 }
@@ -135,7 +143,7 @@ func TestWalk_Errors(t *testing.T) {
 	v := storetest.Verified(t, dir)
 	enough, n := errors.New("enough"), 0
 	err := v.Walk(storetest.Background, 2, 9, func(_ *inspect.Image, c *inspect.Commit) error {
-		if n++; n == 3 {
+		if n++; n == 4 {
 			require.Equal(t, uint64(5), c.Seq)
 			return enough
 		}

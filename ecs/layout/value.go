@@ -9,8 +9,8 @@ import (
 // read it without the Go type, print it, and marshal it as JSON. The zero Value has no type and
 // prints as nil.
 //
-// Methods that do not apply to a Value's kind return zero. For such a kind, Index and Key return
-// the zero Value. For other kinds, Index and Key panic if i is not below Len.
+// Methods that do not apply to a Value's kind return zero. So Key of a struct returns the zero
+// Value. Index, Key and Name panic for other kinds if i is not below Len.
 type Value struct {
 	typ *Type
 	// Set for nil: bytes, a slice, a map or a pointer.
@@ -117,6 +117,15 @@ func (v Value) Field(name string) (Value, bool) {
 		return Value{}, false
 	}
 	return v.items[i], true
+}
+
+// Name returns the name of field i. It returns "" if v is not a struct. It panics if v is a struct
+// and i is not below Len.
+func (v Value) Name(i int) string {
+	if v.Kind() != Struct {
+		return ""
+	}
+	return v.typ.Fields[i].Name
 }
 
 // float returns the number with these bits. v is a float, or a complex number with these bits as

@@ -19,6 +19,7 @@ var appliesTo = map[string][]Kind{
 	"Index":   {Struct, Array, Slice, Map, Pointer},
 	"Key":     {Map},
 	"Field":   {Struct},
+	"Name":    {Struct},
 }
 
 // A method returns zero if it does not apply to the kind of a value. Otherwise it does not return

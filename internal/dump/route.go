@@ -179,23 +179,15 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 }
 
 // replayFrom visits the state with index i and the following states up to last that can be replayed
-// from it. It loads state i, which has no tick, and applies one tick for each following state.
-//
-// It ends before the first record that is unreadable or known to be lost. The walk does not move
-// the cursor: the cursor stays at i.
+// from it. It loads state i, which has no tick, and applies one tick for each following state. It
+// ends before the first record that is unreadable or known to be lost.
 func (r *route) replayFrom(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
-	if err := r.cursor.Seek(r.ctx, r.states[i]); err != nil {
-		return err
-	}
 	end := i
 	for end < last && !r.lost[end+1] {
 		if _, ok := r.Log().Find(r.states[end+1]); !ok {
 			break
 		}
 		end++
-	}
-	if err := visit(r.cursor.Image(), nil); err != nil {
-		return err
 	}
 	return r.Walk(r.ctx, r.states[i], r.states[end], visit)
 }

@@ -150,10 +150,12 @@ func BenchmarkBudgetFollow(b *testing.B) {
 			values = make([]int32, im.Indices)
 			take(0, of.Len())
 		}
-		for _, change := range c.Rows {
-			if im.Components[change.Component] == of {
-				for _, r := range change.Values {
-					take(r.First, r.N)
+		if c != nil {
+			for _, change := range c.Rows {
+				if im.Components[change.Component] == of {
+					for _, r := range change.Values {
+						take(r.First, r.N)
+					}
 				}
 			}
 		}

@@ -75,25 +75,36 @@ func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 // to, in order. from must be an ancestor of to.
 func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
 
-// Walk calls f for each record between the state after record from and the state after record to.
-// from must be an ancestor of to. f gets the state after the record, and its tick. im is the same
-// image in each call, one tick later; f may read it until f returns. Walk ends at an error of f,
-// at damage, or when ctx ends.
+// Walk calls f for the state after record from, and for each later state up to the one after record
+// to. from must be an ancestor of to. c is the tick that led to the state, or nil in the first
+// call. im is the same image in each call, one tick later; f may read it until f returns. Walk ends
+// at an error of f, at damage, or when ctx ends.
 //
 // If a program converted the store between two ticks, the next tick continues the converted
-// state. Walk loads the nearest snapshot and reads the ticks. The phase is
+// state, and im is a new image. Walk loads the nearest snapshot and reads the ticks. The phase is
 // [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
-	var shown *Image
-	var last *image.Image
+	path, err := v.cat.Path(from, to)
+	if err != nil {
+		return err
+	}
+	last, err := v.cat.Base(ctx, from)
+	if err != nil {
+		return err
+	}
+	shown := NewImage(last.Settled())
+	if err := f(shown, nil); err != nil {
+		return err
+	}
 	w := catalog.Walk{Catalog: v.cat, After: func(_ context.Context, im *image.Image, r *catalog.Record) error {
-		if im != last { // The first state, or a converted one.
+		if im != last { // The state was converted.
 			shown, last = new(Image), im
 		}
 		shown.show(im.Settled())
 		return f(shown, describeTick(v.cat, r.Entry, r.Decoded, r.Schema))
 	}}
-	return w.Between(ctx, from, to)
+	_, _, err = w.Along(ctx, last, path)
+	return err
 }
 
 // Cursor returns a cursor at the state after record seq, see [View.At].

@@ -104,8 +104,7 @@ func (d *session) way(seq, from, to uint64) way {
 	if len(w.ticks) > 0 {
 		w.start = w.ticks[0].Parent
 	}
-	// If start is not in the journal, it is the oldest state, which only a snapshot has. View.Walk
-	// does not visit that state.
+	// If start is not in the journal, it is the oldest state, which only a snapshot has.
 	if _, led := d.view.Log().Known(w.start); !led {
 		tick := describe.StateOf(d.view, w.start).Tick
 		w.first = from <= tick && tick <= to
@@ -133,7 +132,12 @@ func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f f
 	if len(w.ticks) == 0 {
 		return nil
 	}
-	return w.view.Walk(ctx, w.start, w.ticks[len(w.ticks)-1].ID.Seq, f)
+	return w.view.Walk(ctx, w.start, w.ticks[len(w.ticks)-1].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
+		if c == nil {
+			return nil // first has read the oldest state. Otherwise the state is before the range.
+		}
+		return f(im, c)
+	})
 }
 
 // A sampler evaluates expressions at some of the states on a way.

@@ -91,7 +91,7 @@ func hasParts(v layout.Value) bool {
 func partName(v layout.Value, i int) string {
 	switch v.Kind() {
 	case layout.Struct:
-		return v.Type().Fields[i].Name
+		return v.Name(i)
 	case layout.Map:
 		return "[" + cut(v.Key(i).String(), 256) + "]"
 	}
