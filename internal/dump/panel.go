@@ -3,7 +3,9 @@ package dump
 import (
 	"cmp"
 	"encoding/csv"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/describe"
@@ -39,7 +41,8 @@ var panelCommand = command{
 	doc: `Print a table of expressions for each entity at each tick
 
 Print a table with a row for each entity at each tick, and a column for each expression.
-Statistics programs call such a table a panel, or long form. The ticks are those from A
+Statistics programs call such a table a panel, or long form. A row is left out if no
+expression has a value. 'Component.*' stands for all fields of a component. The ticks are those from A
 to B, or all that lead to the state of --at. With --every N they are A, A+N, A+2N, …
 and the last one. Expressions are about one entity, as in ls and query. EXPR as NAME
 gives a column another name.
@@ -48,7 +51,8 @@ gives a column another name.
 numbers. --ndjson writes a line of JSON for each row.
 
 ` + expressionHelp,
-	example: `  ecsdump panel D Health.Current 100..200 --every 10 --where 'Team == 1'
+	example: `  ecsdump panel D 'Position.*' 100..200
+  ecsdump panel D Health.Current 100..200 --every 10 --where 'Team == 1'
   ecsdump panel D 'Position.X as x' 'Position.Y as y' --format csv > paths.csv`,
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
@@ -148,7 +152,11 @@ func (p *panel) compile() (err error) {
 		return err
 	}
 	var fields []field
-	for _, text := range p.texts {
+	texts, err := p.expandFields(end)
+	if err != nil {
+		return err
+	}
+	for _, text := range texts {
 		text, name := query.SplitName(text)
 		x, err := p.source.compile(end, "panel", text, query.WantValue)
 		if err != nil {
@@ -157,6 +165,28 @@ func (p *panel) compile() (err error) {
 		p.columns, p.names, fields = append(p.columns, x), append(p.names, name), append(fields, field{name: name})
 	}
 	return checkDistinct("panel", fields)
+}
+
+// expandFields replaces each text "Name.*" by one text for each field of the component.
+func (p *panel) expandFields(at state) (expanded []string, err error) {
+	for _, text := range p.texts {
+		name, all := strings.CutSuffix(text, ".*")
+		if !all {
+			expanded = append(expanded, text)
+			continue
+		}
+		c, err := p.source.component(at, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(c.Fields()) == 0 {
+			return nil, fail(exitUsage, describe.Command("schema", p.path), "%s: %s has no fields; write %s", text, name, name)
+		}
+		for _, f := range c.Fields() {
+			expanded = append(expanded, name+"."+f.Name)
+		}
+	}
+	return expanded, nil
 }
 
 // headings returns the headings of the columns for a grid.
@@ -189,6 +219,9 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 			}
 			if err != nil {
 				return err
+			}
+			if !slices.ContainsFunc(row.Values.answers, func(a query.Answer) bool { return !a.Nothing() }) {
+				continue
 			}
 			if p.doc.More = p.limit > 0 && n == int(p.limit); p.doc.More {
 				return errEnough
