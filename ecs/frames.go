@@ -22,8 +22,9 @@ type timeline struct {
 	forward []frame      // Frames undone by a seek. The last one is the next to redo.
 
 	tick           uint64
-	ticks          int // The number of frames that begin at the end of a tick.
-	evictableTicks int // The number of boundaries that evict can remove.
+	ticks          int    // The number of frames that begin at the end of a tick.
+	tickSpan       uint64 // The span that began at the last end of a tick, or when the history began.
+	evictableTicks int    // The number of boundaries that evict can remove.
 	thinning       thinning
 
 	clock   track.Clock
@@ -89,6 +90,7 @@ func (w *World) push(f frame) {
 	}
 	w.frames = append(w.frames, f)
 	if f.tick {
+		w.tickSpan = w.clock.Span
 		w.ticks++
 		w.markEvictable(w.older(len(w.frames)-1), len(w.frames)-1)
 	}

@@ -43,7 +43,7 @@ func TestWriterGoroutines_BackgroundPriority(t *testing.T) {
 		require.NoError(t, s.Commit())
 		require.NoError(t, s.Sync(storetest.Background))
 	}
-	begun, err := s.BeginSnapshot("kept")
+	begun, err := s.BeginSnapshot()
 	require.NoError(t, err)
 	require.True(t, begun)
 	for s.Snapshotting() {

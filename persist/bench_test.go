@@ -184,6 +184,30 @@ func mustSave(b *testing.B, file string, w *ecs.World) {
 	}
 }
 
+// BenchmarkBudgetSaveBehind measures how long SaveBehind keeps the caller, for 50,000 entities with
+// three components. The limit is 3 ms.
+func BenchmarkBudgetSaveBehind(b *testing.B) {
+	w, positions := points(b, 50_000, 0)
+	speeds, health := ecs.MustRegister(w, ecs.Component[struct{ X, Y float64 }]{Name: "speed"}), ecs.MustRegister(w, ecs.Component[struct{ HP, Max int32 }]{Name: "health"})
+	for _, e := range positions.Entities() {
+		speeds.Set(e, struct{ X, Y float64 }{1, 2})
+		health.Set(e, struct{ HP, Max int32 }{3, 4})
+	}
+	w.Commit()
+	file := filepath.Join(b.TempDir(), "save")
+	var times []time.Duration
+	for range 15 {
+		start := time.Now()
+		saved := persist.SaveBehind(storetest.Background, file, w)
+		times = append(times, time.Since(start))
+		if err := <-saved; err != nil {
+			b.Fatal(err)
+		}
+	}
+	slices.Sort(times)
+	reportBudget(b, at(times, 0.5), 3*time.Millisecond, 1)
+}
+
 // BenchmarkBudgetLoad measures loading a save of a million rows of 16 bytes. The rows are in the
 // order of creation or in a random order. The limit is hand-written code that reads a limitFile to
 // a sparse set.

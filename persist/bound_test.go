@@ -120,7 +120,7 @@ func (r *boundRun) step() {
 			r.commit()
 		}
 		name := fmt.Sprint("name", len(r.named))
-		_, err := r.store.SnapshotAs(storetest.Background, name)
+		_, err := r.store.SaveSlot(storetest.Background, name, "")
 		require.NoError(r.t, err)
 		r.named[name] = storetest.Persistent(r.world.World)
 		r.look()

@@ -128,7 +128,7 @@ func TestCompact_NamedSnapshotsStay(t *testing.T) {
 		w.Fill(2)
 		require.NoError(t, s.Commit())
 		for _, name := range names {
-			_, err := s.SnapshotAs(storetest.Background, name)
+			_, err := s.SaveSlot(storetest.Background, name, "")
 			require.NoError(t, err)
 			named[name] = storetest.Persistent(w.World)
 		}

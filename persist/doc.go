@@ -11,13 +11,15 @@
 //	keep a world in a directory      Open, Store.Commit, Store.Close
 //	or in another file system        Options.Files, FileOptions.Files
 //	learn which ticks are durable    Store.Sync, Options.Sync, Options.OnDurable, Options.OnLocal
-//	save to a file, load it          Save, Load
+//	save to a file, load it          Save, SaveBehind, Load
 //	save to a writer, load a reader  SaveTo, LoadFrom
 //	make the file smaller            FileOptions.Compress
 //	save some entities, merge them   package part: Of, Part.Save, Load, Part.Merge
-//	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs, Store.BeginSnapshot
+//	save slots, load them            Store.SaveSlot, BeginSlot, LoadSlot, Slots, DeleteSlot
+//	take a snapshot                  Store.Snapshot, Store.BeginSnapshot
 //	name a tick, keep its inputs     Store.Mark, Store.Input
 //	from another goroutine           Store.Do, between ticks; Store.Backup, Store.Metrics
+//	serve it while no tick comes     Store.Poll
 //	follow another program's store   Follow, Follower.Advance; Follower.Open takes it over
 //	limit the data on the disk       Options.Retain, Report.Kept, Metrics.Kept
 //	go back to an older tick         Store.Goto, Options.At, or ecs.History in memory

@@ -3,6 +3,7 @@ package persist_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -96,9 +97,9 @@ func ExampleSaveTo() {
 	// Output: 1 true
 }
 
-// A snapshot with a name is never removed, and is a point in time. A store can be opened at any
-// point that it holds, and continues from there.
-func ExampleStore_SnapshotAs() {
+// A slot is never removed, and is a point in time. A store can be opened at any point that it holds,
+// and continues from there.
+func ExampleStore_SaveSlot() {
 	ctx := context.Background()
 	temp, remove := tempDir()
 	defer remove()
@@ -107,7 +108,7 @@ func ExampleStore_SnapshotAs() {
 	store, _ := persist.Open(ctx, dir, w, persist.Options{Retain: persist.Retention{Last: 2}})
 	turn()
 	_ = store.Commit()
-	if _, err := store.SnapshotAs(ctx, "before the boss"); err != nil {
+	if _, err := store.SaveSlot(ctx, "before the boss", ""); err != nil {
 		fmt.Println(err)
 	}
 	turn()
@@ -119,6 +120,83 @@ func ExampleStore_SnapshotAs() {
 	fmt.Println(again.Tick(), again.Len(), err)
 	_ = store.Close(ctx)
 	// Output: 1 1 <nil>
+}
+
+// Saving a slot again replaces it. Components with NoRewind keep their values when a slot is loaded.
+func ExampleStore_LoadSlot() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	w, turn := newGame()
+	store, _ := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{})
+	for level := range 3 {
+		turn()
+		_ = store.Commit()
+		if _, err := store.SaveSlot(ctx, "quick", fmt.Sprint("level ", level)); err != nil {
+			fmt.Println(err)
+		}
+	}
+	for range 5 {
+		turn()
+		_ = store.Commit()
+	}
+	for _, slot := range store.Slots() {
+		fmt.Println(slot.Name, slot.Note, slot.Tick)
+	}
+	fmt.Println(store.LoadSlot(ctx, "quick"), w.Tick())
+	fmt.Println(store.DeleteSlot(ctx, "quick"), store.Slots())
+	fmt.Println(errors.Is(store.LoadSlot(ctx, "quick"), persist.ErrNotFound))
+	_ = store.Close(ctx)
+	// Output:
+	// quick level 2 3
+	// <nil> 3
+	// <nil> []
+	// true
+}
+
+// The Commit that ends the tick saves the slot, in the background.
+func ExampleStore_BeginSlot() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	w, turn := newGame()
+	store, _ := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{
+		OnSnapshot: func(r persist.SnapshotResult) {
+			if r.Err != nil {
+				fmt.Println("not saved:", r.Err)
+			}
+		},
+	})
+	turn()
+	_ = store.BeginSlot("quick", "") // The player pressed the key in this tick.
+	_ = store.Commit()
+	_ = store.Close(ctx) // Waits for the slot.
+
+	again, _ := newGame()
+	store, _ = persist.Open(ctx, filepath.Join(temp, "game"), again, persist.Options{})
+	fmt.Println(store.Slots()[0].Name, store.Slots()[0].Tick)
+	_ = store.Close(ctx)
+	// Output: quick 1
+}
+
+// The game continues while a copy of the world is saved.
+func ExampleSaveBehind() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	w, turn := newGame()
+	turn()
+	w.Commit()
+	saved := persist.SaveBehind(ctx, filepath.Join(temp, "slot1.save"), w)
+	turn()
+	w.Commit()
+	fmt.Println(<-saved)
+	again, _ := newGame()
+	_ = persist.Load(ctx, filepath.Join(temp, "slot1.save"), again)
+	fmt.Println(w.Tick(), again.Tick())
+	// Output:
+	// <nil>
+	// 2 1
 }
 
 // A backup of a running store is an independent store.

@@ -65,11 +65,11 @@ func (s *Store) Hand()                  { s.finishCopy() }
 func (s *Store) Written(ctx context.Context) (SnapshotResult, error) { return s.written(ctx) }
 
 func (s *Store) Begin(beforePublish func(context.Context) error) error {
-	return s.begin("", beforePublish)
+	return s.begin(slotName{}, beforePublish)
 }
 
 func (s *Store) SnapshotBefore(ctx context.Context, beforePublish func(context.Context) error) error {
-	_, err := s.snapshot(ctx, "", beforePublish)
+	_, err := s.snapshot(ctx, slotName{}, beforePublish)
 	return err
 }
 
@@ -107,3 +107,10 @@ func (t *tickRecorder) Encode(buf []byte, c *raw.Change) []byte {
 
 // Waiting returns the number of functions queued by Do.
 func Waiting(s *Store) int { return s.errands.count() }
+
+// SavesBehind returns the number of files that SaveBehind is writing.
+func SavesBehind() int {
+	savingBehind.mu.Lock()
+	defer savingBehind.mu.Unlock()
+	return len(savingBehind.last)
+}

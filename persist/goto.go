@@ -83,7 +83,7 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	if converted {
-		_, err = s.snapshot(ctx, "", roll)
+		_, err = s.snapshot(ctx, slotName{}, roll)
 	} else {
 		err = roll(ctx)
 	}
@@ -114,7 +114,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	}
 	parent := s.ids[s.seq()]
 	state := im.State()
-	state.Recorder, state.Seq = s, s.journal.Next()
+	state.Recorder, state.Seq, state.KeepNoRewind = s, s.journal.Next(), true
 	if err := image.Put(s.world, state, name); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (s *Store) replaceLost(lost []uint32) {
 		s.finishCopy()
 		return
 	}
-	if err := s.begin("", s.journal.Sync); err != nil {
+	if err := s.begin(slotName{}, s.journal.Sync); err != nil {
 		s.fail(lostError(lost, err))
 		return
 	}
@@ -74,7 +74,7 @@ func (s *Store) ensureBase(ctx context.Context) error {
 		return err
 	}
 	if lost = s.watch.missing(); len(lost) > 0 {
-		if _, err := s.snapshot(ctx, "", s.journal.Sync); err != nil {
+		if _, err := s.snapshot(ctx, slotName{}, s.journal.Sync); err != nil {
 			return lostError(lost, err)
 		}
 	}

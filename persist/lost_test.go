@@ -71,7 +71,7 @@ func TestLostSnapshots_ReplacedByStore(t *testing.T) {
 					_, err = s.Snapshot(storetest.Background)
 					require.NoError(t, err)
 				case "named":
-					_, err = s.SnapshotAs(storetest.Background, "boss")
+					_, err = s.SaveSlot(storetest.Background, "boss", "")
 					require.NoError(t, err)
 				case "close":
 					storetest.CloseStore(t, s)

@@ -240,7 +240,7 @@ func (s *Store) beginIfCrowded() {
 		s.behind = 0
 		s.pruneNow()
 	default:
-		_ = s.beginAtPace("") // If this fails, a Commit tries again.
+		_ = s.beginAtPace(slotName{}) // If this fails, a Commit tries again.
 	}
 }
 
@@ -323,7 +323,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 // journal is opened when the snapshot file is complete and before it gets its final name. If ctx
 // has ended by then, neither journal nor snapshot is created.
 func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotResult, error) {
-	return s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
+	return s.snapshot(context.WithoutCancel(ctx), slotName{}, func(context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -224,7 +224,7 @@ func refersToWhatIsGone(t *testing.T, spoil func(path string) error) bool {
 	full, err := s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	commits(t, s, w, 1)
-	begun, err := s.BeginSnapshot("")
+	begun, err := s.BeginSnapshot()
 	require.NoError(t, err)
 	require.True(t, begun)
 	require.NoError(t, spoil(filepath.Join(dir, full.Name)))

@@ -98,7 +98,7 @@ func TestRetentionPlan_RequestAndBound(t *testing.T) {
 		{"periods stay longer than data without a request", Retention{Every: 5 * time.Minute, Bytes: 1}, plain, young, 107, []uint32{7, 5, 4, 3, 2}, 71, 70, "as much old data as the bound allows"},
 		{"periods go before requested data", Retention{Every: 5 * time.Minute, Ticks: 25, Bytes: 1}, plain, young, 120, all(6), 61, 60, "as much old data as the bound allows"},
 		{"required data", Retention{Bytes: 1}, plain, young, 1, all(9), 81, 80, "two snapshots that share no file stay, with the journal after them, whatever the bound"},
-		{"a named snapshot above the bound", Retention{Bytes: 1}, boss, young, 45, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "snapshots with a name stay, whatever the bound"},
+		{"a named snapshot above the bound", Retention{Bytes: 1}, boss, young, 45, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "slots stay, whatever the bound"},
 		{"a named snapshot within the bound", Retention{Bytes: 1}, boss, young, 60, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "as much old data as the bound allows"},
 		{"the base of the world's history", Retention{Bytes: 1}, plain, 35, 60, []uint32{8, 7, 6, 5, 3, 2, 1}, 31, 30, "the data for the oldest tick of the world's history stays, whatever the bound"},
 		{"KeepAll", Retention{Bytes: 1, Last: 1, KeepAll: true}, plain, young, 1, nil, 0, 0, "all data, because Retain.KeepAll is set"},

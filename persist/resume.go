@@ -128,7 +128,7 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 		err = s.journal.Sync(ctx)
 	}
 	if err == nil && from.lost {
-		_, err = s.snapshot(ctx, "", s.journal.Sync)
+		_, err = s.snapshot(ctx, slotName{}, s.journal.Sync)
 	}
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 // beginAtOnce begins a snapshot and copies all of it. If it cannot begin, the next tick tries
 // again.
 func (s *Store) beginAtOnce() {
-	if s.begin("", s.journal.Sync) == nil {
+	if s.begin(slotName{}, s.journal.Sync) == nil {
 		s.finishCopy()
 	}
 }

@@ -19,11 +19,11 @@ import (
 // everything up to a bound, see Bytes.
 //
 //	newest ◀── Last, Ticks, Age: requested ── older, up to Bytes ── oldest
-//	           single older snapshots: one per period of Every, those with a name
+//	           single older snapshots: one per period of Every, slots
 //
 // Some data always stays, whatever the Retention says:
 //
-//   - snapshots with a name
+//   - slots: see [Store.SaveSlot]
 //   - the newest snapshot, and an older one that shares no file with it, so that one damaged file
 //     is not fatal
 //   - the base of the oldest tick of the world's history
@@ -448,7 +448,7 @@ func (c *choice) reason(step int, k *RetentionStatus) string {
 	apart, lead := c.musts[0], c.musts[1]
 	switch {
 	case named.bytes(step) <= k.Bound:
-		return "snapshots with a name stay, whatever the bound"
+		return "slots stay, whatever the bound"
 	case lead.ID.Seq < apart.ID.Seq && k.Bytes-bytesOf(c.since(lead.from()))+bytesOf(c.since(apart.from())) <= k.Bound:
 		return "the data for the oldest tick of the world's history stays, whatever the bound"
 	}
@@ -605,14 +605,4 @@ func (s *Store) removeTemps() error {
 		}
 		return ok && strings.HasSuffix(name, catalog.SnapshotType)
 	})
-}
-
-// free returns an error if a snapshot already has that name.
-func (s *snapshotter) free(name string) error {
-	for _, o := range s.list {
-		if o.Label == name {
-			return fmt.Errorf("%w: snapshot %d already has the name %q", ErrName, o.Number, name)
-		}
-	}
-	return nil
 }

@@ -58,7 +58,7 @@ func TestRetention_RemainingDataReadable(t *testing.T) {
 					require.NoError(t, s.Commit())
 				}
 				name := storetest.Names[1+i/100]
-				_, err := s.SnapshotAs(storetest.Background, name)
+				_, err := s.SaveSlot(storetest.Background, name, "")
 				require.NoError(t, err)
 				named[name] = storetest.Persistent(w.World)
 			}
@@ -94,39 +94,6 @@ func TestRetention_RemainingDataReadable(t *testing.T) {
 		require.NoError(t, v.Close())
 	}
 	require.Greater(t, removed.Load(), int64(20))
-}
-
-func TestSnapshotAs_ValidAndInvalidNames(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{})
-	for _, bad := range []string{"", "12", "-1", " x", "a\nb", "\xff", strings.Repeat("x", 256)} {
-		_, err := s.SnapshotAs(storetest.Background, bad)
-		require.ErrorIs(t, err, persist.ErrName, "%q", bad)
-	}
-	r, err := s.SnapshotAs(storetest.Background, "before the boss")
-	require.NoError(t, err)
-	_, err = s.SnapshotAs(storetest.Background, "before the boss")
-	require.ErrorIs(t, err, persist.ErrName)
-	require.ErrorContains(t, err, "snapshot 2")
-	require.NoError(t, s.Commit())
-	storetest.SnapshotOf(t, s)
-	storetest.CloseStore(t, s)
-	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
-	_, err = s.SnapshotAs(storetest.Background, "before the boss")
-	require.ErrorIs(t, err, persist.ErrName, "after opening again")
-	storetest.SnapshotOf(t, s)
-	storetest.CloseStore(t, s)
-	v, err := inspect.OpenReadOnly(storetest.Background, dir)
-	require.NoError(t, err)
-	defer v.Close()
-	require.Equal(t, "before the boss", v.Snapshots()[1].Label)
-	require.Equal(t, r.Name, v.Snapshots()[1].Name)
-	require.True(t, v.Snapshots()[0].Time.IsZero(), "no tick was committed")
-	require.WithinDuration(t, time.Now(), v.Snapshots()[2].Time, time.Hour)
-	require.Equal(t, v.Snapshots()[2].Time, v.Snapshots()[3].Time, "that of the tick, not of the opening")
-	_, err = v.Resolve("snap:nothing")
-	require.ErrorIs(t, err, persist.ErrNotFound)
 }
 
 func TestRetention_DamagedStore(t *testing.T) {
@@ -323,7 +290,7 @@ func TestStore_OutOfFileDescriptors(t *testing.T) {
 			err = s.Sync(storetest.Background)
 			require.ErrorIs(t, err, syscall.EMFILE)
 			require.ErrorContains(t, s.Err(), "Store.Resume")
-			_, err = s.SnapshotAs(storetest.Background, "boss")
+			_, err = s.SaveSlot(storetest.Background, "boss", "")
 			require.ErrorIs(t, err, syscall.EMFILE)
 			mem.OnCall(nil)
 			require.NoError(t, s.Resume(storetest.Background))
@@ -331,4 +298,20 @@ func TestStore_OutOfFileDescriptors(t *testing.T) {
 			require.NoError(t, simVerify(mem, w))
 		})
 	}
+}
+
+// The time of a snapshot is that of its tick.
+func TestSnapshot_TimeOfTick(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	require.NoError(t, s.Commit())
+	storetest.SnapshotOf(t, s)
+	storetest.CloseStore(t, s)
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	storetest.SnapshotOf(t, s)
+	storetest.CloseStore(t, s)
+	v := storetest.ViewOf(t, dir)
+	require.True(t, v.Snapshots()[0].Time.IsZero(), "no tick was committed")
+	require.WithinDuration(t, time.Now(), v.Snapshots()[1].Time, time.Hour)
+	require.Equal(t, v.Snapshots()[1].Time, v.Snapshots()[2].Time, "that of the tick, not of the opening")
 }

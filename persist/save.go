@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"sync"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
@@ -78,6 +79,69 @@ func Save(ctx context.Context, file string, w *ecs.World, o ...FileOptions) erro
 		_, err := s.Create(ctx, files, name)
 		return err
 	})
+}
+
+// SaveBehind saves the present state of w as [Save] does, but does not wait for the disk. It copies
+// the world with [ecs.World.Clone], and a goroutine saves the copy, so the program may change w at
+// once. The channel gets one result: nil when the file is durable, or the error of Save. It has
+// room for the result, so the program need not receive it.
+//
+//	saved := persist.SaveBehind(ctx, "slot1.save", w)
+//	…                                        the game continues
+//	if err := <-saved; err != nil { … }
+//
+// Saves to one file are written in the order of the calls, so the last call remains. A process that
+// ends before the result comes keeps the earlier file.
+//
+// Cost: that of Clone in the caller, and memory for a second world until the file is written.
+func SaveBehind(ctx context.Context, file string, w *ecs.World, o ...FileOptions) <-chan error {
+	options, saved := onlyOptions(o), w.Clone()
+	done, written := make(chan error, 1), make(chan struct{})
+	older := savingBehind.add(savedFile{options.Files, file}, written)
+	go func() {
+		if older != nil {
+			<-older
+		}
+		err := Save(ctx, file, saved, options)
+		savingBehind.remove(savedFile{options.Files, file}, written)
+		done <- err
+	}()
+	return done
+}
+
+// savingBehind has the newest save of SaveBehind to each file, until it is written.
+var savingBehind saveQueue
+
+// A saveQueue orders the saves to each file.
+type saveQueue struct {
+	mu   sync.Mutex
+	last map[savedFile]chan struct{} // Closed when the newest save to the file is written.
+}
+
+type savedFile struct {
+	files disk.FS
+	name  string
+}
+
+// add makes written the newest save to a file. It returns the one before it, or nil.
+func (q *saveQueue) add(f savedFile, written chan struct{}) (older chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.last == nil {
+		q.last = map[savedFile]chan struct{}{}
+	}
+	older, q.last[f] = q.last[f], written
+	return older
+}
+
+// remove ends a save.
+func (q *saveQueue) remove(f savedFile, written chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.last[f] == written {
+		delete(q.last, f)
+	}
+	close(written)
 }
 
 // inDirectoryOf calls f with the directory of a file and the file's name in it. It follows symbolic

@@ -87,7 +87,7 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 		w.Seed.Set(storetest.Seed(img.n))
 		err = s.Commit()
 	}
-	if e := s.Close(storetest.Background); err == nil {
+	if e := storetest.Closed(s.Close(storetest.Background)); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -127,7 +127,7 @@ func simLeadsTo(mem *disktest.Mem, w *storetest.World) error {
 	if err != nil {
 		return fmt.Errorf("after a commit and a close: %w", err)
 	}
-	if err := s.Close(storetest.Background); err != nil {
+	if err := storetest.Closed(s.Close(storetest.Background)); err != nil {
 		return err
 	}
 	if storetest.Persistent(got.World) != storetest.Persistent(w.World) {

@@ -32,7 +32,7 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 	if err == nil && img.n%2 == 0 {
 		_, err = s.Snapshot(storetest.Background)
 	}
-	if e := s.Close(storetest.Background); err == nil {
+	if e := storetest.Closed(s.Close(storetest.Background)); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing
 		return p, fault.plain(err, *failing)
 	}
 	commit, err := r.judge(p, w, s.Report(), *failing != "")
-	if e := s.Close(storetest.Background); e != nil {
+	if e := storetest.Closed(s.Close(storetest.Background)); e != nil {
 		err = errors.Join(err, fault.plain(e, *failing))
 	}
 	if p.acked >= 0 { // Otherwise Open may have created a new store.

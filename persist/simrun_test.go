@@ -394,7 +394,7 @@ func (r *simRun) close() (ok bool, err error) {
 	r.mu.Lock()
 	r.sealing = head
 	r.mu.Unlock()
-	if err := r.store.Close(storetest.Background); err != nil {
+	if err := storetest.Closed(r.store.Close(storetest.Background)); err != nil {
 		return false, r.plain(err)
 	}
 	if r.failed != nil {

@@ -165,50 +165,26 @@ func (e sharedFileError) Unwrap() error { return e.error }
 // earlier file already holds are not written again. If ctx ends first, Snapshot returns the error
 // of ctx and the snapshot continues. If ctx has ended before the call, no snapshot begins. It
 // returns [ErrUncommitted] if the world was changed since the commit.
-func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s.snapshotNow(ctx, "") }
-
-// SnapshotAs takes a snapshot, as [Store.Snapshot] does, and gives it a name. [Options.Retain]
-// never removes a named snapshot, and "snap:NAME" is a point in time, see inspect.View.Resolve.
-//
-// A name has at most 255 bytes of visible characters and is not a number. The error wraps [ErrName]
-// if the name is not valid, or if another snapshot has it.
-func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, error) {
-	if err := s.nameable(name); err != nil {
-		return SnapshotResult{}, err
-	}
-	return s.snapshotNow(ctx, name)
+func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
+	return s.snapshotNow(ctx, slotName{})
 }
 
-// BeginSnapshot begins a snapshot of the last commit, and does not wait. If name is not empty, the
-// snapshot gets this name. The commits that follow copy the snapshot at [Options.SnapshotPace], and
-// a goroutine writes it, as for snapshots that [Options.SnapshotBytes] begins. [Options.OnSnapshot]
-// and [Store.Metrics] report the result. [SnapshotResult.Files] then lists the files to copy, for
-// example to an object store. If another snapshot is under way, BeginSnapshot begins none and
-// returns false.
+// BeginSnapshot begins a snapshot of the last commit, and does not wait. The commits that follow
+// copy the snapshot at [Options.SnapshotPace], and a goroutine writes it, as for snapshots that
+// [Options.SnapshotBytes] begins. [Options.OnSnapshot] and [Store.Metrics] report the result.
+// [SnapshotResult.Files] then lists the files to copy, for example to an object store. If another
+// snapshot is under way, BeginSnapshot begins none and returns false. See also [Store.BeginSlot].
 //
-// Errors are those of [Store.SnapshotAs]. Cost: O(storages).
-func (s *Store) BeginSnapshot(name string) (begun bool, err error) {
-	if name != "" {
-		if err := s.nameable(name); err != nil {
-			return false, err
-		}
-	}
+// It returns [ErrUncommitted] if the world was changed since the commit. Cost: O(storages).
+func (s *Store) BeginSnapshot() (begun bool, err error) {
 	if err := s.snapshotable(); err != nil {
 		return false, err
 	}
 	if s.collectResult(); s.snapshotting() {
 		return false, nil
 	}
-	err = s.beginAtPace(name)
+	err = s.beginAtPace(slotName{})
 	return err == nil, err
-}
-
-// nameable returns an error unless a snapshot can have that name.
-func (s *Store) nameable(name string) error {
-	if err := format.CheckLabel(name); err != nil {
-		return err
-	}
-	return s.free(name)
 }
 
 // snapshotable returns an error unless a snapshot of the last commit can be taken.
@@ -224,7 +200,7 @@ func (s *Store) snapshotable() error {
 
 // snapshotNow finishes the snapshot under way, if any, and takes another one of the last commit.
 // The ticks of that snapshot are durable before its file gets its name.
-func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, error) {
+func (s *Store) snapshotNow(ctx context.Context, name slotName) (SnapshotResult, error) {
 	if err := ctx.Err(); err != nil {
 		return SnapshotResult{}, err
 	}
@@ -245,7 +221,7 @@ func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, e
 }
 
 // snapshot copies a whole snapshot at once and waits until it is written.
-func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(context.Context) error) (SnapshotResult, error) {
+func (s *Store) snapshot(ctx context.Context, name slotName, beforePublish func(context.Context) error) (SnapshotResult, error) {
 	if err := s.begin(name, beforePublish); err != nil {
 		return SnapshotResult{}, err
 	}
@@ -271,17 +247,18 @@ func (s *Store) copyStep() {
 // It does little work per tick.
 func (s *Store) collectAndBegin() {
 	s.collectResult()
+	s.beginAsked()
 	switch lost := s.watch.missing(); {
 	case len(lost) > 0:
 		s.replaceLost(lost)
 	case !s.snapshotting() && s.snapshotDue():
-		_ = s.beginAtPace("") // If it could not begin, the next tick tries again.
+		_ = s.beginAtPace(slotName{}) // If it could not begin, the next tick tries again.
 	}
 }
 
 // beginAtPace begins a snapshot and copies a tick's share of it. No row was written since the
 // commit, so this share reads only the present rows. Later commits copy the other shares.
-func (s *Store) beginAtPace(name string) error {
+func (s *Store) beginAtPace(name slotName) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {
 		return err
@@ -338,7 +315,7 @@ func (s *Store) pace() int {
 // begin begins to copy the state of the last commit. beforePublish runs before the snapshot file
 // gets its name. beforePublish makes the records up to the snapshot durable. A snapshot without
 // these records could later seem to belong to another history.
-func (s *Store) begin(name string, beforePublish func(context.Context) error) error {
+func (s *Store) begin(name slotName, beforePublish func(context.Context) error) error {
 	lost := s.watch.missing()
 	if err := s.dropLost(lost); err != nil {
 		return err
@@ -355,7 +332,8 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	sn := snap.NewSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
 	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.seq()]
-	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
+	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name.name
+	sn.Manifest.SetNote(name.note)
 	s.underWay = &snapshotCopy{
 		Snapshot: sn, lineage: lineage{onHead: true}, stage: stageCopying, pin: pin, beforePublish: beforePublish,
 		finished: make(chan finishedSnapshot, 1), dirty: base.Dirty, since: s.since, replaces: lost,
@@ -422,9 +400,6 @@ func (s *Store) startWriting() {
 		background.Enter()
 		f := c.write(files, shared)
 		if f.Err == nil {
-			// If the world goes back to before c in the meantime, the base of the oldest tick of
-			// its history is still kept.
-			from.list = append(from.list, f.stored(lineage{onHead: true}))
 			s.publish(&f, files, from, prune)
 		} else {
 			s.watch.look(files) // Lost files may be the reason for the error.
@@ -438,9 +413,12 @@ func (s *Store) startWriting() {
 }
 
 // publish lists the written snapshot f in the journal's note. If prune is set, it then removes the
-// data that retention does not keep. The newest entry of from is that of f.
+// data that retention does not keep. from is the past before f.
 func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune bool) {
-	p := pruning{}
+	older, p := from.list, pruning{}
+	// If the world goes back to before f in the meantime, the base of the oldest tick of its history
+	// is still kept.
+	from.list = withNewest(slices.Clone(older), f.stored(lineage{onHead: true}))
 	if prune {
 		from.journal = sizesOf(s.journal)
 		p = s.options.Retain.plan(from, s.options.bound(from.largest()))
@@ -455,7 +433,7 @@ func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune boo
 	} else if s.journal.Err() == nil && s.lock.Check() == nil {
 		// The note may be on the disk although KeepNote failed. So a note without the snapshot is
 		// written before the file is removed. Otherwise Open would report the snapshot as missing.
-		if s.journal.KeepNote(new(pruning).promise(from.list[:len(from.list)-1])) == nil {
+		if s.journal.KeepNote(new(pruning).promise(older)) == nil {
 			_ = files.Remove(f.Name)
 		}
 	}
@@ -468,7 +446,7 @@ func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune boo
 func (f *finishedSnapshot) stored(of lineage) storedSnapshot {
 	m := &f.Manifest
 	info := catalog.SnapshotInfo{
-		Number: m.Number, Tick: m.Tick, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema,
+		Number: m.Number, Tick: m.Tick, ID: m.ID, Time: m.Time, Label: m.Name, Given: m.Name, Note: m.Note(), Refs: m.Files, Schema: m.Schema,
 		Size: f.Bytes, CRC: f.crc,
 	}
 	return storedSnapshot{SnapshotInfo: info, lineage: of}
@@ -621,7 +599,7 @@ func (s *Store) adoptResult(f *finishedSnapshot) {
 		shared[r.Number] = s.base.files[r.Number]
 	}
 	s.base = pageBase{f.table, f.snapshotCopy.Sums, shared}
-	s.list = append(s.list, f.stored(f.lineage))
+	s.list = withNewest(s.list, f.stored(f.lineage))
 	s.buffers.Put(&f.StateCopy)
 	s.forget(f.Removed, f.keeping)
 }

@@ -163,6 +163,7 @@ type Store struct {
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
 	notes     format.Notes // Marks and inputs of the tick under way.
+	asked     []slotName   // Slots to begin when the tick under way ends.
 	// Record IDs by seq, as far back as the history reaches.
 	ids map[uint64]journal.ID
 
@@ -226,8 +227,8 @@ func (s *Store) Commit() error {
 }
 
 // Do calls f in the goroutine of the world, and waits until f has returned. The next [Store.Commit]
-// that ends a tick calls f before it ends the tick. So f sees the world between two frames, and the
-// changes that f makes belong to that tick.
+// that ends a tick calls f before it ends the tick, or [Store.Poll] calls f. So f sees the world
+// between two frames, and the changes that f makes belong to the tick under way.
 //
 // Consoles, servers and live views call Do. Any goroutine may call it except the goroutine of the
 // world, which would wait for itself.
@@ -241,6 +242,16 @@ func (s *Store) Commit() error {
 // [ErrClosed] if the store is closed before f is called, and a separate error if f panicked. The
 // panic then continues in the goroutine of the world.
 func (s *Store) Do(ctx context.Context, f func(w *ecs.World)) error { return s.errands.do(ctx, f) }
+
+// Poll calls the functions that wait in [Store.Do], without ending a tick. A program calls it while
+// it makes no ticks, for example when the game is paused. Changes that the functions make belong to
+// the next tick. Poll must not be called while a query or a system runs.
+func (s *Store) Poll() error {
+	if s.errands.run(s.world); s.closed {
+		return ErrClosed
+	}
+	return s.Err()
+}
 
 // Err returns why the journal failed, or nil. A store also fails if another program removed its
 // snapshots and no replacement could be written.
@@ -400,8 +411,8 @@ func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ct
 //
 //	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
 //
-// NoRewind components and resources also get the values of the file. Otherwise Load behaves as
-// [Store.Goto] does, and returns the same errors; [ErrForeign] and [ErrNewer] refer to the file.
+// NoRewind components and resources keep their values. Otherwise Load behaves as [Store.Goto] does,
+// and returns the same errors; [ErrForeign] and [ErrNewer] refer to the file.
 //
 // Cost: as the function Load, plus about the size of the save both in the journal and in the
 // snapshot. The loaded state becomes durable as a tick does: see [Store.Sync].
@@ -420,8 +431,10 @@ func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 }
 
 // Close makes everything that was committed durable, seals the journal at the present tick and
-// releases the directory. Changes since the last commit are not saved. The world stays usable but
-// loses its history.
+// releases the directory. The world stays usable but loses its history.
+//
+// Changes since the last commit are not saved. If there are any, or marks, inputs or slots without
+// a tick, Close closes the store and then returns [ErrUncommitted].
 //
 // Close returns the first error of the journal, if any. While a checkpoint is held it returns
 // [raw.ErrCheckpointHeld], and the store stays open. If ctx ends first, Close returns the error of
@@ -438,13 +451,13 @@ func (s *Store) Close(ctx context.Context) error {
 	if !s.closed {
 		s.finishCopy() // The copy needs the history of the world.
 		s.ensureBaseAtClose()
-		head := s.seq()
+		head, lost := s.seq(), s.uncommitted()
 		if err := s.world.Raw().Detach(s); err != nil {
 			return err
 		}
 		s.errands.close()
 		s.closed, s.closing = true, make(chan error, 1)
-		go func(done chan<- error) { done <- s.seal(head) }(s.closing)
+		go func(done chan<- error) { done <- cmp.Or(s.seal(head), lost) }(s.closing)
 	}
 	select {
 	case err := <-s.closing:
@@ -453,6 +466,20 @@ func (s *Store) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// uncommitted returns an error if something belongs to a tick that no commit has ended.
+func (s *Store) uncommitted() error {
+	s.notes.About(s.seq())
+	switch note, noted := s.notes.First(); {
+	case len(s.asked) > 0:
+		return fmt.Errorf("%w: the slot %q was begun after the last Commit", ErrUncommitted, s.asked[0].name)
+	case noted:
+		return fmt.Errorf("%w: %s was added after the last Commit", ErrUncommitted, note)
+	case s.world.Dirty():
+		return fmt.Errorf("%w: the world was changed after the last Commit", ErrUncommitted)
+	}
+	return nil
 }
 
 // seal finishes the snapshot under way and closes the journal, the lock and the files.

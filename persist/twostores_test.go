@@ -59,7 +59,7 @@ func TestWorld_KeptInTwoStores(t *testing.T) {
 		look()
 		run(20)
 		require.ErrorIs(t, stores[0].Goto(storetest.Background, "@latest~1"), raw.ErrAttached, "the other one would not be told")
-		require.NoError(t, stores[seed%2].Close(storetest.Background))
+		storetest.CloseStore(t, stores[seed%2])
 		stores[seed%2] = nil
 		run(10)
 		require.NoError(t, stores[1-seed%2].Close(storetest.Background))

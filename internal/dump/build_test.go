@@ -95,7 +95,7 @@ func buildOpenStore(dir string) (closeIt func() error, err error) {
 		func() error { return s.world.History().Rewind(2) },
 		s.recycle, store.Commit,
 		s.move, store.Commit,
-		func() error { _, err := store.SnapshotAs(ctx, "milestone"); return err },
+		func() error { _, err := store.SaveSlot(ctx, "milestone", ""); return err },
 		s.relabel, store.Commit,
 	} {
 		if err := step(); err != nil {

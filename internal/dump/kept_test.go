@@ -38,7 +38,7 @@ func buildKept(dir string) error {
 		func() error { return s.world.History().Rewind(2) },
 		mark("boss"), input("none", ""), s.recycle, store.Commit,
 		s.move, store.Commit,
-		func() error { _, err := store.SnapshotAs(ctx, "milestone"); return err },
+		func() error { _, err := store.SaveSlot(ctx, "milestone", ""); return err },
 		s.relabel, store.Commit,
 		func() error { return store.Close(ctx) },
 	} {

@@ -36,7 +36,7 @@ func buildMarked(dir string) error {
 		mark("lost way"), input("long", strings.Repeat("no", 50)), s.move, store.Commit,
 		func() error { return s.world.History().Rewind(1) },
 		mark("boss"), input("none", ""), s.destroy, store.Commit,
-		func() error { _, err := store.SnapshotAs(ctx, "milestone"); return err },
+		func() error { _, err := store.SaveSlot(ctx, "milestone", ""); return err },
 		s.move, store.Commit,
 		func() error { return store.Close(ctx) },
 	} {

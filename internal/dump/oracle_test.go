@@ -199,7 +199,7 @@ func newOriginal(t *testing.T, closed bool) *original {
 	mark("boss")
 	create()
 	move()
-	_, err := store.SnapshotAs(ctx, "milestone")
+	_, err := store.SaveSlot(ctx, "milestone", "")
 	require.NoError(t, err)
 	commit(s.relabel, func() {
 		for _, components := range now.entities {

@@ -76,7 +76,7 @@ func buildWideStore(dir string) error {
 			return err
 		}
 		if i == 5 {
-			if _, err := store.SnapshotAs(ctx, strings.Repeat("label", 20)); err != nil {
+			if _, err := store.SaveSlot(ctx, strings.Repeat("label", 20), ""); err != nil {
 				return err
 			}
 		}

@@ -191,7 +191,9 @@ func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 	if err != nil || m.Number != s.Number {
 		return
 	}
-	s.Tick, s.ID, s.Digest, s.Time, s.Label, s.Err = m.Tick, m.ID, m.Digest, m.Time, m.Name, nil
+	s.Tick, s.ID, s.Digest, s.Time, s.Given, s.Err = m.Tick, m.ID, m.Digest, m.Time, m.Name, nil
+	s.Note = m.Note()
+	v.NameSnapshots()
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 

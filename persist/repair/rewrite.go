@@ -89,11 +89,12 @@ func (r *rewrite) store(dir string, fill func() error) error {
 }
 
 // snapshot writes im to a snapshot file. id is the new ID of the state.
-func (r *rewrite) snapshot(ctx context.Context, im *image.Image, id journal.ID, made time.Time, label string) error {
+func (r *rewrite) snapshot(ctx context.Context, im *image.Image, id journal.ID, made time.Time, label, note string) error {
 	r.number++
 	s := snap.SavedImage(im)
 	s.Manifest.World, s.Manifest.Number, s.Manifest.ID = r.Log.World, r.number, id
 	s.Manifest.Time, s.Manifest.Name = made, label
+	s.Manifest.SetNote(note)
 	_, err := s.Create(ctx, r.files, catalog.SnapshotName(r.number))
 	return err
 }
@@ -108,7 +109,7 @@ func (r *rewrite) writeNamed(ctx context.Context, idOf func(catalog.SnapshotInfo
 		}
 		im, err := r.load(ctx, s)
 		if err == nil && im != nil {
-			err = r.snapshot(ctx, im, id, s.Time, s.Label)
+			err = r.snapshot(ctx, im, id, s.Time, s.Label, s.Note)
 		}
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*im
 		if err := r.writeBranches(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
 		}
-		return r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), "")
+		return r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), "", "")
 	}
 	w.After = func(ctx context.Context, im *image.Image, rec *catalog.Record) error {
 		if err := r.append(ctx, rec); err != nil {
@@ -210,18 +211,13 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 // writeSnapshots writes the snapshots of im: one file per name. If must is set, it writes at
 // least one.
 func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool) error {
-	var labels []string
-	for _, s := range r.labelled {
-		if s.ID == im.ID {
-			labels = append(labels, s.Label)
-		}
-	}
-	if must && len(labels) == 0 {
-		labels = []string{""}
+	named := slices.DeleteFunc(slices.Clone(r.labelled), func(s catalog.SnapshotInfo) bool { return s.ID != im.ID })
+	if must && len(named) == 0 {
+		named = []catalog.SnapshotInfo{{}}
 	}
 	// A state may have several names. Each name has a file.
-	for _, label := range labels {
-		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), label); err != nil {
+	for _, s := range named {
+		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), s.Label, s.Note); err != nil {
 			return err
 		}
 	}

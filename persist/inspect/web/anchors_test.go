@@ -32,7 +32,7 @@ func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
 		case n%31 == 7:
 			s.world.Destroy(s.entities[n%len(s.entities)])
 		case n == 350:
-			_, err := s.store.SnapshotAs(context.Background(), "half")
+			_, err := s.store.SaveSlot(context.Background(), "half", "")
 			require.NoError(t, err)
 		}
 		if e := s.entities[n%10]; s.world.Alive(e) {

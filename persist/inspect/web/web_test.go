@@ -110,7 +110,7 @@ func build(t testing.TB) string {
 		s.commit(t)
 	}
 	require.NoError(t, s.world.History().Rewind(3))
-	_, err := s.store.SnapshotAs(context.Background(), "camp")
+	_, err := s.store.SaveSlot(context.Background(), "camp", "")
 	require.NoError(t, err)
 	for range 3 {
 		s.commit(t)

@@ -93,8 +93,12 @@ type SnapshotInfo struct {
 	Size   int64     // In bytes.
 	Files  int       // Number of other snapshot files that this file refers to.
 	Time   time.Time // Commit time of its tick, by the writer's clock. Zero if unknown.
-	Label  string    // Name that the program gave the snapshot, or "".
+	Label  string    // Name of the snapshot, or "": see names.go.
+	Note   string    // Note of the slot, or "".
 	Err    error     // Why the file cannot be read, or nil.
+
+	// Given is the name in the file. It stays when the snapshot loses the name.
+	Given string
 
 	Compressed bool   // Pages may be compressed.
 	Build      string // The program and machine that wrote the file, if known.
@@ -193,6 +197,7 @@ func (c *Catalog) openSave(name string) error {
 		return s.Err
 	}
 	c.Snapshots = []SnapshotInfo{s}
+	c.NameSnapshots()
 	return nil
 }
 
@@ -322,6 +327,7 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	}
 	if err == nil {
 		c.Log = log
+		c.NameSnapshots()
 	}
 	return err
 }
@@ -375,8 +381,8 @@ func (c *Catalog) inspect(name string, number uint32) SnapshotInfo {
 		info.Err = &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf("its manifest says number %d", m.Number), Err: format.ErrCorrupt}
 	}
 	info.Tick, info.ID, info.Digest, info.World = m.Tick, m.ID, m.Digest, m.World
-	info.Files, info.Refs, info.Time, info.Label, info.Compressed = len(m.Files), m.Files, m.Time, m.Name, m.Compressed
-	info.Build = m.Build()
+	info.Files, info.Refs, info.Time, info.Compressed = len(m.Files), m.Files, m.Time, m.Compressed
+	info.Build, info.Note, info.Given = m.Build(), m.Note(), m.Name
 	info.Size, info.CRC, info.Schema = r.File.Info().Size, r.File.Info().CRC, m.Schema
 	return info
 }
@@ -486,7 +492,9 @@ func (c *Catalog) list(ctx context.Context) error {
 			return err
 		}
 		c.setNewest(nil)
-		if c.Snapshots = infos; !c.anyVanished() {
+		c.Snapshots = infos
+		c.NameSnapshots()
+		if !c.anyVanished() {
 			return nil
 		}
 	}
@@ -637,6 +645,7 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	} else if len(c.Log.Segments) == 0 {
 		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
 	}
+	c.NameSnapshots() // The list of snapshots in the ledger may be new.
 	if changed {
 		// Pruning may have changed the indexes of segments, and the keys of the cache contain these
 		// indexes.

@@ -308,7 +308,7 @@ func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	if err != nil && format.CheckLabel(name) != nil {
 		return 0, badPoint("snap:" + name)
 	}
-	// Names are unique in a store. In a damaged store the newest file is used.
+	// At most one snapshot has the name: see names.go.
 	for _, s := range slices.Backward(c.Snapshots) {
 		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
 			return s.ID.Seq, s.Err

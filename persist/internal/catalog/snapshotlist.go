@@ -4,24 +4,71 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// snapshotListFormat is the first byte of the journal's note.
-const snapshotListFormat = 1
+// The formats of the journal's note: its first byte.
+const (
+	snapshotListFormat = 1 // Every snapshot has the name in its file.
+	namedListFormat    = 2 // Each file has a third value: 1 if the snapshot lost the name in its file.
+)
 
 // EncodeSnapshotList encodes the journal's note: the list of existing snapshot files. A scan uses
 // it to detect missing or replaced files. After the format byte, each file has its number as a
-// varint and the checksum of its block table.
+// varint and the checksum of its block table. If a snapshot lost its name, the list has the format
+// that says so.
 func EncodeSnapshotList(snapshots []SnapshotInfo) []byte {
 	b := []byte{snapshotListFormat}
+	if slices.ContainsFunc(snapshots, SnapshotInfo.unnamed) {
+		b[0] = namedListFormat
+	}
 	for _, s := range snapshots {
 		b = binary.AppendUvarint(b, uint64(s.Number))
 		b = binary.LittleEndian.AppendUint32(b, s.CRC)
+		if b[0] == namedListFormat {
+			lost := byte(0)
+			if s.unnamed() {
+				lost = 1
+			}
+			b = append(b, lost)
+		}
 	}
 	return b
+}
+
+// unnamed reports whether s lost the name in its file.
+func (s SnapshotInfo) unnamed() bool { return s.Given != "" && s.Label == "" }
+
+// A listedSnapshot is an entry of the journal's note.
+type listedSnapshot struct {
+	number, crc uint32
+	unnamed     bool
+}
+
+// listed returns the entries of the journal's note, up to the first unreadable one. A later version
+// may use a format that this version cannot interpret; the result is then empty.
+func (c *Catalog) listed() iter.Seq[listedSnapshot] {
+	return func(yield func(listedSnapshot) bool) {
+		note := c.Log.Note
+		if len(note) == 0 || note[0] != snapshotListFormat && note[0] != namedListFormat {
+			return
+		}
+		named := int(note[0]) - snapshotListFormat // Number of further bytes in an entry.
+		for note = note[1:]; len(note) > 0; {
+			number, n := binary.Uvarint(note)
+			if n <= 0 || len(note) < n+4+named {
+				return
+			}
+			s := listedSnapshot{uint32(number), binary.LittleEndian.Uint32(note[n:]), named > 0 && note[n+4] == 1}
+			if note = note[n+4+named:]; !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // EncodeSnapshotListOf returns the note for all snapshots in a store's files.
@@ -37,20 +84,12 @@ func EncodeSnapshotListOf(ctx context.Context, files disk.FS) ([]byte, error) {
 // returns nil for a store in use, because its program may have removed files since the note was
 // read.
 func (c *Catalog) missingSnapshots() (errs []error) {
-	// A later version may use another format, which this version cannot interpret.
-	note := c.Log.Note
-	if len(note) == 0 || note[0] != snapshotListFormat || c.InUse {
+	if c.InUse {
 		return nil
 	}
-	for note = note[1:]; len(note) > 0; {
-		number, n := binary.Uvarint(note)
-		if n <= 0 || len(note) < n+4 {
-			break
-		}
-		crc := binary.LittleEndian.Uint32(note[n:])
-		note = note[n+4:]
-		if reason := c.snapshotMismatch(uint32(number), crc); reason != "" {
-			errs = append(errs, &format.DamageError{File: SnapshotName(uint32(number)), Offset: -1, Reason: reason, Err: format.ErrCorrupt})
+	for s := range c.listed() {
+		if reason := c.snapshotMismatch(s.number, s.crc); reason != "" {
+			errs = append(errs, &format.DamageError{File: SnapshotName(s.number), Offset: -1, Reason: reason, Err: format.ErrCorrupt})
 		}
 	}
 	return errs

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/build"
@@ -63,8 +64,42 @@ type Manifest struct {
 	Features []Feature // Optional features of a later version.
 }
 
-// buildFeature is the prefix of the feature that names the writing program.
-const buildFeature = "build: "
+// Prefixes of the optional features that hold a text.
+const (
+	buildFeature = "build: " // The program and the machine that wrote the file.
+	noteFeature  = "note: "  // The note of a slot.
+)
+
+// MaxNote is the maximum size of a note in bytes.
+const MaxNote = 4096
+
+// CheckNote returns an error if a slot cannot have the note.
+func CheckNote(note string) error {
+	switch {
+	case len(note) > MaxNote:
+		return fmt.Errorf("%w: a note of %d bytes, at most %d are possible", ErrName, len(note), MaxNote)
+	case !utf8.ValidString(note):
+		return fmt.Errorf("%w: a note that is not valid UTF-8", ErrName)
+	}
+	return nil
+}
+
+// SetNote adds the note of a slot to m. An empty note adds nothing.
+func (m *Manifest) SetNote(note string) {
+	if note != "" {
+		m.Features = append(m.Features, Feature{Name: noteFeature + note})
+	}
+}
+
+// Note returns the text of SetNote, or "".
+func (m *Manifest) Note() string {
+	for _, f := range m.Features {
+		if text, ok := strings.CutPrefix(f.Name, noteFeature); ok && CheckNote(text) == nil {
+			return text
+		}
+	}
+	return ""
+}
 
 // SetBuild adds the writing program and machine to m as an optional feature.
 func (m *Manifest) SetBuild(text string) {

@@ -97,6 +97,17 @@ func (n *Notes) grow(size int) error {
 // None reports whether n is empty.
 func (n *Notes) None() bool { return len(n.marks) == 0 && n.count == 0 }
 
+// First describes a note of n for people. ok is false if n is empty.
+func (n *Notes) First() (text string, ok bool) {
+	switch {
+	case len(n.marks) > 0:
+		return fmt.Sprintf("the mark %q", n.marks[0]), true
+	case n.count > 0:
+		return "an input", true
+	}
+	return "", false
+}
+
 // Flags returns the flags of a record whose tick has these notes.
 func (n *Notes) Flags() uint32 {
 	if len(n.marks) > 0 {

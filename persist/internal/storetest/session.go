@@ -109,7 +109,7 @@ func (s *Session) reopen() {
 		w.ReleaseAll()
 	}
 	head := s.World.Raw().Seq()
-	require.NoError(s.t, s.Store.Close(Background))
+	CloseStore(s.t, s.Store)
 	if s.World.Raw().Dirty() || s.Twin.Raw().Dirty() {
 		require.NoError(s.t, s.Twin.History().Seek(s.Twin.Tick()))
 	}
@@ -136,7 +136,7 @@ func (s *Session) reopen() {
 // View closes the store and opens it for reading.
 func (s *Session) View() *inspect.View {
 	s.World.ReleaseAll()
-	require.NoError(s.t, s.Store.Close(Background))
+	CloseStore(s.t, s.Store)
 	v, err := inspect.OpenFS(Background, s.files, ".")
 	require.NoError(s.t, err)
 	return v

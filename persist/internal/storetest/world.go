@@ -466,10 +466,18 @@ func Open(t testing.TB, dir string, w *World, options persist.Options) *persist.
 	return s
 }
 
-// CloseStore closes a store.
-func CloseStore(t testing.TB, s *persist.Store) {
-	t.Helper()
-	require.NoError(t, s.Close(Background))
+// CloseStore closes a store. Its world may have uncommitted changes.
+func CloseStore(t require.TestingT, s *persist.Store) {
+	require.NoError(t, Closed(s.Close(Background)))
+}
+
+// Closed returns err, the result of a Close. It returns nil if the store only had uncommitted
+// changes.
+func Closed(err error) error {
+	if errors.Is(err, persist.ErrUncommitted) {
+		return nil
+	}
+	return err
 }
 
 // Verified opens dir for reading and checks all of it.

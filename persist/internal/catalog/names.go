@@ -1,0 +1,37 @@
+package catalog
+
+// A name belongs to the newest snapshot that was given the name. Older snapshots with the name lose
+// it when the newer file exists, so no moment is without a snapshot of that name. A program can
+// also remove a name. The list of snapshots in the ledger then says that the files lost their names:
+//
+//	snapshot 3 "quick"   snapshot 7 "quick"   snapshot 9 "boss"
+//	lost the name        has the name         removed: the list says so
+
+// NameSnapshots sets the labels of c.Snapshots from the names in the files and the ledger's list.
+func (c *Catalog) NameSnapshots() {
+	unnamed := map[uint32]bool{}
+	for s := range c.listed() {
+		unnamed[s.number] = s.unnamed
+	}
+	for i := range c.Snapshots {
+		s := &c.Snapshots[i]
+		s.Label = s.Given
+		if unnamed[s.Number] {
+			s.Label = ""
+		}
+	}
+	LoseNames(c.Snapshots, func(s *SnapshotInfo) *SnapshotInfo { return s })
+}
+
+// LoseNames removes the labels of snapshots whose name a newer snapshot has. list is ordered from
+// old to new, and infoOf returns the description of an element.
+func LoseNames[T any](list []T, infoOf func(*T) *SnapshotInfo) {
+	taken := map[string]bool{}
+	for i := len(list) - 1; i >= 0; i-- {
+		if s := infoOf(&list[i]); s.Label != "" && taken[s.Label] {
+			s.Label = ""
+		} else {
+			taken[s.Label] = true
+		}
+	}
+}

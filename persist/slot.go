@@ -1,0 +1,145 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// A slot is a snapshot with a name. The newest snapshot with a name has it, so a new slot replaces
+// an older one at the moment when its file gets its name. A crash leaves the old slot or the new
+// one. The replaced snapshot then has no name, and retention may remove it:
+//
+//	snapshot 3 "quick"   snapshot 4   snapshot 5 "quick"
+//	no name any more                  the slot
+
+// A Slot is a saved state with a name, such as a saved game. See [Store.SaveSlot].
+type Slot struct {
+	Name  string
+	Note  string // Text of the program, such as "level 3, 2 hours".
+	Tick  uint64
+	Time  time.Time // Commit time of the tick. Zero if no tick was committed before.
+	Bytes int64     // Size of the slot's file. Older files may hold a part of the state.
+}
+
+// A slotName is what a snapshot is called. The zero slotName is that of a snapshot without a name.
+type slotName struct{ name, note string }
+
+// check returns an error if a slot cannot have that name or note.
+func (n slotName) check() error {
+	if err := format.CheckLabel(n.name); err != nil {
+		return err
+	}
+	return format.CheckNote(n.note)
+}
+
+// SaveSlot saves the state of the last commit under a name, and waits until it is durable. A slot
+// is a snapshot as [Store.Snapshot] takes it, and [Options.Retain] never removes it. "snap:NAME" is
+// the point in time of the slot, see inspect.View.Resolve.
+//
+// If a slot with that name exists, the new one replaces it. After a crash at any moment, the store
+// has either the old slot or the new one. note is any text that the program wants to show with the
+// slot.
+//
+// A name has at most 255 bytes of visible characters and is not a number. A note has at most 4096
+// bytes. Otherwise the error wraps [ErrName]. The other errors, and what happens if ctx ends, are
+// those of [Store.Snapshot].
+func (s *Store) SaveSlot(ctx context.Context, name, note string) (SnapshotResult, error) {
+	n := slotName{name, note}
+	if err := n.check(); err != nil {
+		return SnapshotResult{}, err
+	}
+	return s.snapshotNow(ctx, n)
+}
+
+// BeginSlot saves the tick that the next [Store.Commit] ends under a name, and does not wait. That
+// Commit begins the snapshot, and the commits that follow copy it, as for [Store.BeginSnapshot].
+// [Options.OnSnapshot] reports the result. If a snapshot is under way when the tick ends, Commit
+// waits until that one is written.
+//
+// Names and notes are those of [Store.SaveSlot]. Several slots may be begun in one tick.
+// [Store.Close] returns [ErrUncommitted] if no Commit followed.
+func (s *Store) BeginSlot(name, note string) error {
+	n := slotName{name, note}
+	if err := n.check(); err != nil {
+		return err
+	}
+	if err := s.usable(); err != nil {
+		return err
+	}
+	s.asked = append(s.asked, n)
+	return nil
+}
+
+// beginAsked begins the slots that BeginSlot has asked for. A tick has just ended.
+func (s *Store) beginAsked() {
+	for _, n := range s.asked {
+		s.waitSnapshot()
+		if err := s.beginAtPace(n); err != nil && s.options.OnSnapshot != nil {
+			s.options.OnSnapshot(SnapshotResult{Tick: s.world.Tick(), Err: fmt.Errorf("persist: slot %q: %w", n.name, err)})
+		}
+	}
+	s.asked = s.asked[:0]
+}
+
+// LoadSlot brings the world to the state of a slot. It is [Store.Goto] to the point "snap:NAME", so
+// NoRewind components and resources keep their values, and the ticks after the slot stay in the
+// journal.
+func (s *Store) LoadSlot(ctx context.Context, name string) error {
+	if err := format.CheckLabel(name); err != nil {
+		return err
+	}
+	return s.goTo(ctx, "snap:"+name)
+}
+
+// Slots returns the slots of the store, newest first. Cost: O(snapshots).
+func (s *Store) Slots() []Slot {
+	if !s.closed {
+		s.collectResult()
+	}
+	var slots []Slot
+	for i := range slices.Backward(s.list) {
+		if o := &s.list[i]; o.Label != "" {
+			slots = append(slots, Slot{o.Label, o.Note, o.Tick, o.Time, o.Size})
+		}
+	}
+	return slots
+}
+
+// DeleteSlot removes a slot. The state is then an ordinary snapshot without a name, which retention
+// may remove: see [Options.Retain]. When DeleteSlot returns nil, the deletion is durable.
+//
+// The error wraps [ErrNotFound] if there is no slot with that name. If ctx ends while a snapshot is
+// under way, DeleteSlot returns the error of ctx, and the slot still exists. After an error of the
+// disk it may still exist when the store is opened again.
+func (s *Store) DeleteSlot(ctx context.Context, name string) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	// The goroutine of a snapshot writes the list of snapshots too.
+	s.finishCopy()
+	if _, err := s.written(ctx); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(s.list, func(o storedSnapshot) bool { return name != "" && o.Label == name })
+	if at < 0 {
+		return fmt.Errorf("%w: slot %q", ErrNotFound, name)
+	}
+	s.list[at].Label = ""
+	if err := s.journal.KeepNote(new(pruning).promise(s.list)); err != nil {
+		s.list[at].Label = name
+		return fmt.Errorf("persist: slot %q: %w", name, err)
+	}
+	return nil
+}
+
+// withNewest appends newest to list. If newest has a name, older snapshots lose it.
+func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
+	list = append(list, newest)
+	catalog.LoseNames(list, func(o *storedSnapshot) *catalog.SnapshotInfo { return &o.SnapshotInfo })
+	return list
+}
