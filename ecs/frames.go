@@ -23,7 +23,7 @@ type timeline struct {
 
 	tick           uint64
 	ticks          int    // The number of frames that begin at the end of a tick.
-	tickSpan       uint64 // The span that began at the last end of a tick, or when the history began.
+	tickSpan       uint64 // The span that began at the newest tick boundary.
 	evictableTicks int    // The number of boundaries that evict can remove.
 	thinning       thinning
 

@@ -39,6 +39,29 @@ func (w *World) Commit() {
 	w.endFrame(w.tick+1, n)
 }
 
+// Dirty reports whether the world was changed since the last tick boundary: the last
+// [World.Commit], or a later change to another tick. Writes of NoRewind components and resources
+// count if a store or another recorder keeps them. A world with neither a history nor a recorder
+// has no boundaries; Dirty then returns true.
+//
+// The cost is O(components changed in the tick), with a recorder O(components).
+func (w *World) Dirty() bool {
+	if !w.keepsTicks() || w.Raw().Dirty() {
+		return true
+	}
+	if len(w.recorders) == 0 {
+		return false
+	}
+	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
+		for _, s := range list {
+			if t := s.tracked(); t.Exempt && t.Span >= w.tickSpan && s.Raw().Persistent() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // endFrame ends a tick with the current state. n has the record numbers of the tick.
 func (w *World) endFrame(tick uint64, n seqs) {
 	w.tick = tick

@@ -97,8 +97,8 @@ func ExampleSaveTo() {
 	// Output: 1 true
 }
 
-// A slot is never removed, and is a point in time. A store can be opened at any point that it holds,
-// and continues from there.
+// A slot is never removed, and is a point in time. A store can be opened at any point that it
+// holds, and continues from there.
 func ExampleStore_SaveSlot() {
 	ctx := context.Background()
 	temp, remove := tempDir()
@@ -122,7 +122,8 @@ func ExampleStore_SaveSlot() {
 	// Output: 1 1 <nil>
 }
 
-// Saving a slot again replaces it. Components with NoRewind keep their values when a slot is loaded.
+// Saving a slot again replaces it. Components with NoRewind keep their values when a slot is
+// loaded.
 func ExampleStore_LoadSlot() {
 	ctx := context.Background()
 	temp, remove := tempDir()

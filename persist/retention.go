@@ -140,6 +140,13 @@ type storedSnapshot struct {
 	lineage
 }
 
+// withNewest appends newest to list. If newest has a name, older snapshots lose it.
+func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
+	list = append(list, newest)
+	catalog.LoseNames(list, func(o *storedSnapshot) *catalog.SnapshotInfo { return &o.SnapshotInfo })
+	return list
+}
+
 // A lineage says where a snapshot is relative to the newest state.
 type lineage struct {
 	onHead bool // The snapshot is an ancestor of the newest state.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -24,17 +23,6 @@ type Slot struct {
 	Tick  uint64
 	Time  time.Time // Commit time of the tick. Zero if no tick was committed before.
 	Bytes int64     // Size of the slot's file. Older files may hold a part of the state.
-}
-
-// A slotName is what a snapshot is called. The zero slotName is that of a snapshot without a name.
-type slotName struct{ name, note string }
-
-// check returns an error if a slot cannot have that name or note.
-func (n slotName) check() error {
-	if err := format.CheckLabel(n.name); err != nil {
-		return err
-	}
-	return format.CheckNote(n.note)
 }
 
 // SaveSlot saves the state of the last commit under a name, and waits until it is durable. A slot
@@ -73,17 +61,6 @@ func (s *Store) BeginSlot(name, note string) error {
 	}
 	s.asked = append(s.asked, n)
 	return nil
-}
-
-// beginAsked begins the slots that BeginSlot has asked for. A tick has just ended.
-func (s *Store) beginAsked() {
-	for _, n := range s.asked {
-		s.waitSnapshot()
-		if err := s.beginAtPace(n); err != nil && s.options.OnSnapshot != nil {
-			s.options.OnSnapshot(SnapshotResult{Tick: s.world.Tick(), Err: fmt.Errorf("persist: slot %q: %w", n.name, err)})
-		}
-	}
-	s.asked = s.asked[:0]
 }
 
 // LoadSlot brings the world to the state of a slot. It is [Store.Goto] to the point "snap:NAME", so
@@ -135,11 +112,4 @@ func (s *Store) DeleteSlot(ctx context.Context, name string) error {
 		return fmt.Errorf("persist: slot %q: %w", name, err)
 	}
 	return nil
-}
-
-// withNewest appends newest to list. If newest has a name, older snapshots lose it.
-func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
-	list = append(list, newest)
-	catalog.LoseNames(list, func(o *storedSnapshot) *catalog.SnapshotInfo { return &o.SnapshotInfo })
-	return list
 }

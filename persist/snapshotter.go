@@ -144,6 +144,17 @@ type snapshotCopy struct {
 	replaces []uint32 // Numbers of the lost snapshots that this one replaces: see watch.
 }
 
+// A slotName is what a snapshot is called. The zero slotName is that of a snapshot without a name.
+type slotName struct{ name, note string }
+
+// check returns an error if a slot cannot have that name or note.
+func (n slotName) check() error {
+	if err := format.CheckLabel(n.name); err != nil {
+		return err
+	}
+	return format.CheckNote(n.note)
+}
+
 // A finishedSnapshot is the result of the snapshot's goroutine.
 type finishedSnapshot struct {
 	SnapshotResult
@@ -254,6 +265,17 @@ func (s *Store) collectAndBegin() {
 	case !s.snapshotting() && s.snapshotDue():
 		_ = s.beginAtPace(slotName{}) // If it could not begin, the next tick tries again.
 	}
+}
+
+// beginAsked begins the slots that BeginSlot has asked for. A tick has just ended.
+func (s *Store) beginAsked() {
+	for _, n := range s.asked {
+		s.waitSnapshot()
+		if err := s.beginAtPace(n); err != nil && s.options.OnSnapshot != nil {
+			s.options.OnSnapshot(SnapshotResult{Tick: s.world.Tick(), Err: fmt.Errorf("persist: slot %q: %w", n.name, err)})
+		}
+	}
+	s.asked = s.asked[:0]
 }
 
 // beginAtPace begins a snapshot and copies a tick's share of it. No row was written since the
@@ -416,8 +438,8 @@ func (s *Store) startWriting() {
 // data that retention does not keep. from is the past before f.
 func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune bool) {
 	older, p := from.list, pruning{}
-	// If the world goes back to before f in the meantime, the base of the oldest tick of its history
-	// is still kept.
+	// If the world goes back to before f in the meantime, the base of the oldest tick of its
+	// history is still kept.
 	from.list = withNewest(slices.Clone(older), f.stored(lineage{onHead: true}))
 	if prune {
 		from.journal = sizesOf(s.journal)

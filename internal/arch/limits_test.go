@@ -22,16 +22,17 @@ var picture = flag.Bool("knots", false, "print the files of every package that n
 // house has the limits of packages. A key has the kind of figure, and the package, type or file
 // that it measures. A key with only the kind is the default.
 var house = map[string]int{
-	"knot":              12, // Files that refer to each other in a cycle.
-	"knot ecs":          21,
-	"methods":           4, // Files that contain the exported methods of a type.
-	"methods ecs.World": 9,
-	"lines":             585, // Lines with code in a file that is not generated.
+	"knot":                  12, // Files that refer to each other in a cycle.
+	"knot ecs":              21,
+	"methods":               4, // Files that contain the exported methods of a type.
+	"methods ecs.World":     9,
+	"methods persist.Store": 5,   // Slots have a file of their own.
+	"lines":                 585, // Lines with code in a file that is not generated.
 	// Types of functional options. CONTRIBUTING.md describes the alternative.
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
 	"names ecs":             116,
-	"names persist":         34, // Including followers, the options of a file, and ErrIrregular.
+	"names persist":         36, // Including followers, slots and the options of a file.
 	"names persist/inspect": 48,
 	"names persist/repair":  18,
 	"names journal":         26,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +71,8 @@ type rowsDoc struct {
 // A snapshotDoc describes a snapshot file.
 type snapshotDoc struct {
 	Number uint32     `json:"number"`          // Number of the snapshot; 0 for a save.
-	Label  string     `json:"label,omitempty"` // Name that the program gave the snapshot.
+	Label  string     `json:"label,omitempty"` // Name of the slot.
+	Note   string     `json:"note,omitempty"`  // Note of the slot.
 	File   string     `json:"file"`            // Path relative to STORE.
 	Tick   uint64     `json:"tick"`
 	Seq    uint64     `json:"record"`
@@ -212,7 +214,7 @@ func (s *source) setOpens(doc *infoDoc) error {
 
 func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	return snapshotDoc{
-		Number: s.Number, Label: s.Label, File: s.Name, Tick: s.Tick, Seq: s.ID.Seq, Time: describe.Known(s.Time),
+		Number: s.Number, Label: s.Label, Note: s.Note, File: s.Name, Tick: s.Tick, Seq: s.ID.Seq, Time: describe.Known(s.Time),
 		Digest: s.Digest.String(), Bytes: s.Size, Shares: len(s.Files), Error: describe.Unprefixed(s.Err), Build: s.Build,
 	}
 }
@@ -359,8 +361,16 @@ func (doc *infoDoc) journal(g *term.Grid) {
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	term.Table(a.Out, snapshots, func(s snapshotDoc) []any {
-		return []any{s.Number, s.Label, s.Tick, s.Seq, timeOrEmpty(s.Time), term.Size(s.Bytes), nonZero(s.Shares), s.Error}
+		return []any{s.Number, s.Label, s.Tick, s.Seq, timeOrEmpty(s.Time), term.Size(s.Bytes), nonZero(s.Shares), cmp.Or(s.Error, shownNote(s.Note))}
 	}, ">SNAPSHOT", "NAME", ">TICK", ">RECORD", "TIME", ">SIZE", ">SHARES", "~NOTE")
+}
+
+// shownNote returns the note of a slot for a terminal.
+func shownNote(note string) string {
+	if note == "" {
+		return ""
+	}
+	return strconv.Quote(note)
 }
 
 // closed returns the row "closed": whether the last program closed the store. The lock takes

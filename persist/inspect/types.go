@@ -23,7 +23,8 @@ type SnapshotInfo struct {
 	Size   int64      // Size of the file in bytes.
 	Files  []uint32   // Numbers of the other snapshot files that this file refers to.
 	Time   time.Time  // Commit time of the tick by the clock of the writer; zero if unknown.
-	Label  string     // Name that the program gave the snapshot, or "".
+	Label  string     // Name of the slot, or "": see [persist.Store.SaveSlot].
+	Note   string     // Note of the slot, or "".
 	Err    error      // Why the file cannot be read, or nil. With an error, other fields may be 0.
 
 	Compressed bool   // Pages may be compressed.
@@ -36,7 +37,7 @@ func snapshotsOf(list []catalog.SnapshotInfo) []SnapshotInfo {
 	for i := range list {
 		s := &list[i]
 		infos[i] = SnapshotInfo{
-			Name: s.Name, Number: s.Number, Tick: s.Tick, ID: s.ID, Digest: s.Digest, Size: s.Size, Time: s.Time, Label: s.Label, Err: s.Err,
+			Name: s.Name, Number: s.Number, Tick: s.Tick, ID: s.ID, Digest: s.Digest, Size: s.Size, Time: s.Time, Label: s.Label, Note: s.Note, Err: s.Err,
 			Compressed: s.Compressed, Build: s.Build,
 		}
 		for _, f := range s.Refs {

@@ -193,7 +193,7 @@ func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 	}
 	s.Tick, s.ID, s.Digest, s.Time, s.Given, s.Err = m.Tick, m.ID, m.Digest, m.Time, m.Name, nil
 	s.Note = m.Note()
-	v.NameSnapshots()
+	catalog.NameSnapshots(v)
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 

@@ -197,7 +197,7 @@ func (c *Catalog) openSave(name string) error {
 		return s.Err
 	}
 	c.Snapshots = []SnapshotInfo{s}
-	c.NameSnapshots()
+	NameSnapshots(c)
 	return nil
 }
 
@@ -327,7 +327,7 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	}
 	if err == nil {
 		c.Log = log
-		c.NameSnapshots()
+		NameSnapshots(c)
 	}
 	return err
 }
@@ -493,7 +493,7 @@ func (c *Catalog) list(ctx context.Context) error {
 		}
 		c.setNewest(nil)
 		c.Snapshots = infos
-		c.NameSnapshots()
+		NameSnapshots(c)
 		if !c.anyVanished() {
 			return nil
 		}
@@ -645,7 +645,7 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	} else if len(c.Log.Segments) == 0 {
 		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
 	}
-	c.NameSnapshots() // The list of snapshots in the ledger may be new.
+	NameSnapshots(c) // The list of snapshots in the ledger may be new.
 	if changed {
 		// Pruning may have changed the indexes of segments, and the keys of the cache contain these
 		// indexes.

@@ -2,13 +2,14 @@ package catalog
 
 // A name belongs to the newest snapshot that was given the name. Older snapshots with the name lose
 // it when the newer file exists, so no moment is without a snapshot of that name. A program can
-// also remove a name. The list of snapshots in the ledger then says that the files lost their names:
+// also remove a name. The list of snapshots in the ledger then says that the files lost their
+// names:
 //
 //	snapshot 3 "quick"   snapshot 7 "quick"   snapshot 9 "boss"
 //	lost the name        has the name         removed: the list says so
 
 // NameSnapshots sets the labels of c.Snapshots from the names in the files and the ledger's list.
-func (c *Catalog) NameSnapshots() {
+func NameSnapshots(c *Catalog) {
 	unnamed := map[uint32]bool{}
 	for s := range c.listed() {
 		unnamed[s.number] = s.unnamed

@@ -14,7 +14,8 @@ import (
 // The formats of the journal's note: its first byte.
 const (
 	snapshotListFormat = 1 // Every snapshot has the name in its file.
-	namedListFormat    = 2 // Each file has a third value: 1 if the snapshot lost the name in its file.
+	// Each file has a third value: 1 if the snapshot lost the name in its file.
+	namedListFormat = 2
 )
 
 // EncodeSnapshotList encodes the journal's note: the list of existing snapshot files. A scan uses
