@@ -112,8 +112,9 @@ func (q *Query1[A]) at(rows []uint32) *A { return q.a.at(rows[0]) }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walkAll()
@@ -304,8 +305,9 @@ type Row2[A, B any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walkAll()
@@ -509,8 +511,9 @@ type Row3[A, B, C any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walkAll()
@@ -726,8 +729,9 @@ type Row4[A, B, C, D any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walkAll()
@@ -957,8 +961,9 @@ type Row5[A, B, C, D, E any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walkAll()
@@ -1200,8 +1205,9 @@ type Row6[A, B, C, D, E, F any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walkAll()
@@ -1455,8 +1461,9 @@ type Row7[A, B, C, D, E, F, G any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walkAll()
@@ -1722,8 +1729,9 @@ type Row8[A, B, C, D, E, F, G, H any] struct {
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
-// The compiler inlines All, but not into functions of many hundred lines. Move a loop out of such a
-// function into a separate one, which makes the loop two to six times as fast.
+// The compiler inlines All into functions, methods and closures, but not into functions of many
+// hundred lines. Move a loop out of such a function into a separate one. If the rows are aligned, a
+// loop over Runs needs no inlining.
 func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walkAll()
