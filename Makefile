@@ -17,6 +17,7 @@ KINDS     ?=
 MINUTES   ?= 10
 SCRUB     ?= 5s
 FLIPS     ?= 100000
+EVERY     ?= 1
 SEED      ?= 1
 MUTANTS   ?= 200
 MODEL     ?=
@@ -137,9 +138,9 @@ main-job: ## the README's first command
 kills: ## SIGKILL at random moments: nothing durable may be lost
 	go test ./examples/life ./persist -run Kill -kills $(KILLS) -count 1 -timeout 30m
 
-simulate: ## a disk that fails or crashes at every call, and processes that take a store from each other: SIMS programs from SEED on; 150 times as many of machines with a log
+simulate: ## a disk that fails or crashes at every call (one of EVERY), and processes that take a store from each other: SIMS programs from SEED on; 150 times as many of machines with a log
 	go test ./persist/replica -run Simulated -sim.runs $$((150 * $(SIMS))) -sim.seed $(SEED) -count 1 -timeout 60m -v
-	go test ./persist -run 'SimulatedStore|SimulatedOwners' -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
+	go test ./persist -run 'SimulatedStore|SimulatedOwners' -sim.runs $(SIMS) -sim.every $(EVERY) -sim.seed $(SEED) -count 1 -timeout 60m -v
 
 programs: ## random programs against worlds that never leave memory; journals cut at every byte
 	STET_DEEP=1 go test ./persist -run 'Random|Grouped|CutAnywhere' -rapid.checks $(CHECKS) -count 1 -timeout 60m
@@ -164,9 +165,9 @@ fuzz: ## every fuzz target for FUZZTIME; each package is built once
 		done; cd - >/dev/null; \
 	done
 
-BUDGETS = -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m
+BUDGETS = -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m $(SHORT)
 
-bench: ## every budget and what was measured; fails if one is over its limit by more than noise, and with STRICT= only says so
+bench: ## every budget and what was measured; fails if one is over its limit by more than noise, and with STRICT= only says so; SHORT=-short is rougher
 	@{ go test $(BUDGETS) $(call having,BenchmarkBudget); cd persist/replica/natslog && go test $(BUDGETS) .; } | \
 		go run ./internal/benchtable $(STRICT) -limits internal/benchtable/limits.txt
 

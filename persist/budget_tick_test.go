@@ -33,7 +33,11 @@ func BenchmarkBudgetTick(b *testing.B) {
 	measured := map[snapshotMode]tickTimes{}
 	measure := func(b *testing.B, how snapshotMode) tickTimes {
 		if _, ok := measured[how]; !ok {
-			measured[how] = timeTicks(b, *budgetTicks, how)
+			ticks := *budgetTicks
+			if testing.Short() {
+				ticks = min(ticks, 150)
+			}
+			measured[how] = timeTicks(b, ticks, how)
 		}
 		return measured[how]
 	}

@@ -98,7 +98,7 @@ func (r *traveller) check(what string) {
 func valuesOf[T any](s *ecs.Storage[T]) map[ecs.Entity]T {
 	values := map[ecs.Entity]T{}
 	for i, e := range s.Entities() {
-		if e != ^ecs.Entity(0) { // A gap of a storage that is Indexed.
+		if e != ecs.Vacant {
 			values[e] = s.Values()[i]
 		}
 	}
