@@ -21,10 +21,12 @@ type timeline struct {
 	lists   []frameLists // Buffers of removed frames.
 	forward []frame      // Frames undone by a seek. The last one is the next to redo.
 
-	tick           uint64
-	ticks          int    // The number of frames that begin at the end of a tick.
-	tickSpan       uint64 // The span that began at the newest tick boundary.
-	evictableTicks int    // The number of boundaries that evict can remove.
+	tick  uint64
+	ticks int // The number of frames that begin at the end of a tick.
+	// The first span after the last Commit or load. Writes of NoRewind storages since then are not
+	// part of a tick.
+	exemptSpan     uint64
+	evictableTicks int // The number of boundaries that evict can remove.
 	thinning       thinning
 
 	clock   track.Clock
@@ -90,7 +92,6 @@ func (w *World) push(f frame) {
 	}
 	w.frames = append(w.frames, f)
 	if f.tick {
-		w.tickSpan = w.clock.Span
 		w.ticks++
 		w.markEvictable(w.older(len(w.frames)-1), len(w.frames)-1)
 	}

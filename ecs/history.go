@@ -39,10 +39,10 @@ func (w *World) Commit() {
 	w.endFrame(w.tick+1, n)
 }
 
-// Dirty reports whether the world was changed since the last tick boundary: the last
-// [World.Commit], or a later change to another tick. Writes of NoRewind components and resources
-// count if a store or another recorder keeps them. A world with neither a history nor a recorder
-// has no boundaries; Dirty then returns true.
+// Dirty reports whether the world was changed since the last [World.Commit]. A Rewind, a load or
+// another move to a tick counts like a Commit, except for NoRewind values, which the move keeps.
+// Writes of NoRewind components and resources count if a store or another recorder keeps them. A
+// world with neither a history nor a recorder does not track its ticks; Dirty then returns true.
 //
 // The cost is O(components changed in the tick), with a recorder O(components).
 func (w *World) Dirty() bool {
@@ -54,7 +54,7 @@ func (w *World) Dirty() bool {
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
-			if t := s.tracked(); t.Exempt && t.Span >= w.tickSpan && s.Raw().Persistent() {
+			if t := s.tracked(); t.Exempt && t.OpenedSince(w.exemptSpan) && s.Raw().Persistent() {
 				return true
 			}
 		}
@@ -65,12 +65,16 @@ func (w *World) Dirty() bool {
 // endFrame ends a tick with the current state. n has the record numbers of the tick.
 func (w *World) endFrame(tick uint64, n seqs) {
 	w.tick = tick
+	if w.longLogs {
+		w.dropLongLogs()
+	}
 	if w.keepsTicks() {
 		for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
 			w.frames[i].DropUnchanged()
 		}
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
+		w.exemptSpan = w.clock.Span
 		w.evict()
 		w.loopBoundaries = 0 // So saveActiveCursors drops the entries of loops that panicked.
 		w.saveActiveCursors()

@@ -74,6 +74,9 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.regroup()
 	w.tick, w.converted = state.Tick, w.conversions(plans)
 	w.restart(seqs{first: state.Seq})
+	if !state.KeepNoRewind {
+		w.exemptSpan = w.clock.Span
+	}
 	w.drains.wentBack(0)
 	w.afterRestore()
 	return nil

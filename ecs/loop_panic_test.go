@@ -3,6 +3,7 @@ package ecs
 import (
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -222,9 +223,12 @@ func TestPanicInLoop_LogEnds(t *testing.T) {
 			}
 		},
 	}
-	for name, loop := range loops {
+	options := map[string]Options{"": {}, " with a history": {History: 1}}
+	for _, name := range []string{"query", "storage", "query with a history", "storage with a history"} {
+		kind, _, _ := strings.Cut(name, " ")
+		loop := loops[kind]
 		t.Run(name, func(t *testing.T) {
-			w, a, b, _ := members(5, Options{History: 1})
+			w, a, b, _ := members(5, options[strings.TrimPrefix(name, kind)])
 			tryPanic(t, func() { loop(w, a) })
 			move := func(n int) {
 				for range n {

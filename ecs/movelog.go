@@ -1,8 +1,8 @@
 package ecs
 
-// A rowMove is a change of the rows of a set. a left row i. b moved from row j to row i, unless the
-// rows are equal. If swapped is true, a moved to row j. Otherwise a was removed, and j was the last
-// row. If a is 0, all rows were removed.
+// A rowMove is a change of the rows of a set. Entity a was in row i and entity b in row j. Now b is
+// in row i. If swapped is true, a is in row j. Otherwise a was removed and j was the last row, so i
+// and j are equal if a was the last entity. If a is 0, all rows were removed.
 type rowMove struct {
 	a, b    Entity
 	i, j    uint32

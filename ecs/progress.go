@@ -19,7 +19,7 @@ type progress struct {
 	ahead   *visited // The entities at or after next that the loop has visited, or nil.
 	taken   int      // The number of entities of behind that takeBehind has returned or skipped.
 	back    bool     // The loop visits an entity of behind.
-	counted bool     // The loop is one of set.loops.
+	counted bool     // The set's log counts the loop.
 }
 
 // begin begins a loop over s. Goroutines of a parallel loop share s, which has no moves then. A

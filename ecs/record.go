@@ -29,6 +29,7 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 		w.recorders = append(w.recorders, r)
 	}
 	w.restart(n.with(k, seq))
+	w.exemptSpan = w.clock.Span
 	return nil
 }
 

@@ -230,12 +230,11 @@ func (s *set) noteRemoval(e Entity, row int) {
 func (s *set) logMove(m rowMove) {
 	l := &s.log
 	if n := len(l.moves); n >= longLog && n&(n-1) == 0 {
-		l.loops = min(l.loops, runningLoops())
 		s.w.longLogs = true
-	}
-	if l.loops == 0 {
-		l.reset()
-		return
+		if runningLoops() == 0 {
+			l.reset()
+			return
+		}
 	}
 	l.moves = append(l.moves, m)
 }

@@ -490,9 +490,6 @@ func (w *World) destroyTogether(entities []Entity) bool {
 // saveActiveCursors runs after a boundary. It saves the rows again that running loops may still
 // write. After 1, 2, 4, … boundaries it first checks whether any loop is still running.
 func (w *World) saveActiveCursors() {
-	if w.longLogs {
-		w.dropLongLogs()
-	}
 	if len(w.activeCursors) == 0 {
 		w.loopBoundaries = 0
 		return

@@ -337,6 +337,9 @@ func (j *Journal) KeepNote(b []byte) error {
 	return j.waitForFailure(j.ledger.keepNote(b))
 }
 
+// KeepsNotes reports whether KeepNote stores its notes. A journal of version 1 keeps none.
+func (j *Journal) KeepsNotes() bool { return j.ledger != nil }
+
 // waitForFailure returns err, an error that the ledger returned, or the journal's own error if the
 // journal has failed. An error of an fsync is final. After such an error, waitForFailure first
 // waits until the writer goroutine has failed the journal.

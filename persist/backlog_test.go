@@ -41,7 +41,7 @@ func openHanging(t *testing.T, options persist.Options) *hangingStore {
 
 // reopened closes the store and returns the world recovered from it.
 func (h *hangingStore) reopened(t *testing.T) *storetest.World {
-	require.NoError(t, h.Close(storetest.Background))
+	require.NoError(t, storetest.Closed(h.Close(storetest.Background)))
 	again := storetest.New(5)
 	s, err := persist.Open(storetest.Background, h.dir, again.World, persist.Options{})
 	require.NoError(t, err)

@@ -39,13 +39,15 @@ var (
 	// ErrNotFound reports a point in time, an entity or a component that the store does not have.
 	ErrNotFound = format.ErrNotFound
 
-	// ErrName reports a name that a snapshot, a mark or an input cannot have.
+	// ErrName reports a name that a slot, a mark or an input cannot have, or a note of a slot that
+	// is too long.
 	ErrName = format.ErrName
 
 	// ErrPoint reports a text that is not a point in time.
 	ErrPoint = format.ErrPoint
 
-	// ErrUncommitted reports a world with changes since its last commit.
+	// ErrUncommitted reports changes since the last commit, or a mark, an input or a slot without a
+	// commit.
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
 	// ErrBacklog reports a tick that was not ended because too many bytes already wait for the

@@ -68,7 +68,7 @@ func ExampleSave() {
 	defer remove()
 	w, turn := newGame()
 	turn()
-	file := filepath.Join(temp, "slot1.save")
+	file := filepath.Join(temp, "game1.save")
 	if err := persist.Save(ctx, file, w); err != nil {
 		fmt.Println(err)
 	}
@@ -188,12 +188,12 @@ func ExampleSaveBehind() {
 	w, turn := newGame()
 	turn()
 	w.Commit()
-	saved := persist.SaveBehind(ctx, filepath.Join(temp, "slot1.save"), w)
+	saved := persist.SaveBehind(ctx, filepath.Join(temp, "game1.save"), w)
 	turn()
 	w.Commit()
 	fmt.Println(<-saved)
 	again, _ := newGame()
-	_ = persist.Load(ctx, filepath.Join(temp, "slot1.save"), again)
+	_ = persist.Load(ctx, filepath.Join(temp, "game1.save"), again)
 	fmt.Println(w.Tick(), again.Tick())
 	// Output:
 	// <nil>
@@ -230,7 +230,7 @@ func ExampleWithProgress() {
 	turn()
 	last := persist.Progress{}
 	ctx := persist.WithProgress(context.Background(), func(p persist.Progress) { last = p })
-	if err := persist.Save(ctx, filepath.Join(temp, "slot1.save"), w); err != nil {
+	if err := persist.Save(ctx, filepath.Join(temp, "game1.save"), w); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(last.Phase, last.Done == last.Total)
@@ -268,7 +268,7 @@ func ExampleStore_Goto() {
 	ctx := context.Background()
 	temp, remove := tempDir()
 	defer remove()
-	slot := filepath.Join(temp, "slot1.save")
+	slot := filepath.Join(temp, "game1.save")
 	w, turn := newGame()
 	store, err := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{})
 	if err != nil {

@@ -45,6 +45,7 @@ func (m Metrics) LogValue() slog.Value {
 func (r SnapshotResult) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Uint64("tick", r.Tick),
+		slog.String("slot", r.Slot),
 		slog.String("name", r.Name),
 		slog.Int("written_pages", r.Written),
 		slog.Int("shared_pages", r.Shared),

@@ -116,7 +116,7 @@ func (c *crowd) takeOver() {
 	}
 	if c.rng.IntN(2) == 0 {
 		c.last = c.at // The next owner continues where the store was closed.
-		require.NoError(c.t, c.s.Close(storetest.Background))
+		require.NoError(c.t, storetest.Closed(c.s.Close(storetest.Background)))
 	} else {
 		require.NoError(c.t, c.s.Sync(storetest.Background))
 		c.s.Settle()

@@ -51,6 +51,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	// The call of image.Put below is the first one that changes anything. If an earlier call fails,
 	// store and world are unchanged.
 
+	stays := exemptRows(im, s.world)
 	state := im.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, im.ID.Seq, true
 	if err := image.Put(s.world, state, found.Snapshot.Name); err != nil {
@@ -63,7 +64,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	}
 	s.continueAt(c, held, found)
 	s.first = s.journal.Next()
-	s.encoder.whole.stayed()
+	s.encoder.whole.stayed(stays)
 	if continued {
 		return nil
 	}

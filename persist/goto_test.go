@@ -198,7 +198,7 @@ func TestGoto_AnyState(t *testing.T) {
 
 // finish closes the store and visits all records once more.
 func (r *traveller) finish() {
-	require.NoError(r.t, r.s.Close(storetest.Background))
+	require.NoError(r.t, storetest.Closed(r.s.Close(storetest.Background)))
 	require.NoError(r.t, simVerify(r.mem, r.w))
 	r.open("")
 	for seq := range r.known {
@@ -206,7 +206,7 @@ func (r *traveller) finish() {
 		require.NoError(r.t, r.s.Goto(storetest.Background, fmt.Sprint("record:", seq)))
 		r.check("in the end")
 	}
-	require.NoError(r.t, r.s.Close(storetest.Background))
+	require.NoError(r.t, storetest.Closed(r.s.Close(storetest.Background)))
 }
 
 // Entities, hooks, indexes, groups and queries of a program stay valid.

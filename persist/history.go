@@ -2,7 +2,6 @@ package persist
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"slices"
@@ -60,8 +59,8 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
 		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
-	// NoRewind storages have pending writes, so the next tick writes them in full, whichever tick
-	// it continues.
+	// NoRewind storages have the values of the head, whichever tick the next one continues.
+	s.encoder.whole.valuesOf(s.head)
 	return nil
 }
 
@@ -163,9 +162,7 @@ func (s *Store) exempt() (all []raw.StoragePatch) {
 		whole := wholeStorage{Storage: st}
 		p := raw.StoragePatch{StorageChange: whole.change(0), After: st.Rows()}
 		p.Rows = st.AppendRows(nil, 0, p.After)
-		for _, e := range st.Entities() {
-			p.Members = binary.LittleEndian.AppendUint64(p.Members, e)
-		}
+		p.Members = entityBytes(st.Entities())
 		all = append(all, p)
 	}
 	return all

@@ -86,24 +86,26 @@ func Save(ctx context.Context, file string, w *ecs.World, o ...FileOptions) erro
 // once. The channel gets one result: nil when the file is durable, or the error of Save. It has
 // room for the result, so the program need not receive it.
 //
-//	saved := persist.SaveBehind(ctx, "slot1.save", w)
+//	saved := persist.SaveBehind(ctx, "game1.save", w)
 //	…                                        the game continues
 //	if err := <-saved; err != nil { … }
 //
-// Saves to one file are written in the order of the calls, so the last call remains. A process that
-// ends before the result comes keeps the earlier file.
+// Calls of SaveBehind with one file are written in their order, so the last of them remains. Calls
+// of Save are not part of this order. A process that ends before the result comes keeps the earlier
+// file.
 //
 // Cost: that of Clone in the caller, and memory for a second world until the file is written.
 func SaveBehind(ctx context.Context, file string, w *ecs.World, o ...FileOptions) <-chan error {
 	options, saved := onlyOptions(o), w.Clone()
 	done, written := make(chan error, 1), make(chan struct{})
-	older := savingBehind.add(savedFile{options.Files, file}, written)
+	f := queueOf(options.Files, file)
+	older := savingBehind.add(f, written)
 	go func() {
 		if older != nil {
 			<-older
 		}
 		err := Save(ctx, file, saved, options)
-		savingBehind.remove(savedFile{options.Files, file}, written)
+		savingBehind.remove(f, written)
 		done <- err
 	}()
 	return done
@@ -114,28 +116,39 @@ var savingBehind saveQueue
 
 // A saveQueue orders the saves to each file.
 type saveQueue struct {
-	mu   sync.Mutex
-	last map[savedFile]chan struct{} // Closed when the newest save to the file is written.
+	mu sync.Mutex
+	// The channel is closed when the newest save to the file is written.
+	last map[string]chan struct{}
 }
 
-type savedFile struct {
-	files disk.FS
-	name  string
+// queueOf returns the key of a file in a saveQueue. Files of different file systems may have the
+// same key, because a [disk.FS] cannot always be compared.
+func queueOf(files disk.FS, file string) string {
+	if files != nil {
+		return "in " + path.Clean(file)
+	}
+	if target, err := catalog.Follow(file); err == nil {
+		file = target
+	}
+	if abs, err := filepath.Abs(file); err == nil {
+		file = abs
+	}
+	return file
 }
 
 // add makes written the newest save to a file. It returns the one before it, or nil.
-func (q *saveQueue) add(f savedFile, written chan struct{}) (older chan struct{}) {
+func (q *saveQueue) add(f string, written chan struct{}) (older chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.last == nil {
-		q.last = map[savedFile]chan struct{}{}
+		q.last = map[string]chan struct{}{}
 	}
 	older, q.last[f] = q.last[f], written
 	return older
 }
 
 // remove ends a save.
-func (q *saveQueue) remove(f savedFile, written chan struct{}) {
+func (q *saveQueue) remove(f string, written chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.last[f] == written {

@@ -9,9 +9,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A slot is a snapshot with a name. The newest snapshot with a name has it, so a new slot replaces
-// an older one at the moment when its file gets its name. A crash leaves the old slot or the new
-// one. The replaced snapshot then has no name, and retention may remove it:
+// A slot is a snapshot with a name. If several snapshots were saved as "quick", the newest of them
+// is the slot "quick". So a new slot replaces an older one when its file is renamed into place, and
+// a crash leaves one of the two. The replaced snapshot has no name any more, and
+// retention may remove it:
 //
 //	snapshot 3 "quick"   snapshot 4   snapshot 5 "quick"
 //	no name any more                  the slot
@@ -26,16 +27,18 @@ type Slot struct {
 }
 
 // SaveSlot saves the state of the last commit under a name, and waits until it is durable. A slot
-// is a snapshot as [Store.Snapshot] takes it, and [Options.Retain] never removes it. "snap:NAME" is
+// is a snapshot as [Store.Snapshot] takes it, but [Options.Retain] never removes it. "snap:NAME" is
 // the point in time of the slot, see inspect.View.Resolve.
 //
 // If a slot with that name exists, the new one replaces it. After a crash at any moment, the store
 // has either the old slot or the new one. note is any text that the program wants to show with the
 // slot.
 //
-// A name has at most 255 bytes of visible characters and is not a number. A note has at most 4096
-// bytes. Otherwise the error wraps [ErrName]. The other errors, and what happens if ctx ends, are
-// those of [Store.Snapshot].
+// A name has at most 255 bytes of visible characters and no spaces at its ends. It must not look
+// like a number: "slot 1" is a name, "1" and "1e3" are not. A note has at most 4096 bytes.
+// Otherwise the error wraps [ErrName]. SaveSlot returns [ErrUncommitted] if the world was changed
+// since the commit; use [Store.BeginSlot] then. If ctx ends first, SaveSlot returns the error of
+// ctx, and the slot may still be saved.
 func (s *Store) SaveSlot(ctx context.Context, name, note string) (SnapshotResult, error) {
 	n := slotName{name, note}
 	if err := n.check(); err != nil {
@@ -46,11 +49,13 @@ func (s *Store) SaveSlot(ctx context.Context, name, note string) (SnapshotResult
 
 // BeginSlot saves the tick that the next [Store.Commit] ends under a name, and does not wait. That
 // Commit begins the snapshot, and the commits that follow copy it, as for [Store.BeginSnapshot].
-// [Options.OnSnapshot] reports the result. If a snapshot is under way when the tick ends, Commit
-// waits until that one is written.
+// [Options.OnSnapshot] reports the result. If another snapshot is under way when the tick ends,
+// Commit waits until that one is written.
 //
-// Names and notes are those of [Store.SaveSlot]. Several slots may be begun in one tick.
-// [Store.Close] returns [ErrUncommitted] if no Commit followed.
+// Names and notes are those of [Store.SaveSlot]. Several slots may be begun in one tick. If the
+// world goes to another state before that Commit, nothing is saved, as with [Store.Mark]. If it
+// goes back to before the slot's tick while the slot is copied, the result is [ErrAbandoned], and
+// the old slot stays. [Store.Close] returns [ErrUncommitted] if no Commit followed.
 func (s *Store) BeginSlot(name, note string) error {
 	n := slotName{name, note}
 	if err := n.check(); err != nil {
@@ -59,13 +64,22 @@ func (s *Store) BeginSlot(name, note string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	s.asked = append(s.asked, n)
+	s.dropAsked()
+	s.asked, s.askedAt = append(s.asked, n), s.seq()
 	return nil
+}
+
+// dropAsked drops the slots of a tick that continues another state than the present one.
+func (s *Store) dropAsked() {
+	if s.askedAt != s.seq() {
+		s.asked = s.asked[:0]
+	}
 }
 
 // LoadSlot brings the world to the state of a slot. It is [Store.Goto] to the point "snap:NAME", so
 // NoRewind components and resources keep their values, and the ticks after the slot stay in the
-// journal.
+// journal. It returns the errors of Goto. One of them is [ErrNotFound], if there is no slot with
+// the name. Another one is [ErrUncommitted], if the world was changed since the last commit.
 func (s *Store) LoadSlot(ctx context.Context, name string) error {
 	if err := format.CheckLabel(name); err != nil {
 		return err
@@ -88,7 +102,8 @@ func (s *Store) Slots() []Slot {
 }
 
 // DeleteSlot removes a slot. The state is then an ordinary snapshot without a name, which retention
-// may remove: see [Options.Retain]. When DeleteSlot returns nil, the deletion is durable.
+// may remove: see [Options.Retain]. When DeleteSlot returns nil, the deletion is durable. A program
+// version without DeleteSlot that opens the store later may show the slot again.
 //
 // The error wraps [ErrNotFound] if there is no slot with that name. If ctx ends while a snapshot is
 // under way, DeleteSlot returns the error of ctx, and the slot still exists. After an error of the
@@ -105,6 +120,9 @@ func (s *Store) DeleteSlot(ctx context.Context, name string) error {
 	at := slices.IndexFunc(s.list, func(o storedSnapshot) bool { return name != "" && o.Label == name })
 	if at < 0 {
 		return fmt.Errorf("%w: slot %q", ErrNotFound, name)
+	}
+	if !s.journal.KeepsNotes() {
+		return fmt.Errorf("persist: slot %q: the store has a journal of version 1, which cannot say that a slot is deleted; copy the store by ecsdump compact", name)
 	}
 	s.list[at].Label = ""
 	if err := s.journal.KeepNote(new(pruning).promise(s.list)); err != nil {

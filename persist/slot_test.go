@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -255,6 +257,10 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 				if err == nil {
 					require.Equal(t, test.after, note, "fault %d", fault)
 				}
+				// What the failed call left behind does not come back after a deletion.
+				if deleted := s.DeleteSlot(storetest.Background, "quick"); deleted == nil || errors.Is(deleted, persist.ErrNotFound) {
+					require.Equal(t, "none", noteOf(t, mem.Crash()), "fault %d", fault)
+				}
 				_ = s.Close(storetest.Background)
 			}
 		})
@@ -441,4 +447,241 @@ func TestSaveBehind_LastCallRemains(t *testing.T) {
 	mem.FailFrom(mem.Calls()+1, errors.New("a full disk"))
 	require.ErrorContains(t, <-persist.SaveBehind(storetest.Background, "slot", w.World, options), "a full disk")
 	require.Zero(t, persist.SavesBehind(), "no file is remembered")
+}
+
+// A deleted slot does not come back if the program is killed while retention removes its file.
+func TestDeleteSlot_StaysDeletedWhileRemoved(t *testing.T) {
+	w, mem := storetest.New(0), disktest.New()
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
+	require.NoError(t, err)
+	step := func(save func() error) {
+		w.Fill(30)
+		require.NoError(t, s.Commit())
+		s.ForgetPages()
+		require.NoError(t, save())
+	}
+	step(func() error { _, err := s.SaveSlot(storetest.Background, "quick", ""); return err })
+	require.NoError(t, s.DeleteSlot(storetest.Background, "quick"))
+	var crashed []*disktest.Mem
+	var mu sync.Mutex
+	mem.OnCall(func(n int, _ string) {
+		mu.Lock()
+		defer mu.Unlock()
+		crashed = append(crashed, mem.Crash(), mem.Clone(), mem.CrashSeed(uint64(n)))
+	})
+	for range 3 {
+		step(func() error { _, err := s.Snapshot(storetest.Background); return err })
+	}
+	mem.OnCall(nil)
+	require.Greater(t, len(crashed), 50)
+	for i, files := range crashed {
+		again, err := persist.Open(storetest.Background, ".", storetest.New(0).World, persist.Options{Files: files})
+		require.NoError(t, err, "crash %d", i)
+		require.Empty(t, again.Slots(), "crash %d", i)
+		require.NoError(t, again.Close(storetest.Background))
+	}
+	require.NoError(t, s.Close(storetest.Background))
+}
+
+// A BeginSlot belongs to a tick that continues the present one. Its result has the slot's name.
+func TestBeginSlot_DroppedByRewind(t *testing.T) {
+	w, mem := storetest.New(4), disktest.New()
+	var results []string
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{
+		Files: mem, SnapshotBytes: -1, SnapshotPace: -1,
+		OnSnapshot: func(r persist.SnapshotResult) { results = append(results, fmt.Sprint(r.Slot, " ", r.Tick)) },
+	})
+	require.NoError(t, err)
+	for range 3 {
+		w.Fill(5)
+		require.NoError(t, s.Commit())
+	}
+	require.NoError(t, s.BeginSlot("quick", ""))
+	require.NoError(t, w.History().Rewind(1))
+	require.NoError(t, s.BeginSlot("other", ""))
+	w.Fill(5)
+	require.NoError(t, s.Commit())
+	require.NoError(t, storetest.Closed(s.Close(storetest.Background)))
+	require.Equal(t, []string{"other 3"}, results[len(results)-1:])
+	require.NotContains(t, results, "quick 3")
+}
+
+// NoRewind values that are in no tick of the present branch are reported by Close, wherever the
+// world went. Reading an index of a NoRewind component is no change.
+func TestClose_ReportsNoRewindValues(t *testing.T) {
+	type profile struct{ Wins int32 }
+	open := func(t *testing.T, mem *disktest.Mem) (*ecs.World, *persist.Store, *ecs.Resource[profile], *ecs.Storage[profile]) {
+		w := ecs.NewWorld(ecs.Options{History: 8})
+		wins := ecs.Must(ecs.RegisterResource(w, profile{}, ecs.Component[profile]{Name: "wins", NoRewind: true}))
+		marks := ecs.MustRegister(w, ecs.Component[profile]{Name: "marks", NoRewind: true})
+		s, err := persist.Open(storetest.Background, ".", w, persist.Options{Files: mem, History: 8})
+		require.NoError(t, err)
+		return w, s, wins, marks
+	}
+	for name, move := range map[string]func(*ecs.World, *persist.Store) error{
+		"LoadSlot": func(_ *ecs.World, s *persist.Store) error { return s.LoadSlot(storetest.Background, "quick") },
+		"Goto":     func(_ *ecs.World, s *persist.Store) error { return s.Goto(storetest.Background, "1") },
+		"Seek":     func(w *ecs.World, _ *persist.Store) error { return w.History().Seek(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := disktest.New()
+			w, s, wins, _ := open(t, mem)
+			wins.Set(profile{1})
+			require.NoError(t, s.Commit())
+			_, err := s.SaveSlot(storetest.Background, "quick", "")
+			require.NoError(t, err)
+			for range 2 {
+				w.Create()
+				require.NoError(t, s.Commit())
+			}
+			wins.Set(profile{2})
+			require.NoError(t, move(w, s))
+			require.Equal(t, profile{2}, wins.Get())
+			require.ErrorIs(t, s.Close(storetest.Background), persist.ErrUncommitted)
+
+			w, s, wins, _ = open(t, mem)
+			require.Equal(t, profile{1}, wins.Get())
+			wins.Set(profile{3})
+			require.NoError(t, move(w, s))
+			require.NoError(t, s.Commit())
+			require.False(t, w.Dirty())
+			require.NoError(t, s.Close(storetest.Background))
+			w, s, wins, _ = open(t, mem)
+			require.Equal(t, profile{3}, wins.Get())
+			require.NoError(t, move(w, s))
+			require.NoError(t, s.Commit())
+			require.NoError(t, s.Close(storetest.Background))
+			w, s, wins, _ = open(t, mem)
+			require.Equal(t, profile{3}, wins.Get(), "kept by the tick after the move")
+			require.NoError(t, move(w, s))
+			require.ErrorIs(t, s.Close(storetest.Background), persist.ErrUncommitted)
+		})
+	}
+	t.Run("the same values", func(t *testing.T) {
+		mem := disktest.New()
+		w, s, wins, marks := open(t, mem)
+		wins.Set(profile{1})
+		marks.Set(w.Create(), profile{2})
+		require.NoError(t, s.Commit())
+		_, err := s.SaveSlot(storetest.Background, "quick", "")
+		require.NoError(t, err)
+		w.Create()
+		require.NoError(t, s.Commit())
+		require.NoError(t, s.LoadSlot(storetest.Background, "quick"))
+		require.NoError(t, s.Close(storetest.Background))
+
+		_, s, _, _ = open(t, mem)
+		require.NoError(t, s.Close(storetest.Background), "with a history that was read")
+	})
+	w, s, _, marks := open(t, disktest.New())
+	byWins := ecs.NewIndex(marks, func(p profile) int32 { return p.Wins })
+	marks.Set(w.Create(), profile{4})
+	require.NoError(t, s.Commit())
+	require.Len(t, slices.Collect(byWins.Of(4)), 1)
+	require.False(t, w.Dirty())
+	require.NoError(t, s.Commit())
+	require.Len(t, slices.Collect(byWins.Of(4)), 1)
+	require.NoError(t, s.Close(storetest.Background))
+}
+
+// A backup has the slot that is saved while the backup begins.
+func TestBackup_SlotSavedMeanwhile(t *testing.T) {
+	w, mem := storetest.New(0), disktest.New()
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})
+	require.NoError(t, err)
+	w.Fill(20)
+	require.NoError(t, s.Commit())
+	_, err = s.SaveSlot(storetest.Background, "quick", "old")
+	require.NoError(t, err)
+	saved := false
+	mem.OnCall(func(_ int, call string) {
+		if call == "list snapshots" && !saved {
+			saved = true // The backup has chosen its newest tick before.
+			w.Fill(20)
+			require.NoError(t, s.Commit())
+			_, err = s.SaveSlot(storetest.Background, "quick", "new")
+			require.NoError(t, err)
+		}
+	})
+	dir := t.TempDir() + "/copy"
+	require.NoError(t, s.Backup(storetest.Background, dir))
+	mem.OnCall(nil)
+	require.Equal(t, "new", s.Slots()[0].Note)
+	require.NoError(t, s.Close(storetest.Background))
+	copied := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	require.Len(t, copied.Slots(), 1)
+	require.Equal(t, "new", copied.Slots()[0].Note)
+	storetest.CloseStore(t, copied)
+}
+
+// A store of the first version of the journal cannot say that a slot is deleted, and DeleteSlot
+// says so.
+func TestDeleteSlot_JournalOfFirstVersion(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	storetest.WriteTree(t, dir, storetest.ReadTree(t, keptStore))
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	_, err := s.SaveSlot(storetest.Background, "quick", "old")
+	require.NoError(t, err)
+	require.ErrorContains(t, s.DeleteSlot(storetest.Background, "quick"), "journal of version 1")
+	require.Len(t, s.Slots(), 1)
+	storetest.CloseStore(t, s)
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	require.Equal(t, "old", s.Slots()[0].Note)
+	storetest.CloseStore(t, s)
+}
+
+// Close reports that the slot of the last Commit was not saved.
+func TestClose_ReportsFailedSlot(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		w, mem := storetest.New(0), disktest.New()
+		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})
+		require.NoError(t, err)
+		require.NoError(t, s.BeginSlot("quick", ""))
+		w.Fill(20)
+		require.NoError(t, s.Commit())
+		full := errors.New("the disk is full")
+		mem.OnCall(func(n int, call string) {
+			if fails && strings.HasPrefix(call, "write snapshots/") {
+				mem.Fail(n, full)
+			}
+		})
+		if err := s.Close(storetest.Background); fails {
+			require.ErrorIs(t, err, full)
+		} else {
+			require.NoError(t, err)
+		}
+		again, err := persist.Open(storetest.Background, ".", storetest.New(0).World, persist.Options{Files: mem.Crash()})
+		require.NoError(t, err)
+		require.Equal(t, !fails, len(again.Slots()) == 1)
+		require.NoError(t, again.Close(storetest.Background))
+	}
+}
+
+// A View that lists the files again leaves out snapshots of newer ticks. A slot that such a
+// snapshot replaces still has its name.
+func TestRelist_SlotSavedMeanwhile(t *testing.T) {
+	w, mem := storetest.New(0), disktest.New()
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})
+	require.NoError(t, err)
+	save := func(note string) {
+		w.Fill(20)
+		require.NoError(t, s.Commit())
+		_, err := s.SaveSlot(storetest.Background, "quick", note)
+		require.NoError(t, err)
+	}
+	save("old")
+	c := catalog.New(mem)
+	require.NoError(t, c.Scan(storetest.Background))
+	save("new")
+	_, err = c.Relist(storetest.Background)
+	require.NoError(t, err)
+	var notes []string
+	for _, snapshot := range c.Snapshots {
+		if snapshot.Label == "quick" {
+			notes = append(notes, snapshot.Note)
+		}
+	}
+	require.Equal(t, []string{"old"}, notes)
+	require.NoError(t, c.Log.Close())
+	require.NoError(t, s.Close(storetest.Background))
 }

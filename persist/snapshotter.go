@@ -34,6 +34,7 @@ var ErrAbandoned = errors.New("persist: snapshot abandoned: the world went back 
 // SnapshotResult describes a snapshot that has finished or failed.
 type SnapshotResult struct {
 	Tick    uint64
+	Slot    string // Name of the slot that the snapshot saves, or "".
 	Name    string // Name of the file, relative to the store's directory.
 	Written int    // Number of pages written.
 	// Number of pages that other files already hold. Duplicates of written pages count neither here
@@ -272,7 +273,7 @@ func (s *Store) beginAsked() {
 	for _, n := range s.asked {
 		s.waitSnapshot()
 		if err := s.beginAtPace(n); err != nil && s.options.OnSnapshot != nil {
-			s.options.OnSnapshot(SnapshotResult{Tick: s.world.Tick(), Err: fmt.Errorf("persist: slot %q: %w", n.name, err)})
+			s.options.OnSnapshot(SnapshotResult{Tick: s.world.Tick(), Slot: n.name, Err: fmt.Errorf("persist: slot %q: %w", n.name, err)})
 		}
 	}
 	s.asked = s.asked[:0]
@@ -424,7 +425,8 @@ func (s *Store) startWriting() {
 		if f.Err == nil {
 			s.publish(&f, files, from, prune)
 		} else {
-			s.watch.look(files) // Lost files may be the reason for the error.
+			s.watch.look(files)       // Lost files may be the reason for the error.
+			s.removeFailed(files, &f) // It may have its final name, but no fsync of the directory.
 		}
 		s.ended(f.SnapshotResult, bytesAmong(from.list, f.Removed), f.keeping)
 		if told != nil {
@@ -456,11 +458,19 @@ func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune boo
 		// The note may be on the disk although KeepNote failed. So a note without the snapshot is
 		// written before the file is removed. Otherwise Open would report the snapshot as missing.
 		if s.journal.KeepNote(new(pruning).promise(older)) == nil {
-			_ = files.Remove(f.Name)
+			s.removeFailed(files, f)
 		}
 	}
 	if f.RemoveErr != nil && f.keeping != nil {
 		f.keeping.Reason = removeFailed
+	}
+}
+
+// removeFailed removes the file of the failed snapshot f, if it exists. Otherwise the next Open
+// would list a slot that was never saved.
+func (s *Store) removeFailed(files disk.FS, f *finishedSnapshot) {
+	if s.lock.Check() == nil && files.Remove(f.Name) == nil {
+		_ = disk.SyncDir(files, catalog.SnapshotDir)
 	}
 }
 
@@ -505,7 +515,7 @@ func (s *Store) undo(c *snapshotCopy, grown int64) {
 }
 
 func (c *snapshotCopy) result(err error) SnapshotResult {
-	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Lost: snapshotNames(c.replaces), Err: err}
+	return SnapshotResult{Tick: c.Manifest.Tick, Slot: c.Manifest.Name, Name: catalog.SnapshotName(c.Manifest.Number), Lost: snapshotNames(c.replaces), Err: err}
 }
 
 // write writes c to a file. It runs in parallel with the program, so it may only access c and the

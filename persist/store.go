@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/journal/budget"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -164,6 +165,7 @@ type Store struct {
 	encoder   *tickRecorder
 	notes     format.Notes // Marks and inputs of the tick under way.
 	asked     []slotName   // Slots to begin when the tick under way ends.
+	askedAt   uint64       // The record that this tick continues.
 	// Record IDs by seq, as far back as the history reaches.
 	ids map[uint64]journal.ID
 
@@ -218,6 +220,7 @@ func (s *Store) Commit() error {
 	if s.errands.run(s.world); s.closed {
 		return ErrClosed
 	}
+	s.dropAsked()
 	s.world.Commit()
 	if err := s.Err(); err != nil {
 		return err
@@ -228,7 +231,7 @@ func (s *Store) Commit() error {
 
 // Do calls f in the goroutine of the world, and waits until f has returned. The next [Store.Commit]
 // that ends a tick calls f before it ends the tick, or [Store.Poll] calls f. So f sees the world
-// between two frames, and the changes that f makes belong to the tick under way.
+// with all changes of the tick under way, and the changes that f makes belong to that tick.
 //
 // Consoles, servers and live views call Do. Any goroutine may call it except the goroutine of the
 // world, which would wait for itself.
@@ -404,7 +407,7 @@ func (s *Store) Resume(ctx context.Context) error {
 // Cost: as Open. All committed ticks become durable first.
 func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ctx, point) }
 
-// Load fills the world from a file that [Save] wrote, for example the quick load of a running game.
+// Load fills the world from a file that [Save] wrote, for example one that a player received.
 // The loaded state becomes the next tick of the journal, after the present one. That tick holds the
 // whole state, and a snapshot of it begins. After a crash, Open recovers the state before the load
 // or the loaded state. The journal can go back over both:
@@ -433,8 +436,9 @@ func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 // Close makes everything that was committed durable, seals the journal at the present tick and
 // releases the directory. The world stays usable but loses its history.
 //
-// Changes since the last commit are not saved. If there are any, or marks, inputs or slots without
-// a tick, Close closes the store and then returns [ErrUncommitted].
+// Changes since the last commit are not saved. If there are any, or if a mark, an input or a slot
+// waits for a Commit, Close closes the store and then returns [ErrUncommitted]. All committed ticks
+// are durable then. Other errors take precedence.
 //
 // Close returns the first error of the journal, if any. While a checkpoint is held it returns
 // [raw.ErrCheckpointHeld], and the store stays open. If ctx ends first, Close returns the error of
@@ -471,6 +475,7 @@ func (s *Store) Close(ctx context.Context) error {
 // uncommitted returns an error if something belongs to a tick that no commit has ended.
 func (s *Store) uncommitted() error {
 	s.notes.About(s.seq())
+	s.dropAsked()
 	switch note, noted := s.notes.First(); {
 	case len(s.asked) > 0:
 		return fmt.Errorf("%w: the slot %q was begun after the last Commit", ErrUncommitted, s.asked[0].name)
@@ -479,14 +484,20 @@ func (s *Store) uncommitted() error {
 	case s.world.Dirty():
 		return fmt.Errorf("%w: the world was changed after the last Commit", ErrUncommitted)
 	}
+	if w := s.encoder.whole.different(s.seq()); w != nil {
+		return fmt.Errorf("%w: the world went to another tick and kept the NoRewind values of %s", ErrUncommitted, naming.Shown(w.Name()))
+	}
 	return nil
 }
 
 // seal finishes the snapshot under way and closes the journal, the lock and the files.
 func (s *Store) seal(head uint64) error {
-	s.waitSnapshot()
+	r := s.waitSnapshot()
 	err := cmp.Or(s.journal.Close(context.Background(), head), s.failed)
-	return cmp.Or(err, s.lock.Release(err == nil), s.files.Close())
+	if err = cmp.Or(err, s.lock.Release(err == nil), s.files.Close()); err == nil && r.Slot != "" {
+		err = r.Err // Nothing else may report that the slot is not saved.
+	}
+	return err
 }
 
 // Backup copies the open store to a directory that is missing or empty. The copy is an independent

@@ -1,11 +1,15 @@
 package persist
 
 import (
+	"bytes"
+	"encoding/binary"
 	"iter"
 	"math"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A wholeStorage is a storage that a tick may have to write in full, even if it did not change.
@@ -19,6 +23,8 @@ type wholeStorage struct {
 	raw.Storage
 	// For a resource, the first record that wrote it in full. For a NoRewind storage, the last one.
 	seq uint64
+	// The world kept a NoRewind storage in a [Store.Goto], and the disk has other values.
+	kept bool
 }
 
 // neverGiven is the seq of a storage that no record has written.
@@ -30,7 +36,7 @@ func (w *wholeStorage) pending(parent uint64) bool { return w.seq > parent }
 // written records that record seq, which continues parent, contains w in full.
 func (w *wholeStorage) written(seq, parent uint64) {
 	if w.pending(parent) || !w.Rewinds() {
-		w.seq = seq
+		w.seq, w.kept = seq, false
 	}
 }
 
@@ -52,7 +58,7 @@ type wholeList []wholeStorage
 // add adds st, which record seq wrote, if st belongs in the list.
 func (l *wholeList) add(st raw.Storage, seq uint64) {
 	if st.Persistent() && (st.IsResource() || !st.Rewinds()) {
-		*l = append(*l, wholeStorage{st, seq})
+		*l = append(*l, wholeStorage{Storage: st, seq: seq})
 	}
 }
 
@@ -90,14 +96,62 @@ func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	return !numbered || !st.Rewinds()
 }
 
-// stayed records that the world changed to another state, while NoRewind storages kept their
-// values.
-func (l wholeList) stayed() {
+// valuesOf records that NoRewind storages have the values after record seq.
+func (l wholeList) valuesOf(seq uint64) {
 	for i := range l {
-		if !l[i].Rewinds() {
-			l[i].seq = neverGiven
+		if w := &l[i]; !w.Rewinds() && w.seq != neverGiven {
+			w.seq = seq
 		}
 	}
+}
+
+// stayed records that the world changed to another state, while NoRewind storages kept their
+// values. stored has the values of that state, see [exemptRows].
+func (l wholeList) stayed(stored map[string][]byte) {
+	for i := range l {
+		if w := &l[i]; !w.Rewinds() {
+			w.seq, w.kept = neverGiven, !bytes.Equal(stored[w.Name()], rowsOf(w.Storage))
+		}
+	}
+}
+
+// different returns a NoRewind storage of which record seq leads to other values than the world
+// has, or nil. Changes after the last commit do not count.
+func (l wholeList) different(seq uint64) *wholeStorage {
+	for i := range l {
+		if w := &l[i]; !w.Rewinds() && (w.kept || w.seq != neverGiven && w.pending(seq)) {
+			return w
+		}
+	}
+	return nil
+}
+
+// exemptRows maps the names of the world's NoRewind storages to their rows in im, in the format of
+// [rowsOf].
+func exemptRows(im *image.Image, w *ecs.World) map[string][]byte {
+	rows := map[string][]byte{}
+	for _, st := range w.Raw().Storages() {
+		if st.Rewinds() || !st.Persistent() {
+			continue
+		}
+		if n, ok := image.NumberOf(im.Stored(), st); ok {
+			c := im.Components[n]
+			rows[st.Name()] = c.AppendRows(entityBytes(raw.As[uint64](c.Entities)), 0, c.N)
+		}
+	}
+	return rows
+}
+
+// rowsOf returns the entities and rows of st. It returns nil if there are none.
+func rowsOf(st raw.Storage) []byte {
+	return st.AppendRows(entityBytes(st.Entities()), 0, st.Rows())
+}
+
+func entityBytes(entities []uint64) (b []byte) {
+	for _, e := range entities {
+		b = binary.LittleEndian.AppendUint64(b, e)
+	}
+	return b
 }
 
 // rest iterates over the unchanged storages that record seq must write.

@@ -44,7 +44,7 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
 	example: `  ecsdump compact D -o D.small
   ecsdump compact D -o D.week --keep 1000..
   ecsdump compact D -o D.old --at snap:milestone --no-names
-  ecsdump compact slot1.save -o slot1.small --compress`,
+  ecsdump compact game1.save -o game1.small --compress`,
 	run: func(f flags) action {
 		var out string
 		var o repair.CompactOptions

@@ -118,7 +118,7 @@ floating-point operations may depend on them (docs/MACHINES.md).
 Exit status: 0 if the states are equal, 1 if they differ.`,
 	example: `  ecsdump diff D mark:start..@latest --stat
   ecsdump diff D 100 200 --component Position --limit 0
-  ecsdump diff D slot1.save
+  ecsdump diff D game1.save
   ecsdump diff server client --first`,
 	complete: []completer{(*completion).ranges, (*completion).points},
 	run: func(f flags) action {

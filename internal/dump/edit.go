@@ -65,7 +65,7 @@ If the type cannot represent a value, edit reports an error and writes nothing.
 
 Writing loads the whole state, which takes five times the size of a save in memory.
 With --dry-run, the state is not loaded.`,
-	example: `  ecsdump edit slot1.save -o fixed.save 'Health.Current = 10' --where 'Health.Current < 0'
+	example: `  ecsdump edit game1.save -o fixed.save 'Health.Current = 10' --where 'Health.Current < 0'
   ecsdump edit D --at 1200 -o trial.save 'Job.Stage = "Idle"' 'Job.Wait = Job.Wait * 2' --dry-run`,
 	run: func(f flags) action {
 		var e editCmd

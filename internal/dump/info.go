@@ -123,7 +123,7 @@ var infoCommand = command{
 	use: "info STORE",
 	doc: `Summarize a store or save: state, components, snapshots, journal`,
 	example: `  ecsdump info D
-  ecsdump info slot1.save
+  ecsdump info game1.save
   ecsdump info D --at snap:milestone --json`,
 	run: func(f flags) action {
 		var at string

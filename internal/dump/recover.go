@@ -80,7 +80,7 @@ Exit status: 0 if nothing is lost, 1 if something is lost, 3 if STORE is not a s
 a save, 4 if nothing could be saved.`,
 	example: `  ecsdump recover D -o D.recovered
   ecsdump recover D -o D.branch --at record:5
-  ecsdump recover slot1.save -o slot1.pieces --partial`,
+  ecsdump recover game1.save -o game1.pieces --partial`,
 	run: func(f flags) action {
 		var o recoverCmd
 		f.output(&o.out, "directory or file to write; it must not exist")

@@ -39,7 +39,7 @@ never writes to the store. For a long store, counting the rows that each tick wr
 a while, so the counts are stored in the user's cache directory; --no-cache disables this.
 The server runs until it is interrupted.`,
 	example: `  ecsdump serve D
-  ecsdump serve slot1.save --open
+  ecsdump serve game1.save --open
   ecsdump serve D --addr 127.0.0.1:7000`,
 	run: func(f flags) action {
 		var s serveCmd

@@ -42,7 +42,7 @@ Verify reads everything. It checks the checksums, the formats and the invariants
 every array. It also replays the ticks of all branches, and compares the result with the
 digest of every snapshot. With --quick, it checks only the checksums.`,
 	example: `  ecsdump verify D
-  ecsdump verify slot1.save --quick`,
+  ecsdump verify game1.save --quick`,
 	run: func(f flags) action {
 		quick := false
 		f.BoolVar(&quick, "quick", false, "check only the checksums")

@@ -13,8 +13,8 @@ type Image struct {
 	Tick uint64
 	Seq  uint64 // Record that leads to the state; 0 for the oldest state of the store.
 
-	// Living is the number of live entities, Free the number of live or free indices, Indices the
-	// number of all indices.
+	// The registry has Indices rows: [0, Living) are alive, [Living, Free) are free, and
+	// [Free, Indices) are retired.
 	Living, Free, Indices int
 
 	Components []*Component // Components and resources, by number.

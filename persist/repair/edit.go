@@ -10,8 +10,10 @@ import (
 // A RowEdit is a new value of a row, see [Edit].
 type RowEdit struct {
 	Component *inspect.Component // A component or resource of the edited image.
-	Row       int
-	Value     []byte // In the format of package layout, as [layout.Type.AppendRow] returns it.
+	// Row is as [inspect.Component.Find] returns it.
+	Row int
+	// Value has the format of package layout, as [layout.Type.AppendRow] returns it.
+	Value []byte
 }
 
 // Edit returns a copy of a state in which the given rows have new values. Save it with [SaveStore]
@@ -20,7 +22,11 @@ type RowEdit struct {
 func Edit(of *inspect.Image, edits []RowEdit) (*inspect.Image, error) {
 	im := of.Internal().Clone()
 	for _, e := range edits {
-		c := im.Components[e.Component.Number]
+		n := e.Component.Number
+		if n >= len(of.Components) || of.Components[n] != e.Component {
+			return nil, fmt.Errorf("persist: component %.60q belongs to another image", e.Component.Name)
+		}
+		c := im.Components[n]
 		if e.Row < 0 || e.Row >= c.N {
 			return nil, fmt.Errorf("persist: component %.60q has no row %d: it has %d rows", c.Name, e.Row, c.N)
 		}

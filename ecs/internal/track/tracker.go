@@ -112,6 +112,9 @@ func (t *Tracker) Init(clock *Clock, exempt bool, columns ...Tracked) {
 // Add adds column c to t.
 func (t *Tracker) Add(c Tracked) { t.columns = append(t.columns, c) }
 
+// OpenedSince reports whether the tracker was opened for writes in span or later.
+func (t *Tracker) OpenedSince(span uint64) bool { return t.Span&^stale >= span }
+
 // Open prepares the columns for writes in the current span. It is small enough to be inlined.
 func (t *Tracker) Open() {
 	if t.Span != t.clock.Span {

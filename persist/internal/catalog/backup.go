@@ -37,7 +37,7 @@ func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64
 }
 
 // CopyStore copies a store to an empty directory. The program that has the store open may remove
-// old files during the copy. CopyStore then starts again.
+// old files or replace a slot during the copy. CopyStore then starts again.
 func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) error {
 	there, err := to.ReadDir(".")
 	if err != nil {
@@ -87,6 +87,9 @@ func (c *copier) run(ctx context.Context) error {
 	if err := c.sound(); err != nil {
 		return err
 	}
+	if s := c.newerSlot(); s != nil {
+		return fmt.Errorf("%s is newer than the records to copy: %w", s.Name, fs.ErrNotExist)
+	}
 	c.progress = progress.Start(ctx, progress.PhaseCopy, c.bytes())
 	log, err := c.copyJournal(ctx)
 	if err != nil {
@@ -119,6 +122,19 @@ func (c *copier) sound() error {
 		return fmt.Errorf("%w: no snapshot leads to the head, record %d", format.ErrNotFound, c.Head())
 	}
 	return errors.Join(errs...)
+}
+
+// newerSlot returns a slot that is newer than the records to copy, if an older snapshot has lost
+// its name to it. The copy has only the older one, so it would lack the slot.
+func (c *copier) newerSlot() *SnapshotInfo {
+	for i := range c.Snapshots {
+		s := &c.Snapshots[i]
+		replaces := func(older SnapshotInfo) bool { return older.Given == s.Label }
+		if s.ID.Seq > c.last && s.Label != "" && slices.ContainsFunc(c.Snapshots[:i], replaces) {
+			return s
+		}
+	}
+	return nil
 }
 
 // bytes returns the approximate number of bytes to copy.

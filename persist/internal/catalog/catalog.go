@@ -576,6 +576,7 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	c.Snapshots = slices.DeleteFunc(c.Snapshots, func(s SnapshotInfo) bool {
 		return !has(before, s.Number) && (s.Err != nil || s.ID.Seq > c.Log.Last)
 	})
+	NameSnapshots(c)
 	c.setNewest(nil)
 	return !sameSnapshots(before, c.Snapshots), nil
 }

@@ -9,16 +9,17 @@ package catalog
 //	lost the name        has the name         removed: the list says so
 
 // NameSnapshots sets the labels of c.Snapshots from the names in the files and the ledger's list.
+// A file above all listed numbers is newer than the list, so it has its name. Another file that is
+// not listed has none: the program ended while it removed the file, or while the snapshot failed.
 func NameSnapshots(c *Catalog) {
-	unnamed := map[uint32]bool{}
+	named, last := map[uint32]bool{}, uint32(0)
 	for s := range c.listed() {
-		unnamed[s.number] = s.unnamed
+		named[s.number], last = !s.unnamed, max(last, s.number)
 	}
 	for i := range c.Snapshots {
 		s := &c.Snapshots[i]
-		s.Label = s.Given
-		if unnamed[s.Number] {
-			s.Label = ""
+		if s.Label = ""; named[s.Number] || s.Number > last {
+			s.Label = s.Given
 		}
 	}
 	LoseNames(c.Snapshots, func(s *SnapshotInfo) *SnapshotInfo { return s })
