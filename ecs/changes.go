@@ -565,7 +565,7 @@ func (w *World) ticksHeld() string {
 		first, last = f.at, f.at
 	}
 	if text.Len() == 0 {
-		return "no tick is retained; set Options.History"
+		return noHistory
 	}
 	return text.String() + upTo(first, last)
 }

@@ -577,7 +577,7 @@ func TestDelta_TickNotHeld(t *testing.T) {
 		{second(a.Since(12)), "ecs: changes of plain since tick 12: ecs: tick not held; retained ticks: 6, 9 to 11"},
 		{second(w.Since(7)), "ecs: changes of the registry since tick 7: ecs: tick not held; retained ticks: 6, 9 to 11"},
 		{second(x.SinceCommit()), "ecs: changes of extra since tick 11: ecs: tick not held; it is NoRewind, so the history has no values of it"},
-		{second(MustRegister[plain](NewWorld(Options{})).SinceCommit()), "ecs: changes of plain since tick 0: ecs: tick not held; no tick is retained; set Options.History"},
+		{second(MustRegister[plain](NewWorld(Options{})).SinceCommit()), "ecs: changes of plain since tick 0: ecs: tick not held; " + noHistory},
 	} {
 		if test.err == nil || test.err.Error() != test.want || !errors.Is(test.err, ErrNotHeld) {
 			t.Errorf("error %v, want %s", test.err, test.want)

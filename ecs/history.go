@@ -111,10 +111,10 @@ func (h History) Newest() uint64 {
 // Bytes returns the size of the saved rows of the history and the checkpoints, in bytes.
 func (h History) Bytes() int64 { return h.w.clock.Bytes() }
 
-// Rewind goes n ticks back. See [History.Seek].
+// Rewind goes n ticks back. Its cost and errors are those of [History.Seek].
 func (h History) Rewind(n int) error {
 	if n < 0 || uint64(n) > h.w.tick {
-		return fmt.Errorf("ecs: rewind %d ticks from tick %d: %w", n, h.w.tick, ErrNotHeld)
+		return fmt.Errorf("ecs: rewind %d ticks from tick %d: %w; %s", n, h.w.tick, ErrNotHeld, h.retainedRange())
 	}
 	return h.Seek(h.w.tick - uint64(n))
 }
@@ -124,7 +124,7 @@ func (h History) Rewind(n int) error {
 // forward again, until the program changes or commits the world.
 //
 // The cost is O(rows written in the ticks between). An error wraps [ErrNotHeld] and names the
-// nearest retained ticks; the world is then unchanged.
+// nearest retained ticks, or says that [Options.History] is 0; the world is then unchanged.
 func (h History) Seek(tick uint64) error {
 	w := h.w
 	w.mustBeBetween("Seek")
@@ -152,8 +152,19 @@ func (h History) nearestRetained(tick uint64) string {
 	if before, after, ok := h.around(tick); ok {
 		return fmt.Sprintf("the nearest retained ticks are %d and %d", before, after)
 	}
+	return h.retainedRange()
+}
+
+// retainedRange returns the text that names the oldest and the newest retained tick, for an error.
+func (h History) retainedRange() string {
+	if h.w.options.History == 0 {
+		return noHistory
+	}
 	return fmt.Sprintf("the oldest retained tick is %d, the newest %d", h.Oldest(), h.Newest())
 }
+
+const noHistory = "the world has no history, because Options.History is 0: " +
+	"set it to the number of ticks to retain, and create the world with it"
 
 // forwardTo returns the position, in the forward branch, of the undone frame that ends with tick,
 // or -1.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -119,6 +120,30 @@ func TestCheckpoint_UseAfterRelease(t *testing.T) {
 	mustPanic(t, "ecs: Release of a checkpoint of another world", func() { w.Release(Checkpoint{}) })
 	if (Checkpoint{}).Valid() {
 		t.Error("the zero Checkpoint is valid")
+	}
+}
+
+// In a world without history, each error says which option to set.
+func TestHistory_ErrorWithoutHistory(t *testing.T) {
+	w := NewWorld(Options{})
+	w.Commit()
+	h := w.History()
+	for what, err := range map[string]error{
+		"Seek":         h.Seek(0),
+		"Rewind":       h.Rewind(1),
+		"rewind far":   h.Rewind(7),
+		"At":           second(h.At(0)),
+		"SinceCommit":  second(w.SinceCommit()),
+		"negative":     h.Rewind(-1),
+		"seek forward": h.Seek(2),
+	} {
+		if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "because Options.History is 0: set it to") {
+			t.Errorf("%s = %v, want ErrNotHeld and the option to set", what, err)
+		}
+	}
+	// With a history, the error names ticks and no option.
+	if err := NewWorld(Options{History: 1}).History().Rewind(2); !strings.HasSuffix(err.Error(), "the oldest retained tick is 0, the newest 0") {
+		t.Errorf("Rewind(2) = %v", err)
 	}
 }
 
