@@ -14,6 +14,8 @@ import "github.com/stet-ecs/stet/ecs/raw"
 //
 // Use each filter in one query only.
 type ChangeFilter struct {
+	_ noCopy
+
 	w     *World
 	found []Entity
 	find  func() ([]Entity, error)

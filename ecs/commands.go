@@ -4,13 +4,15 @@ import "unsafe"
 
 // Commands record changes of a world, and [World.Apply] makes these changes later. Use them in a
 // loop in which the world must not change, in a hook, or in another goroutine. The zero value is
-// empty and ready to use. Commands must not be copied.
+// empty and ready to use. Commands must not be copied; go vet reports copies.
 //
 // Recording touches only the Commands, so a goroutine may record while another goroutine uses the
 // world. A Commands value is for one goroutine at a time, like a buffer. Give each producer its
 // own value. Pass the value to the applying goroutine through a channel, or wait for the
 // producer. After Apply, Commands are empty and keep their memory.
 type Commands struct {
+	_ noCopy
+
 	log    []command
 	queues []commandQueue // One queue per storage.
 	funcs  []func(*World)
@@ -103,6 +105,8 @@ func (c *Commands) follow(_ *place, e Entity) Entity {
 // A Deferred records commands for one storage. [Storage.Later] creates it. It is valid as long as
 // its Commands value.
 type Deferred[T any] struct {
+	_ noCopy
+
 	c      *Commands
 	s      *Storage[T]
 	number uint32 // Position in c.queues.

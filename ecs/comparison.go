@@ -22,6 +22,8 @@ import (
 // is past the old length. So then and from show all added, removed and moved entities, and other
 // rows need not be read.
 type comparison struct {
+	_ noCopy
+
 	rows []uint32
 	then []Entity
 	from []uint32

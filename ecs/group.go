@@ -33,6 +33,8 @@ import (
 // the entity across the position of the loop. A loop over all components of the group visits only
 // members.
 type Group struct {
+	_ noCopy
+
 	w *World
 	// Rows [0, N) of each storage are members. Extra is 1 if all members are in these rows.
 	rows track.Tracker

@@ -44,6 +44,8 @@ import (
 // entity. Other writes do not check for duplicates. Both panic if a hook that they call makes two
 // entities have the same key.
 type Index[T any, K comparable] struct {
+	_ noCopy
+
 	s   *Storage[T]
 	key func(T) K
 	pending

@@ -36,6 +36,8 @@ var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 //
 // A restore of the world restores its masks.
 type Mask struct {
+	_ noCopy
+
 	Bits // The same set, for reading and combining.
 
 	w *World

@@ -42,6 +42,8 @@ import (
 // In [Query1.ParallelRuns], a Past panics if it must first process changes of the world. So make a
 // look-up in each storage before the loop. In the loop, do not read storages that the query writes.
 type Past struct {
+	_ noCopy
+
 	w         *World
 	tick      uint64
 	state     uint64 // Identifies the boundary at the end of tick: frame.state.
@@ -146,6 +148,8 @@ func (p *Past) mustFind() {
 
 // A pastReader reads the rows of a tracker at a past tick.
 type pastReader struct {
+	_ noCopy
+
 	p         *Past
 	w         *World
 	then      track.AsOf

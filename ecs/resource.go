@@ -9,6 +9,8 @@ import (
 // game. It is restored, journaled and snapshotted like the components. [RegisterResource] creates a
 // Resource.
 type Resource[T any] struct {
+	_ noCopy
+
 	w    *World
 	rows track.Tracker
 	data track.Column[T]

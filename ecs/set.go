@@ -22,6 +22,8 @@ const (
 //	              +---+---+---+
 //	                          n = 3
 type set struct {
+	_ noCopy
+
 	w      *World
 	rows   track.Tracker // N is the number of rows; Extra is the number of gaps.
 	sparse track.Sparse

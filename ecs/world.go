@@ -41,6 +41,8 @@ type Options struct {
 //
 // A World is not safe for concurrent use.
 type World struct {
+	_ noCopy
+
 	options Options
 	timeline
 	loops
