@@ -60,7 +60,7 @@ type CopyOptions struct {
 	//
 	// Copy calls Outside once for each component, field and entity, in the order of storages,
 	// entities and fields. Outside must not change the worlds. The default nil means that the
-	// reference becomes the zero entity, and a map entry with such a key is removed.
+	// reference becomes [None], and a map entry with such a key is removed.
 	Outside func(Reference) (Entity, error)
 
 	// SkipMissing skips components for which the target has no storage. By default they are an

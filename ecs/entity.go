@@ -11,13 +11,17 @@ import (
 // generation.
 //
 // The world reuses the index of a destroyed entity with a higher generation. So, while the world
-// moves forward, a stale Entity never equals a live one. The zero Entity is never alive.
+// moves forward, a stale Entity never equals a live one. The zero Entity is [None].
 //
 // A rollback restores the registry, so the world then creates the same entities again. Entities
 // inside components are restored too. But an Entity stored outside the world, or in a NoRewind
 // component, may afterwards identify another object. [World.Restores] reports whether the world was
 // restored in the meantime. [World.CreateAt] recreates a given entity on purpose.
 type Entity uint64
+
+// None stands for no entity, as in a field that refers to nothing. It is the zero Entity, and it is
+// never alive. The entry of a gap in [Storage.Entities] is [Vacant] instead.
+const None Entity = 0
 
 // NewEntity returns the entity with this index and generation. The entity need not be alive in any
 // world; see [World.Alive].

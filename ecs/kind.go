@@ -40,5 +40,5 @@ func (k Kind) String() string {
 }
 
 // Vacant is the entry of [Storage.Entities] for a gap, a row of an [Indexed] storage that has no
-// entity. Vacant is never alive.
+// entity. Vacant is never alive. In components and results, [None] stands for no entity.
 const Vacant = ^Entity(0)

@@ -45,7 +45,7 @@ func (s *set) row(e Entity) int {
 	return -1
 }
 
-// Has reports whether e has the component. e may be any value, even a stale or zero entity.
+// Has reports whether e has the component. e may be any value, even a stale entity or [None].
 func (s *set) Has(e Entity) bool {
 	if debug {
 		s.mustBeReadable("Has")

@@ -25,8 +25,8 @@ import (
 //
 // A relation is an [Index] whose key is the target. Look-ups are always up to date, whether a
 // source changes its target by Set, through a pointer or by a restore. The relation is not saved.
-// It visits sources in the order of their indices. A source whose target is the zero Entity has no
-// target; [Relation.Of] with the zero Entity finds such sources.
+// It visits sources in the order of their indices. A source whose target is [None] has no target;
+// [Relation.Of] with None finds such sources.
 //
 // [RelationOptions] determine what happens to the sources when their target is destroyed, by
 // [World.Destroy] or by a batch. [World.Clear], restores and loads ignore the policy.
@@ -144,7 +144,7 @@ func (r *Relation[T]) Len(target Entity) int { return r.sources.Len(target) }
 func (r *Relation[T]) First(target Entity) (Entity, bool) { return r.sources.First(target) }
 
 // Target returns the entity that e refers to. The second result is false if e does not have the
-// component, or refers to no entity.
+// component, or refers to [None].
 func (r *Relation[T]) Target(e Entity) (Entity, bool) {
 	v, ok := r.sources.s.Get(e)
 	if !ok {
@@ -261,8 +261,8 @@ func (r *Relation[T]) Root(e Entity) Entity {
 
 // Descendants iterates over the sources of e, their sources, and so on. The order is depth first;
 // the sources of one target are in the order of their indices. The loop visits the descendants that
-// exist at its start. It visits each entity once, and does not visit e. If e is the zero Entity, it
-// begins with the sources without a target. If e is dead, it begins with the sources that still
+// exist at its start. It visits each entity once, and does not visit e. If e is [None], it begins
+// with the sources without a target. If e is dead, it begins with the sources that still
 // refer to e.
 func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {

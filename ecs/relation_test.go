@@ -453,3 +453,19 @@ func TestRelationSet_Errors(t *testing.T) {
 	_, ok := r.Target(b)
 	assert.False(t, ok)
 }
+
+// None is the target of a source without a target, and it is never alive.
+func TestRelation_None(t *testing.T) {
+	f := newRelationWorld(t, 1, 0)
+	s, e, parent := f.children.sources.s, f.w.Create(), f.w.Create()
+	for _, target := range []Entity{None, parent, None} {
+		s.Set(e, childOf{target})
+		got, ok := f.children.Target(e)
+		if ok != (target != None) || got != target {
+			t.Errorf("the target is %v, %v, want %v", got, ok, target)
+		}
+	}
+	if got, ok := f.children.First(None); got != e || !ok || f.w.Alive(None) || f.w.Destroy(None) || s.Set(None, childOf{}) {
+		t.Errorf("first source without a target: %v, %v; None alive: %v", got, ok, f.w.Alive(None))
+	}
+}

@@ -145,7 +145,7 @@ func (w *World) CreateAt(e Entity) error {
 }
 
 // Alive reports whether e was created by w and has not been destroyed. e may be any value, even a
-// stale or zero entity. The result may be wrong for an entity that the program stored outside the
+// stale entity or [None]. The result may be wrong for an entity that the program stored outside the
 // world before a restore; see [World.Restores].
 func (w *World) Alive(e Entity) bool { return w.entities.alive(e) }
 

@@ -31,7 +31,7 @@ var house = map[string]int{
 	// Types of functional options. CONTRIBUTING.md describes the alternative.
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
-	"names ecs":             116,
+	"names ecs":             117,
 	"names persist":         36, // Including followers, slots and the options of a file.
 	"names persist/inspect": 48,
 	"names persist/repair":  18,

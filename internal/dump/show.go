@@ -373,7 +373,7 @@ func (s *source) aliveSet(seq uint64, values ...layout.Value) (alive func(ecs.En
 	return func(e ecs.Entity) bool { return known[e] }, err
 }
 
-// entitiesIn iterates over the fields of v that contain an entity. It skips the zero entity.
+// entitiesIn iterates over the fields of v that contain an entity. It skips ecs.None.
 func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	return func(yield func(field string, e ecs.Entity) bool) {
 		for field, leaf := range describe.Leaves("", v) {

@@ -17,10 +17,10 @@ import (
 // that it has visited.
 
 // A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
-// source. The entity in the field is its target, which is above the source. The zero entity means
-// no target.
+// source. The entity in the field is its target, which is above the source. [ecs.None] means no
+// target.
 type TreeNode struct {
-	// Target is 0 if the entity has no target.
+	// Target is ecs.None if the entity has no target.
 	Entity, Target ecs.Entity
 	// TargetDead says that Target is not alive.
 	TargetDead bool
@@ -159,7 +159,7 @@ type member struct {
 const noMember = -1
 
 // newRelation returns the relation between live entities in c. No-rewind components can have rows
-// of dead entities. Two members are never alive: the zero entity, which stands for no target, and
+// of dead entities. Two members are never alive: ecs.None, which stands for no target, and
 // ecs.Vacant, which stands for gaps.
 func newRelation(c *column) *relation {
 	r := &relation{number: map[ecs.Entity]int{}}

@@ -78,7 +78,7 @@ type Op struct {
 	// Component is the number of the component, see [Commit.Component]. It is -1 for an operation
 	// on an entity or on the whole world.
 	Component int
-	Entity    ecs.Entity // The zero entity if Kind is [raw.OpClear].
+	Entity    ecs.Entity // [ecs.None] if Kind is [raw.OpClear].
 }
 
 // opsOf decodes the operations of a tick.

@@ -44,8 +44,8 @@ func (o Outside) String() string {
 // another entity.
 func (o Outside) Keep() (ecs.Entity, error) { return o.To, nil }
 
-// Clear makes the reference the zero entity.
-func (o Outside) Clear() (ecs.Entity, error) { return 0, nil }
+// Clear makes the reference [ecs.None].
+func (o Outside) Clear() (ecs.Entity, error) { return ecs.None, nil }
 
 // Refuse returns an error that wraps [ErrOutside] if the entity was alive when the part was taken.
 // A reference to a dead entity is cleared.
@@ -62,8 +62,8 @@ type MergeOptions struct {
 	// [Outside.Refuse], or a function of the program. The function may look for an entity by
 	// Outside.Name, or distinguish components and fields. It is called once for each combination of
 	// component, field and entity, and must not change the world. If the returned entity is not
-	// alive, the reference becomes the zero entity. A map entry whose key would be the zero entity
-	// is left out.
+	// alive, the reference becomes [ecs.None]. A map entry whose key would be ecs.None is left
+	// out.
 	//
 	// The default is Outside.Refuse, so that no reference is lost without an error.
 	Outside func(Outside) (ecs.Entity, error)
@@ -87,7 +87,7 @@ type Merged struct {
 	// copy follow those of the first, and so on.
 	Entities []ecs.Entity
 
-	// Cleared are the references out of the part that became the zero entity.
+	// Cleared are the references out of the part that became [ecs.None].
 	Cleared []Outside
 
 	origins []ecs.Entity

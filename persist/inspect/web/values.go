@@ -98,7 +98,7 @@ func partName(v layout.Value, i int) string {
 	return "[" + strconv.Itoa(i) + "]"
 }
 
-// entityText returns v as text if it is an entity. It returns "" for the zero entity.
+// entityText returns v as text if it is an entity. It returns "" for ecs.None.
 func entityText(v layout.Value) string {
 	if v.Kind() != layout.Entity || v.Uint() == 0 {
 		return ""
