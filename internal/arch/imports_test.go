@@ -78,6 +78,7 @@ var allowed = map[string][]string{
 	"examples/queens":     {"ecs"},
 	"examples/roguelike":  {"ecs"},
 	"examples/rollback":   {"ecs", "ecs/rollback", "ecs/schedule", "ecs/raw", "persist"},
+	"examples/server":     {"ecs", "ecs/schedule", "persist", "persist/inspect"},
 	"internal/benchtable": {"internal/term"},
 	"internal/benchdata":  {"ecs", "persist"},
 	"internal/journeys":   {"ecs", "internal/dump", "persist"},
