@@ -227,3 +227,23 @@ func TestQuery_OptionalForEveryArity(t *testing.T) {
 		}
 	}
 }
+
+// Get of a row returns the pointers in the order of the fields.
+func TestRowGet_Order(t *testing.T) {
+	type p = plain
+	for _, row := range []any{
+		&Row2[p, p]{}, &Row3[p, p, p]{}, &Row4[p, p, p, p]{}, &Row5[p, p, p, p, p]{}, &Row6[p, p, p, p, p, p]{},
+		&Row7[p, p, p, p, p, p, p]{}, &Row8[p, p, p, p, p, p, p, p]{},
+	} {
+		v := reflect.ValueOf(row).Elem()
+		for i := range v.NumField() {
+			v.Field(i).Set(reflect.ValueOf(&plain{X: int32(i)}))
+		}
+		got := v.MethodByName("Get").Call(nil)
+		for i := range v.NumField() {
+			if got[i].Pointer() != v.Field(i).Pointer() {
+				t.Errorf("%T: result %d is not field %d", row, i, i)
+			}
+		}
+	}
+}

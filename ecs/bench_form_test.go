@@ -17,6 +17,14 @@ func (s *formSystem) all() {
 	}
 }
 
+// get gives names to the pointers of a row.
+func (s *formSystem) get() {
+	for _, row := range s.q.All() {
+		p, v := row.Get()
+		p.X += v.X
+	}
+}
+
 // allCalled calls All through a variable, so the compiler inlines neither All nor the loop body.
 func (s *formSystem) allCalled() {
 	all := s.q.All
@@ -58,7 +66,7 @@ func BenchmarkIterateForms(b *testing.B) {
 				row.A.X += row.B.X
 			}
 		}
-		for form, loop := range map[string]func(){"method": s.all, "closure": closure, "called": s.allCalled, "runs": s.runs} {
+		for form, loop := range map[string]func(){"method": s.all, "get": s.get, "closure": closure, "called": s.allCalled, "runs": s.runs} {
 			b.Run(name+"/"+form, func(b *testing.B) {
 				for b.Loop() {
 					loop()

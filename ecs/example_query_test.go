@@ -33,6 +33,26 @@ func ExampleOptional() {
 	// 2v1 {12 0}
 }
 
+// Get of a row gives names to the pointers.
+func ExampleRow2_Get() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	moving := ecs.NewBundle2(positions, velocities)
+	moving.Create(Position{X: 1}, Velocity{X: 10})
+	moving.Create(Position{X: 2}, Velocity{X: 20})
+
+	query := ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities))
+	for e, row := range query.All() {
+		p, v := row.Get()
+		p.X += v.X
+		fmt.Println(e, p.X)
+	}
+	// Output:
+	// 0v1 11
+	// 1v1 22
+}
+
 // The body of a loop may destroy any entity. A destroyed rock is not visited later.
 func ExampleQuery1() {
 	type Bullet struct{}

@@ -303,6 +303,9 @@ type Row2[A, B any] struct {
 	B *B
 }
 
+// Get returns the pointers of the row, so that the loop can give them names. It costs nothing.
+func (row Row2[A, B]) Get() (*A, *B) { return row.A, row.B }
+
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
 // The compiler inlines All into functions, methods and closures, but not into functions of many
@@ -508,6 +511,9 @@ type Row3[A, B, C any] struct {
 	B *B
 	C *C
 }
+
+// Get returns the pointers of the row, so that the loop can give them names. It costs nothing.
+func (row Row3[A, B, C]) Get() (*A, *B, *C) { return row.A, row.B, row.C }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
@@ -726,6 +732,9 @@ type Row4[A, B, C, D any] struct {
 	C *C
 	D *D
 }
+
+// Get returns the pointers of the row, so that the loop can give them names. It costs nothing.
+func (row Row4[A, B, C, D]) Get() (*A, *B, *C, *D) { return row.A, row.B, row.C, row.D }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
@@ -958,6 +967,9 @@ type Row5[A, B, C, D, E any] struct {
 	D *D
 	E *E
 }
+
+// Get returns the pointers of the row, so that the loop can give them names. It costs nothing.
+func (row Row5[A, B, C, D, E]) Get() (*A, *B, *C, *D, *E) { return row.A, row.B, row.C, row.D, row.E }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
 //
@@ -1201,6 +1213,11 @@ type Row6[A, B, C, D, E, F any] struct {
 	D *D
 	E *E
 	F *F
+}
+
+// Get returns the pointers of the row, so that the loop can give them names. It costs nothing.
+func (row Row6[A, B, C, D, E, F]) Get() (*A, *B, *C, *D, *E, *F) {
+	return row.A, row.B, row.C, row.D, row.E, row.F
 }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
@@ -1457,6 +1474,11 @@ type Row7[A, B, C, D, E, F, G any] struct {
 	E *E
 	F *F
 	G *G
+}
+
+// Get returns the pointers of the row, so that the loop can give them names. It costs nothing.
+func (row Row7[A, B, C, D, E, F, G]) Get() (*A, *B, *C, *D, *E, *F, *G) {
+	return row.A, row.B, row.C, row.D, row.E, row.F, row.G
 }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].
@@ -1725,6 +1747,11 @@ type Row8[A, B, C, D, E, F, G, H any] struct {
 	F *F
 	G *G
 	H *H
+}
+
+// Get returns the pointers of the row, so that the loop can give them names. It costs nothing.
+func (row Row8[A, B, C, D, E, F, G, H]) Get() (*A, *B, *C, *D, *E, *F, *G, *H) {
+	return row.A, row.B, row.C, row.D, row.E, row.F, row.G, row.H
 }
 
 // All iterates over the entities and their components. It panics if a component is [Optional].

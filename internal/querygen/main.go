@@ -119,6 +119,12 @@ func (q query) Row() string {
 	return fmt.Sprintf("Row%d[%s]", q.N, q.Types())
 }
 
+// RowTypes returns the types of the fields of a row, such as "*A, *B".
+func (q query) RowTypes() string { return q.join(func(c component) string { return "*" + c.Type }) }
+
+// RowFields returns the fields of a row, such as "row.A, row.B".
+func (q query) RowFields() string { return q.join(func(c component) string { return "row." + c.Type }) }
+
 // NoRow returns the expression for the result of an entity that is not in the query.
 func (q query) NoRow() string {
 	if q.N == 1 {
