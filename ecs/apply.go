@@ -62,7 +62,7 @@ func (w *World) apply(p *raw.Patch) error {
 	if len(w.pins) > 0 {
 		w.absorb(max(0, w.newestBoundary()))
 	}
-	w.endFrame(p.Tick, seqs{first: p.Seq})
+	w.endFrame(p.Tick, frame{seq: seqs{first: p.Seq}})
 	return nil
 }
 

@@ -80,7 +80,7 @@ func (w *World) checkFrames() error {
 		if last < 0 && i != w.oldest {
 			return fmt.Errorf("the oldest frame is %d, want %d", w.oldest, i)
 		}
-		if last >= 0 && f.tick && w.frames[last].tick {
+		if last >= 0 && f.tick && w.frames[last].tick && (w.frames[last].deferred || !f.deferred) {
 			if loose++; w.frames[last].at < w.thinning.oldest {
 				return fmt.Errorf("tick %d can be evicted, but the search for the oldest tick starts at %d", w.frames[last].at, w.thinning.oldest)
 			}

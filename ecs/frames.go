@@ -62,6 +62,9 @@ type frame struct {
 	// The world's tick at the start of the frame, or at its end if the frame is undone.
 	at  uint64
 	seq seqs // The recorders' numbers for the tick in the field at.
+	// The tick in the field at is not recorded: the changes since an older boundary become one
+	// record. seq is then the number of that boundary.
+	deferred bool
 	// The id that the boundary had first. Rewinding and redoing give the frame new ids.
 	state uint64
 	ops   []raw.Op
@@ -190,10 +193,17 @@ func (tl *timeline) cutFrames(k int) {
 // removeFrame removes frames[k] from the list. The logs of the frame are removed already.
 func (tl *timeline) removeFrame(k int) {
 	f, before, after := &tl.frames[k], tl.older(k), tl.younger(k)
-	if !f.tick {
-		tl.markEvictable(before, after) // The checkpoint no longer keeps the previous boundary.
-	} else if tl.ticks--; tl.isEvictable(before, k) || tl.isEvictable(k, after) {
+	if f.tick {
+		tl.ticks--
+	}
+	if tl.isEvictable(k, after) {
 		tl.evictableTicks--
+	}
+	switch was, is := tl.isEvictable(before, k), tl.isEvictable(before, after); {
+	case was && !is:
+		tl.evictableTicks--
+	case is && !was:
+		tl.markEvictable(before, after) // f no longer keeps the boundary before it.
 	}
 	tl.reuseLists(f)
 	f.removed, f.tick = true, false
@@ -265,9 +275,13 @@ func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl
 
 // isEvictable reports whether evict can remove the boundary at the start of frames[k]. It and the
 // boundary at the start of frames[next], which follows it, must be tick boundaries. So a boundary
-// before a checkpoint stays. The newest boundary is never removed.
+// before a checkpoint stays, and a recorded boundary before a deferred one, whose record will
+// continue it. The newest boundary is never removed.
 func (tl *timeline) isEvictable(k, next int) bool {
-	return k >= 0 && next < len(tl.frames) && tl.frames[k].tick && tl.frames[next].tick
+	if k < 0 || next >= len(tl.frames) || !tl.frames[k].tick || !tl.frames[next].tick {
+		return false
+	}
+	return tl.frames[k].deferred || !tl.frames[next].deferred
 }
 
 // markEvictable counts the boundary of frames[k] as evictable if it is. frames[next] is the frame

@@ -6,8 +6,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-
-	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // ErrNotHeld reports a tick that the history does not retain.
@@ -32,11 +30,11 @@ func (w *World) Commit() {
 	if len(w.pins) > 0 {
 		w.absorb(max(0, w.newestBoundary()))
 	}
-	var n seqs
-	if len(w.recorders) > 0 {
-		n = w.record()
+	if len(w.recorders) == 0 {
+		w.endFrame(w.tick+1, frame{})
+		return
 	}
-	w.endFrame(w.tick+1, n)
+	w.endFrame(w.tick+1, w.recordTick())
 }
 
 // Dirty reports whether the world was changed since the last [World.Commit]. A Rewind, a load or
@@ -62,8 +60,9 @@ func (w *World) Dirty() bool {
 	return false
 }
 
-// endFrame ends a tick with the current state. n has the record numbers of the tick.
-func (w *World) endFrame(tick uint64, n seqs) {
+// endFrame ends a tick with the current state. The fields seq and deferred of f are those of the
+// tick.
+func (w *World) endFrame(tick uint64, f frame) {
 	w.tick = tick
 	if w.longLogs {
 		w.dropLongLogs()
@@ -72,8 +71,8 @@ func (w *World) endFrame(tick uint64, n seqs) {
 		for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
 			w.frames[i].DropUnchanged()
 		}
-		bare := w.bareTicks() && !w.anyCheckpoint()
-		w.push(frame{Frame: track.Frame{Bare: bare}, tick: true, seq: n})
+		f.tick, f.Bare = true, w.bareTicks() && !w.anyCheckpoint()
+		w.push(f)
 		w.exemptSpan = w.clock.Span
 		w.evict()
 		w.loopBoundaries = 0 // So saveActiveCursors drops the entries of loops that panicked.
@@ -198,8 +197,11 @@ func (w *World) undoTick() {
 	}
 	open, f := w.frames[len(w.frames)-1], w.frames[k]
 	w.clock.Undone = true
-	undone := frame{at: open.at, seq: open.seq, state: open.state}
+	undone := frame{at: open.at, seq: open.seq, deferred: open.deferred, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
+	if open.deferred {
+		undone.ops = slices.Clone(f.ops) // A redo brings them back, for the record to come.
+	}
 	// Each frame in forward has a lower id than the frame before it. f.ID may be too high for that
 	// if f was redone, because a redo assigns a new id.
 	if ahead := len(w.forward); ahead > 0 {
@@ -212,7 +214,7 @@ func (w *World) undoTick() {
 	w.forward = append(w.forward, undone)
 	w.cutFrames(k)
 	w.tick = f.at
-	w.push(frame{tick: true, seq: f.seq, state: f.state})
+	w.push(frame{tick: true, seq: f.seq, deferred: f.deferred, state: f.state})
 	w.invalidatePins(f.ID)
 }
 
@@ -225,12 +227,13 @@ func (w *World) redoTick() {
 		t.Redo(open.ID)
 	}
 	open.Touched = append(open.Touched[:0], redone.Touched...)
+	open.ops = append(open.ops[:0], redone.ops...)
 	w.absorb(len(w.frames) - 1)
 	w.forward[last] = frame{}
 	w.forward = w.forward[:last]
 	w.clock.Undone = last > 0
 	w.tick = redone.at
-	w.push(frame{tick: true, seq: redone.seq, state: redone.state})
+	w.push(frame{tick: true, seq: redone.seq, deferred: redone.deferred, state: redone.state})
 	if last == 0 {
 		w.settle()
 	}

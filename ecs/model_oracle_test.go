@@ -6,6 +6,7 @@ import "slices"
 // Every value is an int. An intStore converts ints to components.
 type oracleState struct {
 	tick                 uint64
+	deferred             bool // The recorder has not recorded the tick.
 	alive, free, retired []Entity
 	stores               []oracleStore
 	resources            []int
@@ -338,7 +339,7 @@ func (w *oracle) commit() {
 
 // evict removes ticks until the history is within its limits. It removes the oldest tick or, in a
 // thinned history, the tick that thinnable returns. It never removes the newest tick or a tick that
-// is followed by a checkpoint.
+// is followed by a checkpoint, nor a recorded tick before a deferred one.
 func (w *oracle) evict() {
 	for {
 		ticks := 0
@@ -362,7 +363,7 @@ func (w *oracle) evict() {
 func (w *oracle) evictable() []bool {
 	can := make([]bool, len(w.frames))
 	for i := range w.frames {
-		can[i] = w.frames[i].tick && i+1 < len(w.frames) && w.frames[i+1].tick
+		can[i] = w.frames[i].tick && i+1 < len(w.frames) && w.frames[i+1].tick && (w.frames[i].state.deferred || !w.frames[i+1].state.deferred)
 	}
 	return can
 }

@@ -369,7 +369,8 @@ func resourceSpec(exempt bool) typedSpec[list] {
 	return resourceSpecs[0]
 }
 
-// restart discards the history and starts a new one, with zero to two recorders.
+// restart discards the history and starts a new one, with zero to two recorders. If recorders is 3,
+// there is one recorder that defers ticks.
 func (p *model) restart(recorders int) {
 	must := func(err error) {
 		if err != nil {
@@ -380,12 +381,16 @@ func (p *model) restart(recorders int) {
 		must(p.w.Raw().Detach(r))
 	}
 	p.w.restart(seqs{})
-	p.oracle.recorded, p.recorder, p.second = recorders > 0, nil, nil
+	p.oracle.recorded, p.oracle.deferred, p.recorder, p.second = recorders > 0, false, nil, nil
 	if recorders > 0 {
 		p.recorder = newRecorderModel(p.w)
-		must(p.w.Raw().Attach(p.recorder, 0))
+		var r raw.Recorder = p.recorder
+		if recorders == 3 {
+			p.recorder.deferring, r = true, deferringRecorder{p.recorder}
+		}
+		must(p.w.Raw().Attach(r, 0))
 	}
-	if recorders > 1 {
+	if recorders == 2 {
 		p.second = newRecorderModel(p.w)
 		must(p.w.Raw().Attach(offsetRecorder{p.second}, offsetStart))
 	}
@@ -572,8 +577,29 @@ func (p *model) commit() bool {
 	p.second.expect(p.oracle.oracleState)
 	p.w.Commit()
 	p.oracle.evictAsIn(p.w)
+	p.oracle.deferred = p.w.Raw().Deferred()
 	p.oracle.commit()
+	p.flush(5)
 	return true
+}
+
+// flush records the deferred ticks in one of n calls.
+func (p *model) flush(n int) {
+	if p.recorder == nil || !p.w.Raw().Deferred() {
+		return
+	}
+	p.recorder.expect(p.oracle.oracleState)
+	if p.recorder.asked++; p.recorder.asked%n != 0 {
+		return
+	}
+	p.recorder.flushing = true
+	before := p.recorder.latest()
+	err := p.w.Raw().RecordDeferred()
+	p.recorder.flushing = false
+	if err != nil || p.recorder.latest() != before+1 || p.w.Raw().Deferred() {
+		failf("RecordDeferred() = %v, %d records", err, p.recorder.latest()-before)
+	}
+	p.oracle.frames[p.oracle.newestTick()].state.deferred = false
 }
 
 // evictAsIn makes the oracle evict as many ticks as the real world evicted for its byte limit.
@@ -586,6 +612,9 @@ func (p *model) seek(tick uint64) bool {
 	moved := p.oracle.seek(tick)
 	if moved != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
 		failf("Seek(%d) = %v, held: %v", tick, err, moved)
+	}
+	if moved {
+		p.flush(3)
 	}
 	return moved
 }

@@ -197,7 +197,7 @@ func (r *pinProgram) step(what, arg int) {
 	case arg%4 == 0:
 		if r.checkpointAt(0) < 0 {
 			r.wentBack(0, never)
-			r.restart(arg / 4 % 3)
+			r.restart(arg / 4 % 4)
 		}
 	}
 }

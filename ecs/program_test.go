@@ -152,7 +152,7 @@ func (r *programRunner) tryStep(arg int) {
 
 func (r *programRunner) attach(arg int) {
 	if r.checkpointAt(0) < 0 {
-		r.restart(arg % 3)
+		r.restart(arg % 4)
 	}
 }
 

@@ -25,6 +25,10 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	}
 	w.verify()
 	if k < 0 {
+		if err := w.RecordDeferred(); err != nil {
+			return err
+		}
+		n = w.numbers()
 		k = len(w.recorders)
 		w.recorders = append(w.recorders, r)
 	}
@@ -169,10 +173,56 @@ type change struct {
 // init sets the functions of c to those of w.
 func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
-// record passes the ending tick to the recorders. It returns their sequence numbers for the tick.
-func (w *World) record() (n seqs) {
-	frames, c := w.frames[w.newestBoundary():], &w.change
-	c.World, c.Tick, c.from = w.Raw(), w.tick+1, frames[0].ID
+// recordTick passes the ending tick to the recorders, or defers it. It returns the frame that begins
+// with the end of the tick.
+func (w *World) recordTick() frame {
+	if len(w.recorders) == 1 {
+		if d, ok := w.recorders[0].(raw.Deferrer); ok && d.Defer(w.tick+1) {
+			return frame{seq: w.numbers(), deferred: true}
+		}
+	}
+	n := w.record(w.tick + 1)
+	// The operations of the tick are no longer needed: a restore keeps only operations before a
+	// checkpoint or the end of a deferred tick.
+	last := &w.frames[len(w.frames)-1]
+	last.ops = last.ops[:0]
+	return frame{seq: n}
+}
+
+// Deferred reports whether the newest tick is not recorded yet.
+func (w rawWorld) Deferred() bool {
+	k := w.newestBoundary()
+	return k >= 0 && w.frames[k].deferred
+}
+
+// RecordDeferred records the deferred ticks.
+func (w rawWorld) RecordDeferred() error {
+	switch {
+	case !w.Deferred():
+		return nil
+	case w.Dirty():
+		return raw.ErrDirty
+	}
+	k := w.newestBoundary()
+	before := w.older(k)
+	was := w.isEvictable(before, k)
+	n := w.record(w.tick)
+	w.frames[k].seq, w.frames[k].deferred = n, false
+	if !was {
+		w.markEvictable(before, k)
+	}
+	return nil
+}
+
+// record passes the changes since the last recorded tick to the recorders. The last of the changed
+// ticks is the given one. It returns the recorders' numbers for that tick.
+func (w *World) record(tick uint64) (n seqs) {
+	recorded := w.newestBoundary()
+	for recorded > 0 && (!w.frames[recorded].tick || w.frames[recorded].deferred) {
+		recorded--
+	}
+	frames, c := w.frames[recorded:], &w.change
+	c.World, c.Tick, c.from = w.Raw(), tick, frames[0].ID
 	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], frames[0].ops
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
@@ -194,9 +244,6 @@ func (w *World) record() (n seqs) {
 		c.Parent = frames[0].seq.of(k)
 		n = n.with(k, r.Record(&c.Change))
 	}
-	// These operations are no longer needed: a restore keeps only operations before a checkpoint.
-	last := &w.frames[len(w.frames)-1]
-	last.ops = last.ops[:0]
 	return n
 }
 

@@ -18,6 +18,20 @@ type recorderModel struct {
 	want    *oracleState // The expected state of the next tick.
 	named   []raw.StorageChange
 	patched *patchedWorld
+	// A deferring recorder defers some of the ticks. flushing is set in RecordDeferred.
+	deferring, flushing bool
+	asked               int
+}
+
+// deferringRecorder defers about every second tick.
+type deferringRecorder struct{ *recorderModel }
+
+func (r deferringRecorder) Defer(tick uint64) bool {
+	if tick != r.want.tick+1 {
+		failf("asked to defer tick %d, want %d", tick, r.want.tick+1)
+	}
+	r.asked++
+	return r.asked*0x9e3779b1>>8&1 == 0
 }
 
 // offsetRecorder returns other marks than a recorderModel for the same ticks.
@@ -93,8 +107,12 @@ func (r *recorderModel) Record(c *raw.Change) uint64 {
 		failf("parent %d is not a mark of this recorder", c.Parent)
 	}
 	parent := &r.states[c.Parent]
-	if c.Tick != r.want.tick+1 || parent.tick != r.want.tick {
-		failf("tick %d continues %d, want %d", c.Tick, parent.tick, r.want.tick+1)
+	want := r.want.tick + 1
+	if r.flushing {
+		want--
+	}
+	if c.Tick != want || parent.tick >= want || !r.deferring && parent.tick != want-1 {
+		failf("tick %d continues %d, want %d", c.Tick, parent.tick, want)
 	}
 	s := recordedState{tick: c.Tick, stores: maps.Clone(parent.stores)}
 	r.patchRegistry(&s, parent, c)

@@ -19,8 +19,18 @@ type Follower interface {
 	Restored(tick uint64)
 }
 
-// A Change describes the changes of a tick, relative to the end of its parent tick. Reading a
-// Change costs O(rows written), for a world of any size.
+// A Deferrer is a [Recorder] that may receive several ticks as one [Change].
+type Deferrer interface {
+	Recorder
+
+	// Defer reports whether the ending tick is recorded together with the next one. The world calls
+	// Defer instead of Record, unless it has other recorders.
+	Defer(tick uint64) bool
+}
+
+// A Change describes the changes of a tick, relative to the end of its parent tick. If a [Deferrer]
+// deferred ticks, a Change has the changes of these ticks, too. Reading a Change costs O(rows
+// written), for a world of any size.
 type Change struct {
 	// The world that changed. The recorder must not change it.
 	World World

@@ -87,8 +87,15 @@ type World interface {
 	// program holds a checkpoint, Detach returns [ErrCheckpointHeld].
 	Detach(r Recorder) error
 
-	// Seq returns the first recorder's number for the current tick. Without recorders, it is the
-	// number that was loaded with the state.
+	// Deferred reports whether the newest tick waits to be recorded together with the next one.
+	Deferred() bool
+
+	// RecordDeferred makes the recorder record the deferred ticks now. The error wraps [ErrDirty]
+	// if anything was written since the last commit.
+	RecordDeferred() error
+
+	// Seq returns the first recorder's number for the current tick, or for the last tick before it
+	// that is recorded. Without recorders, it is the number that was loaded with the state.
 	Seq() uint64
 
 	// Held returns two numbers that r assigned. oldest is the number of the oldest tick boundary
