@@ -88,7 +88,9 @@ func (w *World) keepsTicks() bool {
 }
 
 // bareTicks reports whether Commit creates boundaries only for recorders, without saved rows.
-func (w *World) bareTicks() bool { return w.options.History == 0 && !w.hooks.keepsTick }
+func (w *World) bareTicks() bool {
+	return w.options.History == 0 && !w.hooks.keepsTick && !w.deferring()
+}
 
 // ensureHooks returns the hooks of s, and creates them if s has none.
 func (s *set) ensureHooks() *setHooks {

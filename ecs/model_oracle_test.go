@@ -102,6 +102,7 @@ type oracle struct {
 	history    int
 	dense      int
 	recorded   bool
+	defers     bool        // The recorder may defer ticks.
 	keepTick   bool        // Set if the world keeps its newest tick although it has no history.
 	overBudget func() bool // Reports whether the world under test is over its budget.
 
@@ -116,7 +117,7 @@ type oracle struct {
 func (w *oracle) start() {
 	w.frames, w.forward = nil, nil
 	if w.history > 0 || w.recorded || w.keepTick {
-		w.frames = append(w.frames, oracleFrame{tick: true, bare: w.history == 0 && !w.keepTick, state: w.oracleState.clone()})
+		w.frames = append(w.frames, oracleFrame{tick: true, bare: w.history == 0 && !w.keepTick && !w.defers, state: w.oracleState.clone()})
 	}
 }
 
@@ -331,7 +332,7 @@ func (w *oracle) commit() {
 	w.forward = nil
 	w.tick++
 	if w.history > 0 || w.recorded || w.keepTick {
-		bare := w.history == 0 && !w.keepTick && !slices.ContainsFunc(w.frames, func(f oracleFrame) bool { return !f.tick })
+		bare := w.history == 0 && !w.keepTick && !w.defers && !slices.ContainsFunc(w.frames, func(f oracleFrame) bool { return !f.tick })
 		w.frames = append(w.frames, oracleFrame{tick: true, bare: bare, state: w.oracleState.clone()})
 		w.evict()
 	}

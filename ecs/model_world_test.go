@@ -381,6 +381,7 @@ func (p *model) restart(recorders int) {
 		must(p.w.Raw().Detach(r))
 	}
 	p.w.restart(seqs{})
+	p.oracle.defers = recorders == 3
 	p.oracle.recorded, p.oracle.deferred, p.recorder, p.second = recorders > 0, false, nil, nil
 	if recorders > 0 {
 		p.recorder = newRecorderModel(p.w)

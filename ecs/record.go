@@ -173,13 +173,11 @@ type change struct {
 // init sets the functions of c to those of w.
 func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
-// recordTick passes the ending tick to the recorders, or defers it. It returns the frame that begins
-// with the end of the tick.
+// recordTick passes the ending tick to the recorders, or defers it. It returns the frame that
+// begins with the end of the tick.
 func (w *World) recordTick() frame {
-	if len(w.recorders) == 1 {
-		if d, ok := w.recorders[0].(raw.Deferrer); ok && d.Defer(w.tick+1) {
-			return frame{seq: w.numbers(), deferred: true}
-		}
+	if w.deferring() && w.recorders[0].(raw.Deferrer).Defer(w.tick+1) {
+		return frame{seq: w.numbers(), deferred: true}
 	}
 	n := w.record(w.tick + 1)
 	// The operations of the tick are no longer needed: a restore keeps only operations before a
@@ -187,6 +185,16 @@ func (w *World) recordTick() frame {
 	last := &w.frames[len(w.frames)-1]
 	last.ops = last.ops[:0]
 	return frame{seq: n}
+}
+
+// deferring reports whether the recorder may defer ticks. The frames of the world then save values,
+// because the logs of bare frames cannot be merged.
+func (w *World) deferring() bool {
+	if len(w.recorders) != 1 {
+		return false
+	}
+	d, ok := w.recorders[0].(raw.Deferrer)
+	return ok && d.Defers()
 }
 
 // Deferred reports whether the newest tick is not recorded yet.

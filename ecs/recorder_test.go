@@ -26,6 +26,8 @@ type recorderModel struct {
 // deferringRecorder defers about every second tick.
 type deferringRecorder struct{ *recorderModel }
 
+func (r deferringRecorder) Defers() bool { return true }
+
 func (r deferringRecorder) Defer(tick uint64) bool {
 	if tick != r.want.tick+1 {
 		failf("asked to defer tick %d, want %d", tick, r.want.tick+1)

@@ -141,6 +141,9 @@ func (s *Store) leave(ctx context.Context) error {
 	case s.world.Raw().Dirty():
 		return ErrUncommitted
 	}
+	if err := s.recordDeferred(); err != nil {
+		return err
+	}
 	if err := s.lock.Check(); err != nil {
 		return err
 	}

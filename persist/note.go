@@ -45,6 +45,6 @@ func (s *Store) noting() (*format.Notes, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	s.notes.About(s.seq())
+	s.notes.About(s.present())
 	return &s.notes, nil
 }

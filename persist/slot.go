@@ -65,13 +65,13 @@ func (s *Store) BeginSlot(name, note string) error {
 		return err
 	}
 	s.dropAsked()
-	s.asked, s.askedAt = append(s.asked, n), s.seq()
+	s.asked, s.askedAt = append(s.asked, n), s.present()
 	return nil
 }
 
 // dropAsked drops the slots of a tick that continues another state than the present one.
 func (s *Store) dropAsked() {
-	if s.askedAt != s.seq() {
+	if s.askedAt != s.present() {
 		s.asked = s.asked[:0]
 	}
 }

@@ -199,7 +199,8 @@ func (s *Store) BeginSnapshot() (begun bool, err error) {
 	return err == nil, err
 }
 
-// snapshotable returns an error unless a snapshot of the last commit can be taken.
+// snapshotable returns an error unless a snapshot of the last commit can be taken. It records the
+// ticks that wait.
 func (s *Store) snapshotable() error {
 	switch {
 	case s.closed:
@@ -207,7 +208,10 @@ func (s *Store) snapshotable() error {
 	case s.world.Raw().Dirty():
 		return ErrUncommitted
 	}
-	return s.Err()
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return s.recordDeferred()
 }
 
 // snapshotNow finishes the snapshot under way, if any, and takes another one of the last commit.
@@ -258,7 +262,9 @@ func (s *Store) copyStep() {
 // collectAndBegin adopts the result of a finished snapshot, and begins the next one if it is due.
 // It does little work per tick.
 func (s *Store) collectAndBegin() {
-	s.collectResult()
+	if s.collectResult(); s.world.Raw().Deferred() {
+		return // A snapshot needs the record of its tick.
+	}
 	s.beginAsked()
 	switch lost := s.watch.missing(); {
 	case len(lost) > 0:

@@ -30,6 +30,16 @@ type Options struct {
 	// at Sync, Snapshot and Close.
 	Sync time.Duration
 
+	// CommitEvery journals only every n-th tick: a record has the changes of n ticks together, and
+	// rows that several of them wrote are stored once. History, events and filters still see each
+	// tick. A crash loses up to n-1 more ticks, and the store cannot go to the ticks between two
+	// records. The default 0 means 1: every tick is journaled.
+	//
+	// A tick with a mark, an input or a slot is journaled at once. So are the waiting ticks when a
+	// snapshot begins, and by Sync, Goto, Load and Close. These return [ErrUncommitted] if ticks
+	// wait and the world was changed since the last Commit.
+	CommitEvery int
+
 	// QueueBytes bounds the bytes of ticks that wait for the disk. While that many bytes wait, no
 	// further tick is accepted, so at most QueueBytes and one tick wait. The default is 64 MiB.
 	QueueBytes int64
@@ -163,9 +173,11 @@ type Store struct {
 	schema    *format.Schema
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
-	notes     format.Notes // Marks and inputs of the tick under way.
-	asked     []slotName   // Slots to begin when the tick under way ends.
-	askedAt   uint64       // The record that this tick continues.
+	flushing  bool           // The world records ticks that were deferred.
+	notes     format.Notes   // Marks and inputs of the tick under way.
+	asked     []slotName     // Slots to begin when the tick under way ends.
+	askedAt   format.StateID // The state that this tick continues.
+	deferred  int            // Number of ticks since the last record, see [Options.CommitEvery].
 	// Record IDs by seq, as far back as the history reaches.
 	ids map[uint64]journal.ID
 
@@ -333,6 +345,9 @@ func (s *Store) Sync(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if err := s.recordDeferred(); err != nil {
+		return err
+	}
 	if err := s.journal.Sync(ctx); err != nil {
 		return err
 	}
@@ -453,7 +468,8 @@ func (s *Store) Close(ctx context.Context) error {
 		return ErrClosed
 	}
 	if !s.closed {
-		s.finishCopy() // The copy needs the history of the world.
+		s.finishCopy()         // The copy needs the history of the world.
+		_ = s.recordDeferred() // uncommitted reports ticks that still wait.
 		s.ensureBaseAtClose()
 		head, lost := s.seq(), s.uncommitted()
 		if err := s.world.Raw().Detach(s); err != nil {
@@ -474,13 +490,15 @@ func (s *Store) Close(ctx context.Context) error {
 
 // uncommitted returns an error if something belongs to a tick that no commit has ended.
 func (s *Store) uncommitted() error {
-	s.notes.About(s.seq())
+	s.notes.About(s.present())
 	s.dropAsked()
 	switch note, noted := s.notes.First(); {
 	case len(s.asked) > 0:
 		return fmt.Errorf("%w: the slot %q was begun after the last Commit", ErrUncommitted, s.asked[0].name)
 	case noted:
 		return fmt.Errorf("%w: %s was added after the last Commit", ErrUncommitted, note)
+	case s.world.Raw().Deferred() && s.failed == nil:
+		return fmt.Errorf("%w: the world was changed after the last Commit, and the ticks since the last record are lost, see Options.CommitEvery", ErrUncommitted)
 	case s.world.Dirty():
 		return fmt.Errorf("%w: the world was changed after the last Commit", ErrUncommitted)
 	}

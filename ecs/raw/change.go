@@ -23,8 +23,12 @@ type Follower interface {
 type Deferrer interface {
 	Recorder
 
+	// Defers reports whether Defer may return true. It always returns the same value. If it is
+	// true, the world saves old values of rows, as with a history of one tick.
+	Defers() bool
+
 	// Defer reports whether the ending tick is recorded together with the next one. The world calls
-	// Defer instead of Record, unless it has other recorders.
+	// Defer before Record, unless it has other recorders.
 	Defer(tick uint64) bool
 }
 

@@ -33,7 +33,8 @@ type PlayerOptions struct {
 
 	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes
 	// w as the program did with these inputs, and must not call Commit. The inputs are valid
-	// until Step returns.
+	// until Step returns. If a record has several ticks (see [persist.Options]), the player calls
+	// Step for each of them, and compares the world after the last one.
 	//
 	// By default, the player applies the recorded tick, in O(rows that the tick wrote). If types
 	// must be converted, it loads the whole state for each tick. In a world with a history, the
@@ -214,15 +215,31 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	if p.step == nil {
 		return p.apply(r, converted)
 	}
-	// The program's function changes the world. Then compare checks the world against the record.
-	if err := p.step(p.world, c.Tick, c.Inputs); err != nil {
-		return fmt.Errorf("persist: playing tick %d: %w", c.Tick, err)
+	// The record may have several ticks, of which only the last one has inputs.
+	for tick := p.world.Tick() + 1; tick < c.Tick; tick++ {
+		if err := p.run(ctx, tick, nil); err != nil {
+			return err
+		}
 	}
-	p.world.Commit()
-	if got := p.world.Tick(); got != c.Tick {
-		return fmt.Errorf("persist: playing tick %d: the world is at tick %d; a Step must not call Commit", c.Tick, got)
+	if err := p.run(ctx, c.Tick, c.Inputs); err != nil {
+		return err
 	}
 	p.compare(c.Tick)
+	return nil
+}
+
+// run calls the program's function for a tick, and ends the tick.
+func (p *Player) run(ctx context.Context, tick uint64, inputs []Input) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := p.step(p.world, tick, inputs); err != nil {
+		return fmt.Errorf("persist: playing tick %d: %w", tick, err)
+	}
+	p.world.Commit()
+	if got := p.world.Tick(); got != tick {
+		return fmt.Errorf("persist: playing tick %d: the world is at tick %d; a Step must not call Commit", tick, got)
+	}
 	return nil
 }
 

@@ -24,11 +24,14 @@ const (
 // other records.
 const FlagMarks uint32 = 1 << 0
 
+// A StateID identifies the end of a tick. If the tick has no record, Seq is the record before it.
+type StateID struct{ Seq, Tick uint64 }
+
 // Notes are the marks and inputs of the tick that the next commit ends. They belong to the state
 // that the tick continues. If the world moves to another state before the commit, the next note or
 // commit drops them.
 type Notes struct {
-	parent uint64 // Seq of the state that the tick continues.
+	parent StateID // The state that the tick continues.
 	marks  []string
 	inputs *Encoder // Encoded inputs, in order. Nil means that no input was ever added.
 	count  int      // Number of inputs.
@@ -67,12 +70,15 @@ func (n *Notes) AddInput(name string, data []byte) error {
 
 // About drops the notes if they belong to another tick. parent is the state that the current tick
 // continues.
-func (n *Notes) About(parent uint64) {
+func (n *Notes) About(parent StateID) {
 	if n.parent != parent {
 		n.Reset()
 		n.parent = parent
 	}
 }
+
+// Recorded keeps the notes although the state that the tick continues has got another record.
+func (n *Notes) Recorded(seq uint64) { n.parent.Seq = seq }
 
 // Reset drops all notes and keeps the buffers.
 func (n *Notes) Reset() {
