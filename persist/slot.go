@@ -69,13 +69,6 @@ func (s *Store) BeginSlot(name, note string) error {
 	return nil
 }
 
-// dropAsked drops the slots of a tick that continues another state than the present one.
-func (s *Store) dropAsked() {
-	if s.askedAt != s.present() {
-		s.asked = s.asked[:0]
-	}
-}
-
 // LoadSlot brings the world to the state of a slot. It is [Store.Goto] to the point "snap:NAME", so
 // NoRewind components and resources keep their values, and the ticks after the slot stay in the
 // journal. It returns the errors of Goto. One of them is [ErrNotFound], if there is no slot with

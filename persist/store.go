@@ -241,6 +241,13 @@ func (s *Store) Commit() error {
 	return nil
 }
 
+// dropAsked drops the slots of a tick that continues another state than the present one.
+func (s *Store) dropAsked() {
+	if s.askedAt != s.present() {
+		s.asked = s.asked[:0]
+	}
+}
+
 // Do calls f in the goroutine of the world, and waits until f has returned. The next [Store.Commit]
 // that ends a tick calls f before it ends the tick, or [Store.Poll] calls f. So f sees the world
 // with all changes of the tick under way, and the changes that f makes belong to that tick.
