@@ -337,3 +337,22 @@ func TestRuns_StructuralChangePanics(t *testing.T) {
 type runsOf func(f func())
 
 func (r runsOf) loop(f func()) { r(f) }
+
+// A loop visits each entity that its body adds to the driving storage, so only a break ends it.
+func TestLoop_EndlessWithNewEntities(t *testing.T) {
+	for _, kind := range []Kind{Sparse, Indexed, Ordered} {
+		w := NewWorld(Options{})
+		s := MustRegister(w, Component[plain]{Kind: kind})
+		s.Set(w.Create(), plain{})
+		visits := 0
+		for range NewQuery1(Write(s)).All() {
+			if visits++; visits == 10_000 {
+				break
+			}
+			s.Set(w.Create(), plain{})
+		}
+		if visits != 10_000 {
+			t.Errorf("%v: the loop ended after %d visits", kind, visits)
+		}
+	}
+}

@@ -44,7 +44,10 @@ import (
 //     next Commit.
 //
 // Pointers are valid until the next entity is visited, and until an entity is added to or removed
-// from a storage of the query.
+// from a storage of the query. So a body that does both must write first, then destroy.
+//
+// A loop does not end if each visit adds the driving component to a new entity. Collect such
+// entities and add the component after the loop.
 type Query1[A any] struct {
 	join     join
 	a        Access[A]
@@ -56,20 +59,21 @@ func NewQuery1[A any](a Access[A]) *Query1[A] {
 	return &Query1[A]{join: newJoin(a.s.w, a.joined()), a: a}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query1[A]) With(filters ...Filter) *Query1[A] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query1[A]) Without(filters ...AnyStorage) *Query1[A] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query1[A]) Or(filters ...AnyStorage) *Query1[A] {
 	q.join.either(filters)
 	return q
@@ -241,20 +245,21 @@ func NewQuery2[A, B any](a Access[A], b Access[B]) *Query2[A, B] {
 	return &Query2[A, B]{join: newJoin(a.s.w, a.joined(), b.joined()), a: a, b: b}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query2[A, B]) With(filters ...Filter) *Query2[A, B] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query2[A, B]) Without(filters ...AnyStorage) *Query2[A, B] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query2[A, B]) Or(filters ...AnyStorage) *Query2[A, B] {
 	q.join.either(filters)
 	return q
@@ -449,20 +454,21 @@ func NewQuery3[A, B, C any](a Access[A], b Access[B], c Access[C]) *Query3[A, B,
 	return &Query3[A, B, C]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined()), a: a, b: b, c: c}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query3[A, B, C]) With(filters ...Filter) *Query3[A, B, C] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query3[A, B, C]) Without(filters ...AnyStorage) *Query3[A, B, C] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query3[A, B, C]) Or(filters ...AnyStorage) *Query3[A, B, C] {
 	q.join.either(filters)
 	return q
@@ -669,20 +675,21 @@ func NewQuery4[A, B, C, D any](a Access[A], b Access[B], c Access[C], d Access[D
 	return &Query4[A, B, C, D]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined()), a: a, b: b, c: c, d: d}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query4[A, B, C, D]) With(filters ...Filter) *Query4[A, B, C, D] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query4[A, B, C, D]) Without(filters ...AnyStorage) *Query4[A, B, C, D] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query4[A, B, C, D]) Or(filters ...AnyStorage) *Query4[A, B, C, D] {
 	q.join.either(filters)
 	return q
@@ -901,20 +908,21 @@ func NewQuery5[A, B, C, D, E any](a Access[A], b Access[B], c Access[C], d Acces
 	return &Query5[A, B, C, D, E]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined()), a: a, b: b, c: c, d: d, e: e}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query5[A, B, C, D, E]) With(filters ...Filter) *Query5[A, B, C, D, E] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query5[A, B, C, D, E]) Without(filters ...AnyStorage) *Query5[A, B, C, D, E] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query5[A, B, C, D, E]) Or(filters ...AnyStorage) *Query5[A, B, C, D, E] {
 	q.join.either(filters)
 	return q
@@ -1147,20 +1155,21 @@ func NewQuery6[A, B, C, D, E, F any](a Access[A], b Access[B], c Access[C], d Ac
 	return &Query6[A, B, C, D, E, F]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined()), a: a, b: b, c: c, d: d, e: e, f: f}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query6[A, B, C, D, E, F]) With(filters ...Filter) *Query6[A, B, C, D, E, F] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query6[A, B, C, D, E, F]) Without(filters ...AnyStorage) *Query6[A, B, C, D, E, F] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query6[A, B, C, D, E, F]) Or(filters ...AnyStorage) *Query6[A, B, C, D, E, F] {
 	q.join.either(filters)
 	return q
@@ -1407,20 +1416,21 @@ func NewQuery7[A, B, C, D, E, F, G any](a Access[A], b Access[B], c Access[C], d
 	return &Query7[A, B, C, D, E, F, G]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query7[A, B, C, D, E, F, G]) With(filters ...Filter) *Query7[A, B, C, D, E, F, G] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query7[A, B, C, D, E, F, G]) Without(filters ...AnyStorage) *Query7[A, B, C, D, E, F, G] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query7[A, B, C, D, E, F, G]) Or(filters ...AnyStorage) *Query7[A, B, C, D, E, F, G] {
 	q.join.either(filters)
 	return q
@@ -1679,20 +1689,21 @@ func NewQuery8[A, B, C, D, E, F, G, H any](a Access[A], b Access[B], c Access[C]
 	return &Query8[A, B, C, D, E, F, G, H]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined(), h.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g, h: h}
 }
 
-// With adds filters: the query keeps only entities that pass all of them. It returns q.
+// With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query8[A, B, C, D, E, F, G, H]) With(filters ...Filter) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.with(filters)
 	return q
 }
 
-// Without keeps only entities that have none of the components. It returns q.
+// Without changes q and returns it for chaining. The query keeps only entities that have none of
+// the components.
 func (q *Query8[A, B, C, D, E, F, G, H]) Without(filters ...AnyStorage) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.exclude(filters)
 	return q
 }
 
-// Or keeps only entities that have at least one of the components. After several calls, the query
-// keeps entities that fulfill each of them. Or returns q.
+// Or changes q and returns it for chaining. The query keeps only entities that have at least one of
+// the components. After several calls, the query keeps entities that fulfill each of them.
 func (q *Query8[A, B, C, D, E, F, G, H]) Or(filters ...AnyStorage) *Query8[A, B, C, D, E, F, G, H] {
 	q.join.either(filters)
 	return q
