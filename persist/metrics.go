@@ -11,7 +11,7 @@ import (
 )
 
 // Metrics describe the state of a store. Counts and times start at Open. All values are from the
-// same moment.
+// same moment. Metrics are written as JSON by encoding/json, and as a group by log/slog.
 type Metrics struct {
 	// Tick of the world: the tick of the last commit, or of a later move to another state.
 	Tick        uint64
