@@ -20,13 +20,15 @@ import (
 //		Hits      *ecs.Events[Hit]
 //		Physics   Physics // A nested struct of handles, bound before Game.
 //
-//		movers   *ecs.Query2[Position, Velocity]
+//		Movers *ecs.Query2[Position, Velocity] `ecs:"write,read"`
+//		Ships  *ecs.Bundle2[Position, Velocity]
+//
 //		children *ecs.Relation[ChildOf]
 //	}
 //
 //	func (g *Game) Build(w *ecs.World) error {
-//		g.movers = ecs.NewQuery2(ecs.Write(g.Positions), ecs.Read(g.Physics.Velocities))
-//		…
+//		g.children = ecs.NewRelation(…)
+//		return nil
 //	}
 //
 //	var game Game
@@ -48,11 +50,16 @@ import (
 // two fields have the same handle. Bind leaves a field unchanged that is not nil; its handle must
 // belong to w.
 //
-// Then Bind calls the method Build, if the struct has one. Build creates the objects that need
-// these handles: queries, indexes, relations, groups and bundles, also in unexported fields. Bind
-// calls the Build of an embedded struct as Go resolves it: if the outer struct has its own Build,
-// only the outer Build runs. After Build, a nil field whose type is a pointer to a type of this
-// package is an error. The tag "-" excludes a field.
+// Then Bind makes the exported bundles that are nil, and the exported queries that have a tag. The
+// tag of a query has the access to each component: write or read, and write? or read? if the
+// component is [Optional]. The world must have exactly one storage of each type, or one that is
+// named after the type.
+//
+// Then Bind calls the method Build, if the struct has one. Build creates the other objects that
+// need these handles: indexes, relations, groups, and queries with filters. They may be in
+// unexported fields. Bind calls the Build of an embedded struct as Go resolves it: if the outer
+// struct has its own Build, only the outer Build runs. After Build, a nil field whose type is a
+// pointer to a type of this package is an error. The tag "-" excludes a field.
 //
 // In a clone or a loaded world, the handles are registered already, and Bind finds them. So to use
 // a clone, bind an empty struct of the same type to the clone. Build then creates the relations and
@@ -65,7 +72,7 @@ func Bind(w *World, game any) error {
 	if w == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("ecs: Bind of a %T; give it a world and a pointer to a struct of handles", game)
 	}
-	b := binding{w: w, taken: map[AnyStorage]string{}, names: map[string]string{}}
+	b := binding{w: w, taken: map[AnyStorage]string{}, names: map[string]string{}, reasons: map[string]error{}}
 	if err := b.run(v.Elem()); err != nil {
 		return fmt.Errorf("ecs: bind %w", err)
 	}
@@ -86,8 +93,11 @@ type binding struct {
 	taken    map[AnyStorage]string // Path of the field that each handle is assigned to.
 	names    map[string]string     // Path of the field that registers each name.
 	register []func() error
-	build    []func() error
-	handles  []boundField
+	// Makes queries and bundles, between register and build.
+	assembles []func() error
+	build     []func() error
+	handles   []boundField
+	reasons   map[string]error // For a path, why a bundle was not made.
 }
 
 // A boundField is a field that must not be nil when Bind returns.
@@ -101,15 +111,19 @@ func (b *binding) run(v reflect.Value) error {
 	if err := b.fields(cmp.Or(v.Type().Name(), "struct"), v, false); err != nil {
 		return err
 	}
-	for _, f := range slices.Concat(b.register, b.build) {
+	for _, f := range slices.Concat(b.register, b.assembles, b.build) {
 		if err := f(); err != nil {
 			return err
 		}
 	}
 	for _, f := range b.handles {
-		if f.v.IsNil() {
-			return fmt.Errorf("%s: it is nil; create it in Build, or exclude it by the tag `ecs:\"-\"`", f.path)
+		if !f.v.IsNil() {
+			continue
 		}
+		if reason := b.reasons[f.path]; reason != nil {
+			return fmt.Errorf("%s: %w; or create it in Build", f.path, reason)
+		}
+		return fmt.Errorf("%s: it is nil; create it in Build, or exclude it by the tag `ecs:\"-\"`", f.path)
 	}
 	return nil
 }
@@ -123,15 +137,20 @@ func (b *binding) fields(path string, v reflect.Value, built bool) error {
 		tag, tagged := f.Tag.Lookup("ecs")
 		isHandle := f.Type.Kind() == reflect.Pointer && f.Type.Elem().PkgPath() == reflect.TypeFor[World]().PkgPath()
 		var err error
-		switch h, fills := reflect.Zero(f.Type).Interface().(handle); {
+		h, fills := reflect.Zero(f.Type).Interface().(handle)
+		made, assembles := reflect.Zero(f.Type).Interface().(assembled)
+		switch {
 		case tag == "-":
 		case f.Type.Kind() == reflect.Struct && !tagged:
 			err = b.fields(at, v.Field(i), f.Anonymous && method.IsValid())
 		case fills && v.Field(i).CanSet():
 			b.handles = append(b.handles, boundField{at, v.Field(i)})
 			err = b.field(at, v.Field(i), h, tag)
+		case assembles && v.Field(i).CanSet():
+			b.handles = append(b.handles, boundField{at, v.Field(i)})
+			err = b.assemble(at, v.Field(i), made, tag, tagged)
 		case tagged:
-			err = fmt.Errorf("a tag is for an exported field that is a Storage, Resource, Events or Rand")
+			err = fmt.Errorf("a tag is for an exported field that is a Storage, Resource, Events, Rand or query")
 		case isHandle:
 			b.handles = append(b.handles, boundField{at, v.Field(i)})
 		}
@@ -163,7 +182,7 @@ func (b *binding) field(path string, v reflect.Value, h handle, tag string) erro
 	if err != nil {
 		return err
 	}
-	s, err := b.find(v, h, t)
+	s, err := b.find(v, h, t, "name one in the tag")
 	if err != nil {
 		return err
 	}
@@ -193,8 +212,9 @@ func (b *binding) field(path string, v reflect.Value, h handle, tag string) erro
 	return t.check(s)
 }
 
-// find returns the registered handle for a field, or nil.
-func (b *binding) find(v reflect.Value, h handle, t bindTag) (AnyStorage, error) {
+// find returns the registered handle for a field, or nil. advice says what to do if the world has
+// several.
+func (b *binding) find(v reflect.Value, h handle, t bindTag, advice string) (AnyStorage, error) {
 	if !v.IsNil() {
 		for _, s := range b.w.Storages() {
 			if v.Interface().(handle).is(s) {
@@ -224,7 +244,7 @@ func (b *binding) find(v reflect.Value, h handle, t bindTag) (AnyStorage, error)
 	case k >= 0:
 		return found[k], nil
 	}
-	return nil, fmt.Errorf("the world has %s of this type; name one in the tag", strings.Join(names, ", "))
+	return nil, fmt.Errorf("the world has %s of this type; %s", strings.Join(names, ", "), advice)
 }
 
 // A bindTag is the parsed tag of a field.

@@ -234,7 +234,7 @@ func TestBind_Errors(t *testing.T) {
 		}{}, `ecs: bind struct.At: its tag has the unknown word "fast"; the words are sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist`, true},
 		{twoOf(), &struct {
 			N int `ecs:"x"`
-		}{}, "ecs: bind struct.N: a tag is for an exported field that is a Storage, Resource, Events or Rand", true},
+		}{}, "ecs: bind struct.N: a tag is for an exported field that is a Storage, Resource, Events, Rand or query", true},
 		{twoOf(), &struct {
 			Dice *ecs.Rand
 		}{}, "ecs: bind struct.Dice: the world has no such Rand; RegisterRand makes it, with its seeds", true},

@@ -17,6 +17,15 @@ func NewBundle1[A any](a *Storage[A]) *Bundle1[A] {
 	return &Bundle1[A]{a}
 }
 
+// assemble makes a bundle for [Bind].
+func (*Bundle1[A]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle1(a)
+}
+
 // Create returns a new entity with the given components.
 func (bundle *Bundle1[A]) Create(a A) Entity {
 	w := bundle.a.w
@@ -80,6 +89,16 @@ type Bundle2[A, B any] struct {
 func NewBundle2[A, B any](a *Storage[A], b *Storage[B]) *Bundle2[A, B] {
 	mustBundle(a, b)
 	return &Bundle2[A, B]{a, b}
+}
+
+// assemble makes a bundle for [Bind].
+func (*Bundle2[A, B]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	b := storagePart[B](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle2(a, b)
 }
 
 // Create returns a new entity with the given components.
@@ -161,6 +180,17 @@ type Bundle3[A, B, C any] struct {
 func NewBundle3[A, B, C any](a *Storage[A], b *Storage[B], c *Storage[C]) *Bundle3[A, B, C] {
 	mustBundle(a, b, c)
 	return &Bundle3[A, B, C]{a, b, c}
+}
+
+// assemble makes a bundle for [Bind].
+func (*Bundle3[A, B, C]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	b := storagePart[B](p)
+	c := storagePart[C](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle3(a, b, c)
 }
 
 // Create returns a new entity with the given components.
@@ -255,6 +285,18 @@ type Bundle4[A, B, C, D any] struct {
 func NewBundle4[A, B, C, D any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D]) *Bundle4[A, B, C, D] {
 	mustBundle(a, b, c, d)
 	return &Bundle4[A, B, C, D]{a, b, c, d}
+}
+
+// assemble makes a bundle for [Bind].
+func (*Bundle4[A, B, C, D]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	b := storagePart[B](p)
+	c := storagePart[C](p)
+	d := storagePart[D](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle4(a, b, c, d)
 }
 
 // Create returns a new entity with the given components.
@@ -362,6 +404,19 @@ type Bundle5[A, B, C, D, E any] struct {
 func NewBundle5[A, B, C, D, E any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E]) *Bundle5[A, B, C, D, E] {
 	mustBundle(a, b, c, d, e)
 	return &Bundle5[A, B, C, D, E]{a, b, c, d, e}
+}
+
+// assemble makes a bundle for [Bind].
+func (*Bundle5[A, B, C, D, E]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	b := storagePart[B](p)
+	c := storagePart[C](p)
+	d := storagePart[D](p)
+	e := storagePart[E](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle5(a, b, c, d, e)
 }
 
 // Create returns a new entity with the given components.
@@ -482,6 +537,20 @@ type Bundle6[A, B, C, D, E, F any] struct {
 func NewBundle6[A, B, C, D, E, F any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E], f *Storage[F]) *Bundle6[A, B, C, D, E, F] {
 	mustBundle(a, b, c, d, e, f)
 	return &Bundle6[A, B, C, D, E, F]{a, b, c, d, e, f}
+}
+
+// assemble makes a bundle for [Bind].
+func (*Bundle6[A, B, C, D, E, F]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	b := storagePart[B](p)
+	c := storagePart[C](p)
+	d := storagePart[D](p)
+	e := storagePart[E](p)
+	f := storagePart[F](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle6(a, b, c, d, e, f)
 }
 
 // Create returns a new entity with the given components.
@@ -615,6 +684,21 @@ type Bundle7[A, B, C, D, E, F, G any] struct {
 func NewBundle7[A, B, C, D, E, F, G any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E], f *Storage[F], g *Storage[G]) *Bundle7[A, B, C, D, E, F, G] {
 	mustBundle(a, b, c, d, e, f, g)
 	return &Bundle7[A, B, C, D, E, F, G]{a, b, c, d, e, f, g}
+}
+
+// assemble makes a bundle for [Bind].
+func (*Bundle7[A, B, C, D, E, F, G]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	b := storagePart[B](p)
+	c := storagePart[C](p)
+	d := storagePart[D](p)
+	e := storagePart[E](p)
+	f := storagePart[F](p)
+	g := storagePart[G](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle7(a, b, c, d, e, f, g)
 }
 
 // Create returns a new entity with the given components.
@@ -761,6 +845,22 @@ type Bundle8[A, B, C, D, E, F, G, H any] struct {
 func NewBundle8[A, B, C, D, E, F, G, H any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E], f *Storage[F], g *Storage[G], h *Storage[H]) *Bundle8[A, B, C, D, E, F, G, H] {
 	mustBundle(a, b, c, d, e, f, g, h)
 	return &Bundle8[A, B, C, D, E, F, G, H]{a, b, c, d, e, f, g, h}
+}
+
+// assemble makes a bundle for [Bind].
+func (*Bundle8[A, B, C, D, E, F, G, H]) assemble(p *parts) any {
+	a := storagePart[A](p)
+	b := storagePart[B](p)
+	c := storagePart[C](p)
+	d := storagePart[D](p)
+	e := storagePart[E](p)
+	f := storagePart[F](p)
+	g := storagePart[G](p)
+	h := storagePart[H](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewBundle8(a, b, c, d, e, f, g, h)
 }
 
 // Create returns a new entity with the given components.

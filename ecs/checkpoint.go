@@ -66,6 +66,9 @@ func (w *World) Restore(cp Checkpoint) {
 			w.dropForward()
 		}
 	}
+	if k < w.newestBoundary() {
+		w.recordBeforeUndo()
+	}
 	w.putBack(k)
 	w.afterRewind()
 	w.saveActiveCursors()

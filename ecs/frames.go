@@ -63,7 +63,7 @@ type frame struct {
 	at  uint64
 	seq seqs // The recorders' numbers for the tick in the field at.
 	// The tick in the field at is not recorded: the changes since an older boundary become one
-	// record. seq is then the number of that boundary.
+	// record. seq is not used then.
 	deferred bool
 	// The id that the boundary had first. Rewinding and redoing give the frame new ids.
 	state uint64
@@ -275,8 +275,8 @@ func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl
 
 // isEvictable reports whether evict can remove the boundary at the start of frames[k]. It and the
 // boundary at the start of frames[next], which follows it, must be tick boundaries. So a boundary
-// before a checkpoint stays, and a recorded boundary before a deferred one, whose record will
-// continue it. The newest boundary is never removed.
+// before a checkpoint stays. A recorded boundary before a deferred one stays too: the next record
+// continues it. The newest boundary is never removed.
 func (tl *timeline) isEvictable(k, next int) bool {
 	if k < 0 || next >= len(tl.frames) || !tl.frames[k].tick || !tl.frames[next].tick {
 		return false

@@ -136,6 +136,9 @@ func (h History) Seek(tick uint64) error {
 	} else if k := w.lastBoundary(tick); k < 0 || !w.frames[k].held() {
 		return fmt.Errorf("ecs: seek tick %d: %w; %s", tick, ErrNotHeld, h.nearestRetained(tick))
 	} else {
+		if w.tick > tick {
+			w.recordBeforeUndo()
+		}
 		w.discardOpen()
 		for w.tick > tick {
 			w.undoTick()
@@ -310,7 +313,7 @@ func (h History) TickBytes(tick uint64) (n int64) {
 // tick must stay. If it is the oldest one, evict removes boundaries of younger ticks instead, which
 // merges these ticks.
 func (w *World) evict() {
-	for w.ticks > 1 && (w.ticks-1 > w.options.History || w.overBudget()) {
+	for w.ticks > 1 && (w.ticks-1-w.pinned() > w.options.History || w.overBudget()) {
 		k := w.nextThinned()
 		if k < 0 {
 			k = w.oldestEvictable()
@@ -323,7 +326,24 @@ func (w *World) evict() {
 }
 
 func (w *World) overBudget() bool {
-	return w.options.HistoryBytes > 0 && w.clock.Bytes() > w.options.HistoryBytes
+	if w.options.HistoryBytes <= 0 {
+		return false
+	}
+	bytes := w.clock.Bytes()
+	if w.pinned() > 0 {
+		bytes -= w.frames[w.oldest].saved()
+	}
+	return bytes > w.options.HistoryBytes
+}
+
+// pinned returns the number of oldest ticks that the world retains only because a deferred tick
+// follows: 0 or 1. They are not part of the history.
+func (w *World) pinned() int {
+	next := w.younger(w.oldest)
+	if next < len(w.frames) && w.frames[w.oldest].tick && !w.frames[w.oldest].deferred && w.frames[next].tick && w.frames[next].deferred {
+		return 1
+	}
+	return 0
 }
 
 // nextThinned returns the position of the tick boundary that a thinned history removes next. It is

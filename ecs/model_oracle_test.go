@@ -353,7 +353,11 @@ func (w *oracle) evict() {
 		if k < 0 {
 			k = slices.IndexFunc(w.evictable(), func(can bool) bool { return can })
 		}
-		if k < 0 || ticks-1 <= w.history && !w.overBudget() {
+		pinned := 0
+		if len(w.frames) > 1 && w.frames[0].tick && !w.frames[0].state.deferred && w.frames[1].tick && w.frames[1].state.deferred {
+			pinned = 1 // Retained only for the record to come.
+		}
+		if k < 0 || ticks-1-pinned <= w.history && !w.overBudget() {
 			return
 		}
 		w.frames = slices.Delete(w.frames, k, k+1)
@@ -411,6 +415,9 @@ func (w *oracle) seek(tick uint64) bool {
 	k := slices.IndexFunc(w.frames, func(f oracleFrame) bool { return f.tick && !f.bare && f.state.tick == tick })
 	if k < 0 {
 		return false
+	}
+	if newest := w.newestTick(); k < newest {
+		w.frames[newest].state.deferred = false // The recorder has got the tick.
 	}
 	for i := len(w.frames) - 1; i > k; i-- {
 		if w.frames[i].tick {

@@ -518,6 +518,7 @@ func (p *model) restore(i int) bool {
 	if k < 0 {
 		return false
 	}
+	p.beforeUndo()
 	p.w.Restore(p.oracle.frames[k].cp)
 	p.oracle.restore(k)
 	return true
@@ -553,6 +554,7 @@ func (p *model) try(f func(), end outcome) bool {
 		return p.w.Try(func() error {
 			p.oracle.checkpoint(Checkpoint{p.w, p.w.frameID})
 			f()
+			p.beforeUndo()
 			if end == crash {
 				panic(errTried)
 			}
@@ -593,10 +595,8 @@ func (p *model) flush(n int) {
 	if p.recorder.asked++; p.recorder.asked%n != 0 {
 		return
 	}
-	p.recorder.flushing = true
 	before := p.recorder.latest()
 	err := p.w.Raw().RecordDeferred()
-	p.recorder.flushing = false
 	if err != nil || p.recorder.latest() != before+1 || p.w.Raw().Deferred() {
 		failf("RecordDeferred() = %v, %d records", err, p.recorder.latest()-before)
 	}
@@ -608,7 +608,15 @@ func (w *oracle) evictAsIn(actual *World) {
 	w.overBudget = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }
 
+// beforeUndo prepares for a record of the deferred ticks, which a restore undoes next.
+func (p *model) beforeUndo() {
+	if k := p.oracle.newestTick(); k >= 0 && p.oracle.frames[k].state.deferred {
+		p.recorder.expect(p.oracle.frames[k].state)
+	}
+}
+
 func (p *model) seek(tick uint64) bool {
+	p.beforeUndo()
 	err := p.w.History().Seek(tick)
 	moved := p.oracle.seek(tick)
 	if moved != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
@@ -627,6 +635,7 @@ func (p *model) rewind(n int) bool {
 		}
 		return false
 	}
+	p.beforeUndo()
 	err := p.w.History().Rewind(n)
 	moved := p.oracle.seek(p.oracle.tick - uint64(n))
 	if moved != (err == nil) {

@@ -59,6 +59,15 @@ func NewQuery1[A any](a Access[A]) *Query1[A] {
 	return &Query1[A]{join: newJoin(a.s.w, a.joined()), a: a}
 }
 
+// assemble makes a query for [Bind].
+func (*Query1[A]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery1(a)
+}
+
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.
 func (q *Query1[A]) With(filters ...Filter) *Query1[A] {
 	q.join.with(filters)
@@ -243,6 +252,16 @@ type Query2[A, B any] struct {
 // NewQuery2 returns a query over two components.
 func NewQuery2[A, B any](a Access[A], b Access[B]) *Query2[A, B] {
 	return &Query2[A, B]{join: newJoin(a.s.w, a.joined(), b.joined()), a: a, b: b}
+}
+
+// assemble makes a query for [Bind].
+func (*Query2[A, B]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	b := accessPart[B](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery2(a, b)
 }
 
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.
@@ -452,6 +471,17 @@ type Query3[A, B, C any] struct {
 // NewQuery3 returns a query over three components.
 func NewQuery3[A, B, C any](a Access[A], b Access[B], c Access[C]) *Query3[A, B, C] {
 	return &Query3[A, B, C]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined()), a: a, b: b, c: c}
+}
+
+// assemble makes a query for [Bind].
+func (*Query3[A, B, C]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	b := accessPart[B](p)
+	c := accessPart[C](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery3(a, b, c)
 }
 
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.
@@ -673,6 +703,18 @@ type Query4[A, B, C, D any] struct {
 // NewQuery4 returns a query over four components.
 func NewQuery4[A, B, C, D any](a Access[A], b Access[B], c Access[C], d Access[D]) *Query4[A, B, C, D] {
 	return &Query4[A, B, C, D]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined()), a: a, b: b, c: c, d: d}
+}
+
+// assemble makes a query for [Bind].
+func (*Query4[A, B, C, D]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	b := accessPart[B](p)
+	c := accessPart[C](p)
+	d := accessPart[D](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery4(a, b, c, d)
 }
 
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.
@@ -906,6 +948,19 @@ type Query5[A, B, C, D, E any] struct {
 // NewQuery5 returns a query over five components.
 func NewQuery5[A, B, C, D, E any](a Access[A], b Access[B], c Access[C], d Access[D], e Access[E]) *Query5[A, B, C, D, E] {
 	return &Query5[A, B, C, D, E]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined()), a: a, b: b, c: c, d: d, e: e}
+}
+
+// assemble makes a query for [Bind].
+func (*Query5[A, B, C, D, E]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	b := accessPart[B](p)
+	c := accessPart[C](p)
+	d := accessPart[D](p)
+	e := accessPart[E](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery5(a, b, c, d, e)
 }
 
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.
@@ -1153,6 +1208,20 @@ type Query6[A, B, C, D, E, F any] struct {
 // NewQuery6 returns a query over six components.
 func NewQuery6[A, B, C, D, E, F any](a Access[A], b Access[B], c Access[C], d Access[D], e Access[E], f Access[F]) *Query6[A, B, C, D, E, F] {
 	return &Query6[A, B, C, D, E, F]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined()), a: a, b: b, c: c, d: d, e: e, f: f}
+}
+
+// assemble makes a query for [Bind].
+func (*Query6[A, B, C, D, E, F]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	b := accessPart[B](p)
+	c := accessPart[C](p)
+	d := accessPart[D](p)
+	e := accessPart[E](p)
+	f := accessPart[F](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery6(a, b, c, d, e, f)
 }
 
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.
@@ -1414,6 +1483,21 @@ type Query7[A, B, C, D, E, F, G any] struct {
 // NewQuery7 returns a query over seven components.
 func NewQuery7[A, B, C, D, E, F, G any](a Access[A], b Access[B], c Access[C], d Access[D], e Access[E], f Access[F], g Access[G]) *Query7[A, B, C, D, E, F, G] {
 	return &Query7[A, B, C, D, E, F, G]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g}
+}
+
+// assemble makes a query for [Bind].
+func (*Query7[A, B, C, D, E, F, G]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	b := accessPart[B](p)
+	c := accessPart[C](p)
+	d := accessPart[D](p)
+	e := accessPart[E](p)
+	f := accessPart[F](p)
+	g := accessPart[G](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery7(a, b, c, d, e, f, g)
 }
 
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.
@@ -1687,6 +1771,22 @@ type Query8[A, B, C, D, E, F, G, H any] struct {
 // NewQuery8 returns a query over eight components.
 func NewQuery8[A, B, C, D, E, F, G, H any](a Access[A], b Access[B], c Access[C], d Access[D], e Access[E], f Access[F], g Access[G], h Access[H]) *Query8[A, B, C, D, E, F, G, H] {
 	return &Query8[A, B, C, D, E, F, G, H]{join: newJoin(a.s.w, a.joined(), b.joined(), c.joined(), d.joined(), e.joined(), f.joined(), g.joined(), h.joined()), a: a, b: b, c: c, d: d, e: e, f: f, g: g, h: h}
+}
+
+// assemble makes a query for [Bind].
+func (*Query8[A, B, C, D, E, F, G, H]) assemble(p *parts) any {
+	a := accessPart[A](p)
+	b := accessPart[B](p)
+	c := accessPart[C](p)
+	d := accessPart[D](p)
+	e := accessPart[E](p)
+	f := accessPart[F](p)
+	g := accessPart[G](p)
+	h := accessPart[H](p)
+	if p.err != nil {
+		return nil
+	}
+	return NewQuery8(a, b, c, d, e, f, g, h)
 }
 
 // With changes q and returns it for chaining. The query keeps only entities that pass all filters.

@@ -143,12 +143,21 @@ func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
 // Seq returns the sequence number that the first recorder gave to the newest tick boundary.
 func (w rawWorld) Seq() uint64 { return w.numbers().first }
 
-// numbers returns the sequence numbers of the newest tick boundary, of all recorders.
+// numbers returns the sequence numbers of the newest recorded tick boundary, of all recorders.
 func (w *World) numbers() (n seqs) {
-	if k := w.newestBoundary(); k >= 0 {
+	if k := w.newestRecorded(); k >= 0 {
 		n = w.frames[k].seq
 	}
 	return n
+}
+
+// newestRecorded returns the position of the newest tick boundary that is not deferred, or -1.
+func (w *World) newestRecorded() int {
+	k := w.newestBoundary()
+	for k >= 0 && (!w.frames[k].tick || w.frames[k].deferred) {
+		k--
+	}
+	return k
 }
 
 func (w *World) newestBoundary() int {
@@ -176,8 +185,8 @@ func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore
 // recordTick passes the ending tick to the recorders, or defers it. It returns the frame that
 // begins with the end of the tick.
 func (w *World) recordTick() frame {
-	if w.deferring() && w.recorders[0].(raw.Deferrer).Defer(w.tick+1) {
-		return frame{seq: w.numbers(), deferred: true}
+	if w.deferring() && w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at) {
+		return frame{deferred: true}
 	}
 	n := w.record(w.tick + 1)
 	// The operations of the tick are no longer needed: a restore keeps only operations before a
@@ -211,26 +220,39 @@ func (w rawWorld) RecordDeferred() error {
 	case w.Dirty():
 		return raw.ErrDirty
 	}
+	w.recordLate()
+	return nil
+}
+
+// recordBeforeUndo records the deferred ticks before the world goes back over one of them. It
+// discards the open frame, which the caller would do.
+func (w *World) recordBeforeUndo() {
+	if (rawWorld{w}).Deferred() {
+		w.discardOpen()
+		w.recordLate()
+	}
+}
+
+// recordLate records the deferred ticks. The open frame must have no writes, except of NoRewind
+// storages, whose present values become part of the record.
+func (w *World) recordLate() {
 	k := w.newestBoundary()
 	before := w.older(k)
 	was := w.isEvictable(before, k)
+	w.change.Late = true
 	n := w.record(w.tick)
+	w.change.Late = false
 	w.frames[k].seq, w.frames[k].deferred = n, false
 	if !was {
 		w.markEvictable(before, k)
 	}
-	return nil
 }
 
 // record passes the changes since the last recorded tick to the recorders. The last of the changed
 // ticks is the given one. It returns the recorders' numbers for that tick.
 func (w *World) record(tick uint64) (n seqs) {
-	recorded := w.newestBoundary()
-	for recorded > 0 && (!w.frames[recorded].tick || w.frames[recorded].deferred) {
-		recorded--
-	}
-	frames, c := w.frames[recorded:], &w.change
-	c.World, c.Tick, c.from = w.Raw(), tick, frames[0].ID
+	frames, c := w.frames[w.newestRecorded():], &w.change
+	c.World, c.Tick, c.ParentTick, c.from = w.Raw(), tick, frames[0].at, frames[0].ID
 	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], frames[0].ops
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
@@ -241,6 +263,9 @@ func (w *World) record(tick uint64) (n seqs) {
 	}
 	if len(frames) > 1 {
 		c.ops = c.ops[:0]
+		if c.Late {
+			frames = frames[:len(frames)-1] // The open frame belongs to the next tick.
+		}
 		for i := range frames {
 			c.ops = append(c.ops, frames[i].ops...)
 		}

@@ -18,9 +18,9 @@ type recorderModel struct {
 	want    *oracleState // The expected state of the next tick.
 	named   []raw.StorageChange
 	patched *patchedWorld
-	// A deferring recorder defers some of the ticks. flushing is set in RecordDeferred.
-	deferring, flushing bool
-	asked               int
+	// A deferring recorder defers some of the ticks. asked counts calls of Defer.
+	deferring bool
+	asked     int
 }
 
 // deferringRecorder defers about every second tick.
@@ -28,9 +28,9 @@ type deferringRecorder struct{ *recorderModel }
 
 func (r deferringRecorder) Defers() bool { return true }
 
-func (r deferringRecorder) Defer(tick uint64) bool {
-	if tick != r.want.tick+1 {
-		failf("asked to defer tick %d, want %d", tick, r.want.tick+1)
+func (r deferringRecorder) Defer(tick, recorded uint64) bool {
+	if tick != r.want.tick+1 || recorded >= tick {
+		failf("asked to defer tick %d after %d, want %d", tick, recorded, r.want.tick+1)
 	}
 	r.asked++
 	return r.asked*0x9e3779b1>>8&1 == 0
@@ -110,10 +110,10 @@ func (r *recorderModel) Record(c *raw.Change) uint64 {
 	}
 	parent := &r.states[c.Parent]
 	want := r.want.tick + 1
-	if r.flushing {
+	if c.Late {
 		want--
 	}
-	if c.Tick != want || parent.tick >= want || !r.deferring && parent.tick != want-1 {
+	if c.ParentTick != parent.tick || c.Tick != want || parent.tick >= want || !r.deferring && parent.tick != want-1 {
 		failf("tick %d continues %d, want %d", c.Tick, parent.tick, want)
 	}
 	s := recordedState{tick: c.Tick, stores: maps.Clone(parent.stores)}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
@@ -206,6 +207,36 @@ func BenchmarkBudgetSaveBehind(b *testing.B) {
 	}
 	slices.Sort(times)
 	reportBudget(b, at(times, 0.5), 3*time.Millisecond, 1)
+}
+
+// BenchmarkCommitEvery measures the journal of 50,000 entities, of which each tick writes a third.
+// Four ticks write the same third. It reports the bytes of a tick, and the duration of its Commit.
+func BenchmarkCommitEvery(b *testing.B) {
+	for _, every := range []int{1, 4, 16} {
+		b.Run(fmt.Sprint(every), func(b *testing.B) {
+			w, positions := points(b, 50_000, 0)
+			s, err := persist.Open(storetest.Background, b.TempDir(), w, persist.Options{CommitEvery: every, SnapshotBytes: -1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			before, tick := s.Metrics().JournalBytes, 0
+			for b.Loop() {
+				b.StopTimer()
+				for _, e := range positions.Entities()[tick/4%3*16_000:][:16_000] {
+					positions.Mut(e).X++
+				}
+				tick++
+				b.StartTimer()
+				if err := s.Commit(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := s.Close(storetest.Background); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(s.Metrics().JournalBytes-before)/float64(tick), "B/tick")
+		})
+	}
 }
 
 // BenchmarkBudgetLoad measures loading a save of a million rows of 16 bytes. The rows are in the

@@ -30,8 +30,7 @@ type sparseRun struct {
 	w     *storetest.World
 	s     *persist.Store
 	known map[uint64]ecs.Digest // By record.
-	// The digest of the world when the store was closed.
-	closed ecs.Digest
+	late  ecs.Digest            // Of the newest record that a Seek or a Close made.
 }
 
 func (r *sparseRun) open() {
@@ -43,7 +42,7 @@ func (r *sparseRun) open() {
 	if r.s = s; len(r.known) > 0 {
 		want, ok := r.known[r.w.Raw().Seq()]
 		if !ok {
-			want = r.closed // Close recorded the last ticks.
+			want = r.late
 		}
 		require.Equal(r.t, want, storetest.Persistent(r.w.World), "record %d", r.w.Raw().Seq())
 	}
@@ -54,6 +53,13 @@ func (r *sparseRun) open() {
 func (r *sparseRun) note() {
 	if !r.w.Raw().Deferred() {
 		r.known[r.w.Raw().Seq()] = storetest.Persistent(r.w.World)
+	}
+}
+
+// unnoted remembers the present state, if the next call records it.
+func (r *sparseRun) unnoted() {
+	if r.w.Raw().Deferred() {
+		r.late = storetest.Persistent(r.w.World)
 	}
 }
 
@@ -110,6 +116,7 @@ func (r *sparseRun) step() {
 	case 0, 1:
 		ticks := slices.Collect(h.Ticks())
 		if len(ticks) > 0 {
+			r.unnoted()
 			require.NoError(r.t, h.Seek(ticks[r.rng.IntN(len(ticks))]))
 		}
 	case 2:
@@ -129,7 +136,7 @@ func (r *sparseRun) step() {
 		require.NoError(r.t, err)
 		r.note()
 	case 5:
-		r.closed = storetest.Persistent(r.w.World)
+		r.unnoted()
 		require.NoError(r.t, storetest.Closed(r.s.Close(storetest.Background)))
 		r.open()
 	case 6:
@@ -162,7 +169,7 @@ func TestCommitEvery_RandomPrograms(t *testing.T) {
 			for range 150 {
 				r.step()
 			}
-			r.closed = storetest.Persistent(r.w.World)
+			r.unnoted()
 			require.NoError(t, storetest.Closed(r.s.Close(storetest.Background)))
 			r.open()
 			for seq, want := range r.known {
@@ -199,21 +206,26 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 	step(3)
 	require.True(t, w.Raw().Deferred())
 	require.Zero(t, w.Raw().Seq())
-	require.NoError(t, w.History().Rewind(1)) // Tick 3 is undone.
 	require.Empty(t, reported())
+	require.NoError(t, w.History().Rewind(1)) // The ticks are recorded before the rewind.
 	require.NoError(t, s.Sync(storetest.Background))
-	require.Equal(t, []uint64{1, 2}, reported())
-	step(4)
+	require.Equal(t, []uint64{1, 2, 3}, reported())
+	require.EqualValues(t, 2, w.Raw().Seq(), "the rewind and Sync made a record each")
+	require.NoError(t, w.History().Seek(3))
+	require.EqualValues(t, 1, w.Raw().Seq())
+	step(3)
+	require.True(t, w.Raw().Deferred())
+	step(1)
 	require.False(t, w.Raw().Deferred())
 	require.NoError(t, s.Sync(storetest.Background))
-	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6}, reported())
-	require.EqualValues(t, 2, w.Raw().Seq())
+	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7}, reported())
+	require.EqualValues(t, 3, w.Raw().Seq())
 	step(1)
 	w.Fill(1)
 	err = s.Close(storetest.Background)
 	require.ErrorIs(t, err, persist.ErrUncommitted)
 	require.ErrorContains(t, err, "Options.CommitEvery")
-	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6}, reported())
+	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7}, reported())
 }
 
 // A player runs each tick of a record again, and finds the record that differs.
@@ -251,6 +263,8 @@ func TestCommitEvery_PlayedAgain(t *testing.T) {
 			},
 		})
 		require.NoError(t, err)
+		require.Zero(t, p.First())
+		require.Zero(t, p.Tick())
 		for err == nil {
 			err = p.Step(storetest.Background)
 		}
@@ -263,4 +277,83 @@ func TestCommitEvery_PlayedAgain(t *testing.T) {
 		}
 		require.NoError(t, p.Close())
 	}
+}
+
+// Snapshots begin although each Sync records before the n-th tick.
+func TestCommitEvery_SnapshotsBegin(t *testing.T) {
+	w := storetest.New(0)
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: disktest.New(), CommitEvery: 50, SnapshotBytes: 4096, SnapshotPace: -1})
+	require.NoError(t, err)
+	for range 60 {
+		w.Fill(20)
+		require.NoError(t, s.Commit())
+		require.NoError(t, s.Sync(storetest.Background))
+	}
+	require.Greater(t, int(s.Metrics().Snapshots), 3)
+	require.NoError(t, s.Close(storetest.Background))
+}
+
+// The history has as many ticks as without CommitEvery.
+func TestCommitEvery_KeepsHistory(t *testing.T) {
+	for _, history := range []int{1, 3, 8} {
+		w := storetest.New(history)
+		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: disktest.New(), CommitEvery: 10})
+		require.NoError(t, err)
+		for tick := 1; tick <= 37; tick++ {
+			w.Fill(3)
+			require.NoError(t, s.Commit())
+			ticks := slices.Collect(w.History().Ticks())
+			for back := range min(history, tick) + 1 {
+				require.Contains(t, ticks, w.Tick()-uint64(back), "history %d, tick %d", history, tick)
+			}
+			require.LessOrEqual(t, len(ticks), history+2)
+		}
+		require.NoError(t, s.Close(storetest.Background))
+	}
+}
+
+// A second store on the world gets no marks of the first one, and takes none away.
+func TestCommitEvery_SecondStore(t *testing.T) {
+	w, mem := storetest.New(4), disktest.New()
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
+	require.NoError(t, err)
+	w.Fill(3)
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Mark("second tick"))
+	other, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: disktest.New()})
+	require.NoError(t, err)
+	w.Fill(3)
+	require.NoError(t, s.Commit())
+	require.False(t, w.Raw().Deferred(), "two recorders receive each tick")
+	require.NoError(t, other.Close(storetest.Background))
+	require.NoError(t, s.Goto(storetest.Background, "mark:second tick"))
+	require.EqualValues(t, 2, w.Tick())
+	require.NoError(t, s.Close(storetest.Background))
+}
+
+// NoRewind values of a tick that waited are not lost without an error.
+func TestCommitEvery_NoRewindValues(t *testing.T) {
+	w, mem := storetest.New(4), disktest.New()
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
+	require.NoError(t, err)
+	w.Clock.Set(7)
+	require.NoError(t, s.Commit())
+	require.NoError(t, w.History().Rewind(1))
+	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrUncommitted)
+
+	w = storetest.New(4)
+	s, err = persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
+	require.NoError(t, err)
+	e := w.Create()
+	require.NoError(t, s.Commit())
+	w.Heat.Set(e, storetest.Heat{Degrees: 3})
+	require.NoError(t, s.Sync(storetest.Background))
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Close(storetest.Background))
+	w = storetest.New(4)
+	s, err = persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem})
+	require.NoError(t, err)
+	got, _ := w.Heat.Get(e)
+	require.Equal(t, storetest.Heat{Degrees: 3}, got)
+	require.NoError(t, s.Close(storetest.Background))
 }

@@ -2,7 +2,6 @@ package persist
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -19,6 +18,9 @@ import (
 // The payload is encoded before the preamble is written, because only encoding finds the new
 // components that the preamble numbers. In the journal the preamble comes first.
 func (s *Store) Record(c *raw.Change) uint64 {
+	if c.Late {
+		return s.recordLate(c)
+	}
 	defer s.notes.Reset()
 	seq, err := s.record(c)
 	if err != nil {
@@ -34,12 +36,11 @@ func (s *Store) Defers() bool { return s.options.CommitEvery > 1 }
 
 // Defer reports whether the ending tick is journaled together with the next one. The world calls
 // Defer.
-func (s *Store) Defer(tick uint64) bool {
+func (s *Store) Defer(tick, recorded uint64) bool {
 	s.notes.About(s.present())
-	if s.deferred+1 >= s.options.CommitEvery || s.failed != nil || s.journal == nil || !s.notes.None() || len(s.asked) > 0 {
+	if tick-recorded >= uint64(s.options.CommitEvery) || s.failed != nil || s.journal == nil || !s.notes.None() || len(s.asked) > 0 {
 		return false
 	}
-	s.deferred++
 	s.copyStep()
 	s.await(s.journal.Next(), tick)
 	s.observeTick(tick)
@@ -49,35 +50,33 @@ func (s *Store) Defer(tick uint64) bool {
 // recordDeferred journals the ticks that wait for the next record. It returns [ErrUncommitted] if
 // the world was changed since the last Commit.
 func (s *Store) recordDeferred() error {
-	if !s.world.Raw().Deferred() {
-		return nil
-	}
-	next := s.notes // They belong to the tick after the recorded ones.
-	s.notes, s.flushing = format.Notes{}, true
-	err := s.world.Raw().RecordDeferred()
-	s.notes, s.flushing = next, false
-	if err != nil {
+	if s.world.Raw().RecordDeferred() != nil {
 		return fmt.Errorf("%w: ticks wait for the next record, see Options.CommitEvery", ErrUncommitted)
 	}
-	s.notes.Recorded(s.seq())
-	s.askedAt.Seq = s.seq()
 	return s.Err()
 }
 
+// recordLate records ticks that were deferred. Marks, inputs and slots of the tick under way stay.
+func (s *Store) recordLate(c *raw.Change) uint64 {
+	next := s.notes
+	s.notes = format.Notes{}
+	seq, err := s.record(c)
+	if s.notes = next; err != nil {
+		s.fail(err)
+		return c.Parent
+	}
+	s.notes.Recorded(seq)
+	s.askedAt.Seq = seq
+	return seq
+}
+
 // present identifies the state of the last commit.
-func (s *Store) present() format.StateID { return format.StateID{Seq: s.seq(), Tick: s.world.Tick()} }
+func (s *Store) present() format.StateID {
+	return format.StateID{Seq: s.seq(), Tick: s.world.Tick()}
+}
 
 // Restored records that the world moved to another tick of its history. The world calls Restored.
-func (s *Store) Restored(tick uint64) {
-	s.observeTick(tick)
-	if s.deferred == 0 || s.journal == nil {
-		return
-	}
-	// The ticks that were undone before they got a record never become durable.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pending = slices.DeleteFunc(s.pending, func(p pendingTick) bool { return p.seq >= s.journal.Next() && p.tick > tick })
-}
+func (s *Store) Restored(tick uint64) { s.observeTick(tick) }
 
 // record does the work of Record. It returns an error if the journal has failed or fails now.
 func (s *Store) record(c *raw.Change) (uint64, error) {
@@ -87,7 +86,9 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	case s.journal == nil:
 		return 0, errFollowed
 	}
-	s.notes.About(s.present())
+	if !c.Late {
+		s.notes.About(s.present())
+	}
 	s.copyStep()
 	// Only this goroutine appends, so the tick's record gets this seq.
 	seq := s.journal.Next()
@@ -106,11 +107,14 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	}
 	size := int64(len(payload)) // Append takes over the buffer, so the size is read before.
 	// The journal's goroutine may report the tick as durable at once, so await comes before Append.
-	if !s.flushing {
+	if !c.Late { // Defer has queued a deferred tick.
 		s.await(seq, c.Tick)
 	}
-	s.deferred = 0
-	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
+	flags := s.notes.Flags()
+	if c.Tick > c.ParentTick+1 {
+		flags |= format.FlagSeveral
+	}
+	id, err := s.journal.AppendSummed(c.Parent, c.Tick, flags, payload, s.encoder.Sum)
 	if err != nil {
 		return 0, err
 	}

@@ -262,8 +262,10 @@ func (s *Store) copyStep() {
 // collectAndBegin adopts the result of a finished snapshot, and begins the next one if it is due.
 // It does little work per tick.
 func (s *Store) collectAndBegin() {
-	if s.collectResult(); s.world.Raw().Deferred() {
-		return // A snapshot needs the record of its tick.
+	s.collectResult()
+	// A snapshot needs the record of its tick.
+	if due := len(s.watch.missing()) > 0 || !s.snapshotting() && s.snapshotDue(); due && s.recordDeferred() != nil {
+		return
 	}
 	s.beginAsked()
 	switch lost := s.watch.missing(); {

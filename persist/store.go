@@ -173,11 +173,9 @@ type Store struct {
 	schema    *format.Schema
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
-	flushing  bool           // The world records ticks that were deferred.
 	notes     format.Notes   // Marks and inputs of the tick under way.
 	asked     []slotName     // Slots to begin when the tick under way ends.
 	askedAt   format.StateID // The state that this tick continues.
-	deferred  int            // Number of ticks since the last record, see [Options.CommitEvery].
 	// Record IDs by seq, as far back as the history reaches.
 	ids map[uint64]journal.ID
 

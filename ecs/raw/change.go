@@ -27,9 +27,10 @@ type Deferrer interface {
 	// true, the world saves old values of rows, as with a history of one tick.
 	Defers() bool
 
-	// Defer reports whether the ending tick is recorded together with the next one. The world calls
-	// Defer before Record, unless it has other recorders.
-	Defer(tick uint64) bool
+	// Defer returns true to receive the ending tick together with the next one. recorded is the
+	// newest tick that the recorder received on this branch. The world asks only its sole recorder.
+	// If Defer returns true, the world does not call Record for the tick.
+	Defer(tick, recorded uint64) bool
 }
 
 // A Change describes the changes of a tick, relative to the end of its parent tick. If a [Deferrer]
@@ -40,7 +41,10 @@ type Change struct {
 	World World
 	Tick  uint64 // The number of the tick that ends.
 	// The recorder's number for the end of the parent tick.
-	Parent   uint64
+	Parent     uint64
+	ParentTick uint64 // The number of the parent tick. It is less than Tick-1 after deferred ticks.
+	// Late is set if the tick was deferred and ended before, see [World.RecordDeferred].
+	Late     bool
 	Entities EntityChange
 	// The storages and resources that changed, in the order of registration.
 	Storages []Storage

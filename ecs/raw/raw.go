@@ -90,8 +90,9 @@ type World interface {
 	// Deferred reports whether the newest tick waits to be recorded together with the next one.
 	Deferred() bool
 
-	// RecordDeferred makes the recorder record the deferred ticks now. The error wraps [ErrDirty]
-	// if anything was written since the last commit.
+	// RecordDeferred makes the recorder record the deferred ticks now. The world does so itself
+	// before it goes back over them. The error wraps [ErrDirty] if anything was written since the
+	// last commit.
 	RecordDeferred() error
 
 	// Seq returns the first recorder's number for the current tick, or for the last tick before it

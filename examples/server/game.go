@@ -61,10 +61,10 @@ type game struct {
 	Goal     *ecs.Storage[Goal]
 	Online   *ecs.Storage[Online]
 	Said     *ecs.Events[Said]
+	Walking  *ecs.Query2[Position, Goal] `ecs:"write,read"`
 
 	world   *ecs.World
 	byName  *ecs.Index[Player, string]
-	walking *ecs.Query2[Position, Goal]
 	online  *ecs.Query2[Player, Position]
 	systems *schedule.Schedule[[]Order]
 }
@@ -78,17 +78,16 @@ func newGame(options ecs.Options) *game {
 	return g
 }
 
-// Build creates what needs the handles: the index, the queries and the list of systems.
+// Build creates what needs the handles: the index, the query with a filter, and the systems.
 func (g *game) Build(w *ecs.World) error {
 	g.world = w
 	g.byName = ecs.NewIndex(g.Player, func(p Player) string { return p.Name })
-	g.walking = ecs.NewQuery2(ecs.Write(g.Position), ecs.Read(g.Goal))
 	g.online = ecs.NewQuery2(ecs.Read(g.Player), ecs.Read(g.Position)).With(g.Online)
 
 	players := schedule.Uses(schedule.Creates, g.Player, g.Position, g.byName)
 	g.systems = schedule.New[[]Order](w)
 	g.systems.Add("obey", schedule.Uses(players, g.Goal, g.Online, g.Said), g.obey)
-	g.systems.Add("walk", schedule.Uses(g.walking, g.Goal), g.walk).Every(6) // 10 steps a second.
+	g.systems.Add("walk", schedule.Uses(g.Walking, g.Goal), g.walk).Every(6) // 10 steps a second.
 	return nil
 }
 
@@ -123,7 +122,7 @@ func (g *game) obey(t *tick) {
 
 // walk moves each player that has a Goal by one step. It removes the Goal of a player that arrives.
 func (g *game) walk(*tick) {
-	for e, row := range g.walking.All() {
+	for e, row := range g.Walking.All() {
 		row.A.X += clamp(row.B.X-row.A.X, -1, 1)
 		row.A.Y += clamp(row.B.Y-row.A.Y, -1, 1)
 		if *row.A == Position(*row.B) {

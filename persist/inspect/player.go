@@ -168,11 +168,18 @@ func (p *Player) End() uint64 { return p.tickAt(len(p.path)) }
 
 // tickAt returns the tick after n records have been played.
 func (p *Player) tickAt(n int) uint64 {
-	switch {
-	case n > 0:
+	if n > 0 {
 		return p.path[n-1].tick
-	// The tick of a record is one more than that of its parent.
-	case len(p.path) > 0:
+	}
+	if e, ok := p.view.Log.Known(p.start); ok {
+		return e.Tick
+	}
+	for i := range p.view.Snapshots { // The first state has no record any more.
+		if s := &p.view.Snapshots[i]; s.Err == nil && s.ID.Seq == p.start {
+			return s.Tick
+		}
+	}
+	if len(p.path) > 0 {
 		return p.path[0].tick - 1
 	}
 	return p.world.Tick()
@@ -215,10 +222,12 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	if p.step == nil {
 		return p.apply(r, converted)
 	}
-	// The record may have several ticks, of which only the last one has inputs.
-	for tick := p.world.Tick() + 1; tick < c.Tick; tick++ {
-		if err := p.run(ctx, tick, nil); err != nil {
-			return err
+	if e.Flags&format.FlagSeveral != 0 {
+		// Only the last tick has inputs.
+		for tick := p.world.Tick() + 1; tick < c.Tick; tick++ {
+			if err := p.run(ctx, tick, nil); err != nil {
+				return err
+			}
 		}
 	}
 	if err := p.run(ctx, c.Tick, c.Inputs); err != nil {
