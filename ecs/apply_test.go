@@ -89,7 +89,8 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	// Sometimes seek back and forward again.
 	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick {
-		target, _ := t.History().Nearest(back + t.rng.Uint64N(t.tick-back)) // Deferred ticks leave gaps.
+		// Deferred ticks leave gaps.
+		target, _ := t.History().Nearest(back + t.rng.Uint64N(t.tick-back))
 		must("seek", t.History().Seek(target))
 		must("check", t.check())
 		if t.Raw().Seq() < uint64(len(r.states)) {
