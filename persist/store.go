@@ -36,8 +36,12 @@ type Options struct {
 	// records. The default 0 means 1: every tick is journaled.
 	//
 	// A tick with a mark, an input or a slot is journaled at once. So are the waiting ticks when a
-	// snapshot begins, and by Sync, Goto, Load and Close. These return [ErrUncommitted] if ticks
-	// wait and the world was changed since the last Commit.
+	// snapshot begins, before a rewind over them, and by Sync, Goto, Load and Close. Sync, Goto,
+	// Load and Close return [ErrUncommitted] if ticks wait and the world was changed since the last
+	// Commit. Close then loses these ticks. A backup ends at the last record.
+	//
+	// While ticks wait, the world keeps their old values and operations in memory, as a history
+	// does. While the world has another store or recorder, every tick is journaled.
 	CommitEvery int
 
 	// QueueBytes bounds the bytes of ticks that wait for the disk. While that many bytes wait, no
@@ -345,7 +349,7 @@ func tell(f func(tick uint64), ticks []pendingTick) {
 
 // Sync waits until all ticks committed so far are durable: they survive any crash. If another
 // program removed snapshots of the store, Sync also writes a full snapshot; see
-// [SnapshotResult.Lost].
+// [SnapshotResult.Lost]. With [Options.CommitEvery], Sync may return [ErrUncommitted].
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -458,7 +462,8 @@ func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 //
 // Changes since the last commit are not saved. If there are any, or if a mark, an input or a slot
 // waits for a Commit, Close closes the store and then returns [ErrUncommitted]. All committed ticks
-// are durable then. Other errors take precedence.
+// are durable then, except those that wait for a record, see [Options.CommitEvery]. Other errors
+// take precedence.
 //
 // Close returns the first error of the journal, if any. While a checkpoint is held it returns
 // [raw.ErrCheckpointHeld], and the store stays open. If ctx ends first, Close returns the error of
@@ -524,7 +529,7 @@ func (s *Store) seal(head uint64) error {
 }
 
 // Backup copies the open store to a directory that is missing or empty. The copy is an independent
-// store, marked as closed: it holds all snapshots and the journal up to the last commit before the
+// store, marked as closed: it holds all snapshots and the journal up to the last record before the
 // call. Backup reads the copy back and makes it durable before it returns. If the journal has
 // failed, the copy holds the durable ticks.
 //

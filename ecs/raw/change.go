@@ -2,7 +2,8 @@ package raw
 
 import "iter"
 
-// A Recorder receives every tick when it is committed. The journal is a recorder.
+// A Recorder receives every tick when it is committed, unless it is a [Deferrer]. The journal is a
+// recorder.
 type Recorder interface {
 	// Record encodes the changes of the tick. c is valid until Record returns. seq is the
 	// recorder's number for the state at the end of the tick. The next tick on this branch has seq
@@ -23,8 +24,9 @@ type Follower interface {
 type Deferrer interface {
 	Recorder
 
-	// Defers reports whether Defer may return true. It always returns the same value. If it is
-	// true, the world saves old values of rows, as with a history of one tick.
+	// Defers reports whether Defer may return true. If so, the world saves old values of rows, as
+	// with a history of one tick. Defers may begin to return true after a tick, but not return to
+	// false.
 	Defers() bool
 
 	// Defer returns true to receive the ending tick together with the next one. recorded is the
