@@ -188,7 +188,7 @@ func (w *World) recordTick() frame {
 	if w.deferring() && w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at) {
 		return frame{deferred: true}
 	}
-	n := w.record(w.tick + 1)
+	n := w.record(w.tick+1, false)
 	// The operations of the tick are no longer needed: a restore keeps only operations before a
 	// checkpoint or the end of a deferred tick.
 	last := &w.frames[len(w.frames)-1]
@@ -239,9 +239,7 @@ func (w *World) recordLate() {
 	k := w.newestBoundary()
 	before := w.older(k)
 	was := w.isEvictable(before, k)
-	w.change.Late = true
-	n := w.record(w.tick)
-	w.change.Late = false
+	n := w.record(w.tick, true)
 	w.frames[k].seq, w.frames[k].deferred = n, false
 	if !was {
 		w.markEvictable(before, k)
@@ -249,10 +247,11 @@ func (w *World) recordLate() {
 }
 
 // record passes the changes since the last recorded tick to the recorders. The last of the changed
-// ticks is the given one. It returns the recorders' numbers for that tick.
-func (w *World) record(tick uint64) (n seqs) {
+// ticks is the given one; late says that it has ended already. record returns the numbers that the
+// recorders gave to that tick.
+func (w *World) record(tick uint64, late bool) (n seqs) {
 	frames, c := w.frames[w.newestRecorded():], &w.change
-	c.World, c.Tick, c.ParentTick, c.from = w.Raw(), tick, frames[0].at, frames[0].ID
+	c.World, c.Tick, c.ParentTick, c.Late, c.from = w.Raw(), tick, frames[0].at, late, frames[0].ID
 	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], frames[0].ops
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
