@@ -189,6 +189,15 @@ func (w *World) discardOpen() {
 	}
 }
 
+// recordBeforeUndo records the deferred ticks before the world goes back over one of them. It
+// discards the open frame, which the caller would do.
+func (w *World) recordBeforeUndo() {
+	if (rawWorld{w}).Deferred() {
+		w.discardOpen()
+		w.recordLate()
+	}
+}
+
 // undoTick goes back from the newest tick boundary to the tick boundary before it. The world must
 // have no writes after the newest one. The frames between the boundaries become one frame of the
 // forward branch, so ticks that were merged stay merged.

@@ -224,15 +224,6 @@ func (w rawWorld) RecordDeferred() error {
 	return nil
 }
 
-// recordBeforeUndo records the deferred ticks before the world goes back over one of them. It
-// discards the open frame, which the caller would do.
-func (w *World) recordBeforeUndo() {
-	if (rawWorld{w}).Deferred() {
-		w.discardOpen()
-		w.recordLate()
-	}
-}
-
 // recordLate records the deferred ticks. The open frame must have no writes, except of NoRewind
 // storages, whose present values become part of the record.
 func (w *World) recordLate() {
