@@ -289,7 +289,7 @@ func TestCommitEvery_SnapshotsBegin(t *testing.T) {
 		require.NoError(t, s.Commit())
 		require.NoError(t, s.Sync(storetest.Background))
 	}
-	require.Greater(t, int(s.Metrics().Snapshots), 3)
+	require.Greater(t, s.Metrics().Snapshots, 3)
 	require.NoError(t, s.Close(storetest.Background))
 }
 
