@@ -33,7 +33,7 @@ func (r deferringRecorder) Defer(tick, recorded uint64) bool {
 		failf("asked to defer tick %d after %d, want %d", tick, recorded, r.want.tick+1)
 	}
 	r.asked++
-	return r.asked*0x9e3779b1>>8&1 == 0
+	return uint32(r.asked)*0x9e3779b1>>8&1 == 0
 }
 
 // offsetRecorder returns other marks than a recorderModel for the same ticks.
