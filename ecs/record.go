@@ -173,9 +173,9 @@ func (w *World) newestBoundary() int {
 // the frames of the tick saved.
 type change struct {
 	raw.Change
-	from             uint64      // The id of the tick's first frame.
+	from             uint64      // The id of the first frame of the record.
 	entities, values []raw.Range // Buffers of storageChange, valid until its next call.
-	ops              []raw.Op    // Buffer for the operations of a tick with several frames.
+	ops              []raw.Op    // Buffer for the operations of a record with several frames.
 	old              oldRows
 }
 

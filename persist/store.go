@@ -120,8 +120,9 @@ type Options struct {
 	// Open loads at most as many ticks as the history holds, see [ecs.Options].
 	//
 	// The loaded history ends at a tick where components were converted, a resource was stored for
-	// the first time, or a save was loaded. Open reads one state before the ticks, then reads and
-	// applies each tick. The default 0 means that the history begins with the recovered state.
+	// the first time, or a save was loaded. It has only ticks with a record, see CommitEvery. Open
+	// reads one state before the ticks, then reads and applies each tick. The default 0 means that
+	// the history begins with the recovered state.
 	History int
 
 	// Epoch is the lowest epoch of the ticks that are committed. The epoch distinguishes two ticks

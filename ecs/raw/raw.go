@@ -79,8 +79,9 @@ type World interface {
 	//
 	// The world calls recorders in the order in which they were attached. They must be comparable.
 	//
-	// An error wraps [ErrDirty] if another recorder must first record the writes since the last
-	// commit. It wraps [ErrCheckpointHeld] while the program holds a checkpoint.
+	// If r is new, the attached recorder first records its deferred ticks. An error wraps
+	// [ErrDirty] if another recorder must first record the writes since the last commit. It wraps
+	// [ErrCheckpointHeld] while the program holds a checkpoint.
 	Attach(r Recorder, seq uint64) error
 
 	// Detach removes the recorder r. If r was the only recorder, the history is cleared. While the
