@@ -76,7 +76,7 @@ race: ## the tests of what programs import, under the race detector
 
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs/...
-	go test -tags stetdebug ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule
+	go test -tags stetdebug -gcflags=github.com/stet-ecs/stet/...=-d=checkptr ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule
 
 script: ## the types of the page's JavaScript, by tsc; skipped without npx
 	@if command -v npx >/dev/null; then npx --yes -p typescript@$(TYPESCRIPT) tsc -p persist/inspect/web/jsconfig.json; \

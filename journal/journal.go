@@ -464,14 +464,16 @@ func (j *Journal) reached(items, seq, tick uint64) {
 	j.local(seq, tick)
 	j.mu.Lock()
 	advanced := seq > j.durable.Load()
-	j.synced = items
 	j.durable.Store(max(seq, j.durable.Load()))
 	j.counted.DurableTick = tick
-	j.announce()
 	j.mu.Unlock()
 	if advanced && j.opt.OnDurable != nil {
 		j.opt.OnDurable(seq)
 	}
+	j.mu.Lock()
+	j.synced = items
+	j.announce()
+	j.mu.Unlock()
 }
 
 // local is called once all records up to seq survive a crash of this machine. tick is the tick of

@@ -66,7 +66,8 @@ type Options struct {
 	Writer string
 
 	// OnDurable is called by the writer goroutine after an fsync covered seq and all records before
-	// it. It must not block, and must not call Close or Wait. Nil means no call.
+	// it. Sync returns after the calls for its records. OnDurable must not block, and must not call
+	// Close, Sync or Wait. Nil means no call.
 	OnDurable func(seq uint64)
 
 	// OnLocal is called by the writer goroutine before OnDurable, once seq survives a crash of this

@@ -457,9 +457,12 @@ func (o *Old) run(row, hi int) (p unsafe.Pointer, n int) {
 		b := &o.blocks[at>>6]
 		some := min(bits.TrailingZeros64(^(b.saved >> (at & 63))), 64-at&63)
 		at += some
-		next := unsafe.Add(p, uintptr(at-row)*size)
-		if at >= hi || at&63 != 0 || at>>6 == len(o.blocks) || at-row >= room || o.blocks[at>>6].rows != next || o.blocks[at>>6].saved&1 == 0 {
+		if at >= hi || at&63 != 0 || at>>6 == len(o.blocks) || at-row >= room {
 			return p, min(at, hi) - row
+		}
+		next := unsafe.Add(p, uintptr(at-row)*size)
+		if o.blocks[at>>6].rows != next || o.blocks[at>>6].saved&1 == 0 {
+			return p, at - row
 		}
 	}
 }
