@@ -1,0 +1,139 @@
+// Package game has the rules of Asteroids, and keeps the game in a store. It knows no screen and no
+// clock: a program calls Step for each tick, and draws what Things finds.
+package game
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/schedule"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// history is the number of ticks that a player can rewind: 20 seconds.
+const history = 20 * 60
+
+// These types are the components.
+type (
+	Position struct{ X, Y float64 }
+	Velocity struct{ X, Y float64 } // It is added to Position in each tick.
+	Ship     struct {
+		Heading, Cooldown, Shield uint8 // Cooldown and Shield are numbers of ticks.
+		Thrust                    bool
+	}
+	Rock   struct{ Size uint8 } // A new rock has size 3.
+	Bullet struct{}
+	Life   struct{ Ticks uint8 } // The entity is destroyed after this number of ticks.
+)
+
+// State is a resource. Wait is the number of ticks until a lost ship is replaced.
+type State struct{ Score, Lives, Wave, Wait int32 }
+
+// High is a resource with the highest score. It is not restored by a rewind or a loaded slot.
+type High struct{ Score int32 }
+
+// A Game has the handles of a world, and the systems that change it. The whole state of the game is
+// in the world.
+type Game struct {
+	Position *ecs.Storage[Position]
+	Velocity *ecs.Storage[Velocity]
+	Ship     *ecs.Storage[Ship]
+	Rock     *ecs.Storage[Rock]
+	Bullet   *ecs.Storage[Bullet]
+	Life     *ecs.Storage[Life]
+	State    *ecs.Resource[State]
+	High     *ecs.Resource[High] `ecs:",norewind"`
+
+	Moving  *ecs.Query2[Position, Velocity]       `ecs:"write,read"`
+	Ships   *ecs.Query3[Position, Velocity, Ship] `ecs:"read,write,write"`
+	Rocks   *ecs.Query3[Position, Velocity, Rock] `ecs:"read,read,read"`
+	Bullets *ecs.Query2[Position, Bullet]         `ecs:"read,read"`
+	Timed   *ecs.Query1[Life]                     `ecs:"write"`
+
+	// Things finds everything that is visible. Debris has only a Position.
+	Things *ecs.Query4[Position, Ship, Rock, Bullet] `ecs:"read,read?,read?,read?"`
+
+	NewShip   *ecs.Bundle3[Position, Velocity, Ship]
+	NewRock   *ecs.Bundle3[Position, Velocity, Rock]
+	NewBullet *ecs.Bundle4[Position, Velocity, Bullet, Life]
+	NewDebris *ecs.Bundle3[Position, Velocity, Life]
+
+	World   *ecs.World
+	Store   *persist.Store
+	Systems *schedule.Schedule[Buttons]
+}
+
+// tick is what a system receives.
+type tick = schedule.Tick[Buttons]
+
+// New returns a game without a store, for replays and tests.
+func New() *Game {
+	g := new(Game)
+	if err := ecs.Bind(ecs.NewWorld(ecs.Options{History: history}), g); err != nil {
+		panic(err) // The struct is wrong.
+	}
+	return g
+}
+
+// Open continues the game in dir, or begins a new one. Ticks of an earlier run can be rewound too.
+func Open(ctx context.Context, dir string) (g *Game, err error) {
+	g = New()
+	g.Store, err = persist.Open(ctx, dir, g.World, persist.Options{History: history})
+	return g, err
+}
+
+// Build creates the list of systems. Bind calls it.
+func (g *Game) Build(w *ecs.World) error {
+	g.World, g.Systems = w, schedule.New[Buttons](w)
+	uses, all := schedule.Uses, schedule.Uses(g.NewShip, g.NewRock, g.NewBullet, g.NewDebris, g.State)
+	g.Systems.Startup("begin", all, g.begin)
+	g.Systems.Add("restart", all, g.begin).If(g.wantsRestart)
+	g.Systems.Add("steer", g.Ships, g.steer)
+	g.Systems.Add("fire", uses(g.Ships, g.NewBullet), g.fire)
+	g.Systems.Add("move", g.Moving, g.move)
+	g.Systems.Add("expire", uses(g.Timed, schedule.Creates), g.expire)
+	g.Systems.Add("hit", all, g.hit)
+	g.Systems.Add("crash", all, g.crash)
+	g.Systems.Add("launch", all, g.launch)
+	g.Systems.Add("wave", all, g.wave)
+	g.Systems.Add("record", uses(schedule.Reads(g.State), g.High), g.record)
+	return nil
+}
+
+// Step makes a tick. It records the buttons, so that a replay can make the same tick again.
+func (g *Game) Step(b Buttons) error {
+	if err := g.Store.Input("buttons", []byte{byte(b)}); err != nil {
+		return err
+	}
+	g.Systems.Step(b)
+	return g.Store.Commit()
+}
+
+// Close makes a last tick, and closes the store. After a rewind or Load, the last tick saves the
+// high score.
+func (g *Game) Close(ctx context.Context) error {
+	return errors.Join(g.Step(0), g.Store.Close(ctx))
+}
+
+// Rewind goes back by up to n ticks, but not before the first tick. The next Step continues from
+// there, on a new branch.
+func (g *Game) Rewind(n uint64) error {
+	now, history := g.World.Tick(), g.World.History()
+	return history.Seek(max(now-min(n, now), history.Oldest(), min(now, 1)))
+}
+
+// Save saves the game in a slot. The note describes the game in the list of slots.
+func (g *Game) Save(ctx context.Context, slot int) error {
+	s := g.State.Get()
+	_, err := g.Store.SaveSlot(ctx, slotName(slot), fmt.Sprintf("score %d, wave %d", s.Score, s.Wave))
+	return err
+}
+
+// Load goes to the game in a slot.
+func (g *Game) Load(ctx context.Context, slot int) error {
+	return g.Store.LoadSlot(ctx, slotName(slot))
+}
+
+func slotName(slot int) string { return fmt.Sprintf("slot %d", slot) }

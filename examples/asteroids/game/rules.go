@@ -1,0 +1,242 @@
+package game
+
+import (
+	"math"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// Buttons are the buttons that the player holds in a tick. They are the only input of the game, so
+// the same buttons in the same ticks give the same world.
+type Buttons uint8
+
+// These are the buttons.
+const (
+	Left Buttons = 1 << iota
+	Right
+	Thrust
+	Fire
+)
+
+// The world is a torus: an entity that leaves it on one side comes in on the other side.
+const (
+	Width    = 320.0
+	Height   = 176.0
+	Headings = 96 // A ship has one of so many directions. 0 is to the right.
+
+	shipRadius = 3.0
+	shipDelay  = 90  // Ticks from the loss of a ship to the next ship.
+	shieldTime = 120 // Ticks in which a new ship cannot be hit.
+	cooldown   = 8   // Ticks from shot to shot.
+	bulletLife = 60
+	farAway    = 70.0 // New rocks appear at this distance from the ship.
+)
+
+// begin begins a new game.
+func (g *Game) begin(*tick) {
+	g.World.Clear()
+	g.State.Set(State{Lives: 3})
+}
+
+func (g *Game) wantsRestart(t *tick) bool {
+	s := g.State.Get()
+	return s.Lives == 0 && s.Wait == 0 && t.Input&Fire != 0
+}
+
+// steer turns and accelerates the ship.
+func (g *Game) steer(t *tick) {
+	for _, row := range g.Ships.All() {
+		v, ship := row.B, row.C
+		if t.Input&Left != 0 {
+			ship.Heading = (ship.Heading + Headings - 1) % Headings
+		}
+		if t.Input&Right != 0 {
+			ship.Heading = (ship.Heading + 1) % Headings
+		}
+		if ship.Thrust = t.Input&Thrust != 0; ship.Thrust {
+			v.add(Direction(ship.Heading), 0.05)
+		}
+		v.X, v.Y = float64(v.X*0.99), float64(v.Y*0.99)
+	}
+}
+
+// fire creates a bullet at the bow of the ship.
+func (g *Game) fire(t *tick) {
+	for _, row := range g.Ships.All() {
+		ship := row.C
+		if ship.Cooldown > 0 {
+			ship.Cooldown--
+		} else if t.Input&Fire != 0 {
+			ship.Cooldown = cooldown - 1
+			v, direction := *row.B, Direction(ship.Heading)
+			v.add(direction, 2.5)
+			g.NewBullet.Create(row.A.plus(direction, 5), v, Bullet{}, Life{bulletLife})
+		}
+	}
+}
+
+// move moves all entities.
+func (g *Game) move(*tick) {
+	for _, row := range g.Moving.All() {
+		*row.A = row.A.plus(*row.B, 1)
+	}
+}
+
+// expire destroys bullets and debris when their time is over.
+func (g *Game) expire(*tick) {
+	for e, life := range g.Timed.All() {
+		life.Ticks--
+		if life.Ticks == 0 {
+			g.World.Destroy(e)
+		}
+	}
+}
+
+// hit breaks the rocks that bullets have reached. The loops may destroy and create entities at
+// once: neither of them misses a bullet or a rock.
+func (g *Game) hit(t *tick) {
+	for bullet, b := range g.Bullets.All() {
+		for rock, r := range g.Rocks.All() {
+			if Distance(*b.A, *r.A) < r.C.Radius() {
+				g.State.Mut().Score += r.C.points()
+				g.split(t, rock)
+				g.World.Destroy(bullet)
+				break
+			}
+		}
+	}
+}
+
+// crash destroys the ship if it touches a rock.
+func (g *Game) crash(t *tick) {
+	for e, s := range g.Ships.All() {
+		if s.C.Shield > 0 {
+			s.C.Shield--
+			continue
+		}
+		for rock, r := range g.Rocks.All() {
+			if Distance(*s.A, *r.A) < r.C.Radius()+shipRadius {
+				g.explode(t, *s.A, *s.B, 24)
+				g.split(t, rock)
+				g.World.Destroy(e)
+				state := g.State.Mut()
+				state.Lives--
+				state.Wait = shipDelay
+				break
+			}
+		}
+	}
+}
+
+// split destroys a rock, and creates two smaller ones unless it is of the smallest size.
+func (g *Game) split(t *tick, rock ecs.Entity) {
+	row, _ := g.Rocks.Get(rock)
+	at, v, size := *row.A, *row.B, row.C.Size // The pointers are invalid after the next change.
+	g.World.Destroy(rock)
+	g.explode(t, at, v, 6)
+	for range 2 * min(size-1, 1) {
+		g.addRock(t, at, v, size-1)
+	}
+}
+
+// addRock creates a rock that differs in its velocity from v, in a random direction.
+func (g *Game) addRock(t *tick, at Position, v Velocity, size uint8) {
+	v.add(Direction(uint8(t.Rand().IntN(Headings))), 0.9/float64(size))
+	g.NewRock.Create(at, v, Rock{size})
+}
+
+// explode creates pieces of debris that fly in all directions.
+func (g *Game) explode(t *tick, at Position, v Velocity, pieces int) {
+	for range pieces {
+		piece := v
+		piece.add(Direction(uint8(t.Rand().IntN(Headings))), t.Rand().Float64())
+		g.NewDebris.Create(at, piece, Life{uint8(20 + t.Rand().IntN(30))})
+	}
+}
+
+// launch creates a ship in the middle, some time after the last one was lost.
+func (g *Game) launch(*tick) {
+	s := g.State.Get()
+	if g.Ships.Count() > 0 {
+		return
+	} else if s.Wait > 0 {
+		s.Wait--
+		g.State.Set(s)
+	} else if s.Lives > 0 {
+		g.NewShip.Create(Position{Width / 2, Height / 2}, Velocity{}, Ship{Heading: Headings * 3 / 4, Shield: shieldTime})
+	}
+}
+
+// wave creates the rocks of the next wave when no rock is left.
+func (g *Game) wave(t *tick) {
+	if g.Rocks.Count() > 0 {
+		return
+	}
+	state := g.State.Mut()
+	state.Wave++
+	center := Position{Width / 2, Height / 2}
+	if _, ship, ok := g.Ships.First(); ok {
+		center = *ship.A
+	}
+	for range 2 + min(state.Wave, 8) {
+		at := center
+		for Distance(at, center) < farAway {
+			at = Position{float64(t.Rand().IntN(Width)), float64(t.Rand().IntN(Height))}
+		}
+		g.addRock(t, at, Velocity{}, 3)
+	}
+}
+
+// record sets the high score.
+func (g *Game) record(*tick) {
+	if s := g.State.Get().Score; s > g.High.Get().Score {
+		g.High.Set(High{s})
+	}
+}
+
+func (r Rock) points() int32 { return []int32{100, 50, 20}[r.Size-1] }
+
+// Radius returns the distance from the center of the rock to its border.
+func (r Rock) Radius() float64 { return []float64{4, 8, 14}[r.Size-1] }
+
+// Direction returns the velocity of 1 in the direction of a heading.
+func Direction(heading uint8) Velocity { return directions[heading] }
+
+// directions are computed from two constants. Functions of package math such as Sin return other
+// bits on other machines, so a replay could differ.
+var directions = func() (all [Headings]Velocity) {
+	const sin, cos = 0.06540312923014306, 0.9978589232386035 // Of a full turn divided by Headings.
+	all[0] = Velocity{1, 0}
+	for i, d := range all[:Headings-1] {
+		all[i+1] = Velocity{float64(d.X*cos) - float64(d.Y*sin), float64(d.X*sin) + float64(d.Y*cos)}
+	}
+	return all
+}()
+
+// add adds another velocity times n. The conversions to float64 prevent that some machines fuse a
+// product with a sum, which gives other bits.
+func (v *Velocity) add(other Velocity, n float64) {
+	v.X, v.Y = v.X+float64(other.X*n), v.Y+float64(other.Y*n)
+}
+
+// plus returns the position after n ticks with a velocity.
+func (p Position) plus(v Velocity, n float64) Position {
+	return Position{wrap(p.X+float64(v.X*n), Width), wrap(p.Y+float64(v.Y*n), Height)}
+}
+
+func wrap(x, size float64) float64 {
+	if x < 0 {
+		x += size
+	}
+	if x >= size {
+		x -= size
+	}
+	return x
+}
+
+// Distance returns the distance of two positions, which may lead over a side of the world.
+func Distance(a, b Position) float64 {
+	x, y := math.Abs(a.X-b.X), math.Abs(a.Y-b.Y)
+	x, y = min(x, Width-x), min(y, Height-y)
+	return math.Sqrt(float64(x*x) + float64(y*y))
+}
