@@ -38,13 +38,20 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	return err
 }
 
-// apply applies one tick.
+// apply applies one tick. A patch of the present tick repeats that tick under another number.
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
 		return stateError(fmt.Errorf("tick %d: %w", p.Tick, err))
 	}
 	w.verify()
+	if k := w.newestBoundary(); k >= 0 && p.Tick == w.tick && !p.Entities.Changed {
+		for _, put := range puts { // Of storages that do not rewind.
+			put()
+		}
+		w.frames[k].seq = seqs{first: p.Seq}
+		return nil
+	}
 	w.dropForward()
 	w.ops = nil // The operations are recorded in the ticks already.
 	if p.Entities.Changed {

@@ -185,7 +185,7 @@ func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore
 // recordTick passes the ending tick to the recorders, or defers it. It returns the frame that
 // begins with the end of the tick.
 func (w *World) recordTick() frame {
-	if w.deferring() && w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at) {
+	if w.deferring() && w.deferTick() {
 		return frame{deferred: true}
 	}
 	n := w.record(w.tick+1, false)
@@ -194,6 +194,13 @@ func (w *World) recordTick() frame {
 	last := &w.frames[len(w.frames)-1]
 	last.ops = last.ops[:0]
 	return frame{seq: n}
+}
+
+// deferTick asks the recorder whether the ending tick waits for the next record.
+func (w *World) deferTick() bool {
+	w.recording = true
+	defer func() { w.recording = false }()
+	return w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at)
 }
 
 // deferring reports whether the recorder may defer ticks. The frames of the world then save values,
@@ -214,24 +221,32 @@ func (w rawWorld) Deferred() bool {
 
 // RecordDeferred records the deferred ticks.
 func (w rawWorld) RecordDeferred() error {
-	switch {
-	case !w.Deferred():
+	if !w.Deferred() {
 		return nil
-	case w.Dirty():
+	}
+	return w.RecordLast()
+}
+
+// RecordLast records the deferred ticks, or else the newest tick once more.
+func (w rawWorld) RecordLast() error {
+	if w.Dirty() {
 		return raw.ErrDirty
 	}
 	w.recordLate()
 	return nil
 }
 
-// recordLate records the deferred ticks. The open frame must have no writes, except of NoRewind
-// storages, whose present values become part of the record.
+// recordLate records the ticks since the newest record. If there are none, the record repeats its
+// parent. The open frame must have no writes, except of NoRewind storages, whose present values
+// become part of the record.
 func (w *World) recordLate() {
 	k := w.newestBoundary()
 	before := w.older(k)
 	was := w.isEvictable(before, k)
 	n := w.record(w.tick, true)
 	w.frames[k].seq, w.frames[k].deferred = n, false
+	w.newSpan() // The record has the values of NoRewind storages.
+	w.exemptSpan = w.clock.Span
 	if !was {
 		w.markEvictable(before, k)
 	}
@@ -241,9 +256,13 @@ func (w *World) recordLate() {
 // ticks is the given one; late says that it has ended already. record returns the numbers that the
 // recorders gave to that tick.
 func (w *World) record(tick uint64, late bool) (n seqs) {
-	frames, c := w.frames[w.newestRecorded():], &w.change
-	c.World, c.Tick, c.ParentTick, c.Late, c.from = w.Raw(), tick, frames[0].at, late, frames[0].ID
-	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], frames[0].ops
+	first, end := w.newestRecorded(), len(w.frames)
+	if late {
+		end = w.newestBoundary() // The frames after it belong to the next tick.
+	}
+	from, frames, c := &w.frames[first], w.frames[first:end], &w.change
+	c.World, c.Tick, c.ParentTick, c.Late, c.from = w.Raw(), tick, from.at, late, from.ID
+	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], nil
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
 			if w.changed(s.tracked()) {
@@ -251,11 +270,10 @@ func (w *World) record(tick uint64, late bool) (n seqs) {
 			}
 		}
 	}
-	if len(frames) > 1 {
+	if len(frames) == 1 {
+		c.Ops = from.ops
+	} else if len(frames) > 1 {
 		c.ops = c.ops[:0]
-		if c.Late {
-			frames = frames[:len(frames)-1] // The open frame belongs to the next tick.
-		}
 		for i := range frames {
 			c.ops = append(c.ops, frames[i].ops...)
 		}
@@ -264,7 +282,7 @@ func (w *World) record(tick uint64, late bool) (n seqs) {
 	w.recording = true
 	defer func() { w.recording = false }()
 	for k, r := range w.recorders {
-		c.Parent = frames[0].seq.of(k)
+		c.Parent = from.seq.of(k)
 		n = n.with(k, r.Record(&c.Change))
 	}
 	return n

@@ -113,8 +113,12 @@ func (r *recorderModel) Record(c *raw.Change) uint64 {
 	if c.Late {
 		want--
 	}
-	if c.ParentTick != parent.tick || c.Tick != want || parent.tick >= want || !r.deferring && parent.tick != want-1 {
+	again := c.Late && parent.tick == want
+	if c.ParentTick != parent.tick || c.Tick != want || !again && (parent.tick >= want || !r.deferring && parent.tick != want-1) {
 		failf("tick %d continues %d, want %d", c.Tick, parent.tick, want)
+	}
+	if again && (c.Entities.Changed || len(c.Ops) > 0 || slices.ContainsFunc(c.Storages, raw.Storage.Rewinds)) {
+		failf("tick %d is recorded again with changes, %d operations", c.Tick, len(c.Ops))
 	}
 	s := recordedState{tick: c.Tick, stores: maps.Clone(parent.stores)}
 	r.patchRegistry(&s, parent, c)

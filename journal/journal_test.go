@@ -680,7 +680,7 @@ func TestOnLocal_BeforeOnDurable(t *testing.T) {
 	}
 	fs := disk.Sub(sharedFS{disktest.New(), func() { told = append(told, "others") }}, ".")
 	j = open(t, fs, journal.Options{Sync: journal.SyncNever, OnLocal: note("local"), OnDurable: func(seq uint64) {
-		time.Sleep(20 * time.Millisecond) // A Sync that does not wait for the call returns in this time.
+		time.Sleep(20 * time.Millisecond) // A Sync that does not wait returns in this time.
 		note("durable")(seq)
 	}})
 	told = nil // Drop the calls for the header of the segment.

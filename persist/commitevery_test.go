@@ -30,6 +30,7 @@ type sparseRun struct {
 	w     *storetest.World
 	s     *persist.Store
 	known map[uint64]ecs.Digest // By record.
+	marks map[string]ecs.Digest // By the name of a mark.
 	late  ecs.Digest            // Of the newest record that a Seek or a Close made.
 }
 
@@ -112,7 +113,14 @@ func (r *sparseRun) change() {
 
 func (r *sparseRun) step() {
 	h := r.w.History()
-	switch r.rng.IntN(16) {
+	switch r.rng.IntN(17) {
+	case 16:
+		name, seq := fmt.Sprint("made ", len(r.marks)), r.w.Raw().Seq()
+		require.NoError(r.t, r.s.MarkLast(name))
+		require.Greater(r.t, r.w.Raw().Seq(), seq)
+		require.False(r.t, r.w.Raw().Deferred())
+		r.note()
+		r.marks[name] = storetest.Persistent(r.w.World)
 	case 0, 1:
 		ticks := slices.Collect(h.Ticks())
 		if len(ticks) > 0 {
@@ -164,7 +172,7 @@ func TestCommitEvery_RandomPrograms(t *testing.T) {
 	for seed := range uint64(deep.Or(16, 400)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0xce))
-			r := &sparseRun{t: t, rng: rng, mem: disktest.New(), every: []int{0, 2, 3, 8}[seed%4], known: map[uint64]ecs.Digest{}}
+			r := &sparseRun{t: t, rng: rng, mem: disktest.New(), every: []int{0, 2, 3, 8}[seed%4], known: map[uint64]ecs.Digest{}, marks: map[string]ecs.Digest{}}
 			r.open()
 			for range 150 {
 				r.step()
@@ -175,6 +183,10 @@ func TestCommitEvery_RandomPrograms(t *testing.T) {
 			for seq, want := range r.known {
 				require.NoError(t, r.s.Goto(storetest.Background, fmt.Sprint("record:", seq)))
 				require.Equal(t, want, storetest.Persistent(r.w.World), "record %d", seq)
+			}
+			for name, want := range r.marks {
+				require.NoError(t, r.s.Goto(storetest.Background, "mark:"+name))
+				require.Equal(t, want, storetest.Persistent(r.w.World), name)
 			}
 			require.NoError(t, storetest.Closed(r.s.Close(storetest.Background)))
 		})
@@ -356,4 +368,44 @@ func TestCommitEvery_NoRewindValues(t *testing.T) {
 	got, _ := w.Heat.Get(e)
 	require.Equal(t, storetest.Heat{Degrees: 3}, got)
 	require.NoError(t, s.Close(storetest.Background))
+}
+
+// A follower that takes the store over may defer ticks from then on, with and without a history.
+func TestCommitEvery_AfterFollowing(t *testing.T) {
+	for _, history := range []int{0, 6} {
+		mem := disktest.New()
+		owner := storetest.New(0)
+		s, err := persist.Open(storetest.Background, ".", owner.World, persist.Options{Files: mem})
+		require.NoError(t, err)
+		w := storetest.New(history)
+		f, err := persist.Follow(storetest.Background, ".", w.World, persist.FileOptions{Files: mem})
+		require.NoError(t, err)
+		for range 5 {
+			owner.Fill(2)
+			require.NoError(t, s.Commit())
+			require.NoError(t, s.Sync(storetest.Background))
+			_, err = f.Advance(storetest.Background)
+			require.NoError(t, err)
+		}
+		storetest.CloseStore(t, s)
+		s, err = f.Open(storetest.Background, persist.Options{Files: mem, CommitEvery: 4})
+		require.NoError(t, err)
+		for range 6 {
+			w.Fill(2)
+			w.Destroy(w.Entities()[0])
+			require.NoError(t, s.Commit())
+		}
+		require.True(t, w.Raw().Deferred())
+		if history > 0 {
+			require.NoError(t, w.History().Rewind(1))
+		}
+		want := storetest.Persistent(w.World)
+		storetest.CloseStore(t, s)
+		again := storetest.New(0)
+		s, err = persist.Open(storetest.Background, ".", again.World, persist.Options{Files: mem})
+		require.NoError(t, err)
+		require.Equal(t, w.Tick(), again.Tick())
+		require.Equal(t, want, storetest.Persistent(again.World))
+		storetest.CloseStore(t, s)
+	}
 }

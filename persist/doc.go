@@ -17,7 +17,7 @@
 //	save some entities, merge them   package part: Of, Part.Save, Load, Part.Merge
 //	save slots, load them            Store.SaveSlot, BeginSlot, LoadSlot, Slots, DeleteSlot
 //	take a snapshot                  Store.Snapshot, Store.BeginSnapshot
-//	name a tick, keep its inputs     Store.Mark, Store.Input
+//	name a tick, keep its inputs     Store.Mark, Store.MarkLast, Store.Input
 //	from another goroutine           Store.Do, between ticks; Store.Backup, Store.Metrics
 //	serve it while no tick comes     Store.Poll
 //	follow another program's store   Follow, Follower.Advance; Follower.Open takes it over

@@ -291,7 +291,7 @@ func (f *Follower) apply(ctx context.Context, head uint64) error {
 	}
 	tick := f.store.world.Tick()
 	for _, e := range path {
-		if e.Tick <= tick {
+		if repeats := e.Flags&format.FlagRepeats != 0; e.Tick <= tick && !(repeats && e.Tick == tick) {
 			return errAnew // The owner loaded a save.
 		}
 		tick = e.Tick

@@ -112,7 +112,11 @@ func exempt(w *storetest.World) string {
 
 // step does one random action of a program.
 func (r *traveller) step() {
-	switch k := r.rng.IntN(16); {
+	switch k := r.rng.IntN(17); {
+	case k == 16:
+		name := fmt.Sprint("mark ", r.w.Raw().Seq())
+		require.NoError(r.t, r.s.MarkLast(name))
+		r.note()
 	case k < 6:
 		change(r.w, r.rng)
 		require.NoError(r.t, r.s.Commit())

@@ -93,12 +93,15 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 		return nil, nil
 	}
 	var entries []journal.Entry // Newest first.
-	base := s.head
+	ticks, base := 0, s.head
 	for e := range c.Log.Ancestors(s.head) {
-		if len(entries) == s.options.History || e.Lost() || e.Parent < oldest.ID.Seq || !s.continues(c, e) {
+		if ticks == s.options.History || e.Lost() || e.Parent < oldest.ID.Seq || !s.continues(c, e) {
 			break
 		}
 		entries, base = append(entries, e), e.Parent
+		if e.Flags&format.FlagRepeats == 0 {
+			ticks++
+		}
 	}
 	if len(entries) == 0 {
 		return nil, nil
@@ -122,13 +125,18 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 		}
 		t, schema := r.Decoded, r.Schema
 		// The tick loaded a save or wrote a new resource.
-		anew := t.Tick <= im.Tick || givesFirst(im, schema, t)
+		repeats := e.Flags&format.FlagRepeats != 0
+		anew := t.Tick <= im.Tick && !repeats || givesFirst(im, schema, t)
 		if err := c.Advance(im, r); err != nil {
 			return nil, err
 		}
-		if anew { // The path begins after this tick.
+		if anew || repeats && len(w.ticks) == 0 { // The path begins after this tick.
 			w.base, w.ticks = im.Clone(), nil
 			w.base.DropDead()
+			continue
+		}
+		if repeats { // The next tick continues this record.
+			w.ticks[len(w.ticks)-1].id = e.ID
 			continue
 		}
 		w.ticks = append(w.ticks, recordedTick{t, schema, e.ID})

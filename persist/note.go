@@ -22,6 +22,34 @@ func (s *Store) Mark(name string) error {
 	return n.AddMark(name)
 }
 
+// MarkLast names the tick of the last Commit. The mark has a small record of its own, unless the
+// tick still waits for its record: see [Options.CommitEvery]. The mark is durable when a tick would
+// be that was committed now. After a rewind, MarkLast names the tick to which the world went.
+//
+// MarkLast returns [ErrUncommitted] if the world was changed since the last Commit, and
+// [ErrBacklog] when Commit would. Otherwise the errors are those of [Store.Mark].
+func (s *Store) MarkLast(name string) error {
+	if err := format.CheckName("a mark's name", name); err != nil {
+		return err
+	}
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if s.world.Raw().Dirty() {
+		return ErrUncommitted
+	}
+	if err := s.reserve(); err != nil {
+		return err
+	}
+	if err := s.late.AddMark(name); err != nil {
+		return err
+	}
+	if err := s.world.Raw().RecordLast(); err != nil {
+		return err
+	}
+	return s.Err()
+}
+
 // Input journals a command or an input of the program with the tick that the next Commit ends,
 // after earlier inputs. Inputs are what the program needs, in addition to the state, to compute the
 // next tick again, as an inspect.Player does. Input copies data. In the steady state it allocates

@@ -250,12 +250,12 @@ func TestPoints_MarksAndTips(t *testing.T) {
 		"mark:A1":  `not found: mark "A1"; did you mean "a"`,
 		"mark:zzz": `not found: mark "zzz"; there are ["a" "a~1" "b" "c" "x"]`,
 		"mark:q~1": `not found: mark "q"`,
-		"mark:a~2": `not found: mark:a has only 1 ticks before it`,
+		"mark:a~2": `not found: mark:a has only 1 records before it`,
 		"tip:4":    `not found: tip 4; there are 3`,
 		"tip:0":    `not found: tip 0; there are 3`,
 		"snap:s":   `not found: snapshot "s"; there are none`,
 		"@+1h":     `not found: no tick on the path to the newest state is 1h0m0s newer than the oldest`,
-		"@first~1": `not found: @first has only 0 ticks before it`,
+		"@first~1": `not found: @first has only 0 records before it`,
 	} {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrNotFound, point)

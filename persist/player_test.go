@@ -57,6 +57,10 @@ func newRecording(t testing.TB, seed uint64, n int) recording {
 		require.NoError(t, simulated(w, inputs))
 		require.NoError(t, s.Commit())
 		r.digests[w.Raw().Seq()] = storetest.Persistent(w.World)
+		if rng.IntN(8) == 0 {
+			require.NoError(t, s.MarkLast("mark"))
+			r.digests[w.Raw().Seq()] = storetest.Persistent(w.World)
+		}
 	}
 	storetest.CloseStore(t, s)
 	return r

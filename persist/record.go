@@ -41,6 +41,11 @@ func (s *Store) Defer(tick, recorded uint64) bool {
 	if tick-recorded >= uint64(s.options.CommitEvery) || s.failed != nil || s.journal == nil || !s.notes.None() || len(s.asked) > 0 {
 		return false
 	}
+	// From now on the queue accepts the record of the tick, so a call that needs the record does
+	// not wait for the disk.
+	if !s.journal.Reserve() {
+		return false
+	}
 	s.copyStep()
 	s.await(s.journal.Next(), tick)
 	s.observeTick(tick)
@@ -56,10 +61,11 @@ func (s *Store) recordDeferred() error {
 	return s.Err()
 }
 
-// recordLate records ticks that were deferred. Marks, inputs and slots of the tick under way stay.
+// recordLate records ticks that have ended, with the marks of [Store.MarkLast]. Marks, inputs and
+// slots of the tick under way stay.
 func (s *Store) recordLate(c *raw.Change) uint64 {
 	next := s.notes
-	s.notes = format.Notes{}
+	s.notes, s.late = s.late, format.Notes{}
 	seq, err := s.record(c)
 	if s.notes = next; err != nil {
 		s.fail(err)
@@ -111,14 +117,17 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 		s.await(seq, c.Tick)
 	}
 	flags := s.notes.Flags()
-	if c.Tick > c.ParentTick+1 {
+	switch {
+	case c.Tick > c.ParentTick+1:
 		flags |= format.FlagSeveral
+	case c.Tick == c.ParentTick:
+		flags |= format.FlagRepeats
 	}
 	id, err := s.journal.AppendSummed(c.Parent, c.Tick, flags, payload, s.encoder.Sum)
 	if err != nil {
 		return 0, err
 	}
-	s.grown, s.lastTick = s.grown+size, size
+	s.grown, s.lastTick = s.grown+size, size/int64(max(1, c.Tick-c.ParentTick))
 	if s.notes.Flags()&format.FlagMarks != 0 {
 		s.marked(id.Seq)
 	}

@@ -81,8 +81,8 @@ type Options struct {
 	SnapshotBytes int64
 
 	// OnDurable is called when a tick has become durable, in the order of commits. The journal's
-	// goroutine calls it, so it must not block. Store.Sync returns after the calls for its ticks. nil
-	// means no call.
+	// goroutine calls it, so it must not block. Store.Sync returns after the calls for its ticks.
+	// nil means no call.
 	OnDurable func(tick uint64)
 
 	// OnLocal is called when a tick survives a crash of this machine. It is called like OnDurable,
@@ -180,6 +180,7 @@ type Store struct {
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
 	notes     format.Notes   // Marks and inputs of the tick under way.
+	late      format.Notes   // Marks of the tick that ended last, for the record under way.
 	asked     []slotName     // Slots to begin when the tick under way ends.
 	askedAt   format.StateID // The state that this tick continues.
 	// Record IDs by seq, as far back as the history reaches.
@@ -227,11 +228,8 @@ func (s *Store) Commit() error {
 	if s.closed {
 		return ErrClosed
 	}
-	if s.options.RefuseWhenFull && !s.journal.Reserve() {
-		if _, why := disk.Replicated(s.files); why != nil {
-			return fmt.Errorf("%w: %w", ErrBacklog, why)
-		}
-		return ErrBacklog
+	if err := s.reserve(); err != nil {
+		return err
 	}
 	if s.errands.run(s.world); s.closed {
 		return ErrClosed
@@ -243,6 +241,17 @@ func (s *Store) Commit() error {
 	}
 	s.collectAndBegin()
 	return nil
+}
+
+// reserve returns [ErrBacklog] if the journal accepts no record and the store must not wait.
+func (s *Store) reserve() error {
+	if !s.options.RefuseWhenFull || s.journal.Reserve() {
+		return nil
+	}
+	if _, why := disk.Replicated(s.files); why != nil {
+		return fmt.Errorf("%w: %w", ErrBacklog, why)
+	}
+	return ErrBacklog
 }
 
 // dropAsked drops the slots of a tick that continues another state than the present one.

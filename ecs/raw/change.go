@@ -43,9 +43,11 @@ type Change struct {
 	World World
 	Tick  uint64 // The number of the tick that ends.
 	// The recorder's number for the end of the parent tick.
-	Parent     uint64
-	ParentTick uint64 // The number of the parent tick. It is less than Tick-1 after deferred ticks.
-	// Late is set if the tick was deferred and ended before, see [World.RecordDeferred].
+	Parent uint64
+	// The number of the parent tick. It is less than Tick-1 after deferred ticks, and equal to Tick
+	// if the tick was recorded before.
+	ParentTick uint64
+	// Late is set if the tick ended before: see [World.RecordDeferred] and [World.RecordLast].
 	Late     bool
 	Entities EntityChange
 	// The storages and resources that changed, in the order of registration.

@@ -96,6 +96,11 @@ type World interface {
 	// last commit.
 	RecordDeferred() error
 
+	// RecordLast does what RecordDeferred does. If no tick is deferred, the recorders receive the
+	// newest tick once more: a [Change] without writes, except of storages that do not rewind. The
+	// new number replaces the earlier one of that tick. RecordLast costs O(storages).
+	RecordLast() error
+
 	// Seq returns the first recorder's number for the current tick, or for the last tick before it
 	// that is recorded. Without recorders, it is the number that was loaded with the state.
 	Seq() uint64

@@ -17,7 +17,7 @@ const pointsText = `A POINT names a state. The flag --at selects it; the default
   snap:3         the state of snapshot file 3; snap:NAME: of the snapshot of that name
   mark:NAME      the newest tick with the mark NAME; see ecsdump marks
   tip:1          the end of the oldest branch; see ecsdump branches
-  mark:NAME~10   10 ticks before mark:NAME; ~N works after every point: @latest~10
+  mark:NAME~10   10 records before mark:NAME; ~N works after every point: @latest~10
 `
 
 // topics are printed by "ecsdump help NAME", in man pages and in docs/ECSDUMP.md.

@@ -84,13 +84,16 @@ type Player struct {
 
 // A playable is a record that can be played. It has no position in a file, since a refresh may
 // change the position.
-type playable struct{ seq, tick uint64 }
+type playable struct {
+	seq, tick uint64
+	repeats   bool // The record repeats the tick of the record before it.
+}
 
 // playables returns the records of a path, without their positions in files.
 func playables(path []journal.Entry) []playable {
 	list := make([]playable, len(path))
 	for i, e := range path {
-		list[i] = playable{e.ID.Seq, e.Tick}
+		list[i] = playable{e.ID.Seq, e.Tick, e.Flags&format.FlagRepeats != 0}
 	}
 	return list
 }
@@ -196,14 +199,17 @@ func (p *Player) Step(ctx context.Context) error {
 	if p.err != nil {
 		return p.err
 	}
-	if p.played == len(p.path) {
-		return io.EOF
+	err := io.EOF
+	for p.played < len(p.path) && (err != nil || p.path[p.played].repeats) {
+		next := p.path[p.played]
+		if err := p.play(ctx, next.seq); err != nil {
+			return p.fail(err)
+		}
+		if p.played++; !next.repeats {
+			err = nil
+		}
 	}
-	if err := p.play(ctx, p.path[p.played].seq); err != nil {
-		return p.fail(err)
-	}
-	p.played++
-	return nil
+	return err
 }
 
 // play plays the tick of record seq.
@@ -221,6 +227,10 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	}
 	if p.step == nil {
 		return p.apply(r, converted)
+	}
+	if e.Flags&format.FlagRepeats != 0 {
+		p.compare(c.Tick)
+		return nil
 	}
 	if e.Flags&format.FlagSeveral != 0 {
 		// Only the last tick has inputs.
@@ -262,7 +272,8 @@ func (p *Player) fail(err error) error {
 // O(rows): the recorded state was converted, or the program has changed the world.
 func (p *Player) apply(r *catalog.Record, converted bool) error {
 	w := p.world
-	if converted || w.Tick() != p.Tick() || r.Tick <= w.Tick() || w.Raw().Dirty() {
+	onward := r.Tick > w.Tick() || r.Entry.Flags&format.FlagRepeats != 0
+	if converted || w.Tick() != p.Tick() || !onward || w.Raw().Dirty() {
 		return p.load()
 	}
 	patch, err := p.typed.Patch(r.Decoded, r.Schema, r.ID)
@@ -332,7 +343,7 @@ func (p *Player) extendPath(ctx context.Context) (more bool, err error) {
 		return true, p.switchPath(ctx, head)
 	}
 	p.path = append(p.path, playables(path)...)
-	return len(path) > 0, nil
+	return slices.ContainsFunc(path, func(e journal.Entry) bool { return e.Flags&format.FlagRepeats == 0 }), nil
 }
 
 // wasRemoved reports whether record seq was removed.
@@ -399,7 +410,10 @@ func (p *Player) Seek(ctx context.Context, tick uint64) error {
 		}
 		return fmt.Errorf("%w: tick %d; the player has ticks %d to %d", format.ErrNotFound, tick, p.First(), p.End())
 	}
-	return p.seek(ctx, n+1)
+	for n++; n < len(p.path) && p.path[n].repeats; {
+		n++
+	}
+	return p.seek(ctx, n)
 }
 
 // seek goes to the state after n played records.

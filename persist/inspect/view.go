@@ -156,7 +156,8 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) {
 //	mark:NAME        the newest tick that the program gave this name; if ticks on the path to
 //	                 the newest state have the name, ticks on other branches do not count
 //	tip:1            the end of the first branch, see [View.Tips]
-//	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
+//	POINT~10         10 records before the point: @latest~10, mark:NAME~1. A record is a tick,
+//	                 unless the program set [persist.Options.CommitEvery]
 //
 // If the store does not have the point, the error wraps [persist.ErrNotFound]. If the point was
 // removed, the error names the oldest available one. If the syntax is wrong, the error wraps

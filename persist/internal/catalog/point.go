@@ -37,7 +37,8 @@ import (
 //	mark:NAME        the newest tick with this name on the path to the newest state, or
 //	                 else on any branch
 //	tip:1            the end of the first branch, see [journal.Log.Tips]
-//	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
+//	POINT~10         10 records before the point: @latest~10, mark:NAME~1. A record is a tick,
+//	                 unless the program set [persist.Options.CommitEvery]
 //
 // If the store does not have the point, the error wraps [format.ErrNotFound]. If the point was
 // pruned, the error names the oldest state. If the syntax is wrong, the error wraps
@@ -125,17 +126,20 @@ func (c *Catalog) Oldest(seq uint64) uint64 {
 	return seq
 }
 
-// back returns the record n ticks before seq. point is for messages.
+// back returns the record n records before seq. It does not count records that repeat their parent.
+// point is for messages.
 func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
-	for i := range n {
+	for i := uint64(0); i < n; {
 		e, ok := c.Log.Known(seq)
 		if !ok {
 			if err := c.Removed(fmt.Sprintf("the tick %d before %s was", n, naming.Shown(point))); err != nil {
 				return 0, err
 			}
-			return 0, fmt.Errorf("%w: %s has only %d ticks before it", format.ErrNotFound, naming.Shown(point), i)
+			return 0, fmt.Errorf("%w: %s has only %d records before it", format.ErrNotFound, naming.Shown(point), i)
 		}
-		seq = e.Parent
+		if seq = e.Parent; e.Flags&format.FlagRepeats == 0 {
+			i++
+		}
 	}
 	return seq, nil
 }

@@ -65,6 +65,9 @@ func (c *Catalog) decode(e journal.Entry, payload []byte) (*format.Tick, error) 
 	if err == nil && (len(t.Marks) > 0) != (e.Flags&format.FlagMarks != 0) {
 		err = fmt.Errorf("%d marks in the payload, flags %#x in the header", len(t.Marks), e.Flags)
 	}
+	if err == nil && e.Flags&format.FlagRepeats != 0 && t.Registry != nil {
+		err = fmt.Errorf("a record that repeats tick %d changes entities", t.Tick)
+	}
 	if err != nil {
 		return nil, c.EntryError(e, err)
 	}

@@ -27,6 +27,10 @@ const FlagMarks uint32 = 1 << 0
 // FlagSeveral is set in the header of a record that has several ticks. A player runs each of them.
 const FlagSeveral uint32 = 1 << 1
 
+// FlagRepeats is set in the header of a record that repeats the tick of its parent, to add marks.
+// Only values that do not rewind may differ.
+const FlagRepeats uint32 = 1 << 2
+
 // A StateID identifies the end of a tick. If the tick has no record, Seq is the record before it.
 type StateID struct{ Seq, Tick uint64 }
 
