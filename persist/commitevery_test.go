@@ -300,6 +300,7 @@ func TestCommitEvery_SnapshotsBegin(t *testing.T) {
 		w.Fill(20)
 		require.NoError(t, s.Commit())
 		require.NoError(t, s.Sync(storetest.Background))
+		s.Settle() // The next snapshot begins only after this one is written.
 	}
 	require.Greater(t, s.Metrics().Snapshots, 3)
 	require.NoError(t, s.Close(storetest.Background))

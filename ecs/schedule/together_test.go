@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/schedule"
+	"github.com/stet-ecs/stet/internal/deep"
 )
 
 // A column is one of several components of the same form.
@@ -236,7 +237,7 @@ func anyEntity(w *ecs.World, r *ecs.Rand) ecs.Entity {
 
 // A step has the result of the list for every number of workers, and after rewinds.
 func TestWorkers_SameResult(t *testing.T) {
-	seeds, ticks := 60, 30
+	seeds, ticks := deep.Or(60, 12), deep.Or(30, 10_000)
 	if testing.Short() {
 		seeds = 15
 	}
@@ -283,7 +284,7 @@ func TestShuffle_SameResult(t *testing.T) {
 		test, err := x.SyncTest(3)
 		require.NoError(t, err)
 		test.Shuffle(seed)
-		for i := range int64(20) {
+		for i := range int64(deep.Or(20, 1000)) { // Each step has an order of its own.
 			require.NoError(t, test.Step(i), "seed %d\n%s", seed, x.Explain())
 		}
 	}
