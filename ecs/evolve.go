@@ -165,14 +165,11 @@ func (e *evolution) checkStep(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil
 	}
-	c, err := layout.NewConversion(before, next)
-	if err != nil {
-		return err
+	_, _, faults := e.conversion(before, next)
+	if len(faults) == 0 {
+		return nil
 	}
-	if _, l := checkDropped(c.Changes(), cmp.Or(next.Name, before.Name), e.dropped); len(l) > 0 {
-		return fmt.Errorf("%w: %v", raw.ErrDropped, l)
-	}
-	return nil
+	return wrapText(faults.refused(), strings.Join(faults.lines(), "; "))
 }
 
 // Converted returns the conversions of the last Load.
@@ -219,8 +216,9 @@ func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 }
 
 // plan decides how to convert stored components. It does not need their rows. Stored data that the
-// program cannot use is an error here, not in a later step. If the only fault is a loss of values,
-// the error is [raw.ErrDropped], and plan returns the plans too.
+// program cannot use is an error here, not in a later step. The error lists all fields that do not
+// fit. If the only fault is a loss of values, the error is [raw.ErrDropped], and plan returns the
+// plans too.
 func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	heirs := w.storedTargets(storages)
 	names := make(map[string]bool, len(storages))
@@ -236,31 +234,41 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 			return nil, s.wrapError(err)
 		}
 	}
-	return plans, w.losses(plans)
+	err := w.faults(plans)
+	if err != nil && !errors.Is(err, raw.ErrDropped) {
+		return nil, err
+	}
+	return plans, err
 }
 
-// losses returns an error that lists the values that plans would lose without the program's
-// consent. It returns nil if nothing would be lost.
-func (w *World) losses(plans []*plan) error {
-	var all []string
+// faults returns an error that lists the stored values of plans that cannot be converted, or would
+// be lost without the program's consent. The list has the order in which the program registered the
+// components. faults returns nil if all values can be loaded.
+func (w *World) faults(plans []*plan) error {
+	byTarget := make(map[AnyStorage]*plan, len(plans))
 	for _, p := range plans {
-		if len(p.lost) > 0 {
-			all = append(all, p.lost.errorText(p.target.Name(), p.target.about().layout.Name))
+		byTarget[p.target] = p
+	}
+	var l faultList
+	for _, s := range slices.Concat(w.storages, w.resources) {
+		p, about := byTarget[s], s.about()
+		switch {
+		case p != nil && p.misfit != "":
+			l.refused = true
+			l.addComponent(s.Name(), p.misfit)
+		case p != nil:
+			l.addFields(p)
+		case about.unknown || about.noPersist || about.past().former != nil:
+		default:
+			k := slices.IndexFunc(plans, func(p *plan) bool {
+				return p.target.about().unknown && p.stored.Resource == (s.sparseSet() == nil) && sameFields(p.stored.Layout, about.layout)
+			})
+			if k >= 0 {
+				l.addComponent(s.Name(), probablyRenamed(s.Name(), about.layout.Name, plans[k].stored.Name))
+			}
 		}
 	}
-	for _, s := range w.unstored(plans) {
-		about := s.about()
-		k := slices.IndexFunc(plans, func(p *plan) bool {
-			return p.target.about().unknown && p.stored.Resource == (s.sparseSet() == nil) && sameFields(p.stored.Layout, about.layout)
-		})
-		if k >= 0 && about.past().former == nil {
-			all = append(all, probablyRenamed(s.Name(), about.layout.Name, plans[k].stored.Name))
-		}
-	}
-	if all == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", raw.ErrDropped, strings.Join(all, "\n"))
+	return l.err()
 }
 
 // storedTargets maps stored names to the storages and resources of w that receive the stored rows.
@@ -290,7 +298,9 @@ type plan struct {
 	regap   bool    // Gaps get the default value of target.
 	// Descriptions of the conversions for people, or nil if nothing is converted.
 	changes []layout.Change
-	lost    droppedFields // Values that would be lost without the program's consent.
+	misfit  string        // Why target cannot take any values, or "".
+	before  string        // Names the migration before which the fields are converted, or "".
+	faults  typeFaults    // Fields that the program cannot load.
 	pages   []*track.Page // The sparse array of the stored entities, if they are checked.
 	put     func()        // Writes the rows to target; set by decode.
 }
@@ -306,7 +316,7 @@ func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 	}
 	if heir != nil {
 		p, err := newPlan(s, heir)
-		if !heir.about().unknown || err == nil && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
+		if !heir.about().unknown || err == nil && p.misfit == "" && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
 			return p, err
 			// Here heir is an unknown component that an earlier load created. A new one replaces
 			// it.
@@ -317,10 +327,15 @@ func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 
 // newPlan plans the conversion of s to target.
 func newPlan(s *storageState, target AnyStorage) (*plan, error) {
-	if err := sameSort(s, target); err != nil {
-		return nil, err
-	}
 	p := &plan{stored: s, target: target}
+	if err := sameSort(s, target); err != nil {
+		p.misfit = fmt.Sprintf("%v; register it under another name", err)
+		return p, nil
+	}
+	if target.about().noPersist {
+		p.misfit = "stored, but registered with NoPersist; register it without, or under another name"
+		return p, nil
+	}
 	past := target.about().past()
 	if s.Version > past.version {
 		return nil, fmt.Errorf("%w: version %d, the program has version %d", raw.ErrNewer, s.Version, past.version)
@@ -335,8 +350,8 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 		}
 		from := at
 		if m.source != nil {
-			if err := p.convert(at, m.source); err != nil {
-				return nil, fmt.Errorf("before the migration from version %d: %w", m.from, err)
+			if p.convert(at, m.source); len(p.faults) > 0 && p.before == "" {
+				p.before = fmt.Sprintf(" before the migration from version %d:", m.from)
 			}
 			from = m.source
 		}
@@ -346,9 +361,7 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 		p.note("migrated from version %d to %d", m.from, m.from+1)
 		at = m.target
 	}
-	if err := p.convert(at, target.about().layout); err != nil {
-		return nil, fmt.Errorf("%w; give the type a version and say how with ecs.Migrate", err)
-	}
+	p.convert(at, target.about().layout)
 	if s.Version != past.version && len(p.stages) == 0 {
 		p.note("version %d became %d", s.Version, past.version)
 	}
@@ -372,21 +385,17 @@ func (p *plan) note(format string, args ...any) {
 	p.changes = append(p.changes, layout.Change{What: fmt.Sprintf(format, args...)})
 }
 
-// convert adds a stage that converts fields by name, if the layouts differ.
-func (p *plan) convert(from, to *layout.Type) error {
-	c, err := layout.NewConversion(from, to)
-	if err != nil {
-		return err
-	}
-	changes, lost := checkDropped(c.Changes(), cmp.Or(to.Name, from.Name), p.target.about().past().dropped)
-	p.changes, p.lost = append(p.changes, changes...), append(p.lost, lost...)
-	if c.Same() {
-		return nil
+// convert adds a stage that converts fields by name, if the layouts differ. It records the fields
+// that the program cannot load.
+func (p *plan) convert(from, to *layout.Type) {
+	c, changes, faults := p.target.about().past().conversion(from, to)
+	p.changes, p.faults = append(p.changes, changes...), append(p.faults, faults...)
+	if c == nil || c.Same() {
+		return
 	}
 	p.stages = append(p.stages, func(rows []byte, n int, _ func(int) bool) ([]byte, error) {
 		return c.Append(nil, rows, n)
 	})
-	return nil
 }
 
 // place decides whether gaps get the program's default. They do if the stored gaps have another

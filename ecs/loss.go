@@ -1,73 +1,154 @@
 package ecs
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // A load does not lose stored values silently. A field that the program's type lacks would be lost,
 // unless Component.Dropped names it or a migration converts it. A component that was probably
-// renamed would lose all its values. In both cases the load fails. The error says how to correct
-// the program: declare the former name, or permit the loss.
+// renamed would lose all its values. In both cases the load fails. It also fails if a stored field
+// cannot be converted to the field of the program. The error lists all these faults. It says how to
+// correct the program: declare the former name, permit the loss, or migrate.
 
-// droppedFields are the fields that a conversion would drop without permission.
-type droppedFields []droppedField
+// typeFaults are the stored fields that a program cannot load.
+type typeFaults []typeFault
 
-// A droppedField is a field that would be dropped.
-type droppedField struct {
+// A typeFault is a stored field that would be dropped without permission, or that cannot be
+// converted.
+type typeFault struct {
 	name   string // The name as in Component.Dropped.
 	change layout.Change
 }
 
-// checkDropped returns the changes to a type named root, and the fields that would be lost because
-// dropped does not name them. If dropped names a field, checkDropped clears the hint that the field
-// may have been renamed.
-func checkDropped(changes []layout.Change, root string, dropped []string) (judged []layout.Change, lost droppedFields) {
-	judged = slices.Clone(changes)
-	for i := range judged {
-		c := &judged[i]
-		if !c.Dropped {
-			continue
-		}
-		name := strings.TrimPrefix(strings.TrimPrefix(c.Path, root), ".")
-		if slices.Contains(dropped, name) {
-			c.Renamed = ""
-		} else {
-			lost = append(lost, droppedField{name, *c})
+// conversion returns the conversion from layout from to layout to, and its changes. The conversion
+// is nil if there is none. faults are the fields that the program cannot load. If Component.Dropped
+// names a field, its change has no hint that the field may have been renamed.
+func (e *evolution) conversion(from, to *layout.Type) (c *layout.Conversion, changes []layout.Change, faults typeFaults) {
+	c, err := layout.NewConversion(from, to)
+	if refusal, ok := errors.AsType[*layout.ConversionError](err); ok {
+		changes = slices.Clone(refusal.Changes)
+	} else {
+		changes = slices.Clone(c.Changes())
+	}
+	for i := range changes {
+		change := &changes[i]
+		name := strings.TrimPrefix(strings.TrimPrefix(change.Path, cmp.Or(to.Name, from.Name)), ".")
+		switch {
+		case change.Dropped && slices.Contains(e.dropped, name):
+			change.Renamed = nil
+		case change.Dropped, change.Refused:
+			faults = append(faults, typeFault{name, *change})
 		}
 	}
-	return judged, lost
+	return c, changes, faults
 }
 
-// String returns the list of fields as text.
-func (l droppedFields) String() string {
-	texts := make([]string, len(l))
-	for i, f := range l {
-		texts[i] = f.change.String()
-	}
-	return strings.Join(texts, "; ")
+// refused reports whether a field cannot be converted. Otherwise a load would only drop values.
+func (f typeFaults) refused() bool {
+	return slices.ContainsFunc(f, func(f typeFault) bool { return f.change.Refused })
 }
 
-// errorText returns the error text for a component: the fields that would be lost, and how to
-// permit it.
-func (l droppedFields) errorText(name, goType string) string {
-	names := make([]string, len(l))
-	for i, f := range l {
-		names[i] = fmt.Sprintf("%q", f.name)
+// wrapText returns an error with this text about faults. The text gets lines of its own if it has
+// several lines.
+func wrapText(refused bool, text string) error {
+	kind, space := raw.ErrDropped, " "
+	if refused {
+		kind = layout.ErrConversion
 	}
-	return fmt.Sprintf("component %s: %v; to drop: %s; to convert: a Version and ecs.Migrate",
-		naming.Shown(name), l, componentLiteral(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}"))
+	if strings.Contains(text, "\n") {
+		space = "\n"
+	}
+	return fmt.Errorf("%w:%s%s", kind, space, text)
+}
+
+// lines returns a line for each fault.
+func (f typeFaults) lines() (all []string) {
+	for _, fault := range f {
+		all = append(all, fault.change.String())
+	}
+	return all
+}
+
+// remedy returns the line that says how to load the fields of a component.
+func (f typeFaults) remedy(name, goType string) string {
+	var names []string
+	for _, fault := range f {
+		if fault.change.Dropped {
+			names = append(names, fmt.Sprintf("%q", fault.name))
+		}
+	}
+	convert := "to convert: a Version and ecs.Migrate"
+	if names == nil {
+		return convert
+	}
+	return "to drop: " + componentLiteral(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}") + "; " + convert
+}
+
+// A faultList builds the error text for the components that a program cannot load.
+type faultList struct {
+	text    []string // One element for each component.
+	shown   int
+	more    int  // Faults that the text leaves out.
+	refused bool // Set if values cannot be converted. Otherwise they would only be lost.
+}
+
+// maxFaults is the maximum number of faults in an error.
+const maxFaults = 20
+
+// take returns how many of n faults of a component have room in the list.
+func (l *faultList) take(n int) int {
+	k := min(n, maxFaults-l.shown)
+	l.shown, l.more = l.shown+k, l.more+n-k
+	return k
+}
+
+// addFields adds the faults of the fields of p.
+func (l *faultList) addFields(p *plan) {
+	l.refused = l.refused || p.faults.refused()
+	faults := p.faults[:l.take(len(p.faults))]
+	if len(faults) == 0 {
+		return
+	}
+	name := p.target.Name()
+	lines := append(faults.lines(), faults.remedy(name, p.target.about().layout.Name))
+	space, between := " ", "; "
+	if len(faults) > 1 {
+		space, between = "\n    ", "\n    "
+	}
+	l.text = append(l.text, fmt.Sprintf("component %s:%s%s%s", naming.Shown(name), p.before, space, strings.Join(lines, between)))
+}
+
+// addComponent adds a fault of a whole component.
+func (l *faultList) addComponent(name, text string) {
+	if l.take(1) > 0 {
+		l.text = append(l.text, fmt.Sprintf("component %s: %s", naming.Shown(name), text))
+	}
+}
+
+// err returns the list as an error, or nil if it is empty.
+func (l *faultList) err() error {
+	if l.text == nil {
+		return nil
+	}
+	if l.more > 0 {
+		l.text = append(l.text, fmt.Sprintf("and %d more", l.more))
+	}
+	return wrapText(l.refused, strings.Join(l.text, "\n"))
 }
 
 // probablyRenamed returns the error text for a component that was probably renamed. The component
 // has no stored values, and an unregistered stored component has the same fields.
 func probablyRenamed(name, goType, stored string) string {
-	return fmt.Sprintf("component %s: nothing is stored of it, but %s, which is not registered, has its fields; if it was renamed: %s; if not: %s",
-		naming.Shown(name), naming.Shown(stored), componentLiteral(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), componentLiteral(name, goType, "FormerNames: []string{}"))
+	return fmt.Sprintf("nothing is stored of it, but %s, which is not registered, has its fields; if it was renamed: %s; if not: %s",
+		naming.Shown(stored), componentLiteral(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), componentLiteral(name, goType, "FormerNames: []string{}"))
 }
 
 // componentLiteral returns the Go source of a Component literal for a type. The literal has member,

@@ -82,7 +82,7 @@ func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[
 	t.Run(name, func(t *testing.T) {
 		line := func(fields []string) string {
 			list := strings.ReplaceAll(fmt.Sprintf("%q", fields), `" "`, `", "`)
-			return fmt.Sprintf(`; to drop: ecs.Component[%s]{Name: "it", Dropped: []string{%s}}; to convert: `, reflect.TypeFor[T]().Name(), list[1:len(list)-1])
+			return fmt.Sprintf(`to drop: ecs.Component[%s]{Name: "it", Dropped: []string{%s}}; to convert: `, reflect.TypeFor[T]().Name(), list[1:len(list)-1])
 		}
 		for i := range fields {
 			c.Dropped = slices.Delete(slices.Clone(fields), i, i+1)
@@ -195,9 +195,11 @@ func TestLoad_SuggestsRename(t *testing.T) {
 		Slots       [2]lossItem
 	}
 	_, _, err := loaded(t, unit, Component[swapped]{})
-	refused("three fields", "swapped.HP: dropped, was int32; if it was renamed: Life int32 `stet:\",was=HP\"`; "+
-		"swapped.Shield: dropped, was int32; if it was renamed: Armor int32 `stet:\",was=Shield\"`; "+
-		"swapped.At: dropped, was struct{X float64; Y float64}; if it was renamed: Place lossPos `stet:\",was=Where,was=At\"`; to drop:", err)
+	refused("three fields", ":\ncomponent it:\n"+
+		"    swapped.HP: dropped, was int32; if it was renamed: Life int32 `stet:\",was=HP\"`, or Armor int32 `stet:\",was=HP\"`\n"+
+		"    swapped.Shield: dropped, was int32; if it was renamed: Armor int32 `stet:\",was=Shield\"`, or Life int32 `stet:\",was=Shield\"`\n"+
+		"    swapped.At: dropped, was struct{X float64; Y float64}; if it was renamed: Place lossPos `stet:\",was=Where,was=At\"`\n"+
+		"    to drop: ", err)
 	type renamed struct {
 		Life  int32 `stet:",was=HP"`
 		Armor int32 `stet:",was=Shield"`
@@ -419,7 +421,7 @@ func numbers(all []int64, v layout.Value) []int64 {
 
 // loadPair loads a row of layout from into a world with layout to. It returns the numbers that the
 // loaded row still contains.
-func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropped []string) (found []int64, lost droppedFields, err error) {
+func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropped []string) (found []int64, lost typeFaults, err error) {
 	e := []uint64{uint64(NewEntity(0, 1))}
 	state := &raw.State{Registry: e, Alive: 1, Free: 1, Lossy: lossy, Storages: []raw.StorageState{{Name: "it", Layout: from, Entities: e, Rows: row}}}
 	w := NewWorld(Options{})
@@ -427,7 +429,7 @@ func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropp
 	*known.about() = spec{name: "it", layout: to, tag: known.about().tag, pointers: true, kind: known.about().kind, evolution: &evolution{dropped: dropped}}
 	w.adopt(known)
 	if plans, _ := w.plan(state.Storages); plans != nil {
-		lost = plans[0].lost
+		lost = plans[0].faults
 	}
 	if err = w.Raw().Load(state); err == nil {
 		v, err := to.Value(known.Raw().AppendRows(nil, 0, 1))

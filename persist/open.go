@@ -165,8 +165,8 @@ func listed(names []string) string {
 // If Open fails, w is unchanged. Errors:
 //
 //   - [ErrLocked] with the process that has the store open
-//   - [ErrSchema] with the field that does not fit; it wraps [raw.ErrDropped] if values would be
-//     lost
+//   - [ErrSchema] with all fields that do not fit; it wraps [raw.ErrDropped] if values would only
+//     be lost
 //   - [ErrPoint] and [ErrNotFound] for [Options.At]
 //   - [ErrCorrupt] with file and offset if durable data cannot be read
 //   - [ErrNotEmpty], [ErrForeign], [ErrNewer]

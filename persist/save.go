@@ -209,9 +209,9 @@ func kindOf(t fs.FileMode) string {
 // unless [ecs.Component.Dropped] allows it.
 //
 // If Load fails, w is unchanged. It returns [fs.ErrNotExist] or [fs.ErrPermission] if the file
-// cannot be opened. [ErrSchema] names the field that does not fit, and wraps [raw.ErrDropped] if
-// values would be lost. [layout.ErrIntSize] reports an int that does not fit into 32 bits. Other
-// errors: [ErrForeign], [ErrNewer], and [ErrCorrupt] with the offset.
+// cannot be opened. [ErrSchema] names all fields that do not fit, and what to do for each. It wraps
+// [raw.ErrDropped] if values would only be lost. [layout.ErrIntSize] reports an int that does not
+// fit into 32 bits. Other errors: [ErrForeign], [ErrNewer], and [ErrCorrupt] with the offset.
 func Load(ctx context.Context, file string, w *ecs.World, o ...FileOptions) error {
 	return inDirectoryOf(file, onlyOptions(o).Files, func(files disk.FS, name string) error {
 		im, name, err := readSave(ctx, files, name, w)

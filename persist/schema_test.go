@@ -69,9 +69,9 @@ func TestSchema_MismatchNamesField(t *testing.T) {
 		{name: "field of another kind", program: component(ecs.Component[unitText]{Name: "unit"}), names: "Level"},
 		{name: "no field left", program: component(ecs.Component[storetest.Position]{Name: "unit"}), names: "unit"},
 		{name: "no struct at all", program: component(ecs.Component[int32]{Name: "unit"}), names: "unit"},
-		{name: "a resource", program: resource(unit{}), names: "unit is a resource"},
-		{name: "not persistent", program: component(ecs.Component[unit]{NoPersist: true}), names: "unit is stored"},
-		{name: "a component that was a resource", program: component[storetest.Rules](), names: "rules is a resource"},
+		{name: "a resource", program: resource(unit{}), names: "component unit: one of stored and registered is a resource"},
+		{name: "not persistent", program: component(ecs.Component[unit]{NoPersist: true}), names: "component unit: stored, but registered with NoPersist"},
+		{name: "a component that was a resource", program: component[storetest.Rules](), names: "component rules: one of stored and registered is a resource"},
 		{name: "more components", program: func(w *ecs.World) {
 			component[storetest.Position]()(w)
 			component[unit]()(w)

@@ -3,24 +3,36 @@ package layout
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"slices"
 )
 
 // ErrConversion reports two layouts without a conversion by field names.
 var ErrConversion = errors.New("layout: rows cannot be converted")
 
-// A ConversionError names the field because of which rows cannot be converted. It wraps
+// A ConversionError lists all fields because of which rows cannot be converted. It wraps
 // [ErrConversion].
 type ConversionError struct {
-	Path   string // The field: "Unit.HP".
-	Reason string // "stored int64, program has int32"
+	// The differences in the order of [Conversion.Changes]. At least one is Refused.
+	Changes []Change
 }
 
+// Error returns the refused changes as text, at most 20 of them.
 func (e *ConversionError) Error() string {
-	text := ErrConversion.Error()
-	if e.Path != "" {
-		text += ": " + e.Path
+	const most = 20
+	text, n := ErrConversion.Error(), 0
+	for _, c := range e.Changes {
+		if !c.Refused {
+			continue
+		}
+		if n++; n <= most {
+			text += []string{": ", "; "}[min(n-1, 1)] + c.String()
+		}
 	}
-	return text + ": " + e.Reason
+	if n > most {
+		text += fmt.Sprintf("; and %d more", n-most)
+	}
+	return text
 }
 
 func (e *ConversionError) Unwrap() error { return ErrConversion }
@@ -54,16 +66,16 @@ type Conversion struct {
 //	[]byte → []T                         if T is a wider integer or a float
 //	constants in another order           the numbers are unchanged; reported
 //
-// Elements, keys and pointer targets are converted in the same way. Any other difference is a
-// [*ConversionError] that names the field. Examples are a narrower number, another kind, or a field
-// or element dropped from a map key.
+// Elements, keys and pointer targets are converted in the same way. For any other difference, the
+// error is a [*ConversionError] that names all such fields. Examples are a narrower number, another
+// kind, or a field or element dropped from a map key.
 func NewConversion(stored, current *Type) (*Conversion, error) {
 	c := &Conversion{from: stored, to: current, fromWidth: stored.Width(), toWidth: current.Width()}
 	c.same = stored.Equal(current)
 	var m matcher
-	pair, err := m.match(stored, current, cmp.Or(current.Name, stored.Name))
-	if err != nil {
-		return nil, err
+	pair := m.match(stored, current, cmp.Or(current.Name, stored.Name))
+	if slices.ContainsFunc(m.changes, func(c Change) bool { return c.Refused }) {
+		return nil, &ConversionError{m.changes}
 	}
 	c.changes = m.changes
 	if c.same {

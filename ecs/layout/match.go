@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stet-ecs/stet/internal/near"
 )
 
 // A Change is one difference between a stored layout and the program's layout. It also says what a
@@ -14,20 +16,28 @@ type Change struct {
 	What string // "int16 became int64"
 	// Set if the new layout has no field or element for the stored values.
 	Dropped bool
+	// Set if the stored values cannot be converted. Only a [ConversionError] has such changes.
+	Refused bool
 
-	// Renamed is set if the field was dropped and a field of the same type was added. It shows how
-	// to declare the added field as a new name of the dropped one: "Life int32 `stet:\",was=HP\"`".
-	Renamed string
+	// Renamed lists the added fields that can take all stored values of a field that the new layout
+	// lacks. Each element declares an added field as a new name of the stored one, the most likely
+	// first: "Life int32 `stet:\",was=HP\"`".
+	Renamed []string
 }
 
-// String returns the change as text: "Unit.HP: int16 became int64".
+// String returns the change as text: "Unit.HP: int16 became int64". It shows at most eight elements
+// of Renamed.
 func (c Change) String() string {
+	const most = 8
 	text := c.What
 	if c.Path != "" {
 		text = c.Path + ": " + text
 	}
-	if c.Renamed != "" {
-		text += "; if it was renamed: " + c.Renamed
+	for i, declared := range c.Renamed[:min(most, len(c.Renamed))] {
+		text += []string{"; if it was renamed: ", ", or "}[min(i, 1)] + declared
+	}
+	if more := len(c.Renamed) - most; more > 0 {
+		text += fmt.Sprintf(", or %d more", more)
 	}
 	return text
 }
@@ -50,6 +60,8 @@ type matcher struct {
 	changes []Change
 	// Nesting depth in keys of maps. It is 0 outside keys.
 	inKey int
+	// Set if the matcher only finds out whether values would be lost. It then suggests no renames.
+	trial bool
 }
 
 // note records a difference.
@@ -57,28 +69,35 @@ func (m *matcher) note(path string, dropped bool, format string, args ...any) {
 	m.changes = append(m.changes, Change{Path: path, What: fmt.Sprintf(format, args...), Dropped: dropped})
 }
 
-// match pairs from and to at the given path. The error is the first difference that a Conversion
-// cannot convert, or nil.
-func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) {
+// refuse records a difference that cannot be converted. to is nil if the field was removed.
+func (m *matcher) refuse(path string, from, to *Type) {
+	m.changes = append(m.changes, Change{Path: strings.TrimPrefix(path, "."), What: differs(from, to), Refused: true})
+}
+
+// match pairs from and to at the given path. If it records a refused change, the pair is
+// incomplete.
+func (m *matcher) match(from, to *Type, path string) *match {
 	pair := &match{from: from, to: to, same: from.Equal(to)}
 	if text := moved(from.Constants, to.Constants); text != "" {
 		m.note(path, false, "stored numbers mean other constants: %s", text)
 	}
-	var err *ConversionError
 	switch {
 	case from.Kind == Bytes && to.Kind == Slice && widens(Uint8, to.Elem.Kind):
 		m.note(path, false, "bytes became %s", brief(to))
-		return pair, nil
+		return pair
 	case from.Kind != to.Kind && widens(from.Kind, to.Kind):
 		m.note(path, false, "%v became %v", from.Kind, to.Kind)
-		return pair, nil
+		return pair
 	case from.Kind != to.Kind:
-		return nil, refuse(path, from, to)
+		m.refuse(path, from, to)
+		return pair
 	case from.Kind == Struct:
-		return pair, m.fields(pair, path)
+		m.fields(pair, path)
+		return pair
 	// Without the removed elements, different keys could become equal.
 	case from.Kind == Array && from.Len > to.Len && m.inKey > 0:
-		return nil, refuse(path, from, to)
+		m.refuse(path, from, to)
+		return pair
 	case from.Kind == Array && from.Len > to.Len:
 		rest := &Type{Kind: Array, Len: from.Len - to.Len, Elem: from.Elem}
 		m.note(fmt.Sprintf("%s[%d:]", path, to.Len), true, "dropped, was %s", brief(rest))
@@ -86,19 +105,17 @@ func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) 
 		m.note(path, false, "%d elements became %d, the new ones zero", from.Len, to.Len)
 	case from.Kind == Map:
 		m.inKey++
-		pair.key, err = m.match(from.Key, to.Key, path+"[key]")
-		if m.inKey--; err != nil {
-			return nil, err
-		}
+		pair.key = m.match(from.Key, to.Key, path+"[key]")
+		m.inKey--
 	}
 	if from.Elem != nil {
-		pair.elem, err = m.match(from.Elem, to.Elem, path+elemPart(from.Kind))
+		pair.elem = m.match(from.Elem, to.Elem, path+elemPart(from.Kind))
 	}
-	return pair, err
+	return pair
 }
 
 // fields pairs the fields of two structs by name, then by former names.
-func (m *matcher) fields(pair *match, path string) *ConversionError {
+func (m *matcher) fields(pair *match, path string) {
 	from, to := pair.from, pair.to
 	n := len(from.Fields)
 	pair.fields, pair.targets = make([]*match, n), make([]int, n)
@@ -128,13 +145,10 @@ func (m *matcher) fields(pair *match, path string) *ConversionError {
 			m.note(path+"."+to.Fields[k].Name, false, "added, zero")
 			continue
 		}
-		var err *ConversionError
-		if pair.fields[i], err = m.match(from.Fields[i].Type, to.Fields[k].Type, path+"."+to.Fields[k].Name); err != nil {
-			return err
-		}
+		pair.fields[i] = m.match(from.Fields[i].Type, to.Fields[k].Type, path+"."+to.Fields[k].Name)
 		pair.targets[i] = k
 	}
-	return m.leftOver(pair, path)
+	m.leftOver(pair, path)
 }
 
 // heir returns the index of the stored field that the field name of to replaces, by its former
@@ -150,52 +164,100 @@ func (m *matcher) heir(to *Type, name string, stored map[string]int, path string
 	return -1
 }
 
-// leftOver records dropped fields and a changed order. For each dropped field, it suggests a rename
-// to the first added field of the same type that has no suggestion yet.
-func (m *matcher) leftOver(pair *match, path string) *ConversionError {
-	kept, added := pair.kept(), []Field(nil)
-	for k, g := range pair.to.Fields {
+// leftOver records dropped fields and a changed order. For each dropped field, it suggests the
+// added fields that can take its values.
+func (m *matcher) leftOver(pair *match, path string) {
+	kept, added := pair.kept(), []int(nil)
+	for k := range pair.to.Fields {
 		if !slices.Contains(kept, k) {
-			added = append(added, g)
+			added = append(added, k)
 		}
 	}
 	for i, k := range pair.targets {
 		f := pair.from.Fields[i]
-		switch {
-		case k < 0 && m.inKey > 0: // Without the field, different keys could become equal.
-			return refuse(path+"."+f.Name, f.Type, nil)
-		case k < 0:
-			m.note(path+"."+f.Name, true, "dropped, was %s", brief(f.Type))
-			if a := slices.IndexFunc(added, func(g Field) bool { return g.Type.Equal(f.Type) }); a >= 0 {
-				m.changes[len(m.changes)-1].Renamed = renamed(added[a], pair.to.Former[added[a].Name], f.Name)
-				added = slices.Delete(added, a, a+1)
-			}
+		if k >= 0 {
+			continue
 		}
+		if m.inKey > 0 { // Without the field, different keys could become equal.
+			m.refuse(path+"."+f.Name, f.Type, nil)
+		} else {
+			m.note(path+"."+f.Name, true, "dropped, was %s", brief(f.Type))
+		}
+		m.changes[len(m.changes)-1].Renamed = m.renamed(pair, i, added)
 	}
 	if !slices.IsSorted(kept) {
 		m.note(path, false, "fields in another order")
 	}
-	return nil
 }
 
-// renamed returns the declaration of g, with stored added to its former names.
-func renamed(g Field, former []string, stored string) string {
-	name := cmp.Or(g.Type.Name, brief(g.Type))
+// renamed returns the declarations of the added fields that can take all values of the stored field
+// i. Fields of the same type come first, then fields with a similar name, then fields at a nearby
+// position.
+func (m *matcher) renamed(pair *match, i int, added []int) (declared []string) {
+	stored, to := pair.from.Fields[i], pair.to
+	isFormer := func(g Field) bool { return slices.Contains(to.Former[g.Name], stored.Name) }
+	// Two fields cannot have the same former name.
+	if m.trial || slices.ContainsFunc(to.Fields, isFormer) {
+		return nil
+	}
+	takers := slices.DeleteFunc(slices.Clone(added), func(k int) bool { return !m.lossless(stored.Type, to.Fields[k].Type) })
+	names := make([]string, len(takers))
+	for n, k := range takers {
+		names[n] = to.Fields[k].Name
+	}
+	similar := near.Names(stored.Name, names)
+	rank := func(k int) [3]int {
+		g := to.Fields[k]
+		r := [3]int{2, slices.Index(similar, g.Name), max(k-i, i-k)}
+		if g.Type.Equal(stored.Type) {
+			if r[0] = 1; g.Type.Name == stored.Type.Name {
+				r[0] = 0
+			}
+		}
+		if r[1] < 0 {
+			r[1] = len(similar)
+		}
+		return r
+	}
+	slices.SortStableFunc(takers, func(a, b int) int {
+		x, y := rank(a), rank(b)
+		return slices.Compare(x[:], y[:])
+	})
+	for _, k := range takers {
+		declared = append(declared, to.declaration(to.Fields[k], stored.Name))
+	}
+	return declared
+}
+
+// lossless reports whether every value of from becomes a value of to without loss.
+func (m *matcher) lossless(from, to *Type) bool {
+	trial := matcher{inKey: m.inKey, trial: true}
+	trial.match(from, to, "")
+	return !slices.ContainsFunc(trial.changes, func(c Change) bool { return c.Dropped || c.Refused })
+}
+
+// declaration returns the declaration of the field g of t, with stored added to its former names.
+func (t *Type) declaration(g Field, stored string) string {
+	source, ok := t.sources[g.Name]
+	if !ok {
+		source = fieldSource{g.Name + " " + plainSource(g.Type), ""}
+	}
+	names := append(slices.Clip(t.Former[g.Name]), stored)
+	return fmt.Sprintf("%s `%s:\"%s,was=%s\"`", source.declared, tagKey, source.tagged, strings.Join(names, ",was="))
+}
+
+// plainSource returns the Go notation of t, as far as the description has it.
+func plainSource(t *Type) string {
+	name := cmp.Or(t.Name, brief(t))
 	if name == Bytes.String() {
 		name = "[]byte"
 	}
-	return fmt.Sprintf("%s %s `%s:\",was=%s\"`", g.Name, name, tagKey, strings.Join(append(slices.Clip(former), stored), ",was="))
+	return name
 }
 
 // kept returns the new indices of the fields that are not dropped.
 func (pair *match) kept() []int {
 	return slices.DeleteFunc(slices.Clone(pair.targets), func(k int) bool { return k < 0 })
-}
-
-// refuse returns the error for a difference that cannot be converted. to is nil if the field was
-// removed.
-func refuse(path string, from, to *Type) *ConversionError {
-	return &ConversionError{strings.TrimPrefix(path, "."), differs(from, to)}
 }
 
 // widens reports whether kind to can represent every value of kind from.

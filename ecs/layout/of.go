@@ -113,6 +113,12 @@ func (d *describer) fields(typ *Type, t reflect.Type, path string, depth int) *T
 			}
 			typ.Former[n.name] = n.former
 		}
+		if source := sourceOf(f); source != (fieldSource{n.name + " " + plainSource(described), ""}) {
+			if typ.sources == nil {
+				typ.sources = make(map[string]fieldSource)
+			}
+			typ.sources[n.name] = source
+		}
 	}
 	if fault := typ.formerFault(); fault != "" {
 		return d.fault(path, fault)
@@ -207,10 +213,31 @@ func typeName(t reflect.Type) string {
 	case t == reflect.TypeFor[time.Duration]():
 		return duration
 	}
+	if short := withoutPackages(t.Name()); validTypeName(short) {
+		return short
+	}
+	return ""
+}
+
+// sourceOf returns the Go source of f, without package names.
+func sourceOf(f reflect.StructField) fieldSource {
+	const most = 80
+	declared := cmp.Or(typeName(f.Type), withoutPackages(f.Type.String()))
+	if len(declared) > most || !validTypeName(declared) {
+		declared = "…"
+	}
+	if !f.Anonymous {
+		declared = f.Name + " " + declared
+	}
+	tagged, _, _ := strings.Cut(f.Tag.Get(tagKey), ",")
+	return fieldSource{strings.ReplaceAll(declared, "[]uint8", "[]byte"), tagged}
+}
+
+// withoutPackages removes the package names from the notation of a type.
+func withoutPackages(name string) string {
 	var b strings.Builder
 	// word is the start of the current word.
 	word := 0
-	name := t.Name()
 	for i, r := range name {
 		if strings.ContainsRune("[], *;{}()", r) {
 			b.WriteString(withoutPackage(name[word:i]))
@@ -219,10 +246,7 @@ func typeName(t reflect.Type) string {
 		}
 	}
 	b.WriteString(withoutPackage(name[word:]))
-	if short := b.String(); validTypeName(short) {
-		return short
-	}
-	return ""
+	return b.String()
 }
 
 // withoutPackage returns the text of word after the last ".". It drops the number that the compiler

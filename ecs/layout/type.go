@@ -29,6 +29,16 @@ type Type struct {
 	// Former maps the fields of a struct to their former stored names: see [NewConversion]. The
 	// program declares them. They are not part of the encoded description.
 	Former map[string][]string
+
+	// The Go source of the fields that are not declared by their stored name and the name of their
+	// type. Only [Of] sets it.
+	sources map[string]fieldSource
+}
+
+// A fieldSource is the Go source of a field.
+type fieldSource struct {
+	declared string // "Life int32", or "Position" for an embedded field.
+	tagged   string // The stored name in the tag, or "".
 }
 
 // A Field is one field of a struct.

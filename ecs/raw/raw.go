@@ -122,10 +122,10 @@ type World interface {
 	//
 	// Load converts components whose stored layout, name, version or kind differs from the
 	// registered one: see [layout.NewConversion], ecs.Component and ecs.Migrate. Converted lists
-	// these conversions. A conversion that would lose values fails with [ErrDropped]. The program
-	// can allow the loss by ecs.Component.Dropped, and the caller by State.Lossy. The decision
-	// depends only on the types, also for storages without rows. So a program does not load one
-	// state and reject the next.
+	// these conversions. A stored component that is registered with NoPersist is an error. A
+	// conversion that would lose values fails with [ErrDropped]. The program can allow the loss by
+	// ecs.Component.Dropped, and the caller by State.Lossy. The decision depends only on the types,
+	// also for storages without rows. So a program does not load one state and reject the next.
 	//
 	// An error wraps [ErrState] and names the component, or wraps [layout.ErrIntSize] and also
 	// names the field. The world is then unchanged. Load does not use state after it returns,
@@ -158,10 +158,10 @@ type World interface {
 	// Conversions returns the result that Converted would have after a Load of a state with these
 	// storages, in this order. It needs no rows.
 	//
-	// The error is the error of Load for the first storage that cannot be converted, and it names
-	// the field. It wraps [ErrNewer] if a later version of the component was stored. An error that
-	// wraps [ErrDropped] lists all values that would be lost. Only with this error, the conversions
-	// are returned too.
+	// The error is that of Load. It lists all fields that cannot be converted, and all values that
+	// would be lost. After 20 of them, it has only the number of the others. If values would only
+	// be lost, it wraps [ErrDropped], and the conversions are returned too. It wraps [ErrNewer] if
+	// a later version of a component was stored, and then names only that component.
 	Conversions(storages []StorageState) ([]Conversion, error)
 }
 

@@ -13,7 +13,7 @@ const module = "github.com/stet-ecs/stet/"
 // allowed maps each package to the packages that it may import. Packages of other modules are
 // listed by a prefix of their path.
 var allowed = map[string][]string{
-	"ecs/layout":                {"internal/grow"},
+	"ecs/layout":                {"internal/grow", "internal/near"},
 	"internal/grow":             {},
 	"internal/digest":           {"github.com/zeebo/xxh3"},
 	"ecs/internal/track":        {},

@@ -3,6 +3,7 @@ package image
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -20,43 +21,48 @@ import (
 
 // Conversions returns the conversions that turn a state with schema s into a state of w. They
 // include stored components that are not registered, and registered ones that are not stored. The
-// error names the first field in which s does not match the registered types. If values would only
-// be lost, the error wraps [raw.ErrDropped], and the conversions are returned, too.
+// error names the fields in which s does not match the registered types; see
+// [raw.World.Conversions]. If values would only be lost, the error wraps [raw.ErrDropped], and the
+// conversions are returned, too.
 //
-// If the registered types are older than the stored ones, the error is ErrNewer, not ErrSchema.
-// Conversions detects this by the version, by the former layouts of a component, and by its former
-// names. So an outdated program cannot convert a store back.
+// If a registered type is older than the stored one, the error is ErrNewer, not ErrSchema. It then
+// names only the components with an older type. Conversions detects this by the version, by the
+// former layouts of a component, and by its former names. So an outdated program cannot convert a
+// store back.
 func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	registered := map[string]bool{}
 	for _, st := range w.Raw().Storages() {
 		registered[st.Name()] = true
 	}
+	var newer []string
 	for _, st := range w.Raw().Storages() {
-		n, stored := NumberOf(s, st)
-		if !stored {
-			if err := outgrown(s, st, registered); err != nil {
-				return nil, err
-			}
-			continue
+		text := ""
+		if n, stored := NumberOf(s, st); stored {
+			text = outdated(&s.Components[n], st)
+		} else {
+			text = outgrown(s, st, registered)
 		}
-		c := &s.Components[n]
-		switch {
-		case !st.Persistent():
-			return nil, fmt.Errorf("%w: %s is stored, but registered with NoPersist", format.ErrSchema, naming.Shown(c.Name))
-		case c.Resource != st.IsResource():
-			return nil, fmt.Errorf("%w: %s is a resource in one of store and program, a component in the other", format.ErrSchema, naming.Shown(c.Name))
-		case st.Version() < c.Version:
-			return nil, fmt.Errorf("%w: %s has version %d, the program version %d", format.ErrNewer, naming.Shown(c.Name), c.Version, st.Version())
-		case had(c, st):
-			return nil, fmt.Errorf("%w: %s: %s; the store was converted from the program's type. To convert it back, give %s the version %d",
-				format.ErrNewer, naming.Shown(c.Name), layout.Diff(c.Layout, st.Layout()), naming.Shown(c.Name), c.Version+1)
+		if text != "" {
+			newer = append(newer, text)
 		}
+	}
+	if len(newer) > 0 {
+		return nil, fmt.Errorf("%w: %s", format.ErrNewer, joined(newer))
 	}
 	conversions, err := w.Raw().Conversions(s.States())
 	if err != nil {
 		return conversions, fmt.Errorf("%w: %w", format.ErrSchema, err)
 	}
 	return conversions, nil
+}
+
+// joined returns texts as lines. Beyond 20 of them, it returns only the number of the others.
+func joined(texts []string) string {
+	const most = 20
+	if more := len(texts) - most; more > 0 {
+		texts = append(texts[:most:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "\n")
 }
 
 // NumberOf returns the number of st in s. It looks up the name of st, and the former names that the
@@ -66,16 +72,30 @@ func NumberOf(s *format.Schema, st raw.Storage) (n int, ok bool) {
 	return s.Numbers[name], ok
 }
 
-// outgrown returns an error if st has a former name of a stored component that the program does not
-// have. st itself is not stored. The program is then older than the store.
-func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) error {
+// outdated returns an error text if the type of st is older than that of c. Otherwise it returns
+// "".
+func outdated(c *format.Entry, st raw.Storage) string {
+	name := naming.Shown(c.Name)
+	switch {
+	case st.Version() < c.Version:
+		return fmt.Sprintf("%s has version %d, the program version %d", name, c.Version, st.Version())
+	case had(c, st):
+		return fmt.Sprintf("%s: %s; the store was converted from the program's type. To convert it back, give %s the version %d",
+			name, layout.Diff(c.Layout, st.Layout()), name, c.Version+1)
+	}
+	return ""
+}
+
+// outgrown returns an error text if st has a former name of a stored component that the program
+// does not have. st itself is not stored. The program is then older than the store.
+func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) string {
 	for i := range s.Components {
 		c := &s.Components[i]
 		if !registered[c.Name] && slices.ContainsFunc(c.Former, func(f format.Former) bool { return f.Name == st.Name() }) {
-			return fmt.Errorf("%w: %s became %s in this store", format.ErrNewer, naming.Shown(st.Name()), naming.Shown(c.Name))
+			return fmt.Sprintf("%s became %s in this store", naming.Shown(st.Name()), naming.Shown(c.Name))
 		}
 	}
-	return nil
+	return ""
 }
 
 // had reports whether c was converted from the layout of st.
