@@ -104,10 +104,18 @@ func (p *process) press(keys string) {
 	require.NoError(p.t, err)
 }
 
-// exit waits for the end of the process, and returns its exit code and its last output.
+// exit waits for the end of the process, and returns its exit code and its last output. It kills a
+// process that does not end. After success, it checks the mode of the terminal.
 func (p *process) exit() (code int, output string) {
+	p.t.Helper()
+	defer time.AfterFunc(30*time.Second, func() { p.Process.Kill() }).Stop()
 	_ = p.Wait()
 	<-p.ended
+	if p.ProcessState.Success() {
+		mode, err := unix.IoctlGetTermios(int(p.keys.Fd()), unix.TCGETS)
+		require.NoError(p.t, err)
+		require.NotZero(p.t, mode.Lflag&unix.ECHO, "the terminal is in raw mode")
+	}
 	p.keys.Close()
 	return p.ProcessState.ExitCode(), string(p.output)
 }

@@ -59,17 +59,6 @@ func (b bot) buttons(g *Game) (all Buttons) {
 	return all
 }
 
-// playInMemory makes ticks of a game without a store. It returns the buttons.
-func playInMemory(g *Game, b bot, n int, after func()) (all []Buttons) {
-	for range n {
-		all = append(all, b.buttons(g))
-		g.Systems.Step(all[len(all)-1])
-		g.World.Commit()
-		after()
-	}
-	return all
-}
-
 func open(t *testing.T, dir string) *Game {
 	t.Helper()
 	g, err := Open(t.Context(), dir)
@@ -92,7 +81,13 @@ func TestGame_Rules(t *testing.T) {
 	g, b := New(), newBot(t, rand.Uint64())
 	last, games, crossed := State{Lives: 3}, 1, 0
 	sides := map[ecs.Entity]bool{} // Whether a rock was on the right side.
-	playInMemory(g, b, 30_000, func() {
+	for i := range 25_000 {
+		input := b.buttons(g)
+		if i > 15_000 {
+			input = Buttons(b.random.IntN(16)) // The player loses the ships and begins new games.
+		}
+		g.Systems.Step(input)
+		g.World.Commit()
 		s := g.State.Get()
 		if s.Lives > last.Lives {
 			require.Equal(t, int32(0), last.Lives, "a new game begins only after the last ship")
@@ -115,7 +110,7 @@ func TestGame_Rules(t *testing.T) {
 			sides[e] = p.X > Width/2
 		}
 		last = s
-	})
+	}
 	require.Greater(t, games, 1)
 	require.Positive(t, crossed, "no entity left the world on one side")
 	require.Greater(t, g.High.Get().Score, int32(1000))
@@ -289,17 +284,19 @@ func TestSteer_TurnsAndThrusts(t *testing.T) {
 
 func TestGame_Deterministic(t *testing.T) {
 	a, b, seed := New(), New(), rand.Uint64()
-	buttons := playInMemory(a, newBot(t, seed), 5000, func() {})
-	for _, input := range buttons {
-		b.Systems.Step(input)
-		b.World.Commit()
+	player := newBot(t, seed)
+	for range 5000 {
+		input := player.buttons(a)
+		for _, g := range []*Game{a, b} {
+			g.Systems.Step(input)
+			g.World.Commit()
+		}
 	}
 	require.Equal(t, a.World.Digest(), b.World.Digest())
 
 	test, err := b.Systems.SyncTest(4)
 	require.NoError(t, err)
 	test.Shuffle(seed)
-	player := newBot(t, seed)
 	for range 500 {
 		require.NoError(t, test.Step(player.buttons(b)))
 	}
@@ -311,6 +308,9 @@ func TestRewind_Branches(t *testing.T) {
 	g, b := open(t, dir), newBot(t, rand.Uint64())
 	b.play(t, g, 300)
 	start, state := g.World.Digest(), g.State.Get()
+	require.NoError(t, g.Rewind(1_000_000), "as far as possible")
+	require.Equal(t, uint64(1), g.World.Tick())
+	require.NoError(t, g.World.History().Seek(300))
 	buttons := b.play(t, g, 900)
 	end, high := g.World.Digest(), g.High.Get()
 	require.Greater(t, high.Score, state.Score)
