@@ -189,6 +189,21 @@ func TestFeeds_MachineRemoved(t *testing.T) {
 	f.ticks(50)
 }
 
+// A broken machine makes nothing until it is repaired.
+func TestWear_BrokenMachines(t *testing.T) {
+	f := newTest(t, testOptions())
+	f.ticks(50)
+	for _, e := range f.Machine.Entities() {
+		f.Broken.Set(e, Broken{Until: 70})
+	}
+	made := f.Totals.Get().Made
+	f.ticks(20)
+	require.Equal(t, made, f.Totals.Get().Made)
+	require.Less(t, f.Broken.Len(), f.Machine.Len()/2)
+	f.ticks(10)
+	require.Greater(t, f.Totals.Get().Made[Iron], made[Iron])
+}
+
 func TestWorkers_SameDigests(t *testing.T) {
 	var all []*factory
 	for _, workers := range []int{1, 2, 4} {
