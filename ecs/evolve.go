@@ -165,7 +165,7 @@ func (e *evolution) checkStep(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil
 	}
-	_, _, faults := e.conversion(before, next)
+	_, _, faults := conversion(before, next, e.dropped)
 	if len(faults) == 0 {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (w *World) faults(plans []*plan) error {
 			l.refused = true
 			l.addComponent(s.Name(), p.misfit)
 		case p != nil:
-			l.addFields(p)
+			l.addFields(s.Name(), about.layout.Name, p.before, p.faults)
 		case about.unknown || about.noPersist || about.past().former != nil:
 		default:
 			k := slices.IndexFunc(plans, func(p *plan) bool {
@@ -388,7 +388,7 @@ func (p *plan) note(format string, args ...any) {
 // convert adds a stage that converts fields by name, if the layouts differ. It records the fields
 // that the program cannot load.
 func (p *plan) convert(from, to *layout.Type) {
-	c, changes, faults := p.target.about().past().conversion(from, to)
+	c, changes, faults := conversion(from, to, p.target.about().past().dropped)
 	p.changes, p.faults = append(p.changes, changes...), append(p.faults, faults...)
 	if c == nil || c.Same() {
 		return

@@ -29,9 +29,10 @@ type typeFault struct {
 }
 
 // conversion returns the conversion from layout from to layout to, and its changes. The conversion
-// is nil if there is none. faults are the fields that the program cannot load. If Component.Dropped
-// names a field, its change has no hint that the field may have been renamed.
-func (e *evolution) conversion(from, to *layout.Type) (c *layout.Conversion, changes []layout.Change, faults typeFaults) {
+// is nil if there is none. faults are the fields that the program cannot load. dropped is
+// Component.Dropped: if it names a field, the change of the field has no hint that the field may
+// have been renamed.
+func conversion(from, to *layout.Type, dropped []string) (c *layout.Conversion, changes []layout.Change, faults typeFaults) {
 	c, err := layout.NewConversion(from, to)
 	if refusal, ok := errors.AsType[*layout.ConversionError](err); ok {
 		changes = slices.Clone(refusal.Changes)
@@ -42,7 +43,7 @@ func (e *evolution) conversion(from, to *layout.Type) (c *layout.Conversion, cha
 		change := &changes[i]
 		name := strings.TrimPrefix(strings.TrimPrefix(change.Path, cmp.Or(to.Name, from.Name)), ".")
 		switch {
-		case change.Dropped && slices.Contains(e.dropped, name):
+		case change.Dropped && slices.Contains(dropped, name):
 			change.Renamed = nil
 		case change.Dropped, change.Refused:
 			faults = append(faults, typeFault{name, *change})
@@ -110,20 +111,20 @@ func (l *faultList) take(n int) int {
 	return k
 }
 
-// addFields adds the faults of the fields of p.
-func (l *faultList) addFields(p *plan) {
-	l.refused = l.refused || p.faults.refused()
-	faults := p.faults[:l.take(len(p.faults))]
+// addFields adds the faults of a component's fields. before names the migration before which the
+// fields are converted.
+func (l *faultList) addFields(name, goType, before string, faults typeFaults) {
+	l.refused = l.refused || faults.refused()
+	faults = faults[:l.take(len(faults))]
 	if len(faults) == 0 {
 		return
 	}
-	name := p.target.Name()
-	lines := append(faults.lines(), faults.remedy(name, p.target.about().layout.Name))
+	lines := append(faults.lines(), faults.remedy(name, goType))
 	space, between := " ", "; "
 	if len(faults) > 1 {
 		space, between = "\n    ", "\n    "
 	}
-	l.text = append(l.text, fmt.Sprintf("component %s:%s%s%s", naming.Shown(name), p.before, space, strings.Join(lines, between)))
+	l.text = append(l.text, fmt.Sprintf("component %s:%s%s%s", naming.Shown(name), before, space, strings.Join(lines, between)))
 }
 
 // addComponent adds a fault of a whole component.
