@@ -42,9 +42,11 @@ import (
 //   - If the world has several, Bind takes the one named after the type.
 //
 // If the world has no such handle, Bind registers one with the settings of the tag. A tag has a
-// name, then after commas a [Kind], masked, norewind, nopersist. A resource starts with its zero
-// value. Some components and resources need other settings, such as migrations or the seeds of a
-// Rand. Register them before Bind, which then finds them.
+// name, then after commas a [Kind], masked, norewind, nopersist: `ecs:",norewind"` has no name. A
+// resource starts with its zero value. Some components and resources need other settings, such as
+// migrations or the seeds of a Rand. Register them before Bind, which then finds them:
+//
+//	game.Health = ecs.MustRegister(w, ecs.Component[Health]{Version: 2, Migrations: …})
 //
 // If the tag contradicts the registered handle, Bind returns an error. It also returns an error if
 // two fields have the same handle. Bind leaves a field unchanged that is not nil; its handle must
@@ -123,7 +125,11 @@ func (b *binding) run(v reflect.Value) error {
 		if reason := b.reasons[f.path]; reason != nil {
 			return fmt.Errorf("%s: %w; or create it in Build", f.path, reason)
 		}
-		return fmt.Errorf("%s: it is nil; create it in Build, or exclude it by the tag `ecs:\"-\"`", f.path)
+		other := ""
+		if f.v.CanSet() && strings.HasPrefix(f.v.Type().Elem().Name(), "Query") {
+			other = "give it a tag with its accesses, such as `ecs:\"write,read\"`, "
+		}
+		return fmt.Errorf("%s: it is nil; create it in Build, %sor exclude it by the tag `ecs:\"-\"`", f.path, other)
 	}
 	return nil
 }
@@ -247,6 +253,9 @@ func (b *binding) find(v reflect.Value, h handle, t bindTag, advice string) (Any
 	return nil, fmt.Errorf("the world has %s of this type; %s", strings.Join(names, ", "), advice)
 }
 
+// bindWords are the settings that a tag may have.
+const bindWords = "sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist"
+
 // A bindTag is the parsed tag of a field.
 type bindTag struct {
 	name                        string
@@ -258,6 +267,9 @@ type bindTag struct {
 func parseBindTag(tag string) (t bindTag, err error) {
 	name, words, _ := strings.Cut(tag, ",")
 	t.name = strings.TrimSpace(name)
+	if !strings.Contains(tag, ",") && slices.Contains(strings.Split(bindWords, ", "), t.name) {
+		return t, fmt.Errorf("its tag %q would be a name; for the setting, put a comma before it: %q", t.name, ","+t.name)
+	}
 	for word := range strings.SplitSeq(words, ",") {
 		switch word = strings.TrimSpace(word); word {
 		case "":
@@ -270,7 +282,7 @@ func parseBindTag(tag string) (t bindTag, err error) {
 		default:
 			for t.kind = Sparse; t.kind.String() != word; t.kind++ {
 				if t.kind == Ordered {
-					return t, fmt.Errorf("its tag has the unknown word %q; the words are sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist", word)
+					return t, fmt.Errorf("its tag has the unknown word %q; the words are %s", word, bindWords)
 				}
 			}
 			t.kinded = true

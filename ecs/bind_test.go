@@ -243,6 +243,10 @@ func TestBind_Errors(t *testing.T) {
 		}{}, "ecs: bind struct.Score: its tag has a setting that only storages support", true},
 		{twoOf(), &badBuild{}, "ecs: bind badBuild: its method Build is a func(*ecs.World); Bind calls a func(*ecs.World) error", true},
 		{twoOf(), &lacks{}, "ecs: bind lacks.In.moving: it is nil; create it in Build, or exclude it by the tag `ecs:\"-\"`", false},
+		{twoOf(), &struct{ Moving *ecs.Query1[int] }{}, "ecs: bind struct.Moving: it is nil; create it in Build, give it a tag with its accesses, such as `ecs:\"write,read\"`, or exclude it by the tag `ecs:\"-\"`", false},
+		{twoOf(), &struct {
+			Best *ecs.Resource[int] `ecs:"norewind"`
+		}{}, `ecs: bind struct.Best: its tag "norewind" would be a name; for the setting, put a comma before it: ",norewind"`, false},
 		{twoOf(), &WithBuild{fails: errors.New("no way")}, "ecs: bind WithBuild: no way", false},
 	} {
 		err := ecs.Bind(test.w, test.game)

@@ -334,6 +334,9 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	}
 	if target.about().noPersist {
 		p.misfit = "stored, but registered with NoPersist; register it without, or under another name"
+		if s.Name != target.Name() {
+			p.misfit = "as " + naming.Shown(s.Name) + ", " + p.misfit
+		}
 		return p, nil
 	}
 	past := target.about().past()

@@ -75,7 +75,7 @@ func Follow(ctx context.Context, dir string, w *ecs.World, o ...FileOptions) (_ 
 
 func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error) {
 	if n := w.Len(); n > 0 {
-		return nil, fmt.Errorf("%w: it has %d; follow with an empty world", ErrNotEmpty, n)
+		return nil, fmt.Errorf("%w: the world has %d entities; follow with an empty world", ErrNotEmpty, n)
 	}
 	cat, err := catalog.OpenFS(ctx, files, ".")
 	if err != nil {

@@ -26,7 +26,7 @@ type Report struct {
 	Tick  uint64 // Tick of the recovered state, or of the base.
 	// The snapshot file that recovery began with. It is empty if Follower.Open read no snapshot.
 	Snapshot string
-	Replayed int  // Number of ticks replayed after the snapshot.
+	Replayed int  // Number of records replayed after the snapshot, see [Options.CommitEvery].
 	Clean    bool // The store had been closed, so no tick can be missing.
 
 	// Torn is the unfinished end of the journal. Its ticks were never reported as durable. nil
@@ -334,7 +334,7 @@ func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotRe
 // recover fills the world with the newest state of the store.
 func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if n := s.world.Len(); n > 0 {
-		return fmt.Errorf("%w: it has %d; open with an empty world, or Clear it before", ErrNotEmpty, n)
+		return fmt.Errorf("%w: the world has %d entities; open with an empty world, then call Store.Load to continue from a save; or open a new directory", ErrNotEmpty, n)
 	}
 	im, f, err := c.RecoverHead(ctx, s.options.At)
 	if err != nil {
