@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -45,8 +46,9 @@ func (w *World) apply(p *raw.Patch) error {
 		return stateError(fmt.Errorf("tick %d: %w", p.Tick, err))
 	}
 	w.verify()
-	if k := w.newestBoundary(); k >= 0 && p.Tick == w.tick && !p.Entities.Changed {
-		for _, put := range puts { // Of storages that do not rewind.
+	rewinds := func(s raw.StoragePatch) bool { return s.Storage.Rewinds() }
+	if k := w.newestBoundary(); k >= 0 && p.Tick == w.tick && !p.Entities.Changed && !slices.ContainsFunc(p.Storages, rewinds) {
+		for _, put := range puts {
 			put()
 		}
 		w.frames[k].seq = seqs{first: p.Seq}

@@ -190,9 +190,10 @@ func (w *World) discardOpen() {
 }
 
 // recordBeforeUndo records the deferred ticks before the world goes back over one of them. It
-// discards the open frame, which the caller would do.
+// discards the open frame, which the caller would do. If the forward branch has ticks, their record
+// has the present tick, too.
 func (w *World) recordBeforeUndo() {
-	if (rawWorld{w}).Deferred() {
+	if (rawWorld{w}).Deferred() && !w.clock.Undone {
 		w.discardOpen()
 		w.recordLate()
 	}

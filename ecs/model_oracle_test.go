@@ -416,7 +416,7 @@ func (w *oracle) seek(tick uint64) bool {
 	if k < 0 {
 		return false
 	}
-	if newest := w.newestTick(); k < newest {
+	if newest := w.newestTick(); k < newest && len(w.forward) == 0 {
 		w.frames[newest].state.deferred = false // The recorder has got the tick.
 	}
 	for i := len(w.frames) - 1; i > k; i-- {

@@ -600,9 +600,15 @@ func (p *model) flush(n int) {
 	before := p.recorder.latest()
 	record := p.w.Raw().RecordLast
 	if p.w.Raw().Deferred() && before%2 == 0 {
-		record = p.w.Raw().RecordDeferred
+		if record = p.w.Raw().RecordDeferred; len(p.oracle.forward) > 0 {
+			if err := record(); err != nil || p.recorder.latest() != before {
+				failf("RecordDeferred() = %v, %d records, although later ticks are recorded", err, p.recorder.latest()-before)
+			}
+			return
+		}
 	}
 	err := record()
+	p.oracle.forward = nil
 	if err != nil || p.recorder.latest() != before+1 || p.w.Raw().Deferred() {
 		failf("recording again: %v, %d records", err, p.recorder.latest()-before)
 	}
@@ -616,7 +622,7 @@ func (w *oracle) evictAsIn(actual *World) {
 
 // beforeUndo prepares for a record of the deferred ticks, which a restore undoes next.
 func (p *model) beforeUndo() {
-	if k := p.oracle.newestTick(); k >= 0 && p.oracle.frames[k].state.deferred {
+	if k := p.oracle.newestTick(); k >= 0 && p.oracle.frames[k].state.deferred && len(p.oracle.forward) == 0 {
 		p.recorder.expect(p.oracle.frames[k].state)
 	}
 }

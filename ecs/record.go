@@ -25,8 +25,10 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	}
 	w.verify()
 	if k < 0 {
-		if err := w.RecordDeferred(); err != nil {
-			return err
+		if w.Deferred() {
+			if err := w.RecordLast(); err != nil {
+				return err
+			}
 		}
 		n = w.numbers()
 		k = len(w.recorders)
@@ -219,9 +221,10 @@ func (w rawWorld) Deferred() bool {
 	return k >= 0 && w.frames[k].deferred
 }
 
-// RecordDeferred records the deferred ticks.
+// RecordDeferred records the deferred ticks. Ticks of the forward branch have a record that
+// continues the present tick, so nothing waits then.
 func (w rawWorld) RecordDeferred() error {
-	if !w.Deferred() {
+	if !w.Deferred() || w.clock.Undone {
 		return nil
 	}
 	return w.RecordLast()
@@ -237,9 +240,10 @@ func (w rawWorld) RecordLast() error {
 }
 
 // recordLate records the ticks since the newest record. If there are none, the record repeats its
-// parent. The open frame must have no writes, except of NoRewind storages, whose present values
+// parent. It drops the forward branch, whose records continue another one. The open frame must have no writes, except of NoRewind storages, whose present values
 // become part of the record.
 func (w *World) recordLate() {
+	w.dropForward()
 	k := w.newestBoundary()
 	before := w.older(k)
 	was := w.isEvictable(before, k)
@@ -247,6 +251,7 @@ func (w *World) recordLate() {
 	w.frames[k].seq, w.frames[k].deferred = n, false
 	w.newSpan() // The record has the values of NoRewind storages.
 	w.exemptSpan = w.clock.Span
+	w.saveActiveCursors()
 	if !was {
 		w.markEvictable(before, k)
 	}

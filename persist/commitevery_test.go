@@ -129,7 +129,7 @@ func (r *sparseRun) step() {
 		}
 	case 2:
 		require.NoError(r.t, r.s.Sync(storetest.Background))
-		require.False(r.t, r.w.Raw().Deferred())
+		require.True(r.t, !r.w.Raw().Deferred() || h.Newest() > r.w.Tick())
 		r.note()
 	case 3:
 		r.w.Fill(1)
@@ -222,7 +222,7 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 	require.NoError(t, w.History().Rewind(1)) // The ticks are recorded before the rewind.
 	require.NoError(t, s.Sync(storetest.Background))
 	require.Equal(t, []uint64{1, 2, 3}, reported())
-	require.EqualValues(t, 2, w.Raw().Seq(), "the rewind and Sync made a record each")
+	require.Zero(t, w.Raw().Seq(), "Sync makes no record for a tick that record 1 has")
 	require.NoError(t, w.History().Seek(3))
 	require.EqualValues(t, 1, w.Raw().Seq())
 	step(3)
@@ -231,7 +231,7 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 	require.False(t, w.Raw().Deferred())
 	require.NoError(t, s.Sync(storetest.Background))
 	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7}, reported())
-	require.EqualValues(t, 3, w.Raw().Seq())
+	require.EqualValues(t, 2, w.Raw().Seq())
 	step(1)
 	w.Fill(1)
 	err = s.Close(storetest.Background)

@@ -28,6 +28,8 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if err := s.leave(ctx); err != nil {
 		return err
 	}
+	s.moving = true
+	defer func() { s.moving = false }()
 	// The catalog reads the files, so all committed ticks must be in them.
 	if err := s.journal.Sync(ctx); err != nil {
 		return err
@@ -97,6 +99,8 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err := s.leave(ctx); err != nil {
 		return err
 	}
+	s.moving = true
+	defer func() { s.moving = false }()
 	im, name, err := readSave(ctx, files, file, s.world)
 	if err != nil {
 		return err

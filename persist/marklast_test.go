@@ -120,3 +120,41 @@ func TestMarkLast_Readers(t *testing.T) {
 	tick, storage, diverged := p.Diverged()
 	require.False(t, diverged, "tick %d: %s", tick, storage)
 }
+
+// After a rewind, MarkLast ends the undone ticks, as a Commit does. So an old boundary has no
+// newer record than a later one.
+func TestMarkLast_AfterRewind(t *testing.T) {
+	mem := disktest.New()
+	options := persist.Options{Files: mem, Retain: persist.Retention{KeepAll: true}}
+	w := storetest.New(3000)
+	s, err := persist.Open(storetest.Background, ".", w.World, options)
+	require.NoError(t, err)
+	commit := func(n int) {
+		for range n {
+			w.Clock.Set(storetest.Clock(w.Tick()))
+			w.Seed.Set(storetest.Seed(w.Tick()))
+			require.NoError(t, s.Commit())
+		}
+	}
+	commit(500)
+	require.NoError(t, w.History().Seek(0))
+	require.NoError(t, s.MarkLast("start"))
+	require.ErrorIs(t, w.History().Seek(500), ecs.ErrNotHeld)
+	commit(1100) // The store forgets records before the history.
+	require.NoError(t, w.History().Seek(300))
+	commit(1)
+	want := storetest.Persistent(w.World)
+	storetest.CloseStore(t, s)
+	w = storetest.New(0)
+	s, err = persist.Open(storetest.Background, ".", w.World, options)
+	require.NoError(t, err)
+	require.EqualValues(t, 301, w.Tick())
+	require.Equal(t, want, storetest.Persistent(w.World))
+
+	w.OnRestore(func() {
+		require.ErrorContains(t, s.MarkLast("in OnRestore"), "OnRestore")
+	})
+	require.NoError(t, s.Goto(storetest.Background, "mark:start"))
+	require.NoError(t, s.MarkLast("after"))
+	storetest.CloseStore(t, s)
+}

@@ -1,6 +1,10 @@
 package persist
 
-import "github.com/stet-ecs/stet/persist/internal/format"
+import (
+	"errors"
+
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
 
 // Mark names the tick that the next Commit ends. From then on "mark:NAME" is a point in time, see
 // inspect.View.Resolve. A tick may have 256 names. If several ticks have the same name, it means
@@ -24,16 +28,21 @@ func (s *Store) Mark(name string) error {
 
 // MarkLast names the tick of the last Commit. The mark has a small record of its own, unless the
 // tick still waits for its record: see [Options.CommitEvery]. The mark is durable when a tick would
-// be that was committed now. After a rewind, MarkLast names the tick to which the world went.
+// be that was committed now. After a rewind, MarkLast names the tick to which the world went. Like
+// a Commit, it drops the ticks after that one from the history, and ends pointers to values.
 //
 // MarkLast returns [ErrUncommitted] if the world was changed since the last Commit, and
-// [ErrBacklog] when Commit would. Otherwise the errors are those of [Store.Mark].
+// [ErrBacklog] when Commit would. Otherwise the errors are those of [Store.Mark]. Functions of
+// [ecs.World.OnRestore] cannot call MarkLast, because the store is not at the new state yet.
 func (s *Store) MarkLast(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
 	}
 	if err := s.usable(); err != nil {
 		return err
+	}
+	if s.moving {
+		return errors.New("persist: MarkLast was called by a function of OnRestore; call it after the restore")
 	}
 	if s.world.Raw().Dirty() {
 		return ErrUncommitted

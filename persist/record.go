@@ -52,10 +52,11 @@ func (s *Store) Defer(tick, recorded uint64) bool {
 	return true
 }
 
-// recordDeferred journals the ticks that wait for the next record. It returns [ErrUncommitted] if
-// the world was changed since the last Commit.
+// recordDeferred journals the ticks up to the current one that wait for a record. So the state of
+// the world has a record. recordDeferred returns [ErrUncommitted] if the world was changed since
+// the last Commit.
 func (s *Store) recordDeferred() error {
-	if s.world.Raw().RecordDeferred() != nil {
+	if w := s.world.Raw(); w.Deferred() && w.RecordLast() != nil {
 		return fmt.Errorf("%w: ticks wait for the next record, see Options.CommitEvery", ErrUncommitted)
 	}
 	return s.Err()
@@ -64,15 +65,17 @@ func (s *Store) recordDeferred() error {
 // recordLate records ticks that have ended, with the marks of [Store.MarkLast]. Marks, inputs and
 // slots of the tick under way stay.
 func (s *Store) recordLate(c *raw.Change) uint64 {
-	next := s.notes
+	next, was := s.notes, format.StateID{Seq: c.Parent, Tick: c.Tick}
 	s.notes, s.late = s.late, format.Notes{}
 	seq, err := s.record(c)
 	if s.notes = next; err != nil {
 		s.fail(err)
 		return c.Parent
 	}
-	s.notes.Recorded(seq)
-	s.askedAt.Seq = seq
+	s.notes.Recorded(was, seq)
+	if s.askedAt == was {
+		s.askedAt.Seq = seq
+	}
 	return seq
 }
 
@@ -107,6 +110,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	repeats := c.Tick == c.ParentTick && !s.encoder.whole.resourcesPending(c.Parent)
 	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent], now)
 	if err := s.announce(); err != nil {
 		return 0, err
@@ -120,7 +124,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	switch {
 	case c.Tick > c.ParentTick+1:
 		flags |= format.FlagSeveral
-	case c.Tick == c.ParentTick:
+	case repeats:
 		flags |= format.FlagRepeats
 	}
 	id, err := s.journal.AppendSummed(c.Parent, c.Tick, flags, payload, s.encoder.Sum)

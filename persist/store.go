@@ -81,8 +81,8 @@ type Options struct {
 	SnapshotBytes int64
 
 	// OnDurable is called when a tick has become durable, in the order of commits. The journal's
-	// goroutine calls it, so it must not block. Store.Sync returns after the calls for its ticks.
-	// nil means no call.
+	// goroutine calls it, so it must not block, nor call Sync. Store.Sync returns after the calls for
+	// its ticks. nil means no call.
 	OnDurable func(tick uint64)
 
 	// OnLocal is called when a tick survives a crash of this machine. It is called like OnDurable,
@@ -181,6 +181,7 @@ type Store struct {
 	encoder   *tickRecorder
 	notes     format.Notes   // Marks and inputs of the tick under way.
 	late      format.Notes   // Marks of the tick that ended last, for the record under way.
+	moving    bool           // A Goto or a Load is under way.
 	asked     []slotName     // Slots to begin when the tick under way ends.
 	askedAt   format.StateID // The state that this tick continues.
 	// Record IDs by seq, as far back as the history reaches.
@@ -365,7 +366,10 @@ func (s *Store) Sync(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if err := s.recordDeferred(); err != nil {
+	if err := s.world.Raw().RecordDeferred(); err != nil {
+		return fmt.Errorf("%w: ticks wait for the next record, see Options.CommitEvery", ErrUncommitted)
+	}
+	if err := s.Err(); err != nil {
 		return err
 	}
 	if err := s.journal.Sync(ctx); err != nil {

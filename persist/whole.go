@@ -115,6 +115,17 @@ func (l wholeList) stayed(stored map[string][]byte) {
 	}
 }
 
+// resourcesPending reports whether a record that continues record parent must write a storage that
+// rewinds in full.
+func (l wholeList) resourcesPending(parent uint64) bool {
+	for i := range l {
+		if w := &l[i]; w.Rewinds() && w.pending(parent) {
+			return true
+		}
+	}
+	return false
+}
+
 // different returns a NoRewind storage of which record seq leads to other values than the world
 // has, or nil. Changes after the last commit do not count.
 func (l wholeList) different(seq uint64) *wholeStorage {

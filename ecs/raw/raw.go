@@ -91,14 +91,17 @@ type World interface {
 	// Deferred reports whether the newest tick waits to be recorded together with the next one.
 	Deferred() bool
 
-	// RecordDeferred makes the recorder record the deferred ticks now. The world does so itself
-	// before it goes back over them. The error wraps [ErrDirty] if anything was written since the
-	// last commit.
+	// RecordDeferred makes the recorder record the deferred ticks now, unless the history has ticks
+	// after the current one: their record has these ticks, too. The world records deferred ticks
+	// itself before it goes back over them. The error wraps [ErrDirty] if anything was written since
+	// the last commit.
 	RecordDeferred() error
 
-	// RecordLast does what RecordDeferred does. If no tick is deferred, the recorders receive the
-	// newest tick once more: a [Change] without writes, except of storages that do not rewind. The
-	// new number replaces the earlier one of that tick. RecordLast costs O(storages).
+	// RecordLast records the deferred ticks up to the current one. If there are none, the recorders
+	// receive the current tick once more: a [Change] without writes, except of storages that do not
+	// rewind. The new number replaces the earlier one of that tick. Like a commit, RecordLast drops
+	// the ticks after the current one. It costs O(storages), and returns [ErrDirty] as
+	// RecordDeferred does.
 	RecordLast() error
 
 	// Seq returns the first recorder's number for the current tick, or for the last tick before it

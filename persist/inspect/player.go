@@ -225,7 +225,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	if err := p.checkTypes(); err != nil {
 		return err
 	}
-	if p.step == nil {
+	if p.step == nil || c.Tick == p.world.Tick() && e.Flags&format.FlagRepeats == 0 {
 		return p.apply(r, converted)
 	}
 	if e.Flags&format.FlagRepeats != 0 {

@@ -84,8 +84,13 @@ func (n *Notes) About(parent StateID) {
 	}
 }
 
-// Recorded keeps the notes although the state that the tick continues has got another record.
-func (n *Notes) Recorded(seq uint64) { n.parent.Seq = seq }
+// Recorded keeps the notes of a tick that continues was, although that state has got another
+// record.
+func (n *Notes) Recorded(was StateID, seq uint64) {
+	if n.parent == was {
+		n.parent.Seq = seq
+	}
+}
 
 // Reset drops all notes and keeps the buffers.
 func (n *Notes) Reset() {
