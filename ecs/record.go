@@ -240,8 +240,8 @@ func (w rawWorld) RecordLast() error {
 }
 
 // recordLate records the ticks since the newest record. If there are none, the record repeats its
-// parent. It drops the forward branch, whose records continue another one. The open frame must have no writes, except of NoRewind storages, whose present values
-// become part of the record.
+// parent. It drops the forward branch, whose records continue another one. The open frame must have
+// no writes, except of NoRewind storages, whose present values become part of the record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()

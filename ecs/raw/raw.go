@@ -93,8 +93,8 @@ type World interface {
 
 	// RecordDeferred makes the recorder record the deferred ticks now, unless the history has ticks
 	// after the current one: their record has these ticks, too. The world records deferred ticks
-	// itself before it goes back over them. The error wraps [ErrDirty] if anything was written since
-	// the last commit.
+	// itself before it goes back over them. The error wraps [ErrDirty] if anything was written
+	// since the last commit.
 	RecordDeferred() error
 
 	// RecordLast records the deferred ticks up to the current one. If there are none, the recorders

@@ -54,7 +54,7 @@ func play(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("the input is not a terminal: %w", err)
 	}
-	defer term.Restore(stdin, old)
+	defer func() { _ = term.Restore(stdin, old) }()
 	g, err := game.Open(ctx, dir)
 	if err != nil {
 		return err

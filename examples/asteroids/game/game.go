@@ -16,16 +16,23 @@ import (
 const history = 20 * 60
 
 // These types are the components.
+
 type (
+	// A Position is a point of the world, which wraps around.
 	Position struct{ X, Y float64 }
-	Velocity struct{ X, Y float64 } // It is added to Position in each tick.
-	Ship     struct {
-		Heading, Cooldown, Shield uint8 // Cooldown and Shield are numbers of ticks.
+	// A Velocity is added to the position in each tick.
+	Velocity struct{ X, Y float64 }
+	// A Ship is what the player steers. Cooldown and Shield are numbers of ticks.
+	Ship struct {
+		Heading, Cooldown, Shield uint8
 		Thrust                    bool
 	}
-	Rock   struct{ Size uint8 } // A new rock has size 3.
+	// A Rock splits when it is hit. A new rock has size 3.
+	Rock struct{ Size uint8 }
+	// A Bullet marks what a ship has fired.
 	Bullet struct{}
-	Life   struct{ Ticks uint8 } // The entity is destroyed after this number of ticks.
+	// A Life is the number of ticks after which the entity is destroyed.
+	Life struct{ Ticks uint8 }
 )
 
 // State is a resource. Wait is the number of ticks until a lost ship is replaced.

@@ -36,7 +36,7 @@ func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	}
 	var newer []string
 	for _, st := range w.Raw().Storages() {
-		text := ""
+		var text string
 		if n, stored := NumberOf(s, st); stored {
 			text = outdated(&s.Components[n], st)
 		} else {
