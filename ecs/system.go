@@ -66,6 +66,9 @@ func (w rawWorld) Sums(before []uint64, span uint64) []uint64 {
 	return now
 }
 
+// InSystem implements [system.World].
+func (w rawWorld) InSystem() bool { return w.system != nil }
+
 // OneAtATime implements [system.World].
 func (rawWorld) OneAtATime() bool { return debug }
 

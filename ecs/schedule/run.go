@@ -14,10 +14,17 @@ import (
 // Step runs the systems once. It does not commit: the program ends the tick by the Commit of a
 // store or of the world. A system must not end the tick, so Commit and Seek panic there.
 //
+// Step panics if it already ran all systems in this tick. Without a Commit the number of the tick
+// stays the same, so startup systems would run again, and [Tick.Rand] would repeat its numbers. A
+// Commit that returns persist.ErrBacklog has not ended the tick, so call it again before Step. A
+// step that panicked, or that a restore has undone, may be repeated. A system may call Step of
+// another schedule several times.
+//
 // If a system panics, Step panics with the same value. If several systems panic that run at the
 // same time, it is the value of the first one in the list.
 func (s *Schedule[In]) Step(in In) {
 	s.mustNotRun("Step")
+	s.mustBeNewTick("Step")
 	s.begin()
 	p := s.prepare()
 	s.running = true
@@ -26,11 +33,12 @@ func (s *Schedule[In]) Step(in In) {
 		for _, y := range s.systems {
 			s.runOn(s.w, s.raw, y, in)
 		}
-		return
+	} else {
+		for k := range p.batches {
+			s.runBatch(&p.batches[k], in)
+		}
 	}
-	for k := range p.batches {
-		s.runBatch(&p.batches[k], in)
-	}
+	s.complete()
 }
 
 // StepOn runs the systems on another world, one after another. Storages, queries and resources
@@ -51,6 +59,19 @@ func (s *Schedule[In]) mustNotRun(op string) {
 	if s.running {
 		panic("schedule: " + op + " in a system of the same schedule; use another schedule for steps inside of a step")
 	}
+}
+
+// mustBeNewTick panics if all systems ran in this tick. op is the method that would run them again.
+// Inside of a system of another schedule, steps are parts of one tick.
+func (s *Schedule[In]) mustBeNewTick(op string) {
+	if tick := s.w.Tick() + 1; s.completed == tick && s.undone == s.w.Restores() && !s.raw.InSystem() {
+		panic(fmt.Sprintf("schedule: %s again in tick %d, which has not ended; call Commit of the store or of the world after each Step", op, tick))
+	}
+}
+
+// complete records that all systems ran in this tick.
+func (s *Schedule[In]) complete() {
+	s.completed, s.undone = s.w.Tick()+1, s.w.Restores()
 }
 
 // begin prepares a step.
@@ -77,7 +98,7 @@ func (s *Schedule[In]) runOn(w *ecs.World, raw system.World, y *System[In], in I
 	y.set(w, in, s.seed)
 	start := time.Now()
 	raw.RunSystem(&y.plannedSystem, y.body)
-	y.times.add(time.Since(start))
+	y.addTime(start)
 }
 
 // due reports whether the rate of y includes the tick.
@@ -97,6 +118,7 @@ func (y *System[In]) set(w *ecs.World, in In, seed uint64) {
 // runBody runs y for y.now, and applies its commands.
 func (y *System[In]) runBody() {
 	t := &y.now
+	y.ran = false
 	if y.group != nil && !y.group.onIn(t.World) {
 		return
 	}
@@ -105,6 +127,7 @@ func (y *System[In]) runBody() {
 			return
 		}
 	}
+	y.ran = true
 	y.run(t)
 	if t.commands.Len() > 0 {
 		t.World.Apply(&t.commands)
@@ -179,12 +202,13 @@ func (y *System[In]) runRecovered(w *ecs.World, in In, seed uint64) (failure any
 	y.set(w, in, seed)
 	start := time.Now()
 	y.body()
-	y.times.add(time.Since(start))
+	y.addTime(start)
 	ended = true
 	return nil
 }
 
-// A Time says how long a system ran. Ticks in which it was not due do not count.
+// A Time says how long a system ran, with its conditions and commands. Ticks in which its function
+// did not run do not count: it was not due, its group was off, or a condition was false.
 type Time struct {
 	System string
 	Runs   uint64
@@ -199,6 +223,13 @@ func (t *Time) add(d time.Duration) {
 	t.Runs++
 	t.total += d
 	t.Last, t.Worst = d, max(t.Worst, d)
+}
+
+// addTime adds the time since start, if the last call of body called run.
+func (y *System[In]) addTime(start time.Time) {
+	if y.ran {
+		y.times.add(time.Since(start))
+	}
 }
 
 // Times returns the times of the systems, in the order of the list. Measuring takes two readings of
@@ -218,11 +249,12 @@ func (s *Schedule[In]) Times() []Time {
 // StepSystem runs the next system of a step, and creates a checkpoint before it. It returns the
 // name of the system, or "" if all systems of the step ran. The program then ends the tick by
 // Commit, and the next call begins another step. Until then, [Schedule.BackSystem] can undo the
-// systems.
+// systems. Like [Schedule.Step], StepSystem does not run all systems twice in a tick.
 //
 // It is for debuggers. Systems that are not due, or whose conditions do not hold, count as run.
 func (s *Schedule[In]) StepSystem(in In) (name string) {
 	if !s.stepping() {
+		s.mustBeNewTick("StepSystem")
 		s.begin()
 		s.at = s.w.Tick() + 1
 	}
@@ -236,6 +268,9 @@ func (s *Schedule[In]) StepSystem(in In) (name string) {
 	s.next++
 	s.runOn(s.w, s.raw, y, in)
 	s.restores = s.w.Restores()
+	if s.next == len(s.systems) {
+		s.complete()
+	}
 	return y.Name
 }
 

@@ -27,6 +27,9 @@ type Schedule[In any] struct {
 	began   bool // Step ran before.
 	running bool // A step is running.
 
+	completed uint64 // The tick of the last step that ran all systems, or 0.
+	undone    uint64 // World.Restores after that step; a different number means that it was undone.
+
 	next     int              // The system that StepSystem runs next.
 	points   []ecs.Checkpoint // The checkpoints before the systems that StepSystem ran.
 	at       uint64           // The tick that StepSystem makes.
@@ -76,6 +79,7 @@ type System[In any] struct {
 	when    []func(*Tick[In]) bool
 	now     Tick[In]
 	body    func() // Runs the system for now.
+	ran     bool   // The last call of body called run.
 	times   Time
 }
 

@@ -56,6 +56,7 @@ func TestStep_CommitInSystemPanics(t *testing.T) {
 		_ = c.History().Rewind(1)
 	}
 	l.Step(1)
+	l.w.Commit()
 	for op, f := range map[string]func(){
 		"Step":   func() { l.Step(1) },
 		"StepOn": func() { l.StepOn(l.w, 1) },
@@ -68,6 +69,79 @@ func TestStep_CommitInSystemPanics(t *testing.T) {
 	bad = func() {}
 	l.Add("foreign", other, func(*schedule.Tick[int]) {})
 	mustPanic(t, "the access of the system foreign names place of another world", func() { l.Step(1) })
+}
+
+// A second step needs a Commit or a restore after the first one.
+func TestStep_AgainInTickPanics(t *testing.T) {
+	const again = " again in tick 2, which has not ended; call Commit of the store or of the world after each Step"
+	for name, step := range map[string]func(l *arena){
+		"one worker":  func(l *arena) { l.Step(1) },
+		"two workers": func(l *arena) { l.Workers(2).Step(1) },
+		"StepSystem":  func(l *arena) { l.StepSystem(1); l.StepSystem(1) },
+	} {
+		l := newArena(ecs.Options{History: 5})
+		step(l)
+		end := l.w.Digest()
+		mustPanic(t, "schedule: Step"+again, func() { l.Step(1) })
+		mustPanic(t, "schedule: Step"+again, func() { l.Step(1) })
+		require.Equal(t, end, l.w.Digest(), name)
+		if name == "StepSystem" {
+			require.Equal(t, "", l.StepSystem(1), name)
+			l.EndStep()
+		}
+		mustPanic(t, "schedule: StepSystem"+again, func() { l.StepSystem(1) })
+
+		l.w.Commit()
+		step(l)
+		require.NoError(t, l.w.History().Rewind(0), "undo the step")
+		step(l)
+		l.w.Commit()
+		require.NoError(t, l.w.History().Rewind(2))
+		step(l)
+		require.Equal(t, end, l.w.Digest(), name)
+	}
+
+	l := newArena(ecs.Options{})
+	cp := l.w.Checkpoint()
+	l.Step(1)
+	l.w.Restore(cp)
+	l.w.Release(cp)
+	l.StepSystem(1)
+	l.StepSystem(1)
+	require.Equal(t, "age", l.BackSystem())
+	require.Equal(t, "age", l.StepSystem(1), "BackSystem undid it")
+	require.Equal(t, "age", l.BackSystem())
+	l.Step(1)
+
+	// A step that panicked may be repeated.
+	faults := 2
+	l = newArena(ecs.Options{})
+	l.Add("bad", nil, func(*schedule.Tick[int]) {
+		if faults--; faults >= 0 {
+			panic("fault")
+		}
+	})
+	mustPanic(t, "fault", func() { l.Step(1) })
+	mustPanic(t, "fault", func() { l.Step(1) })
+	l.Step(1)
+	mustPanic(t, "schedule: Step"+again, func() { l.Step(1) })
+}
+
+// A system runs another schedule several times in a tick.
+func TestStep_PartsOfTick(t *testing.T) {
+	l, parts := newArena(ecs.Options{}), 0
+	physics := schedule.New[int](l.w)
+	physics.Add("part", nil, func(*schedule.Tick[int]) { parts++ })
+	l.Add("physics", nil, func(*schedule.Tick[int]) {
+		for range 4 {
+			physics.Step(1)
+		}
+	})
+	for range 3 {
+		l.Step(1)
+		l.w.Commit()
+	}
+	require.Equal(t, 12, parts)
 }
 
 func TestSystem_RateStartupAndCondition(t *testing.T) {
@@ -184,6 +258,7 @@ func TestTick_CommandsRunAtPlaceInList(t *testing.T) {
 		found = 0
 		l.Workers(workers).Step(0)
 		require.Equal(t, workers, found)
+		l.w.Commit()
 	}
 	n = l.w.Len()
 	l.Add("bad", schedule.Uses(l.places), func(t *schedule.Tick[int]) { t.Commands() })
@@ -263,17 +338,28 @@ func TestStepSystem_GoesBackBySystem(t *testing.T) {
 }
 
 func TestTimes_Count(t *testing.T) {
-	l := newArena(ecs.Options{})
-	l.Add("rare", nil, func(*schedule.Tick[int]) {}).Every(10)
-	for range 30 {
-		l.Step(0)
-		l.w.Commit()
-	}
-	times := l.Times()
-	require.Equal(t, []uint64{30, 30, 3}, []uint64{times[0].Runs, times[1].Runs, times[2].Runs})
-	require.Equal(t, "rare", times[2].System)
-	for _, y := range times {
-		require.True(t, y.Worst >= y.Last && y.Worst >= y.Mean && y.Mean > 0, "%+v", y)
+	for _, workers := range []int{1, 2} {
+		l := newArena(ecs.Options{})
+		l.Workers(workers)
+		menu, none := l.Group("menu"), func(*schedule.Tick[int]) {}
+		l.Add("rare", nil, none).Every(10)
+		l.Add("menu", schedule.Uses(), none).In(menu)
+		l.Add("if", schedule.Uses(), none).If(func(t *schedule.Tick[int]) bool { return t.Number <= 8 })
+		l.Add("never", schedule.Uses(), none).If(func(*schedule.Tick[int]) bool { return false })
+		for range 30 {
+			menu.Switch(l.w.Tick() < 20)
+			l.Step(0)
+			l.w.Commit()
+		}
+		var runs []uint64
+		times := l.Times()
+		for _, y := range times {
+			runs = append(runs, y.Runs)
+			ran := y.Runs > 0
+			require.True(t, y.Worst >= y.Last && y.Worst >= y.Mean && y.Mean > 0 == ran && y.Last > 0 == ran, "%+v", y)
+		}
+		require.Equal(t, []uint64{30, 30, 3, 19, 7, 0}, runs, "%d workers", workers)
+		require.Equal(t, "rare", times[2].System)
 	}
 }
 

@@ -54,6 +54,9 @@ type World interface {
 	// excluded from digests.
 	Sums(before []uint64, span uint64) []uint64
 
+	// InSystem reports whether a system runs on the world.
+	InSystem() bool
+
 	// OneAtATime reports whether RunTogether must not be called, as in a debug build.
 	OneAtATime() bool
 

@@ -149,6 +149,7 @@ func TestMove_WrapsAround(t *testing.T) {
 		e := g.NewRock.Create(c.from, v, Rock{3})
 		back := g.NewRock.Create(c.want, Velocity{-v.X, -v.Y}, Rock{3})
 		g.Systems.Step(0)
+		g.World.Commit()
 		p, _ := g.Position.Get(e)
 		require.Equal(t, c.want, p)
 		p, _ = g.Position.Get(back)
