@@ -44,7 +44,7 @@ func (w *World) Commit() {
 //
 // The cost is O(components changed in the tick), with a recorder O(components).
 func (w *World) Dirty() bool {
-	if !w.keepsTicks() || w.Raw().Dirty() {
+	if !w.keepsTicks() || w.written() {
 		return true
 	}
 	if len(w.recorders) == 0 {

@@ -28,8 +28,9 @@ func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 
 // Load replaces the content of w by state. First it plans the conversion of each stored component.
 // Then it checks and decodes the rows, and last it puts them into w. Only the first two steps can
-// fail, so an error leaves w unchanged.
+// fail, so an error leaves w unchanged. Load panics in a system.
 func (w rawWorld) Load(state *raw.State) error {
+	w.mustBeBetween("a load")
 	if k := len(w.recorders); k > 1 || k == 1 && w.recorders[0] != state.Recorder {
 		return raw.ErrAttached
 	}

@@ -120,8 +120,12 @@ func (w *World) forgetFrames() {
 	w.newSpan()
 }
 
-// Dirty reports whether anything was written since the newest boundary.
-func (w rawWorld) Dirty() bool {
+// Dirty reports whether a tick is under way: a system is running, or anything was written since the
+// newest boundary.
+func (w rawWorld) Dirty() bool { return w.system != nil || w.written() }
+
+// written reports whether anything was written since the newest boundary.
+func (w *World) written() bool {
 	for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
 		if len(w.frames[i].Touched) > 0 {
 			return true

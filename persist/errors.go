@@ -2,6 +2,7 @@ package persist
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -47,7 +48,7 @@ var (
 	ErrPoint = format.ErrPoint
 
 	// ErrUncommitted reports changes since the last commit, or a mark, an input or a slot without a
-	// commit.
+	// commit. It also reports calls in a system, whose tick has not ended.
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
 	// ErrBacklog reports a tick that was not ended because too many bytes already wait for the
@@ -60,6 +61,11 @@ var (
 	// errFollowed reports that the program committed a world that a Follower updates.
 	errFollowed = errors.New("persist: the world of a follower was committed; follow the store again")
 )
+
+// uncommittedError is the [ErrUncommitted] of a call that needs a tick that has ended.
+func uncommittedError(call string) error {
+	return fmt.Errorf("%w: %s needs a tick that has ended; call Commit first", ErrUncommitted, call)
+}
 
 // A DamageError says which bytes of which file cannot be used, and why. It is [disk.DamageError],
 // where its fields are described: File, Offset, Length, Reason and Err. File is relative to the

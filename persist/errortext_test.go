@@ -25,7 +25,7 @@ func TestLoad_ErrorTexts(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.save"), []byte("milk, bread"), 0o600))
 	err = persist.Load(storetest.Background, filepath.Join(dir, "notes.save"), w)
 	require.ErrorIs(t, err, persist.ErrForeign)
-	require.EqualError(t, err, "foreign: notes.save: it is neither a save nor a snapshot")
+	require.EqualError(t, err, "foreign: notes.save: it is neither a save nor a snapshot (in "+dir+")")
 }
 
 // Errors name the action of the program, not the system call.

@@ -180,7 +180,7 @@ func (f *Follower) usable() error {
 	case f.store.failed != nil:
 		return f.store.failed
 	case f.world().Dirty():
-		return ErrUncommitted
+		return fmt.Errorf("%w: the world follows the store, so only Advance changes it", ErrUncommitted)
 	}
 	return nil
 }

@@ -115,8 +115,9 @@ func (c *crowd) takeOver() {
 		require.ErrorIs(c.t, err, persist.ErrLocked)
 	}
 	if c.rng.IntN(2) == 0 {
-		c.last = c.at // The next owner continues where the store was closed.
-		require.NoError(c.t, storetest.Closed(c.s.Close(storetest.Background)))
+		places := seen(c.w.Position)
+		c.close() // The next owner continues where the store was closed.
+		c.places[c.last] = places
 	} else {
 		require.NoError(c.t, c.s.Sync(storetest.Background))
 		c.s.Settle()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -133,6 +134,27 @@ func TestMarksAndInputs_RefusedCommit(t *testing.T) {
 		h.reopened(t)
 		notes := notesOf(t, h.dir)
 		require.Equal(t, simNotes{0, []string{"first", "second"}, []inspect.Input{{Name: "in", Data: []byte{7}}}}, notes[len(notes)-1])
+	})
+}
+
+// A function given to Do marks the last tick, which fills the queue. Then Commit refuses the tick,
+// as it does for any full queue. It does not wait.
+func TestMarkLast_FillsQueueBeforeCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHanging(t, persist.Options{QueueBytes: 1, RefuseWhenFull: true, SnapshotBytes: -1})
+		done := make(chan error, 1)
+		var marked error
+		mark := func(*ecs.World) { marked = h.MarkLast("boss") }
+		go func() { done <- h.Do(storetest.Background, mark) }()
+		synctest.Wait()
+		require.ErrorIs(t, h.Commit(), persist.ErrBacklog)
+		require.NoError(t, <-done)
+		require.NoError(t, marked)
+		require.EqualValues(t, 1, h.world.Tick())
+		close(h.leave)
+		require.NoError(t, h.Sync(storetest.Background))
+		require.NoError(t, h.Commit())
+		h.reopened(t)
 	})
 }
 

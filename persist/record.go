@@ -62,6 +62,16 @@ func (s *Store) recordDeferred() error {
 	return s.Err()
 }
 
+// recordNoRewind journals the values of NoRewind storages that no record of the present state has,
+// unless other changes wait for a Commit. They were written after the last Commit, or the world
+// kept them when it went to another tick.
+func (s *Store) recordNoRewind() {
+	w := s.world
+	if s.failed == nil && !w.Raw().Dirty() && (w.Dirty() || s.encoder.whole.different(s.seq())) {
+		_ = w.Raw().RecordLast() // The journal reports the error.
+	}
+}
+
 // recordLate records ticks that have ended, with the marks of [Store.MarkLast]. Marks, inputs and
 // slots of the tick under way stay.
 func (s *Store) recordLate(c *raw.Change) uint64 {

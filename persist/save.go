@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/stet-ecs/stet/disk"
@@ -167,12 +168,18 @@ func inDirectoryOf(file string, in disk.FS, f func(files disk.FS, name string) e
 	if err != nil {
 		return err
 	}
-	files, err := disk.Open(filepath.Dir(file))
+	dir := filepath.Dir(file)
+	files, err := disk.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	return f(files, filepath.Base(file))
+	err = f(files, filepath.Base(file))
+	about := func(kind error) bool { return errors.Is(err, kind) }
+	if slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrPermission, ErrForeign, ErrCorrupt}, about) && dir != "." {
+		return fmt.Errorf("%w (in %s)", err, dir) // The error names the file in dir.
+	}
+	return err
 }
 
 // savable returns an error if file is something that a save must not replace.

@@ -70,3 +70,46 @@ func TestStore_SystemsRunTogether(t *testing.T) {
 	require.NoError(t, store.Close(storetest.Background))
 	storetest.Verified(t, dir)
 }
+
+// A system cannot move the world to another state, nor save or mark the last tick.
+func TestStore_CallsInSystem(t *testing.T) {
+	dir := t.TempDir()
+	save := filepath.Join(dir, "save")
+	w, s := newLamps(1)
+	store, err := persist.Open(storetest.Background, filepath.Join(dir, "store"), w, persist.Options{})
+	require.NoError(t, err)
+	commit := func() {
+		s.Step(1)
+		require.NoError(t, store.Commit())
+	}
+	commit()
+	commit()
+	require.NoError(t, persist.Save(storetest.Background, save, w))
+	calls := map[string]func() error{
+		"Goto":     func() error { return store.Goto(storetest.Background, "1") },
+		"Load":     func() error { return store.Load(storetest.Background, save) },
+		"MarkLast": func() error { return store.MarkLast("boss") },
+		"SaveSlot": func() error {
+			_, err := store.SaveSlot(storetest.Background, "quick", "")
+			return err
+		},
+	}
+	other := schedule.New[int64](w)
+	other.Add("calls", nil, func(*schedule.Tick[int64]) {
+		for name, call := range calls {
+			require.ErrorIs(t, call(), persist.ErrUncommitted, name)
+		}
+		require.False(t, w.Dirty())
+		require.PanicsWithValue(t, "ecs: a load in the system calls, whose tick has not ended; call it after Step", func() {
+			_ = persist.Load(storetest.Background, save, w)
+		})
+	})
+	before := w.Digest()
+	other.Step(0)
+	require.Equal(t, before, w.Digest())
+	require.EqualValues(t, 2, w.Tick())
+	for name, call := range calls {
+		require.NoError(t, call(), name)
+	}
+	require.NoError(t, store.Close(storetest.Background))
+}

@@ -336,11 +336,11 @@ func TestSlots_ReplacedSnapshotIsRemoved(t *testing.T) {
 func TestClose_ReportsWhatHasNoTick(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(s *persist.Store, w *storetest.World) error
-		text   string // "" means that nothing is lost.
+		text   string // "" and "NoRewind" mean that nothing is lost.
 	}{
 		"nothing":         {func(*persist.Store, *storetest.World) error { return nil }, ""},
 		"a value":         {func(_ *persist.Store, w *storetest.World) error { w.Seed.Set(9); return nil }, "the world was changed"},
-		"a NoRewind one":  {func(_ *persist.Store, w *storetest.World) error { w.Clock.Set(9); return nil }, "the world was changed"},
+		"a NoRewind one":  {func(_ *persist.Store, w *storetest.World) error { w.Clock.Set(9); return nil }, "NoRewind"},
 		"an entity":       {func(_ *persist.Store, w *storetest.World) error { w.Create(); return nil }, "the world was changed"},
 		"a mark":          {func(s *persist.Store, _ *storetest.World) error { return s.Mark("boss") }, `the mark "boss"`},
 		"an input":        {func(s *persist.Store, _ *storetest.World) error { return s.Input("keys", nil) }, "an input"},
@@ -363,18 +363,21 @@ func TestClose_ReportsWhatHasNoTick(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, w.Dirty(), "the values come from the store")
 			require.NoError(t, test.change(s, w))
-			require.Equal(t, test.text == "the world was changed", w.Dirty())
+			require.Equal(t, test.text == "the world was changed" || test.text == "NoRewind", w.Dirty())
+			clock := w.Clock.Get()
 			err = s.Close(storetest.Background)
-			if test.text == "" {
+			if test.text == "" || test.text == "NoRewind" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorIs(t, err, persist.ErrUncommitted)
 				require.ErrorContains(t, err, test.text)
 			}
 			require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)
-			s, err = persist.Open(storetest.Background, ".", storetest.New(3).World, persist.Options{Files: mem})
+			w = storetest.New(3)
+			s, err = persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem})
 			require.NoError(t, err)
 			require.True(t, s.Report().Clean)
+			require.Equal(t, clock, w.Clock.Get())
 			require.NoError(t, s.Close(storetest.Background))
 		})
 	}
@@ -506,9 +509,9 @@ func TestBeginSlot_DroppedByRewind(t *testing.T) {
 	require.NotContains(t, results, "quick 3")
 }
 
-// NoRewind values that are in no tick of the present branch are reported by Close, wherever the
-// world went. Reading an index of a NoRewind component is no change.
-func TestClose_ReportsNoRewindValues(t *testing.T) {
+// Close saves NoRewind values that are in no tick of the present branch, wherever the world went.
+// Reading an index of a NoRewind component is no change.
+func TestClose_SavesNoRewindValues(t *testing.T) {
 	type profile struct{ Wins int32 }
 	open := func(t *testing.T, mem *disktest.Mem) (*ecs.World, *persist.Store, *ecs.Resource[profile], *ecs.Storage[profile]) {
 		w := ecs.NewWorld(ecs.Options{History: 8})
@@ -537,10 +540,12 @@ func TestClose_ReportsNoRewindValues(t *testing.T) {
 			wins.Set(profile{2})
 			require.NoError(t, move(w, s))
 			require.Equal(t, profile{2}, wins.Get())
-			require.ErrorIs(t, s.Close(storetest.Background), persist.ErrUncommitted)
+			tick := w.Tick()
+			require.NoError(t, s.Close(storetest.Background))
 
 			w, s, wins, _ = open(t, mem)
-			require.Equal(t, profile{1}, wins.Get())
+			require.Equal(t, profile{2}, wins.Get())
+			require.Equal(t, tick, w.Tick(), "the record of the values is no tick")
 			wins.Set(profile{3})
 			require.NoError(t, move(w, s))
 			require.NoError(t, s.Commit())
@@ -554,7 +559,12 @@ func TestClose_ReportsNoRewindValues(t *testing.T) {
 			w, s, wins, _ = open(t, mem)
 			require.Equal(t, profile{3}, wins.Get(), "kept by the tick after the move")
 			require.NoError(t, move(w, s))
+			wins.Set(profile{4})
+			w.Create()
 			require.ErrorIs(t, s.Close(storetest.Background), persist.ErrUncommitted)
+			_, s, wins, _ = open(t, mem)
+			require.NotEqual(t, profile{4}, wins.Get(), "not saved, because the world had other changes")
+			require.NoError(t, s.Close(storetest.Background))
 		})
 	}
 	t.Run("the same values", func(t *testing.T) {

@@ -206,7 +206,7 @@ func (s *Store) snapshotable() error {
 	case s.closed:
 		return ErrClosed
 	case s.world.Raw().Dirty():
-		return ErrUncommitted
+		return uncommittedError("a snapshot or SaveSlot, unlike BeginSlot,")
 	}
 	if err := s.Err(); err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/journal/budget"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -182,6 +181,7 @@ type Store struct {
 	notes     format.Notes   // Marks and inputs of the tick under way.
 	late      format.Notes   // Marks of the tick that ended last, for the record under way.
 	moving    bool           // A Goto or a Load is under way.
+	ending    bool           // Commit calls the functions that wait in Do.
 	asked     []slotName     // Slots to begin when the tick under way ends.
 	askedAt   format.StateID // The state that this tick continues.
 	// Record IDs by seq, as far back as the history reaches.
@@ -226,14 +226,20 @@ func (s *Store) Report() Report { return s.report }
 // Once the journal has failed, every Commit returns the reason, until [Store.Resume]. The world
 // continues in memory, and durable ticks stay on the disk.
 func (s *Store) Commit() error {
-	if s.closed {
+	switch {
+	case s.closed:
 		return ErrClosed
+	case s.ending:
+		return errors.New("persist: Commit in a function given to Do; the Commit that calls the function ends the tick")
 	}
 	if err := s.reserve(); err != nil {
 		return err
 	}
-	if s.errands.run(s.world); s.closed {
+	if s.runErrands(); s.closed {
 		return ErrClosed
+	}
+	if err := s.reserve(); err != nil { // A function may have used up the reservation by MarkLast.
+		return err
 	}
 	s.dropAsked()
 	s.world.Commit()
@@ -242,6 +248,13 @@ func (s *Store) Commit() error {
 	}
 	s.collectAndBegin()
 	return nil
+}
+
+// runErrands calls the functions that wait in Do, before the tick ends.
+func (s *Store) runErrands() {
+	s.ending = true
+	defer func() { s.ending = false }()
+	s.errands.run(s.world)
 }
 
 // reserve returns [ErrBacklog] if the journal accepts no record and the store must not wait.
@@ -270,6 +283,9 @@ func (s *Store) dropAsked() {
 // world, which would wait for itself.
 //
 //	err := store.Do(ctx, func(w *ecs.World) { n = units.Len() })
+//
+// The function must not call Commit. If it changes the world, it should also describe the change to
+// [Store.Input], so that a replay can repeat it. The input belongs to the same tick.
 //
 // Functions are called once each, in the order of the Do calls. A function that is added while
 // others run waits for the next tick. [ecs.World.Commit] calls no functions.
@@ -411,7 +427,7 @@ func (s *Store) Resume(ctx context.Context) error {
 		return err
 	}
 	if s.world.Raw().Dirty() {
-		return ErrUncommitted
+		return uncommittedError("Resume")
 	}
 	if err := s.lock.Check(); err != nil {
 		return err
@@ -475,19 +491,21 @@ func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 // Close makes everything that was committed durable, seals the journal at the present tick and
 // releases the directory. The world stays usable but loses its history.
 //
-// Changes since the last commit are not saved. If there are any, or if a mark, an input or a slot
-// waits for a Commit, Close closes the store and then returns [ErrUncommitted]. All committed ticks
-// are durable then, except those that wait for a record, see [Options.CommitEvery]. Other errors
-// take precedence.
+// Changes since the last commit are not saved, except NoRewind values: if nothing else was changed,
+// Close saves them. If there are other changes, Close closes the store and then returns
+// [ErrUncommitted]. It also does so if a mark, an input or a slot waits for a Commit. All committed
+// ticks are durable then, except those that wait for a record, see [Options.CommitEvery]. Other
+// errors take precedence.
 //
 // Close returns the first error of the journal, if any. While a checkpoint is held it returns
 // [raw.ErrCheckpointHeld], and the store stays open. If ctx ends first, Close returns the error of
 // ctx and closing continues in the background. The directory stays locked until closing is
 // complete, and another Close waits for that and returns its result. After that, Close returns
-// [ErrClosed].
+// [ErrClosed]. A process that exits before closing is complete may lose the ticks that were not
+// durable. So do not pass a ctx that a signal has cancelled: pass context.WithoutCancel(ctx).
 //
-// The package handles no signals: a program that ends on SIGTERM should call Close first. A process
-// that ends without Close loses no durable tick.
+// The package handles no signals, so a program that ends on SIGTERM should call Close first. A
+// process that ends without Close loses no durable tick.
 func (s *Store) Close(ctx context.Context) error {
 	if s.closed && s.closing == nil {
 		return ErrClosed
@@ -495,6 +513,7 @@ func (s *Store) Close(ctx context.Context) error {
 	if !s.closed {
 		s.finishCopy()         // The copy needs the history of the world.
 		_ = s.recordDeferred() // uncommitted reports ticks that still wait.
+		s.recordNoRewind()
 		s.ensureBaseAtClose()
 		head, lost := s.seq(), s.uncommitted()
 		if err := s.world.Raw().Detach(s); err != nil {
@@ -509,7 +528,7 @@ func (s *Store) Close(ctx context.Context) error {
 		s.closing = nil
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("persist: close: %w; closing continues in the background, and another Close waits for it", ctx.Err())
 	}
 }
 
@@ -525,10 +544,7 @@ func (s *Store) uncommitted() error {
 	case s.world.Raw().Deferred() && s.failed == nil:
 		return fmt.Errorf("%w: the world was changed after the last Commit, and the ticks since the last record are lost, see Options.CommitEvery", ErrUncommitted)
 	case s.world.Dirty():
-		return fmt.Errorf("%w: the world was changed after the last Commit", ErrUncommitted)
-	}
-	if w := s.encoder.whole.different(s.seq()); w != nil {
-		return fmt.Errorf("%w: the world went to another tick and kept the NoRewind values of %s", ErrUncommitted, naming.Shown(w.Name()))
+		return fmt.Errorf("%w: the world was changed after the last Commit; call Commit before Close to save the changes", ErrUncommitted)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package persist
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,8 +18,9 @@ const watchPeriod = time.Second
 // A watch detects that snapshot files of an open store were removed or truncated. The state is then
 // still in memory, so the store can write another snapshot.
 //
-// The lock is held while the directory is read. Files are published before expect adds them and
-// removed after expect drops them, so each file that the watch expects is in the directory.
+// The directory is read without the lock. Files are published before expect adds them and removed
+// after expect drops them. So a file is in the directory if the watch expects it before and after
+// reading.
 type watch struct {
 	mu       sync.Mutex
 	expected map[uint32]int64 // The sizes of the files that the journal's note lists, by number.
@@ -39,18 +41,17 @@ func (w *watch) expect(sizes map[uint32]int64) {
 // lookSometimes reads the directory unless the watch has read it within the last second.
 func (w *watch) lookSometimes(files disk.FS) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if time.Since(w.looked) >= watchPeriod {
+	due := time.Since(w.looked) >= watchPeriod
+	w.mu.Unlock()
+	if due {
 		w.read(files)
 	}
 }
 
 // look reads the directory. It returns the numbers of the files that are missing and not replaced.
 func (w *watch) look(files disk.FS) []uint32 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.read(files)
-	return slices.Clone(w.lost)
+	return w.missing()
 }
 
 // missing returns the result of look without reading the directory.
@@ -61,16 +62,18 @@ func (w *watch) missing() []uint32 {
 }
 
 // read compares the directory with the expected files. If the directory cannot be read, the next
-// call tries again. The caller holds the lock.
+// call tries again.
 func (w *watch) read(files disk.FS) {
-	if len(w.expected) == 0 {
+	w.mu.Lock()
+	before := maps.Clone(w.expected)
+	w.mu.Unlock()
+	if len(before) == 0 {
 		return
 	}
 	entries, err := files.ReadDir(catalog.SnapshotDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	w.looked = time.Now()
 	there := make(map[string]int64, len(entries))
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.Type().IsRegular() {
@@ -79,7 +82,13 @@ func (w *watch) read(files disk.FS) {
 			return
 		}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looked = time.Now()
 	for n, size := range w.expected {
+		if _, ok := before[n]; !ok {
+			continue
+		}
 		if found, ok := there[catalog.SnapshotName(n)]; !ok || found != size {
 			delete(w.expected, n)
 			w.lost = append(w.lost, n)

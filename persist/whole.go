@@ -126,15 +126,15 @@ func (l wholeList) resourcesPending(parent uint64) bool {
 	return false
 }
 
-// different returns a NoRewind storage of which record seq leads to other values than the world
-// has, or nil. Changes after the last commit do not count.
-func (l wholeList) different(seq uint64) *wholeStorage {
+// different reports whether record seq leads to other values of a NoRewind storage than the world
+// has. Changes after the last commit do not count.
+func (l wholeList) different(seq uint64) bool {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() && (w.kept || w.seq != neverGiven && w.pending(seq)) {
-			return w
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // exemptRows maps the names of the world's NoRewind storages to their rows in im, in the format of

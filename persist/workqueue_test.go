@@ -22,7 +22,8 @@ type total struct{ N int64 }
 // A counted is a store whose world has a counter.
 type counted struct {
 	*persist.Store
-	n *ecs.Resource[total]
+	world *ecs.World
+	n     *ecs.Resource[total]
 }
 
 func newCounted(t *testing.T, dir string) counted {
@@ -30,7 +31,7 @@ func newCounted(t *testing.T, dir string) counted {
 	n := ecs.Must(ecs.RegisterResource(w, total{}))
 	s, err := persist.Open(t.Context(), dir, w, persist.Options{})
 	require.NoError(t, err)
-	return counted{s, n}
+	return counted{s, w, n}
 }
 
 func (c counted) add(w *ecs.World) { c.n.In(w).Mut().N++ }
@@ -171,6 +172,31 @@ func TestDo_StoreClosed(t *testing.T) {
 	closes := s.later(t.Context(), func(*ecs.World) { storetest.CloseStore(t, s.Store) })
 	assert.ErrorIs(t, s.Commit(), persist.ErrClosed)
 	assert.NoError(t, <-closes)
+}
+
+// The Commit that calls the functions ends the tick, so a Commit in a function is an error. Poll
+// ends no tick, so a function that it calls may commit.
+func TestDo_CommitInFunction(t *testing.T) {
+	t.Parallel()
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
+	var inside error
+	commits := func(w *ecs.World) {
+		s.add(w)
+		inside = s.Commit()
+	}
+	waits := s.later(t.Context(), commits)
+	require.NoError(t, s.Commit())
+	require.NoError(t, <-waits)
+	require.ErrorContains(t, inside, "Commit in a function given to Do")
+	require.EqualValues(t, 1, s.n.In(s.world).Get().N)
+	require.EqualValues(t, 1, s.world.Tick())
+
+	waits = s.later(t.Context(), commits)
+	require.NoError(t, s.Poll())
+	require.NoError(t, <-waits)
+	require.NoError(t, inside)
+	require.EqualValues(t, 2, s.world.Tick())
+	storetest.CloseStore(t, s.Store)
 }
 
 // A refused Commit calls no function.

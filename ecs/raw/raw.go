@@ -50,8 +50,9 @@ var (
 	// ErrCheckpointHeld reports an operation that is not possible while checkpoints are held.
 	ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; release it before")
 
-	// ErrDirty reports an operation that needs a world without changes since the last commit.
-	ErrDirty = errors.New("ecs: changed since the last commit")
+	// ErrDirty reports an operation that needs a world without changes since the last commit, and
+	// without a running system.
+	ErrDirty = errors.New("ecs: changed since the last commit, or in a system")
 )
 
 // A World is an ecs.World without its types. It is not safe for concurrent use. Unless a method
@@ -69,8 +70,8 @@ type World interface {
 	// caller owns the slice.
 	Storages() []Storage
 
-	// Dirty reports whether anything was written since the last commit, or since Attach. It is
-	// valid only for a world with a recorder or a history.
+	// Dirty reports whether a tick is under way: a system is running, or anything was written since
+	// the last commit, or since Attach. It is valid only for a world with a recorder or a history.
 	Dirty() bool
 
 	// Attach adds the recorder r to the world. If r is already attached, Attach renumbers its

@@ -4,7 +4,6 @@ package game
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -118,11 +117,8 @@ func (g *Game) Step(b Buttons) error {
 	return g.Store.Commit()
 }
 
-// Close makes a last tick, and closes the store. After a rewind or Load, the last tick saves the
-// high score.
-func (g *Game) Close(ctx context.Context) error {
-	return errors.Join(g.Step(0), g.Store.Close(ctx))
-}
+// Close closes the store, which also saves the high score after a rewind or Load.
+func (g *Game) Close(ctx context.Context) error { return g.Store.Close(ctx) }
 
 // Rewind goes back by up to n ticks, but not before the first tick. The next Step continues from
 // there, on a new branch.
