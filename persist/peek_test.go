@@ -1,6 +1,7 @@
 package persist_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,4 +88,60 @@ func TestPeek_SnapshotDamaged(t *testing.T) {
 	}
 	_, err = v.Peek(storetest.Background, e, 99)
 	require.ErrorIs(t, err, persist.ErrNotFound)
+}
+
+// None and Vacant both stand for the resources of the world, and the result has None.
+func TestPeek_NoneReadsResources(t *testing.T) {
+	t.Parallel()
+	v := storetest.WildView(t, 1)
+	want, err := v.Peek(storetest.Background, ecs.Vacant, v.Head())
+	require.NoError(t, err)
+	got, err := v.Peek(storetest.Background, ecs.None, v.Head())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, ecs.None, got.Entity)
+	require.True(t, slices.ContainsFunc(got.Components, func(c inspect.EntityComponent) bool { return c.Resource && c.Row == 0 }))
+	traced := func(e ecs.Entity) (texts []string) {
+		require.NoError(t, v.Trace(storetest.Background, e, 0, v.Head(), func(e *inspect.TraceEvent) error {
+			texts = append(texts, fmt.Sprint(e.Seq, e.Kind, e.Component, e.New))
+			return nil
+		}))
+		require.NoError(t, v.TraceBack(storetest.Background, e, v.Head(), func(s *inspect.Stretch) bool {
+			require.Equal(t, ecs.None, s.Last.Entity)
+			texts = append(texts, fmt.Sprint(len(s.Events)))
+			return true
+		}))
+		return texts
+	}
+	require.Greater(t, len(traced(ecs.None)), 2)
+	require.Equal(t, traced(ecs.Vacant), traced(ecs.None))
+}
+
+// A trace of an entity that never existed is an error. An entity that was destroyed before the
+// traced records is none.
+func TestTrace_EntityNeverExisted(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
+	gone := w.Create()
+	require.NoError(t, s.Commit())
+	w.Destroy(gone)
+	require.NoError(t, s.Commit())
+	w.Create()
+	w.Create()
+	require.NoError(t, s.Commit())
+	storetest.CloseStore(t, s)
+	v := storetest.ViewOf(t, dir)
+	trace := func(e ecs.Entity, from, to uint64) error {
+		return v.Trace(storetest.Background, e, from, to, func(*inspect.TraceEvent) error { return nil })
+	}
+	for _, e := range []ecs.Entity{ecs.NewEntity(0, 3), ecs.NewEntity(7, 1), ecs.NewEntity(1, 0), ecs.NewEntity(1, 2)} {
+		err := trace(e, 0, v.Head())
+		require.ErrorIs(t, err, persist.ErrNotFound, e)
+		require.ErrorContains(t, err, e.String())
+	}
+	require.ErrorIs(t, trace(ecs.NewEntity(0, 2), 0, v.Head()-1), persist.ErrNotFound, "it is created by a later record")
+	require.NoError(t, trace(ecs.NewEntity(0, 2), 0, v.Head()))
+	require.NoError(t, trace(gone, v.Head()-1, v.Head()), "it was destroyed before")
 }

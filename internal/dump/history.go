@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -168,7 +170,7 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 // events visits the wanted events. For text output, it also adds them to c.
 func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 	return func(visit func(*inspect.TraceEvent) error) error {
-		return s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
+		err := s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
 			if !h.wants(e) {
 				return nil
 			}
@@ -177,6 +179,11 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 			}
 			return visit(e)
 		})
+		// The entity never existed: noEvents says more.
+		if h.wanted == 0 && errors.Is(err, persist.ErrNotFound) {
+			return nil
+		}
+		return err
 	}
 }
 

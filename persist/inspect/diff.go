@@ -57,7 +57,7 @@ type ComponentDiff struct {
 
 // A RowDiff says how the row of an entity differs.
 type RowDiff struct {
-	Entity         ecs.Entity // 0 for a resource.
+	Entity         ecs.Entity // [ecs.None] for a resource.
 	OldRow, NewRow int        // Row in each state; -1 means that the state does not have the row.
 	Changed        bool       // Both states have the row, with different values.
 }

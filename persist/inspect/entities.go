@@ -10,7 +10,9 @@ import (
 )
 
 // Peek returns the values of e in the state after record seq, whether e is alive or not. To read
-// the resources of the world, pass [ecs.Vacant]; [View.Trace] and [View.TraceBack] do the same.
+// the resources of the world, pass [ecs.None]; [View.Trace] and [View.TraceBack] do the same.
+// ecs.Vacant has the same meaning in these calls. Peek returns no error if e never existed. Then
+// field Row of the state is -1, or Holder has a lower generation.
 //
 // Unlike [View.At], Peek does not load the state. It reads only the pages of the nearest snapshot
 // that are needed to find e. That takes a few hundred KiB of memory for a world of any size. In
@@ -43,13 +45,23 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 // events. After damage, Trace continues at the next snapshot and begins again with the values of
 // e. Trace then returns the first such error, which wraps [persist.ErrCorrupt]. If a program with
 // other types continued the store, the trace continues with the new types.
+//
+// If e never existed up to record to, the error wraps [persist.ErrNotFound]. An entity that existed
+// only before or after the traced records has no events, and no error.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
 	t, err := newTrace(ctx, v, e, from, to)
 	if err != nil {
 		return err
 	}
-	t.found = f
-	return t.parts(ctx, to)
+	events := 0
+	t.found = func(e *TraceEvent) error {
+		events++
+		return f(e)
+	}
+	if err = t.parts(ctx, to); err == nil && events == 0 {
+		err = t.checkExisted()
+	}
+	return err
 }
 
 // TraceBack calls f with the events of e up to the state after record seq, one [Stretch] at a
@@ -57,7 +69,8 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 // begins at a snapshot. So TraceBack reads the ticks after a snapshot once, and reads
 // older ticks only if f returns true. The events in a Stretch are in order.
 //
-// Field Last of the first Stretch equals the result of [View.Peek].
+// Field Last of the first Stretch equals the result of [View.Peek], which shows whether e ever
+// existed. If e never existed, TraceBack passes stretches without events, and returns no error.
 func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
 	for older := uint32(math.MaxUint32); ; {
 		var s *Stretch

@@ -59,8 +59,12 @@ type Followed struct{ f *follower }
 
 // Follow returns a follower in the state im. at holds the values of the followed entity in im.
 func Follow(im *image.Image, s *format.Schema, at *EntityState) *Followed {
+	followed := at.Entity
+	if followed == ecs.None {
+		followed = ecs.Vacant // The resources.
+	}
 	f := &follower{
-		entity: at.Entity, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,
+		entity: followed, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,
 		alive: im.Alive, free: im.Free, total: len(im.Registry),
 		whole: func(context.Context, uint64) (*image.Image, error) { return im, nil },
 	}

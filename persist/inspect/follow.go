@@ -24,7 +24,8 @@ import (
 //	          |   row of the index? |   entity ranges: its row   value ranges: its value
 //	follower  | row, holder         | row, value
 //
-// The follower of [ecs.Vacant], which is no entity, holds the resources of the world.
+// The follower of [ecs.Vacant], which is no entity, holds the resources of the world. Callers of
+// this package pass [ecs.None] or ecs.Vacant for the resources, and get ecs.None back.
 //
 // A step costs as much as reading the tick. Memory is that of one entity. A follower never
 // overwrites values, so a copy is cheap: step returns a copy from before the step.
@@ -64,6 +65,15 @@ type followedRow struct {
 // isWorld reports whether f follows the resources.
 func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
 
+// checkExisted returns an error if the entity never existed up to the state of f. Generations of an
+// index only increase.
+func (f *follower) checkExisted() error {
+	if generation := f.entity.Generation(); f.isWorld() || f.row >= 0 && generation > 0 && generation <= f.holder.Generation() {
+		return nil
+	}
+	return fmt.Errorf("%w: entity %v never existed up to tick %d", format.ErrNotFound, f.entity, f.tick)
+}
+
 // isAlive reports whether the entity is alive.
 func (f *follower) isAlive() bool { return f.row >= 0 && f.row < f.alive && f.holder == f.entity }
 
@@ -78,8 +88,12 @@ func (f *follower) has(n int) int {
 
 // state returns the values of f as an EntityState.
 func (f *follower) state() (*EntityState, error) {
+	e := f.entity
+	if f.isWorld() {
+		e = ecs.None
+	}
 	s := &EntityState{
-		Entity: f.entity, Seq: f.id.Seq, Tick: f.tick, Alive: f.isAlive(), Row: f.row, Holder: f.holder,
+		Entity: e, Seq: f.id.Seq, Tick: f.tick, Alive: f.isAlive(), Row: f.row, Holder: f.holder,
 		Living: f.alive, Free: f.free, Indices: f.total,
 	}
 	for n, c := range f.schema.Components {

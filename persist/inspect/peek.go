@@ -24,7 +24,7 @@ import (
 
 // An EntityState holds the values of one entity in a state of the world.
 type EntityState struct {
-	Entity ecs.Entity
+	Entity ecs.Entity // [ecs.None] for the resources of the world.
 	// Seq is the record that leads to the state, Tick its tick.
 	Seq, Tick uint64
 
@@ -84,6 +84,9 @@ func peekSnapshot(ctx context.Context, v *View, s catalog.SnapshotInfo, e ecs.En
 
 // peek reads the values of e from a state in a snapshot.
 func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
+	if e == ecs.None {
+		e = ecs.Vacant // The follower of the resources.
+	}
 	m := s.reader.Manifest
 	f := &follower{
 		view: s.view, whole: s.view.cat.At, entity: e, tick: m.Tick, id: m.ID, time: m.Time, schema: m.Schema,

@@ -18,7 +18,7 @@ import (
 
 // A Referrer is a value that refers to an entity.
 type Referrer struct {
-	Entity    ecs.Entity // The entity that has the value; unused for a resource.
+	Entity    ecs.Entity // The entity that has the value; [ecs.None] for a resource.
 	Component string     // Name of the component or resource.
 	Resource  bool
 	Row       int

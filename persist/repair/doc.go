@@ -7,7 +7,10 @@
 //	copy a store in use                Backup
 //	export a state as text             Export
 //	import an exported state           Import
+//	change values in a state           Edit, then SaveImage or SaveStore
 //	write a state to a new file        SaveImage; SaveStore writes a new store
+//
+// SaveStore keeps one state, without the ticks before it.
 //
 // Recover, Compact, SaveImage and SaveStore need a path at which nothing exists. The result appears
 // there only when it is complete and durable.

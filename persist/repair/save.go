@@ -17,7 +17,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// SaveStore creates a new store at dir with a state as its first one. Nothing may exist at dir.
+// SaveStore creates a new store at dir with a state as its first one. The new store has
+// no history: ticks, marks and slots of the old store are left out. Nothing may exist at dir.
 func SaveStore(ctx context.Context, of *inspect.Image, dir string) error {
 	im := of.Internal()
 	from := catalog.New(nil)

@@ -60,7 +60,7 @@ func (a *params) record(name string) uint64 {
 // entity returns the parameter entity, in the form 12v3.
 func (a *params) entity() ecs.Entity {
 	e, err := ecs.ParseEntity(a.text("entity"))
-	if err != nil {
+	if err != nil || e == ecs.None {
 		a.invalid("entity takes one entity, INDEXvGENERATION as in 12v3")
 	}
 	return e

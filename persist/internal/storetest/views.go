@@ -92,21 +92,25 @@ func ImageAt(t testing.TB, v *inspect.View, seq uint64) *image.Image {
 // PeekedAt returns the expected result of Peek, computed from the whole state.
 func PeekedAt(t testing.TB, im *image.Image, e ecs.Entity) *inspect.EntityState {
 	t.Helper()
+	isWorld := e == ecs.None || e == ecs.Vacant
+	if isWorld {
+		e = ecs.None
+	}
 	s := &inspect.EntityState{
 		Entity: e, Seq: im.ID.Seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1,
 		Living: im.Alive, Free: im.Free, Indices: len(im.Registry),
 	}
 	for row, holder := range im.Registry {
-		if holder.Index() == e.Index() {
+		if holder.Index() == e.Index() && !isWorld {
 			s.Row, s.Holder = row, holder
 		}
 	}
 	for _, c := range im.Components {
 		p := inspect.EntityComponent{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Row: -1}
-		if row := slices.Index(c.Entities, e); row >= 0 && e != ecs.Vacant {
+		if row := slices.Index(c.Entities, e); row >= 0 && !isWorld {
 			p.Row, p.Value = row, ValueOf(t, c, row)
 		}
-		if c.Resource && e == ecs.Vacant && c.Len() > 0 {
+		if c.Resource && isWorld && c.Len() > 0 {
 			p.Row, p.Value = 0, ValueOf(t, c, 0)
 		}
 		s.Components = append(s.Components, p)
