@@ -125,13 +125,31 @@ func (b *binding) run(v reflect.Value) error {
 		if reason := b.reasons[f.path]; reason != nil {
 			return fmt.Errorf("%s: %w; or create it in Build", f.path, reason)
 		}
-		other := ""
-		if f.v.CanSet() && strings.HasPrefix(f.v.Type().Elem().Name(), "Query") {
-			other = "give it a tag with its accesses, such as `ecs:\"write,read\"`, "
-		}
-		return fmt.Errorf("%s: it is nil; create it in Build, %sor exclude it by the tag `ecs:\"-\"`", f.path, other)
+		return fmt.Errorf("%s: it is nil; %s, or exclude it by the tag `ecs:\"-\"`", f.path, f.advice())
 	}
 	return nil
+}
+
+// advice says how the program makes the handle of f.
+func (f boundField) advice() string {
+	none := reflect.Zero(f.v.Type()).Interface()
+	_, fills := none.(handle)
+	_, assembles := none.(assembled)
+	const tag = "give it a tag with its accesses, such as `ecs:\"write,read\"`"
+	name := f.v.Type().Elem().Name()
+	switch query := strings.HasPrefix(name, "Query"); {
+	case query && f.v.CanSet():
+		return "create it in Build, " + tag
+	case query:
+		return "create it in Build, export it and " + tag
+	case (fills || assembles) && !f.v.CanSet():
+		return "create it in Build, or export it"
+	case strings.HasPrefix(name, "EventReader["):
+		return "create it in Build with Events.Reader"
+	case strings.HasPrefix(name, "Index["):
+		return "create it in Build with ecs.NewIndex"
+	}
+	return "create it in Build"
 }
 
 // fields inspects the fields of v. Nested structs come before the struct itself. If built is true,

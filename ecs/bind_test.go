@@ -242,7 +242,10 @@ func TestBind_Errors(t *testing.T) {
 			Score *ecs.Resource[score] `ecs:",indexed"`
 		}{}, "ecs: bind struct.Score: its tag has a setting that only storages support", true},
 		{twoOf(), &badBuild{}, "ecs: bind badBuild: its method Build is a func(*ecs.World); Bind calls a func(*ecs.World) error", true},
-		{twoOf(), &lacks{}, "ecs: bind lacks.In.moving: it is nil; create it in Build, or exclude it by the tag `ecs:\"-\"`", false},
+		{twoOf(), &lacks{}, "ecs: bind lacks.In.moving: it is nil; create it in Build, export it and give it a tag with its accesses, such as `ecs:\"write,read\"`, or exclude it by the tag `ecs:\"-\"`", false},
+		{twoOf(), &struct{ score *ecs.Resource[string] }{}, "ecs: bind struct.score: it is nil; create it in Build, or export it, or exclude it by the tag `ecs:\"-\"`", false},
+		{twoOf(), &struct{ Hits *ecs.EventReader[int] }{}, "ecs: bind struct.Hits: it is nil; create it in Build with Events.Reader, or exclude it by the tag `ecs:\"-\"`", false},
+		{twoOf(), &struct{ ByX *ecs.Index[int, int] }{}, "ecs: bind struct.ByX: it is nil; create it in Build with ecs.NewIndex, or exclude it by the tag `ecs:\"-\"`", false},
 		{twoOf(), &struct{ Moving *ecs.Query1[int] }{}, "ecs: bind struct.Moving: it is nil; create it in Build, give it a tag with its accesses, such as `ecs:\"write,read\"`, or exclude it by the tag `ecs:\"-\"`", false},
 		{twoOf(), &struct {
 			Best *ecs.Resource[int] `ecs:"norewind"`
@@ -258,7 +261,7 @@ func TestBind_Errors(t *testing.T) {
 	var registered *ecs.RegisterError
 	err := ecs.Bind(twoOf(), &struct{ Ints *ecs.Storage[int] }{})
 	assert.ErrorAs(t, err, &registered)
-	assert.ErrorContains(t, err, "ecs: bind struct.Ints: ecs: bad name: register int:")
+	assert.ErrorContains(t, err, "ecs: bind struct.Ints: ecs: name cannot be used: register int:")
 }
 
 func ExampleBind() {

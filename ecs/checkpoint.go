@@ -190,6 +190,9 @@ func (tl *timeline) findCheckpoint(id uint64) int {
 }
 
 func (w *World) mustFind(cp Checkpoint, verb string) int {
+	if cp.w == nil {
+		panic("ecs: " + verb + " of the zero Checkpoint; get one from World.Checkpoint")
+	}
 	if cp.w != w {
 		panic("ecs: " + verb + " of a checkpoint of another world; use the world that made it")
 	}

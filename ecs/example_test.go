@@ -104,7 +104,7 @@ func ExampleHistory_Seek() {
 	// Output:
 	// tick 2 score 20
 	// tick 4 score 40
-	// ecs: seek tick 9: ecs: tick not held; the oldest retained tick is 0, the newest 5
+	// ecs: tick not held: seek tick 9; the oldest retained tick is 0, the newest 5
 	// tick 4 score 40
 }
 

@@ -100,7 +100,7 @@ func ExampleComponent_name() {
 	fmt.Println(reason)
 	// Output:
 	// pos
-	// ecs: bad name: register ecs_test.Velocity: the name "pos" is taken
+	// ecs: name cannot be used: register ecs_test.Velocity: the name "pos" is taken
 }
 
 // A restore does not change a NoRewind component.
@@ -135,10 +135,10 @@ func ExampleWorld_Commit() {
 	}
 	history := world.History()
 	fmt.Println("tick", world.Tick(), "of", history.Oldest(), "to", history.Newest())
-	fmt.Println(history.Rewind(2), world.Len(), history.Rewind(1))
+	fmt.Println(history.Rewind(2), world.Len(), history.Seek(0))
 	// Output:
 	// tick 3 of 1 to 3
-	// <nil> 1 ecs: seek tick 0: ecs: tick not held; the oldest retained tick is 1, the newest 3
+	// <nil> 1 ecs: tick not held: seek tick 0; the oldest retained tick is 1, the newest 3
 }
 
 // Checkpoints nest. Release removes a checkpoint and keeps the changes made since.

@@ -112,10 +112,19 @@ func (h History) Bytes() int64 { return h.w.clock.Bytes() }
 
 // Rewind goes n ticks back. Its cost and errors are those of [History.Seek].
 func (h History) Rewind(n int) error {
-	if n < 0 || uint64(n) > h.w.tick {
-		return fmt.Errorf("ecs: rewind %d ticks from tick %d: %w; %s", n, h.w.tick, ErrNotHeld, h.retainedRange())
+	from := h.w.tick
+	if n < 0 || uint64(n) > from {
+		return fmt.Errorf("%w: rewind %d ticks from tick %d; %s", ErrNotHeld, n, from, h.retainedRange())
 	}
-	return h.Seek(h.w.tick - uint64(n))
+	tick := from - uint64(n)
+	if h.seek(tick) {
+		return nil
+	}
+	remedy := ""
+	if h.w.options.History > 0 {
+		remedy = "; set a larger ecs.Options.History, or use Store.Goto for older ticks"
+	}
+	return fmt.Errorf("%w: rewind %d ticks from tick %d; %s%s", ErrNotHeld, n, from, h.nearestRetained(tick), remedy)
 }
 
 // Seek moves the world to the end of a committed tick, backward or forward. It discards uncommitted
@@ -125,6 +134,14 @@ func (h History) Rewind(n int) error {
 // The cost is O(rows written in the ticks between). An error wraps [ErrNotHeld] and names the
 // nearest retained ticks, or says that [Options.History] is 0; the world is then unchanged.
 func (h History) Seek(tick uint64) error {
+	if !h.seek(tick) {
+		return fmt.Errorf("%w: seek tick %d; %s", ErrNotHeld, tick, h.nearestRetained(tick))
+	}
+	return nil
+}
+
+// seek does the work of Seek. It returns false if the tick is not retained.
+func (h History) seek(tick uint64) bool {
 	w := h.w
 	w.mustBeBetween("Seek")
 	w.verify()
@@ -134,7 +151,7 @@ func (h History) Seek(tick uint64) error {
 			w.redoTick()
 		}
 	} else if k := w.lastBoundary(tick); k < 0 || !w.frames[k].held() {
-		return fmt.Errorf("ecs: seek tick %d: %w; %s", tick, ErrNotHeld, h.nearestRetained(tick))
+		return false
 	} else {
 		if w.tick > tick {
 			w.recordBeforeUndo()
@@ -146,7 +163,7 @@ func (h History) Seek(tick uint64) error {
 	}
 	w.afterRewind()
 	w.saveActiveCursors()
-	return nil
+	return true
 }
 
 // nearestRetained returns the text that names the retained ticks nearest to tick, for an error.
@@ -165,7 +182,7 @@ func (h History) retainedRange() string {
 	return fmt.Sprintf("the oldest retained tick is %d, the newest %d", h.Oldest(), h.Newest())
 }
 
-const noHistory = "the world has no history, because Options.History is 0: " +
+const noHistory = "the world has no history, because ecs.Options.History is 0: " +
 	"set it to the number of ticks to retain, and create the world with it"
 
 // forwardTo returns the position, in the forward branch, of the undone frame that ends with tick,

@@ -117,7 +117,7 @@ func TestCheckpoint_UseAfterRelease(t *testing.T) {
 	}
 	mustPanic(t, "ecs: Restore"+gone, func() { w.Restore(outer) })
 	mustPanic(t, "ecs: Restore of a checkpoint of another world", func() { w.Restore(NewWorld(Options{}).Checkpoint()) })
-	mustPanic(t, "ecs: Release of a checkpoint of another world", func() { w.Release(Checkpoint{}) })
+	mustPanic(t, "ecs: Release of the zero Checkpoint", func() { w.Release(Checkpoint{}) })
 	if (Checkpoint{}).Valid() {
 		t.Error("the zero Checkpoint is valid")
 	}
@@ -137,7 +137,7 @@ func TestHistory_ErrorWithoutHistory(t *testing.T) {
 		"negative":     h.Rewind(-1),
 		"seek forward": h.Seek(2),
 	} {
-		if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "because Options.History is 0: set it to") {
+		if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "because ecs.Options.History is 0: set it to") {
 			t.Errorf("%s = %v, want ErrNotHeld and the option to set", what, err)
 		}
 	}
@@ -345,4 +345,18 @@ func TestOnRestore_CalledByEveryRestore(t *testing.T) {
 	if calls != 4 {
 		t.Errorf("%d calls, want 4: Restore, Rewind, Seek, Try that failed", calls)
 	}
+}
+
+func TestRewind_ErrorNamesRemedy(t *testing.T) {
+	w := NewWorld(Options{History: 3})
+	for range 10 {
+		w.Commit()
+	}
+	const want = "ecs: tick not held: rewind 5 ticks from tick 10; the oldest retained tick is 7, the newest 10; " +
+		"set a larger ecs.Options.History, or use Store.Goto for older ticks"
+	err := w.History().Rewind(5)
+	if !errors.Is(err, ErrNotHeld) || err.Error() != want {
+		t.Errorf("Rewind = %v, want %s", err, want)
+	}
+	mustPanic(t, "ecs: Restore of the zero Checkpoint; get one from World.Checkpoint", func() { w.Restore(Checkpoint{}) })
 }

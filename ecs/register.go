@@ -20,7 +20,7 @@ const maxComponents = 1 << 16
 var (
 	errSharedMemory = errors.New("ecs: copies share memory")
 	errKind         = errors.New("ecs: bad kind of storage")
-	errName         = errors.New("ecs: bad name")
+	errName         = errors.New("ecs: name cannot be used")
 	errVersion      = errors.New("ecs: bad version")
 	errMany         = errors.New("ecs: too many components")
 )

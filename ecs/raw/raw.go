@@ -48,7 +48,7 @@ var (
 	ErrAttached = errors.New("ecs: a recorder is attached")
 
 	// ErrCheckpointHeld reports an operation that is not possible while checkpoints are held.
-	ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; release it before")
+	ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; call World.Release of it before")
 
 	// ErrDirty reports an operation that needs a world without changes since the last commit, and
 	// without a running system.
