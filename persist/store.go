@@ -218,7 +218,8 @@ func (s *Store) Report() Report { return s.report }
 // used up. See [Options.Sync] and [Store.Sync].
 //
 // [ErrBacklog] is the only error that does not end the tick. The world is unchanged, and the
-// changes of the tick belong to the next Commit that succeeds. Commit returns ErrBacklog only if
+// changes of the tick belong to the next Commit that succeeds. Do not run the systems again before
+// that: a step of package schedule belongs to one tick. Commit returns ErrBacklog only if
 // [Options.RefuseWhenFull] is set or the store is replicated. In a replicated store ErrBacklog also
 // wraps the reason why the log accepts nothing. [ecs.World.Commit] itself cannot refuse, so it
 // waits.

@@ -87,9 +87,12 @@ func playWorld(ctx context.Context, o *replica.Owner, w *ecs.World, step func())
 		// Also if the component types do not fit: persist.ErrSchema.
 		return fmt.Errorf("open: %w", err)
 	}
-	for err == nil && ctx.Err() == nil {
-		step()
-		if err = store.Commit(); errors.Is(err, persist.ErrBacklog) {
+	for ended := true; err == nil && ctx.Err() == nil; {
+		if ended {
+			step()
+		}
+		err = store.Commit()
+		if ended = err == nil; errors.Is(err, persist.ErrBacklog) {
 			slog.Warn("ticks wait for the log", "reason", err)
 			err = o.Err() // The tick did not end. The next Commit ends it.
 		}
