@@ -9,6 +9,10 @@
 //
 //	queens [-n N] [-show]
 //
+// A Restore also undoes each Commit after the checkpoint. To read the search later, open a store,
+// commit each step, and go back by History.Rewind. Then the journal keeps every branch, and package
+// inspect reads them.
+//
 // The program prints the number of ways. With -show, it first prints the boards. It exits with 0,
 // or with 1 if writing failed and 2 if the arguments are wrong.
 package main
