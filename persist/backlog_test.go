@@ -1,8 +1,10 @@
 package persist_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -135,4 +137,19 @@ func TestCommit_WaitsForDisk(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Close does not wait for a full queue to save NoRewind values. It reports them.
+func TestClose_NoRewindValuesAndFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHanging(t, persist.Options{QueueBytes: 1, SnapshotBytes: -1})
+		h.world.Fill(3)
+		require.NoError(t, h.Commit())
+		h.world.Clock.Set(9)
+		ended, cancel := context.WithTimeout(storetest.Background, time.Second)
+		defer cancel()
+		require.ErrorIs(t, h.Close(ended), context.DeadlineExceeded)
+		close(h.leave)
+		require.ErrorIs(t, h.Close(storetest.Background), persist.ErrUncommitted)
+	})
 }

@@ -64,7 +64,7 @@ var (
 
 // uncommittedError is the [ErrUncommitted] of a call that needs a tick that has ended.
 func uncommittedError(call string) error {
-	return fmt.Errorf("%w: %s needs a tick that has ended; call Commit first", ErrUncommitted, call)
+	return fmt.Errorf("%w: %s needs a tick that has ended; call it after Commit, and not in a system", ErrUncommitted, call)
 }
 
 // A DamageError says which bytes of which file cannot be used, and why. It is [disk.DamageError],

@@ -180,7 +180,7 @@ func (f *Follower) usable() error {
 	case f.store.failed != nil:
 		return f.store.failed
 	case f.world().Dirty():
-		return fmt.Errorf("%w: the world follows the store, so only Advance changes it", ErrUncommitted)
+		return fmt.Errorf("%w: the program changed the world of the follower, or calls Advance in a system", ErrUncommitted)
 	}
 	return nil
 }

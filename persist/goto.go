@@ -94,11 +94,8 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 	return s.Err()
 }
 
-// load is like [Store.Load], but reads a file in files.
+// load is like [Store.Load], but reads a file in files. The caller has called leave.
 func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
-	if err := s.leave(ctx); err != nil {
-		return err
-	}
 	s.moving = true
 	defer func() { s.moving = false }()
 	im, name, err := readSave(ctx, files, file, s.world)

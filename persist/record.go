@@ -63,11 +63,16 @@ func (s *Store) recordDeferred() error {
 }
 
 // recordNoRewind journals the values of NoRewind storages that no record of the present state has,
-// unless other changes wait for a Commit. They were written after the last Commit, or the world
-// kept them when it went to another tick.
+// unless other things wait for a Commit. They were written after the last Commit, or the world kept
+// them when it went to another tick. If the queue is full, recordNoRewind does nothing, so that
+// Close does not wait for the disk; uncommitted reports the values then.
 func (s *Store) recordNoRewind() {
 	w := s.world
-	if s.failed == nil && !w.Raw().Dirty() && (w.Dirty() || s.encoder.whole.different(s.seq())) {
+	s.notes.About(s.present())
+	s.dropAsked()
+	switch {
+	case s.failed != nil || w.Raw().Dirty() || !s.notes.None() || len(s.asked) > 0:
+	case (w.Dirty() || s.encoder.whole.different(s.seq())) && s.journal.Reserve():
 		_ = w.Raw().RecordLast() // The journal reports the error.
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/journal/budget"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -64,8 +65,8 @@ type Options struct {
 	Budget *budget.Budget
 
 	// RefuseWhenFull makes Commit return [ErrBacklog] when the queue is full, before the tick ends,
-	// instead of waiting for the disk. Such a Commit changes nothing: the program can change the
-	// world further and commit later. A replicated store (see package replica) always refuses,
+	// instead of waiting for the disk. Such a Commit does not end the tick: the program can change
+	// the world further and commit later. A replicated store (see package replica) always refuses,
 	// because its log may not answer for a long time.
 	RefuseWhenFull bool
 
@@ -217,8 +218,8 @@ func (s *Store) Report() Report { return s.report }
 // Commit waits for the disk only if [Options.QueueBytes] bytes already wait or [Options.Budget] is
 // used up. See [Options.Sync] and [Store.Sync].
 //
-// [ErrBacklog] is the only error that does not end the tick. The world is unchanged, and the
-// changes of the tick belong to the next Commit that succeeds. Do not run the systems again before
+// [ErrBacklog] does not end the tick. The changes of the tick, and of functions that [Store.Do]
+// had queued, belong to the next Commit that succeeds. Do not run the systems again before
 // that: a step of package schedule belongs to one tick. Commit returns ErrBacklog only if
 // [Options.RefuseWhenFull] is set or the store is replicated. In a replicated store ErrBacklog also
 // wraps the reason why the log accepts nothing. [ecs.World.Commit] itself cannot refuse, so it
@@ -476,6 +477,9 @@ func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ct
 // Cost: as the function Load, plus about the size of the save both in the journal and in the
 // snapshot. The loaded state becomes durable as a tick does: see [Store.Sync].
 func (s *Store) Load(ctx context.Context, file string) error {
+	if err := s.leave(ctx); err != nil {
+		return err
+	}
 	return inDirectoryOf(file, nil, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
 }
 
@@ -484,6 +488,9 @@ func (s *Store) Load(ctx context.Context, file string) error {
 func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 	files, err := received(in)
 	if err != nil {
+		return err
+	}
+	if err := s.leave(ctx); err != nil {
 		return err
 	}
 	return s.load(ctx, files, stream)
@@ -512,6 +519,9 @@ func (s *Store) Close(ctx context.Context) error {
 		return ErrClosed
 	}
 	if !s.closed {
+		if len(slices.Collect(s.world.Checkpoints())) > 0 {
+			return raw.ErrCheckpointHeld
+		}
 		s.finishCopy()         // The copy needs the history of the world.
 		_ = s.recordDeferred() // uncommitted reports ticks that still wait.
 		s.recordNoRewind()
@@ -546,6 +556,8 @@ func (s *Store) uncommitted() error {
 		return fmt.Errorf("%w: the world was changed after the last Commit, and the ticks since the last record are lost, see Options.CommitEvery", ErrUncommitted)
 	case s.world.Dirty():
 		return fmt.Errorf("%w: the world was changed after the last Commit; call Commit before Close to save the changes", ErrUncommitted)
+	case s.encoder.whole.different(s.seq()):
+		return fmt.Errorf("%w: the world went to another tick, and NoRewind values from before are not saved; call Commit before Close", ErrUncommitted)
 	}
 	return nil
 }

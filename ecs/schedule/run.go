@@ -69,9 +69,12 @@ func (s *Schedule[In]) mustBeNewTick(op string) {
 	}
 }
 
-// complete records that all systems ran in this tick.
+// complete records that all systems ran in this tick. A step that changed nothing may run again,
+// for example on the world of a follower, or to draw a paused game.
 func (s *Schedule[In]) complete() {
-	s.completed, s.undone = s.w.Tick()+1, s.w.Restores()
+	if s.w.Dirty() {
+		s.completed, s.undone = s.w.Tick()+1, s.w.Restores()
+	}
 }
 
 // begin prepares a step.

@@ -71,6 +71,17 @@ func TestStep_CommitInSystemPanics(t *testing.T) {
 	mustPanic(t, "the access of the system foreign names place of another world", func() { l.Step(1) })
 }
 
+// A step that changes nothing may run again in a tick, for example to draw a paused game.
+func TestStep_WithoutChangesRunsAgain(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{History: 2})
+	places := ecs.MustRegister[place](w)
+	s, drawn := schedule.New[int](w), 0
+	s.Add("draw", ecs.Read(places), func(*schedule.Tick[int]) { drawn++ })
+	s.Step(1)
+	s.Step(1)
+	require.Equal(t, 2, drawn)
+}
+
 // A second step needs a Commit or a restore after the first one.
 func TestStep_AgainInTickPanics(t *testing.T) {
 	const again = " again in tick 2, which has not ended; call Commit of the store or of the world after each Step"

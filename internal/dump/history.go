@@ -180,7 +180,7 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 			return visit(e)
 		})
 		// The entity never existed: noEvents says more.
-		if h.wanted == 0 && errors.Is(err, persist.ErrNotFound) {
+		if h.wanted == 0 && h.from == 0 && errors.Is(err, persist.ErrNotFound) {
 			return nil
 		}
 		return err

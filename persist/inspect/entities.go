@@ -46,8 +46,8 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 // e. Trace then returns the first such error, which wraps [persist.ErrCorrupt]. If a program with
 // other types continued the store, the trace continues with the new types.
 //
-// If e never existed up to record to, the error wraps [persist.ErrNotFound]. An entity that existed
-// only before or after the traced records has no events, and no error.
+// If from is 0 and e never existed up to record to, the error wraps [persist.ErrNotFound]. With
+// another from, an entity without events is no error.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
 	t, err := newTrace(ctx, v, e, from, to)
 	if err != nil {
@@ -58,7 +58,7 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 		events++
 		return f(e)
 	}
-	if err = t.parts(ctx, to); err == nil && events == 0 {
+	if err = t.parts(ctx, to); err == nil && events == 0 && from == 0 {
 		err = t.checkExisted()
 	}
 	return err
