@@ -14,11 +14,11 @@ import (
 // Step runs the systems once. It does not commit: the program ends the tick by the Commit of a
 // store or of the world. A system must not end the tick, so Commit and Seek panic there.
 //
-// Step panics if it already ran all systems in this tick. Without a Commit the number of the tick
-// stays the same, so startup systems would run again, and [Tick.Rand] would repeat its numbers. A
-// Commit that returns persist.ErrBacklog has not ended the tick, so call it again before Step. A
-// step that panicked, or that a restore has undone, may be repeated. A system may call Step of
-// another schedule several times.
+// Step panics if it already ran in this tick and changed the world. Without a Commit the number of
+// the tick stays the same, so startup systems would run again, and [Tick.Rand] would repeat its
+// numbers. A Commit that returns persist.ErrBacklog has not ended the tick, so call it again before
+// Step. A step that panicked, or that a restore has undone, may be repeated. A system may call Step
+// of another schedule of the same world several times.
 //
 // If a system panics, Step panics with the same value. If several systems panic that run at the
 // same time, it is the value of the first one in the list.
@@ -61,16 +61,16 @@ func (s *Schedule[In]) mustNotRun(op string) {
 	}
 }
 
-// mustBeNewTick panics if all systems ran in this tick. op is the method that would run them again.
-// Inside of a system of another schedule, steps are parts of one tick.
+// mustBeNewTick panics if all systems ran in this tick and changed the world. op is the method that
+// would run them again. Inside of a system of another schedule, steps are parts of one tick.
 func (s *Schedule[In]) mustBeNewTick(op string) {
 	if tick := s.w.Tick() + 1; s.completed == tick && s.undone == s.w.Restores() && !s.raw.InSystem() {
 		panic(fmt.Sprintf("schedule: %s again in tick %d, which has not ended; call Commit of the store or of the world after each Step", op, tick))
 	}
 }
 
-// complete records that all systems ran in this tick. A step that changed nothing may run again,
-// for example on the world of a follower, or to draw a paused game.
+// complete records that all systems ran in this tick, if they changed the world. A step that
+// changed nothing may run again, for example on the world of a follower, or to draw a paused game.
 func (s *Schedule[In]) complete() {
 	if s.w.Dirty() {
 		s.completed, s.undone = s.w.Tick()+1, s.w.Restores()
