@@ -77,8 +77,8 @@ type copier struct {
 	made     []string // Directories that are removed if the copy fails.
 }
 
-// run makes the copy. Before the rename that makes the copy a store, run reads the copied journal
-// and snapshots back.
+// run makes the copy. It verifies the copied journal and snapshots before publish renames the
+// journal, which makes the copy a store.
 func (c *copier) run(ctx context.Context) error {
 	c.InUse = true // Always set, so that scanTwice confirms damage by a second scan.
 	if err := c.scanTwice(ctx); err != nil {
@@ -124,8 +124,8 @@ func (c *copier) sound() error {
 	return errors.Join(errs...)
 }
 
-// newerSlot returns a slot that is newer than the records to copy, if an older snapshot has lost
-// its name to it. The copy has only the older one, so it would lack the slot.
+// newerSlot returns a slot that is newer than c.last and took its name from an older snapshot. The
+// copy would lack this slot, because it has only the older snapshot.
 func (c *copier) newerSlot() *SnapshotInfo {
 	for i := range c.Snapshots {
 		s := &c.Snapshots[i]
@@ -191,8 +191,8 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	return log, nil
 }
 
-// copySnapshots copies the snapshots of states up to record last. It skips newer snapshots, which
-// were written after the scan.
+// copySnapshots copies the snapshots of states up to record last. It skips newer snapshots, because
+// the copied journal lacks their records.
 func (c *copier) copySnapshots(ctx context.Context, last uint64) error {
 	if err := c.mkdir(SnapshotDir); err != nil {
 		return err

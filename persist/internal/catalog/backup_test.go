@@ -15,7 +15,7 @@ import (
 )
 
 // changing is the directory of a store that changes while it is copied. When its journal is listed,
-// the files of then replace all files.
+// the field then replaces FS.
 type changing struct {
 	disk.FS
 	then disk.FS

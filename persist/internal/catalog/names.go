@@ -8,9 +8,10 @@ package catalog
 //	snapshot 3 "quick"   snapshot 7 "quick"   snapshot 9 "boss"
 //	lost the name        has the name         removed: the list says so
 
-// NameSnapshots sets the labels of c.Snapshots from the names in the files and the ledger's list.
-// A file above all listed numbers is newer than the list, so it has its name. Another file that is
-// not listed has none: the program ended while it removed the file, or while the snapshot failed.
+// NameSnapshots sets the labels of c.Snapshots from the names in the files and the ledger's list. A
+// file with a number above all listed ones is newer than the list and keeps its name. Any other
+// unlisted file gets no label: the program ended while it removed the file, or while the snapshot
+// failed.
 func NameSnapshots(c *Catalog) {
 	named, last := map[uint32]bool{}, uint32(0)
 	for s := range c.listed() {

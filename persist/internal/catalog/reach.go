@@ -115,10 +115,10 @@ func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image
 	return im, f, err
 }
 
-// Reach returns the state after record seq for further ticks. Dead entities keep their values of
-// components that do not rewind, because a later tick may refer to them. Reach tries the snapshots
-// on the path, nearest first, and uses the first readable one. If the ticks after that snapshot do
-// not lead to seq, Reach fails: older snapshots would need the same ticks.
+// Reach returns the state after record seq, to which further ticks can be applied. Dead entities
+// keep their values of components that do not rewind, because a later tick may refer to them. Reach
+// tries the snapshots on the path, nearest first, and uses the first readable one. If the ticks
+// after that snapshot do not lead to seq, Reach fails: older snapshots would need the same ticks.
 func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
 	f := new(Recovery)
 	for _, s := range c.CandidateSnapshots(seq) {
@@ -155,9 +155,9 @@ func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
 	return SnapshotInfo{}, false
 }
 
-// Removed returns the error that an object was pruned; what is the text that names the object. The
-// error also names the oldest remaining state. Removed returns nil if nothing was pruned, or if the
-// store is damaged and the reason is unknown.
+// Removed returns the error that an object was pruned. what begins the text, such as "record 7
+// was". The error also names the oldest remaining state. Removed returns nil if nothing was pruned,
+// or if the store is damaged and the reason is unknown.
 func (c *Catalog) Removed(what string) error {
 	oldest, ok := c.OldestBase(c.End())
 	if !ok || oldest.ID.Seq == 0 || c.IsSave() || len(c.Damage()) > 0 {
@@ -315,9 +315,9 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 
 // LastReachableBefore returns the next record to try when no snapshot leads to record target. The
 // result is always older. It is the parent of the first lost record on the path back from target.
-// If that parent is unknown, LastReachableBefore compares tick numbers. The parent of an unknown
-// record has a tick at least 2 less than the record after it. LastReachableBefore returns the
-// newest record or snapshot state whose tick is low enough and that is not in bad.
+// If that parent is unknown, LastReachableBefore compares ticks. The result is then the newest
+// record or snapshot state that is at least 2 ticks older than the record after the hole. It is
+// never in bad.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
 	// hole is the first unknown record. ticks is the tick of the record after the hole.
 	hole, ticks := target, uint64(math.MaxUint64)
@@ -341,10 +341,11 @@ func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, b
 	return seq, ok
 }
 
-// newestOn returns the newest record on the path to seq that one of the snapshots leads to. If no
-// snapshot does, it returns the record before the path begins, and false. It walks back from seq to
-// the first complete snapshot. Each record that cannot be replayed makes its parent the newest,
-// because the records after it are unreachable.
+// newestOn returns the newest record on the path to seq whose state can be loaded. whole holds the
+// seqs of the states with a complete snapshot. newestOn walks back from seq to the first of them.
+// Each record that cannot be replayed makes its parent the newest, because the records after it are
+// unreachable. If the path has no complete snapshot, newestOn returns the parent of its oldest
+// known record, and false.
 //
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3; S: complete snapshot of that state
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6
@@ -368,8 +369,8 @@ func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok
 	return root, false
 }
 
-// schemaUnknown reports whether the schema of e is lost. Neither a preamble nor a state before e in
-// the same segment provides one, see [Catalog.SchemaAfter].
+// schemaUnknown reports whether the schema of e is lost: damage hides its preamble, and the parent
+// of e is not in the same segment. See [Catalog.SchemaAfter].
 func (c *Catalog) schemaUnknown(e journal.Entry) bool {
 	if _, ok := c.Log.PreambleAt(e); ok || c.Log.Hidden(e) == nil {
 		return false
@@ -609,8 +610,8 @@ func (c *Catalog) Usable() error {
 //	segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
 //	snapshot of 89 or later: nothing newer was lost; of 88: record 89 may be lost
 //
-// A clean close proves that the program itself chose the newest state later. So does a head after
-// the damage.
+// The head was chosen after the damage if it is a record after the damaged bytes, or if the store
+// was closed cleanly.
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
 		return fmt.Errorf("persist: newer ticks that were durable may be missing; set Options.At to continue without them: %w", d.In(JournalDir))

@@ -20,8 +20,8 @@ const (
 
 // EncodeSnapshotList encodes the journal's note: the list of existing snapshot files. A scan uses
 // it to detect missing or replaced files. After the format byte, each file has its number as a
-// varint and the checksum of its block table. If a snapshot lost its name, the list has the format
-// that says so.
+// varint and the checksum of its block table. If any snapshot lost its name, each file has a third
+// value: 1 if it lost its name, otherwise 0.
 func EncodeSnapshotList(snapshots []SnapshotInfo) []byte {
 	b := []byte{snapshotListFormat}
 	if slices.ContainsFunc(snapshots, SnapshotInfo.unnamed) {
@@ -96,8 +96,8 @@ func (c *Catalog) missingSnapshots() (errs []error) {
 	return errs
 }
 
-// snapshotMismatch returns how a snapshot differs from the note, or "". Damage reports unreadable
-// files.
+// snapshotMismatch returns how a snapshot differs from the note, or "". It ignores unreadable
+// files, which Damage reports.
 func (c *Catalog) snapshotMismatch(number, crc uint32) string {
 	for _, s := range c.Snapshots {
 		if s.Number == number {

@@ -267,8 +267,8 @@ func (c *Catalog) Records(ctx context.Context, path []journal.Entry, f func(ctx 
 }
 
 // RecordsAtOnce reads entries and calls f with each record and its index. Several goroutines call
-// f, in no defined order of the parts. RecordsAtOnce returns the error of the first entry for which
-// f fails, or the error of ctx.
+// f, in any order. RecordsAtOnce returns the error of the first entry for which f fails, or the
+// error of ctx.
 func (c *Catalog) RecordsAtOnce(ctx context.Context, entries []journal.Entry, f func(i int, r *Record) error) error {
 	parts := partsOf(entries)
 	first := make([]int, len(parts))

@@ -284,7 +284,8 @@ func (v *varints) uint() uint64 {
 	return x
 }
 
-// uvarint reads a number and returns it with its length in bytes. Length 0: the number is invalid.
+// uvarint reads a number and returns it with its length in bytes. The length is 0 if the number is
+// invalid.
 func uvarint(src []byte) (x uint64, n int) {
 	if len(src) > 0 && src[0] < 0x80 { // Most numbers are small.
 		return uint64(src[0]), 1

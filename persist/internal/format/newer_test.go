@@ -68,7 +68,7 @@ func TestNotes_SizeLimits(t *testing.T) {
 	n, big := new(Notes), make([]byte, 1000)
 	require.NoError(t, n.AddInput("big", big))
 	require.Greater(t, n.size, len(n.inputs.Buf))
-	n.size = maxNoted - 1000 // As if many notes had been added before.
+	n.size = maxNoted - 1000 // Simulates many earlier notes.
 	require.ErrorIs(t, n.AddInput("big", big), journal.ErrTooLong)
 	require.NoError(t, n.AddInput("small", big[:100]))
 }

@@ -84,8 +84,7 @@ func (n *Notes) About(parent StateID) {
 	}
 }
 
-// Recorded keeps the notes of a tick that continues was, although that state has got another
-// record.
+// Recorded sets the record of state was to seq. It keeps the notes of the tick that continues was.
 func (n *Notes) Recorded(was StateID, seq uint64) {
 	if n.parent == was {
 		n.parent.Seq = seq
