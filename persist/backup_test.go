@@ -197,7 +197,7 @@ func TestBackup_DirectoryNotEmpty(t *testing.T) {
 	require.ErrorIs(t, repair.Backup(storetest.Background, v, dir), fs.ErrExist)
 	storetest.Verified(t, dir)
 
-	// A link may name the directory itself, but no link may lead out of it.
+	// The backup directory may be a link.
 	link := filepath.Join(t.TempDir(), "link")
 	target := t.TempDir()
 	require.NoError(t, os.Symlink(target, link))
@@ -423,8 +423,8 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, string(before) == string(after), name)
 	}
-	// A save follows a link. The other file has a name that earlier versions gave to temporary
-	// files. It belongs to the user and stays.
+	// A save through a link writes the link's target. A file may have a name that earlier versions
+	// gave to temporary files. It belongs to the user and stays.
 	behind, precious := filepath.Join(t.TempDir(), "behind.save"), filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")

@@ -30,8 +30,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The benchmarks of the files bench_*_test.go run the code and its limit in turns, in one process.
-// They report the ratio of the shortest times. Run them once:
+// Each BenchmarkBudget times our code and its limit alternately, in one process, and compares the
+// shortest times. The limit is hand-written code for the same work, or a fixed time. Run the
+// benchmarks once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./persist
 //
@@ -90,13 +91,13 @@ func (r *encodingRecorder) Record(c *raw.Change) uint64 {
 
 // BenchmarkBudgetCommit measures a commit of 100k written rows of 16 bytes, encoded into the
 // journal's buffer and summed. The limit copies the same rows from their places and sums them. The
-// rows are all rows, every tenth of a million, or a random tenth in random order.
+// written rows are all rows, every tenth row of a million, or a random row of each ten.
 func BenchmarkBudgetCommit(b *testing.B) {
 	const rows = 100_000
 	for _, c := range []struct {
 		name string
 		of   int
-		pick func(i int) int // Returns the i-th written row; ascending.
+		pick func(i int) int // Returns the i-th row to write; ascending.
 		any  bool            // Write in random order.
 	}{
 		{"all", rows, func(i int) int { return i }, false},
@@ -209,8 +210,8 @@ func BenchmarkBudgetSaveBehind(b *testing.B) {
 	reportBudget(b, at(times, 0.5), 3*time.Millisecond, 1)
 }
 
-// BenchmarkCommitEvery measures the journal of 50,000 entities, of which each tick writes a third.
-// Four ticks write the same third. It reports the bytes of a tick, and the duration of its Commit.
+// BenchmarkCommitEvery measures the journal bytes of a tick and the duration of its Commit. Each
+// tick writes about a third of 50,000 entities. Every fourth tick, it changes to the next third.
 func BenchmarkCommitEvery(b *testing.B) {
 	for _, every := range []int{1, 4, 16} {
 		b.Run(fmt.Sprint(every), func(b *testing.B) {
@@ -281,7 +282,7 @@ func mixed(x float64) uint64 { return uint64(x) * 0x9e3779b97f4a7c15 }
 // BenchmarkBudgetReplay measures decoding ticks and applying them to an image, with all checks. The
 // world has a hundred thousand entities. The ticks change all positions, change every tenth
 // position, or destroy a tenth of the entities and create as many. The limit is ten million row
-// updates a second: rows of the registry, of entities and of values.
+// updates a second. Rows of the registry, of entities and of values all count.
 func BenchmarkBudgetReplay(b *testing.B) {
 	const rows, ticks = 100_000, 20
 	for _, c := range []struct {
@@ -454,9 +455,9 @@ func BenchmarkBudgetShow(b *testing.B) {
 // limitPage is how many bytes each checksum covers.
 const limitPage = 64 << 10
 
-// A limitFile has the entities and the values of the rows of a world, in row order, and then the
-// checksums of all pages. load rebuilds the sparse array from the entities. For load, saveNamed
-// first writes the entity at each index of the world. So a loaded world also has the entities
+// A limitFile has the entities and the values of a world's rows, in row order, and then the
+// checksums of all pages. load rebuilds the sparse array from the entities. A file for load begins
+// with the entity at each index, written by saveNamed. So the loaded world also has entities
 // without components, and a new entity gets an unused ID.
 type limitFile struct {
 	name string
@@ -515,8 +516,8 @@ func (l *limitFile) publish(b *testing.B, parts ...[]byte) {
 	}
 }
 
-// A limitWorld is the result of loading: a sparse set, and the entity at each index. That is 36
-// bytes a row. A World has 40 and some bits, because it keeps the living entities together.
+// A limitWorld is a loaded world: a sparse set, and the entity at each index. It takes 36 bytes a
+// row. A World takes 40 and some bits, because it also keeps the living entities together.
 type limitWorld struct {
 	names    []ecs.Entity
 	sparse   []uint32

@@ -192,7 +192,7 @@ func (r *boundRun) look() {
 	r.at(v, v.Head(), r.states[v.Head()].digest)
 	r.lookAtNames(v)
 	if r.world.Raw().Seq() != r.newest {
-		// The world went back and no tick continues its state, so a recovery returns the newest
+		// The world was rewound and has no newer record yet, so the store's head is not the world's
 		// state.
 		return
 	}
@@ -384,8 +384,8 @@ func (r *boundRun) tips(v *inspect.View) (n int) {
 	return n
 }
 
-// A store that exceeds the default bound is not pruned by a program that sets no bound, and the
-// report says so.
+// Without a configured bound, a store above the default bound is not pruned, and the report says
+// so.
 func TestRetention_AboveDefaultBound(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -435,8 +435,8 @@ func TestRetention_AboveDefaultBound(t *testing.T) {
 	require.Positive(t, removed)
 }
 
-// If retention limits the data, a copy takes few ticks, because the limit includes the ticks during
-// the copy.
+// If retention limits the data, a copy finishes within few ticks. The ticks during the copy count
+// toward the limit.
 func TestSnapshot_PaceUnderRetention(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -481,7 +481,7 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 	}
 }
 
-// The snapshot after a conversion removes nothing from a store above the default bound either.
+// The snapshot after a conversion does not prune a store above the default bound.
 func TestRetention_ConvertedStoreAboveBound(t *testing.T) {
 	t.Parallel()
 	type small struct{ X, Y int32 }

@@ -67,7 +67,7 @@ type snapshotMode int
 const (
 	never  snapshotMode = iota
 	always              // A snapshot begins whenever none is under way.
-	// A handCopy every third tick, which is as often as a store takes snapshots in mode always.
+	// A handCopy begins every third tick, as often as snapshots begin in mode always.
 	byHand
 )
 
@@ -294,10 +294,10 @@ func mustSnapshot(b *testing.B, s *persist.Store) persist.SnapshotResult {
 	return r
 }
 
-// BenchmarkBudgetSnapshot measures a full snapshot of a million rows of 16 bytes. The limit is
-// hand-written code that also copies the rows before the next tick and sums them: a limitFile. The
-// benchmark also measures bytes and time of a snapshot after a contiguous hundredth of the rows was
-// written. It compares these with a full snapshot, without the constant bytes around the pages.
+// BenchmarkBudgetSnapshot measures a full snapshot of a million rows of 16 bytes. The limit is a
+// limitFile, which also copies the rows before the next tick and sums them. The benchmark also
+// takes a snapshot after a contiguous hundredth of the rows was written. It compares the bytes of
+// its pages, and its time, with those of a full snapshot.
 func BenchmarkBudgetSnapshot(b *testing.B) {
 	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	write := func() {

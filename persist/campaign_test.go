@@ -119,8 +119,8 @@ func (c *campaign) zero(name string, sector int) {
 		return
 	}
 	if seals := len(data) - 96; name == c.lastSegment() && last >= seals {
-		// If only the seals are damaged, the store must open. Otherwise the damage before the seals
-		// must be noticed.
+		// Damage to the seals alone must not prevent opening. Damage before the seals must be
+		// noticed.
 		if last = seals - 1; first >= seals {
 			c.count["seals zeroed"]++
 			c.with(name, data, func() { c.opens(c.files.Clone(), "seals zeroed", true) })
@@ -231,8 +231,8 @@ func (c *campaign) thorough(name string, bit int) {
 	})
 }
 
-// cut truncates a file. A last segment that lost only its seals looks as after a crash, and then no
-// tick is lost.
+// cut truncates a file. A last segment without its seals looks as after a crash, and no tick is
+// lost.
 func (c *campaign) cut(name string, size int) {
 	files := c.files.Clone()
 	files.Put(name, c.tree[name][:size])
@@ -279,7 +279,7 @@ func (c *campaign) exchange() {
 		how = a + " missing"
 	}
 	if !c.differs(files) {
-		return // A file swapped with itself.
+		return // A file was swapped with itself or copied to its own name.
 	}
 	c.count["files exchanged, doubled or missing"]++
 	require.NotEmpty(c.t, c.verified(files), how)

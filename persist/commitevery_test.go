@@ -31,7 +31,7 @@ type sparseRun struct {
 	s     *persist.Store
 	known map[uint64]ecs.Digest // By record.
 	marks map[string]ecs.Digest // By the name of a mark.
-	late  ecs.Digest            // Of the newest record that a Seek or a Close made.
+	late  ecs.Digest            // The last state that a Seek or a Close may have recorded.
 }
 
 func (r *sparseRun) open() {
@@ -50,14 +50,14 @@ func (r *sparseRun) open() {
 	r.note()
 }
 
-// note remembers the digest of the present state if it has a record.
+// note adds the digest of the present state to known if the state has a record.
 func (r *sparseRun) note() {
 	if !r.w.Raw().Deferred() {
 		r.known[r.w.Raw().Seq()] = storetest.Persistent(r.w.World)
 	}
 }
 
-// unnoted remembers the present state, if the next call records it.
+// unnoted sets late to the present state if the state has no record: the next call may record it.
 func (r *sparseRun) unnoted() {
 	if r.w.Raw().Deferred() {
 		r.late = storetest.Persistent(r.w.World)
@@ -165,8 +165,8 @@ func (r *sparseRun) step() {
 	}
 }
 
-// A store that journals every n-th tick has the states of its records, whatever the program does
-// between them.
+// A store that journals every n-th tick can restore each recorded state, whatever the program does
+// between the records.
 func TestCommitEvery_RandomPrograms(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(16, 400)) {
@@ -193,8 +193,8 @@ func TestCommitEvery_RandomPrograms(t *testing.T) {
 	}
 }
 
-// OnDurable reports each tick once, in order, when the record of its group is durable. An undone
-// tick is not reported.
+// OnDurable reports each tick once, in order, when the record that contains it is durable. An
+// undone tick is not reported.
 func TestCommitEvery_OnDurable(t *testing.T) {
 	w := storetest.New(8)
 	var mu sync.Mutex
@@ -219,7 +219,7 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 	require.True(t, w.Raw().Deferred())
 	require.Zero(t, w.Raw().Seq())
 	require.Empty(t, reported())
-	require.NoError(t, w.History().Rewind(1)) // The ticks are recorded before the rewind.
+	require.NoError(t, w.History().Rewind(1)) // Rewind first records the waiting ticks.
 	require.NoError(t, s.Sync(storetest.Background))
 	require.Equal(t, []uint64{1, 2, 3}, reported())
 	require.Zero(t, w.Raw().Seq(), "Sync makes no record for a tick that record 1 has")
@@ -240,7 +240,8 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7}, reported())
 }
 
-// A player runs each tick of a record again, and finds the record that differs.
+// A player repeats every tick of a record. If a tick differs, the player reports the last tick of
+// its record.
 func TestCommitEvery_PlayedAgain(t *testing.T) {
 	newCounter := func() (*ecs.World, *ecs.Resource[uint64]) {
 		w := ecs.NewWorld(ecs.Options{})
@@ -291,7 +292,7 @@ func TestCommitEvery_PlayedAgain(t *testing.T) {
 	}
 }
 
-// Snapshots begin although each Sync records before the n-th tick.
+// Snapshots also begin if Sync makes all records, before the n-th tick.
 func TestCommitEvery_SnapshotsBegin(t *testing.T) {
 	w := storetest.New(0)
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: disktest.New(), CommitEvery: 50, SnapshotBytes: 4096, SnapshotPace: -1})
@@ -325,7 +326,7 @@ func TestCommitEvery_KeepsHistory(t *testing.T) {
 	}
 }
 
-// A second store on the world gets no marks of the first one, and takes none away.
+// A second store on the same world does not take the marks of the first store.
 func TestCommitEvery_SecondStore(t *testing.T) {
 	w, mem := storetest.New(4), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
@@ -344,7 +345,7 @@ func TestCommitEvery_SecondStore(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// NoRewind values of a tick that waited are not lost without an error.
+// NoRewind values of deferred ticks are journaled, even if Close follows a rewind.
 func TestCommitEvery_NoRewindValues(t *testing.T) {
 	w, mem := storetest.New(4), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
@@ -372,7 +373,7 @@ func TestCommitEvery_NoRewindValues(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// A follower that takes the store over may defer ticks from then on, with and without a history.
+// After a follower takes over the store, CommitEvery defers its ticks, with and without a history.
 func TestCommitEvery_AfterFollowing(t *testing.T) {
 	for _, history := range []int{0, 6} {
 		mem := disktest.New()

@@ -103,8 +103,8 @@ func TestCompressedSave_RoundTrip(t *testing.T) {
 	}
 }
 
-// Goroutines share compressors, and earlier use of a compressor must not affect the result. The
-// expected bytes may change with the version of the library.
+// Earlier use of a shared compressor does not change the bytes of a save. The expected hash may
+// change with the version of the compression library.
 func TestCompressedSave_BytesOnEveryMachine(t *testing.T) {
 	w := worldOf(5000)
 	other := worldOf(700)
@@ -201,7 +201,8 @@ func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest,
 	return pages, m, k, content, ref.CRC
 }
 
-// An attacker can recompute checksums and put any content into a compressed page.
+// Compressed pages with hostile content are refused, even if an attacker recomputed their
+// checksums.
 func TestCompressedPage_HostileContent(t *testing.T) {
 	t.Parallel()
 	_, _, _, content, crc := smallSave(t)
@@ -210,12 +211,13 @@ func TestCompressedPage_HostileContent(t *testing.T) {
 	bomb := frameOf(t, make([]byte, 64<<20))
 	dictionary := frameOf(t, content, zstd.WithEncoderDictRaw(7, bytes.Repeat([]byte("entities "), 100)))
 	unsized := bytes.Clone(frame)
-	unsized[4] &^= 0b1110_0000 // Clears single segment and content size, so a window follows.
+	// Clears the flags of single segment and content size, so a window follows.
+	unsized[4] &^= 0b1110_0000
 	empty := append(bytes.Clone(frame), frameOf(t, nil, zstd.WithZeroFrames(true))...)
 	skippable := append(bytes.Clone(frame), 0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4)
 	for name, c := range map[string]struct {
 		value []byte
-		want  string // Empty: the page is valid.
+		want  string // Text of the error; empty if the page is valid.
 	}{
 		"nothing":              {compressedValue(crc, size, frame), ""},
 		"a longer length":      {compressedValue(crc, size+8, frame), "not one frame of that size"},

@@ -202,8 +202,8 @@ func headDigest(dir string) (ecs.Digest, error) {
 	return im.Digest(), nil
 }
 
-// lostTail returns a store that lost its last ticks in a crash and then committed other ticks. It
-// also returns a snapshot of one of the lost ticks, which another store without the loss wrote.
+// lostTail returns the copy of a store that lost its last ticks in a crash and then committed other
+// ticks. It also returns a snapshot of a lost tick, which the original store wrote.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()
@@ -272,7 +272,7 @@ func TestCreate_RetryAfterFailure(t *testing.T) {
 	require.NoError(t, simVerify(mem, w))
 }
 
-// failCalls makes every disk call fail whose text begins with begin.
+// failCalls fails every disk call whose text begins with begin.
 func failCalls(mem *disktest.Mem, begin string) {
 	mem.OnCall(func(n int, call string) {
 		if strings.HasPrefix(call, begin) {

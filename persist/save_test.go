@@ -30,7 +30,7 @@ func saved(t testing.TB, w *ecs.World) []byte {
 	return data
 }
 
-func TestRandomWorldsAreSaved(t *testing.T) {
+func TestSave_RandomWorlds(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "save")
 	rapid.Check(t, func(t *rapid.T) {
