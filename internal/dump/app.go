@@ -9,10 +9,10 @@
 //
 // A command reads a source at a point in time, which yields a state. It passes its output to the
 // app. The output is a document (a struct whose name ends in Doc), or the items of a walk. A
-// document is printed as JSON, or as text if it is a report. The items of a walk become the list
-// of a document, or rows of a table. Functions that print lines and tables return no error; the app
-// reports the first write error at the end. Errors are failures. A usage error says how to call the
-// command.
+// document is printed as JSON, or as text if it is a report. The items of a walk become the list of
+// a document, or rows of a table. Functions that print lines and tables return no error; the app
+// reports the first write error at the end. Every error is reported as a [failure], which sets the
+// exit status. A usage error says how to call the command.
 package dump
 
 import (
@@ -114,7 +114,7 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 }
 
 // A lendFunc returns a view of what path names, for the exclusive use of the caller. The caller
-// calls back once to return the view, and must not use the view afterwards.
+// returns the view by one call of the function back, and does not use it afterwards.
 type lendFunc func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
 // view returns a view of what path names, and a function that releases it.
@@ -138,7 +138,7 @@ type command struct {
 	// Help text: one line; then, if needed, an empty line and the details.
 	doc      string
 	example  string
-	complete []completer // One for each argument after the first, which is a file.
+	complete []completer // One per argument after the first. The first is a file.
 
 	// run declares the flags and returns the action of the command.
 	run func(f flags) action

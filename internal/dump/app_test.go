@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-func TestOpen_NATSURLWithoutEngine(t *testing.T) {
+func TestOpen_NATSURLWithoutOpener(t *testing.T) {
 	var out bytes.Buffer
 	code := run(context.Background(), func() {}, nil, []string{"ls", "nats://localhost/WORLDS/one"}, &out, &out)
 	assert.Equal(t, exitUsage, code)
@@ -67,7 +67,7 @@ func TestCommand_ArgumentCounts(t *testing.T) {
 	}
 }
 
-func TestOpen_EngineReturnsEPIPE(t *testing.T) {
+func TestOpen_OpenerReturnsEPIPE(t *testing.T) {
 	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) { return nil, "", syscall.EPIPE }}
 	var out bytes.Buffer
 	assert.NotEqual(t, exitOK, run(context.Background(), func() {}, openers, []string{"info", "mem://world"}, &out, &out))

@@ -126,7 +126,7 @@ type arraysWindow struct {
 	data    []layout.Value
 }
 
-// read reads everything that can fail, before anything is printed.
+// read reads the window before anything is printed, so that printing cannot fail.
 func (l *arraysWindow) read() (err error) {
 	if l.indices, err = l.Span(l.c); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // Batches print columns of very many entities, in any order, without loading the state. Consecutive
-// entities may have distant rows, so a single row is never looked up:
+// entities may have distant rows. So each batch is filled by a sweep, not by a lookup per row:
 //
 //	entities, in order    │ batch 0 │ batch 1 │ …
 //	                          ▲         ▲
@@ -19,7 +19,7 @@ import (
 // Memory holds the entities and the values of one batch. The first sweep reads every page that
 // later sweeps need, so damage is found before anything is printed.
 
-// batchCells is the number of values in a batch. A variable, so that tests can change it.
+// batchCells is the number of values in a batch. It is a variable so that tests can change it.
 var batchCells = 1 << 19
 
 // A batch is some of the entities, with the values of their columns.

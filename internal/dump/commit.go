@@ -190,7 +190,7 @@ func (o operationDoc) String() string {
 // setOp is the op of a row with a changed value. The journal has no operation for a changed value.
 const setOp = "set"
 
-// filterOps are the values of --op.
+// filterOps are the words that --op accepts.
 var filterOps = []string{"create", "destroy", "add", "remove", "clear", setOp}
 
 // An inputDoc is an input that the program journaled with a tick.

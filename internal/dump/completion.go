@@ -26,7 +26,7 @@ import (
 // error, completion prints nothing: the command line is not finished, and the shell is waiting.
 
 const (
-	completionTime = 2 * time.Second // Time limit; the shell waits for the answer.
+	completionTime = 2 * time.Second // Time limit, because the shell waits for the answer.
 	maxOffers      = 100             // Largest number of offered entities, ticks or records.
 )
 
@@ -91,7 +91,7 @@ func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 		}
 		at := len(args) - 1
 		if run, _ := cmd.Flags().GetBool("run"); run {
-			at++ // Bisect takes no expression with --run.
+			at++ // With --run, bisect takes no expression, so the range comes first.
 		}
 		if at < 0 || at >= len(c.complete) || c.complete[at] == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

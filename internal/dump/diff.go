@@ -398,7 +398,7 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "moved":
 		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.Row.OldRow, x.Row.NewRow)
 	case "added", "removed":
-		// Values returns both sides; only one of them is set.
+		// Values returns the value on both sides; one side has none.
 		style, sign := term.Added, "+"
 		before, v, err := x.Values()
 		if x.Change == "removed" {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The JSON Schema of a document is derived from its Go type: members from their tags. A member is
-// required unless it can be missing. Values of a world have no schema, because only the store knows
-// their types.
+// The JSON Schema of a document is derived from its Go type. The names of members come from the
+// JSON tags. A member is required unless it can be missing. Values of a world have no schema,
+// because only the store knows their types.
 
 // documentSchema returns the JSON Schema of a document: its members, its format, and the list
 // left_out.

@@ -28,7 +28,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		if err != nil {
 			return 0, fail(exitUsage, describe.Command("ls", s.path), "%q is not an entity; write %s", text, entityForms)
 		}
-		if e == ecs.None { // Package inspect would take it for the resources.
+		if e == ecs.None { // For Peek, ecs.None means the resources.
 			return 0, s.missing(describe.Command("ls", s.path), "%v never existed: it stands for no entity", e)
 		}
 		return e, nil

@@ -160,7 +160,7 @@ func (c *Cells) add(v layout.Value, column Column) {
 	}
 }
 
-// writesTables reports whether x exports tables.
+// writesTables reports whether the format of x is written by a [Format].
 func (x *exportCmd) writesTables() bool { return x.format == "parquet" || x.format == "sqlite" }
 
 // checkTables validates the flags for tables.
@@ -195,7 +195,7 @@ func (x *exportCmd) exportFormat(a *app) *Format {
 // missing rows for a complete one.
 func (x *exportCmd) tables(s *source) (err error) {
 	if len(s.args) < 2 {
-		// readState may call this function twice.
+		// readState may call this function twice; writeTables removes the output after an error.
 		return s.readState(x.at, func(st *inspect.State) error {
 			return x.writeTables(s, outline(st), func(w *tableWriter) error { return w.state(st) })
 		})

@@ -47,7 +47,7 @@ func (v *value) Type() string          { return v.kind }
 // errTakes rejects a text. The error of the flag then names the valid texts.
 var errTakes = fmt.Errorf("invalid value of the flag")
 
-// pointForms lists the forms of points in help texts, without marks.
+// pointForms lists the forms of points in help texts. It omits the names of snapshots and marks.
 const pointForms = "a tick, @latest~N, @first, @-5s, @02:47:10, record:N"
 
 // point declares the flag --at.

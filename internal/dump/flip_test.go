@@ -166,7 +166,7 @@ func TestVerify_FlippedBitsOfSave(t *testing.T) {
 	})
 }
 
-func TestList_DamagedStore(t *testing.T) {
+func TestCommands_FlippedBitsOfStore(t *testing.T) {
 	dir := t.TempDir()
 	if err := buildStore(dir); err != nil {
 		t.Fatal(err)

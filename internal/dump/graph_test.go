@@ -120,7 +120,7 @@ func TestGraph_Parents(t *testing.T) {
 	}
 }
 
-func TestGraph_PassingLines(t *testing.T) {
+func TestGraph_LinesBeforeAndAfter(t *testing.T) {
 	log := treeOfRecords(0, 1, 1, 2)
 	lines := branchesOf(log.Entries, log)
 	var got []string

@@ -179,7 +179,7 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 			}
 			return visit(e)
 		})
-		// The entity never existed: noEvents says more.
+		// The entity never existed. Return no error here: run then calls noEvents, which says why.
 		if h.wanted == 0 && h.from == 0 && errors.Is(err, persist.ErrNotFound) {
 			return nil
 		}

@@ -310,7 +310,7 @@ func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error)
 			block = append(block, d)
 			return nil
 		})
-		if err != nil && !damaged(err) { // Damage: the newer ticks are listed already.
+		if err != nil && !damaged(err) { // After damage, the walk goes on with older ticks.
 			return err
 		}
 		unread = cmp.Or(unread, err)

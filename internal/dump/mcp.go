@@ -227,8 +227,8 @@ func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (d
 }
 
 // A viewPool keeps views of stores between calls, and refreshes a view before it lends the view
-// again. One call at a time uses a view, so a store may have one view per parallel call. It lends
-// only stores of the command line, because an agent must not read other files.
+// again. One call at a time uses a view, so a store may have one view per parallel call. The pool
+// lends only views of stores on the command line, because an agent must not read other files.
 //
 //	lend      an idle view, refreshed; otherwise a new one
 //	back      to idle, if it can be refreshed and idle has space; otherwise it is closed

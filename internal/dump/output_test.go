@@ -45,8 +45,8 @@ func TestOutput_FullDisk(t *testing.T) {
 
 func TestOutput_UnreadableStore(t *testing.T) {
 	if os.Getuid() == 0 || runtime.GOARCH == "wasm" {
-		// Root can read every file, and WASI has no file modes. But a name that is too long fails
-		// on every system.
+		// A path that is too long fails on every system. File modes have no effect for root, and
+		// WASI has none.
 		code, _, stderr := ecsdump("info", strings.Repeat("x", 5000))
 		assert.Equal(t, exitSystem, code, stderr)
 		return

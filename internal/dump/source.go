@@ -88,7 +88,7 @@ func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 // after all output.
 //
 //	f fails, no damage              the failure of f
-//	f does not find it, damage      both, because the damage may hide what f did not find
+//	f finds nothing, damage         both, because the damage may hide what f did not find
 //	f fails otherwise               the failure of f; for damage, with the newest readable state
 //	f succeeds, damage              the damage, after the output
 func (c *call) read(path string, f func(*source) error) error {

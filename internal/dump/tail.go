@@ -91,7 +91,7 @@ type tailCmd struct {
 	clean     bool
 	epoch     uint64
 	grid      *term.Grid
-	checkLock func() // With --follow: checks the lock of the store and calls writer.
+	checkLock func() // With --follow: checks the lock of the store and calls reportEnded.
 }
 
 // interrupted reports whether an interrupt ended a tail with --follow, which is the normal end.

@@ -118,8 +118,8 @@ func TestTail_GrowingStore(t *testing.T) {
 	assert.NotContains(t, lines.String(), "closed")
 }
 
-// A child process opens the store and is killed. Tail prints one message for this. Then another
-// program opens the store.
+// Tail prints one message when the program that has the store open is killed. It then reports that
+// another program opens the store. JSON output contains only ticks.
 func TestTail_ProgramKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	program := exec.Command("keep", dir)

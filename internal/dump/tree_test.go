@@ -185,9 +185,9 @@ func TestTree_LongChainAndManyChildren(t *testing.T) {
 	require.Len(t, parseNodes(t, outputOf(t, "tree", crowd, "--limit", "0", "--json")), n)
 }
 
-// A component with one field of an entity can be named alone. If two names fit, the longer one
-// wins.
-func TestTree_GivenComponentField(t *testing.T) {
+// Without --by, tree uses the component with a single entity field. --by Spring.A means the
+// component Spring.A if it exists, otherwise the field A of Spring.
+func TestTree_ByComponentWithDot(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
 	a, b, c := w.Create(), w.Create(), w.Create()
