@@ -31,18 +31,18 @@ import (
 // from the state.
 //
 // A look-up may run anywhere: in a loop over a query, in a hook, between Mut and the write through
-// its pointer. The caller may still write through the pointers of a loop's run, of the last Mut,
-// and of MutValues. Every look-up checks these rows again. A look-up invalidates all other pointers
-// into the storage that the program took before. A debug build (-tags stetdebug) finds writes
-// through such pointers. Inside [Query1.ParallelRuns], look-ups return the state at the start of
-// the loop.
+// its pointer. After a look-up, the program may still write through the pointers of a loop's run,
+// of the last Mut, and of MutValues. Every later look-up checks these rows again. A look-up
+// invalidates all other pointers into the storage that the program took before. A debug build
+// (-tags stetdebug) finds writes through such pointers. Inside [Query1.ParallelRuns], look-ups
+// return the state at the start of the loop.
 //
 // A key that differs from itself (NaN) finds no entities.
 //
 // For unique keys, such as names, write the components with [Index.Set] or [Index.Replace]. Set
 // returns an error if another entity has the key. Replace removes the component from the other
-// entity. Other writes do not check for duplicates. Both panic if a hook that they call makes two
-// entities have the same key.
+// entity. Other writes do not check for duplicates. Set and Replace panic if a hook that they call
+// makes two entities have the same key.
 type Index[T any, K comparable] struct {
 	_ noCopy
 
@@ -50,23 +50,24 @@ type Index[T any, K comparable] struct {
 	key func(T) K
 	pending
 
-	rows  []entry // By row, the entity at the last look-up and the list that contained it.
+	rows  []entry // For each row, its entity at the last look-up, and the list of the entity.
 	lists roster.Lists[K, Entity]
 
 	version uint64   // Incremented when a list changes.
 	changed []uint32 // Buffer for the rows whose entity or key has changed.
-	partial bool     // True during an update, and after the key function panicked in one.
+	partial bool     // An update is running, or the last one ended by a panic of the key function.
 	closed  bool
 	dynamic bool // K contains an interface, so some of its values are not comparable.
 }
 
-// pending records which rows an index has not read yet. The loop of Of checks this after each
-// entity. pending has no type parameters, so that the check can be inlined. A program that
-// instantiates Of can inline only functions that package ecs also inlines.
+// pending records which rows an index has not read yet. The loop of Of calls stale after each
+// entity. pending has no type parameters, so that the compiler inlines stale into every instance of
+// Of. In the package of a program, the compiler inlines only functions that it also inlines in
+// package ecs.
 type pending struct {
 	news *track.DirtySet
-	// The row to which the program last took a pointer before the last look-up. It may have been
-	// written since.
+	// The row of the newest pointer that the program had at the last look-up, or track.NoRow. The
+	// program may have written the row since.
 	row uint32
 	// At the last look-up, the program had pointers to all rows. It may have written any row since.
 	allRows bool
@@ -86,7 +87,7 @@ type entry struct {
 const (
 	// The row is in no list: it is a gap, or its key is not equal to itself.
 	unlisted = ^uint32(0)
-	// The row was removed from its list, and list will add it to another one.
+	// The row was removed from its list. The method list will add it to another one.
 	unassigned = unlisted - 1
 )
 
@@ -120,8 +121,8 @@ func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return nil
 }
 
-// closureOf returns the address of the closure of f, which has its code and captured variables. Two
-// different functions have different addresses as long as both are reachable.
+// closureOf returns the address of the closure of f. A closure consists of code and captured
+// variables. Two different functions have different addresses as long as both are reachable.
 func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
 // maxPerLiteral is the maximum number of indexes of one storage by the same function literal.
@@ -148,8 +149,8 @@ func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return x
 }
 
-// holdsInterface reports whether t contains an interface. Its value may have a type that is not
-// comparable.
+// holdsInterface reports whether t contains an interface. The interface may hold a value that is
+// not comparable.
 func holdsInterface(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -250,8 +251,8 @@ func (x *Index[T, K]) First(key K) (Entity, bool) {
 	return 0, false
 }
 
-// Keys iterates over the keys that entities have at the start of the loop. The order is that of the
-// first entity of each key. It costs O(keys · log keys).
+// Keys iterates over the keys that entities have at the start of the loop. It orders the keys by
+// the lowest index of their entities. It costs O(keys · log keys).
 func (x *Index[T, K]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		x.refresh()
@@ -286,8 +287,8 @@ func (x *Index[T, K]) Set(e Entity, v T) error {
 	return nil
 }
 
-// mustBeUnique panics if hooks of the write of v to e changed keys so that two entities have the
-// same key.
+// mustBeUnique panics if two entities have the same key, because a hook changed a key when v was
+// written to e.
 func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	if x.s.hooks == nil && len(x.s.onSet) == 0 {
 		return
@@ -364,7 +365,7 @@ func (x *Index[T, K]) update() {
 		return
 	}
 	x.news.Clear()
-	w.changes++ // Running loops then save once more the rows that their bodies may write.
+	w.changes++ // A new count makes running loops save again the rows that their bodies may write.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
@@ -423,8 +424,9 @@ func (x *Index[T, K]) unlistAll(lo, hi int) {
 	}
 }
 
-// unlist removes rows whose entity or key has changed from their lists. Of the 64 rows that begin
-// with first, it checks those whose bit in written is set. It skips rows without an entry in x.
+// unlist removes each row from its list if the entity or the key of the row has changed. Of the 64
+// rows that begin with first, it checks those whose bit in written is set. It skips rows without an
+// entry in x.
 func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]

@@ -162,11 +162,11 @@ func TestLoop_VisitedEntityAddedAgain(t *testing.T) {
 	})
 }
 
-// The loop visits each entity once, unless the body removes it before the visit. If the row of an
-// entity moves behind the loop, the loop visits the entity at the end.
+// The loop visits each entity once, unless the body removes it before the visit. If an entity moves
+// to a row that the loop has passed, the loop visits the entity at the end.
 func TestLoop_OtherEntitiesRemoved(t *testing.T) {
 	cases := map[string]struct {
-		// remove runs while x[3] of x[0] … x[9] is visited.
+		// remove runs during the visit of x[3]. The entities are x[0] to x[9].
 		remove func(w *World, a *Storage[plain], x []Entity)
 		later  []int // The entities visited afterwards.
 	}{
@@ -216,7 +216,7 @@ func TestLoop_OtherEntitiesRemoved(t *testing.T) {
 	}
 }
 
-// A bullet destroys rocks that share a component with the query, but are not in it.
+// The body destroys entities that have a component of the query, but are not in the query.
 func TestLoop_DestroyOutsideQuery(t *testing.T) {
 	w, a, b, entities := members(20, Options{})
 	for _, e := range entities[10:] {
@@ -374,7 +374,7 @@ func TestLoop_NestedInItself(t *testing.T) {
 	})
 }
 
-// A run that begins inside a block of rows must not exceed the limit.
+// A run has at most maxRun rows, even if it begins inside a block of 64 rows.
 func TestRuns_MaxLength(t *testing.T) {
 	for _, first := range []int{0, 1, 63, 64} {
 		w, a, b, entities := members(10_000, Options{})
@@ -385,7 +385,7 @@ func TestRuns_MaxLength(t *testing.T) {
 		for i, e := range entities[first:] {
 			b.Set(e, padded{B: int64(first + i)})
 		}
-		for range 100 { // Makes the storage of a the smaller one.
+		for range 100 { // Makes a smaller than b, so a drives the query.
 			b.Set(w.Create(), padded{})
 		}
 		n := 0

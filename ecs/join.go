@@ -35,7 +35,7 @@ type join struct {
 	sets     []*set // The component sets in the order of the query, then the sets of With.
 
 	without    []*set
-	any        [][]*set // A match needs at least one set of each group.
+	any        [][]*set // A match is a member of at least one set of each group.
 	allSets    []*set   // All sets of the fields above, for checks of their versions.
 	predicates []predicate
 
@@ -51,7 +51,7 @@ type join struct {
 
 	// The rows of the last result of find.
 	at [maxColumns]uint32
-	// Words for a span of one entity: bit 0 is its position.
+	// The words of a span with one entity: only bit 0 is set.
 	part [1]uint64
 }
 
@@ -255,8 +255,8 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe looks up e in all sets, and stores its rows in at. If driver is not -1, the row of e in the
-// driver is already known: row.
+// probe looks up e in all sets, stores its rows in at, and reports whether e matches. If driver is
+// not -1, row is the row of e in that set.
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -307,8 +307,8 @@ func (j *join) update(f *matchCache) {
 	}
 }
 
-// rematch looks up e again and updates its match. If e was removed from the driver, the entity that
-// moved into its row has a note too.
+// rematch looks up e again and updates its match. If e was removed from the driver and another
+// entity moved into its row, that entity has a note too.
 func (j *join) rematch(f *matchCache, e Entity) {
 	if e == Vacant {
 		return
@@ -495,8 +495,8 @@ func (j *join) chunk(f *matchCache, b int) *chunk {
 	return c
 }
 
-// build finds the matches in chunk b of the driver's rows. It may make the chunk a list if the
-// chunk is new or was a list. Then the chunk before b, if any, must be a list as well.
+// build finds the matches in chunk b of the driver's rows. It makes the chunk a list only if the
+// chunk is new or was a list, and chunk b-1, if any, is a list.
 func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]

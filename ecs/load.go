@@ -234,8 +234,8 @@ func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.sparse, r.rows.Lengths = sparse, l
 }
 
-// taskRows is the number of rows that one task checks or decodes. Such a task takes much longer
-// than its start.
+// taskRows is the number of rows that one task checks or decodes. Starting such a task costs little
+// in comparison with its work.
 const taskRows = 1 << 16
 
 // inParallel calls f for 0 to n-1 on several goroutines. If several calls fail, it returns the

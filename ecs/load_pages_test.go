@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// The cases are a state that the world may own, a state whose rows are in pages, and an ordinary
-// state. All give the same world.
+// Load gives the same world from a state that the world may own, and from states whose rows are in
+// pages.
 func TestLoad_SameFromMemoryAndPages(t *testing.T) {
 	source, _ := loadable(t)
 	want := source.Digest()

@@ -208,9 +208,9 @@ func TestPanicInLoop_CursorsDoNotAccumulate(t *testing.T) {
 	}
 }
 
-// After a loop that panicked, the log of the storage ends. It is dropped when it is long, or at a
-// boundary.
-func TestPanicInLoop_LogEnds(t *testing.T) {
+// After a loop panicked, its storage drops the log of moves: at a boundary, or when the log is
+// long.
+func TestPanicInLoop_DropsMoveLog(t *testing.T) {
 	loops := map[string]func(w *World, a *Storage[plain]){
 		"query": func(_ *World, a *Storage[plain]) {
 			for range NewQuery1(Read(a)).All() {
@@ -245,7 +245,7 @@ func TestPanicInLoop_LogEnds(t *testing.T) {
 			}
 			tryPanic(t, func() { loop(w, a) })
 			for range NewQuery1(Read(b)).All() {
-				move(longLog) // The log may belong to this loop.
+				move(longLog) // The storage keeps the log, because this loop might read it.
 			}
 			if len(a.log.moves) == 0 {
 				t.Error("the log ended in a running loop")

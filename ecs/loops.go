@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A loops has the loops of a world that are running.
+// loops holds the running loops of a world.
 type loops struct {
 	activeCursors cursorStack // The running loops that write, the innermost one last.
 	// The number of boundaries in this tick at which activeCursors had entries. It starts again at

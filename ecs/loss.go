@@ -98,7 +98,7 @@ type faultList struct {
 	text    []string // One element for each component.
 	shown   int
 	more    int  // Faults that the text leaves out.
-	refused bool // Set if values cannot be converted. Otherwise they would only be lost.
+	refused bool // Values cannot be converted. If false, values would only be lost.
 }
 
 // maxFaults is the maximum number of faults in an error.

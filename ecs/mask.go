@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maskLevels = 6 // 64 bits per word and level cover every uint32.
+	maskLevels = 6 // With 64 bits in a word, six levels cover every uint32.
 	// Number of words of level 0 in a page. The summary word of the page follows these words.
 	maskPage   = 64
 	maskBlocks = 1 << 26 // Number of words of level 0 in a full mask.

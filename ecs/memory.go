@@ -15,11 +15,12 @@ import (
 type Memory struct {
 	Registry StorageMemory
 	Storages []StorageMemory // In the order of [World.Storages]: resources last.
-	Headers  int64           // Fixed sizes: 1 KiB for each storage or resource, 2 with a mask.
-	Shared   int64           // The sparse array of all Indexed storages.
-	Frames   int64           // The list of frames, and the storages that each frame touched.
-	Ops      int64           // Operations recorded for a recorder.
-	Scratch  int64           // Scratch buffers.
+	// Fixed sizes: 1 KiB for each storage or resource, 2 KiB for a storage with a mask.
+	Headers int64
+	Shared  int64 // The sparse array of all Indexed storages.
+	Frames  int64 // The list of frames, and the storages that each frame touched.
+	Ops     int64 // Operations recorded for a recorder.
+	Scratch int64 // Scratch buffers.
 
 	// Checkpoints is the memory in Undo that was saved for checkpoints. [World.Checkpoints] lists
 	// the checkpoints.
