@@ -18,7 +18,7 @@ import (
 type parquetDir struct {
 	path  string
 	files []*parquetFile
-	names map[string]bool // In lower case, because some file systems ignore case.
+	names map[string]bool // The used table names, in lower case: some file systems ignore case.
 }
 
 // createParquet implements [dump.Format].

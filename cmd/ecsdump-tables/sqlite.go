@@ -18,7 +18,7 @@ import (
 type database struct {
 	*sqlite3.Conn
 	tables []*sqliteTable
-	names  map[string]bool // In lower case, because SQLite ignores case in names.
+	names  map[string]bool // The used table names, in lower case, because SQLite ignores case.
 }
 
 // createSQLite implements [dump.Format]. The whole export is one transaction without a journal,
@@ -76,7 +76,8 @@ func affinity(c dump.Column) string {
 	case layout.Float32, layout.Float64:
 		kind = "REAL"
 	case layout.Uint64:
-		// Values above the largest int64 are stored as text, which a declared type would convert.
+		// Values above the largest int64 are stored as text. A declared type would convert this
+		// text.
 		kind = ""
 	}
 	if !c.Nullable && kind != "REAL" { // SQLite stores NaN as null.

@@ -361,7 +361,7 @@ func TestExport_RangeReadBack(t *testing.T) {
 	check(t, dir, file, without(2))
 	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last state.
 	check(t, dir, file, without(1))
-	// State 1 and the last state of the range.
+	// The export has state 1 and the last state of the range.
 	dir, file = exported(t, store, "1..2", "--every", "2")
 	check(t, dir, file, without(3))
 	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")

@@ -160,7 +160,7 @@ func TestFusibleProducts_NoneInDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Base(page) == "MACHINES.md" {
-			continue // The page shows unsafe code.
+			continue // This page shows products that may be fused.
 		}
 		for _, line := range code(string(text)) {
 			blocks++
@@ -311,8 +311,8 @@ func code(page string) (lines []string) {
 	return lines
 }
 
-// plainProduct reports whether a line of Go adds a product that is not converted. Products with an
-// integer literal or variable are ignored.
+// plainProduct reports whether a line of Go adds or subtracts a product that is not converted. It
+// ignores products with an integer literal.
 func plainProduct(line string) bool {
 	expr, err := parser.ParseExpr("func() {\n" + line + "\n}")
 	if err != nil {

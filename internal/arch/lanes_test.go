@@ -18,8 +18,8 @@ var (
 )
 
 // TestLanes_PatternsMatch checks the patterns by which the Makefile and CI select tests. Each
-// alternative of a pattern must match the name of a test. Otherwise no lane would run a test after
-// it is renamed.
+// alternative of a pattern must match the name of a test. If it matches none, the test was probably
+// renamed and no longer runs.
 func TestLanes_PatternsMatch(t *testing.T) {
 	names := testNames(t, "../..")
 	if len(names) < 1000 {

@@ -19,8 +19,8 @@ import (
 
 var picture = flag.Bool("knots", false, "print the files of every package that need each other")
 
-// house has the limits of packages. A key has the kind of figure, and the package, type or file
-// that it measures. A key with only the kind is the default.
+// house has the largest permitted figures. A key is a kind of figure and the package, type or file
+// that the limit is for. A kind alone is the default limit.
 var house = map[string]int{
 	"knot":                  12, // Files that refer to each other in a cycle.
 	"knot ecs":              21,
@@ -38,8 +38,9 @@ var house = map[string]int{
 	"names journal":         26,
 }
 
-// debts has the figures that exceed their limits. A debt may only decrease. A change that lowers a
-// figure lowers its debt here. The debt of code that moves to another package moves with the code.
+// debts has the current value of each figure that exceeds its limit. A debt may only decrease: a
+// change that lowers the figure also lowers its debt here. If code moves to another package, its
+// debt moves too.
 var debts = map[string]int{}
 
 func TestHouseLimits_NotExceeded(t *testing.T) {

@@ -95,8 +95,8 @@ func (r *room) spread(fset *token.FileSet, obj types.Object) {
 	}
 }
 
-// isOption reports whether obj is a functional option: a type of functions that take one pointer
-// and return nothing.
+// isOption reports whether obj is a functional option: a function type with one pointer parameter
+// and no result.
 func isOption(obj types.Object) bool {
 	_, isType := obj.(*types.TypeName)
 	f, isFunc := obj.Type().Underlying().(*types.Signature)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waits is the time limit for the end of a thread.
+// waits is how long a test waits for the end of a thread.
 const waits = 10 * time.Second
 
 // policy returns the scheduling policy and the niceness of the calling thread.

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Limits are the greatest accepted values of benchmarks that exceed their budget, by name. A budget
-// is a goal. The file has a reason for each limit.
+// Limits maps the name of a benchmark that exceeds its budget to the greatest accepted value. A
+// budget is a goal. The file of limits has a reason for each.
 type limits map[string]float64
 
 // readLimits reads lines "name<TAB>limit<TAB>reason". Lines that begin with # are comments.

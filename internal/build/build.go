@@ -69,8 +69,8 @@ func Differ(ours, theirs string) string {
 // These are variables, so that the compiler cannot compute the result.
 var third, three, minusOne = 1.0 / 3, 3.0, -1.0
 
-// fusion returns whether the compiler fuses a product and a sum. The rounded product of a third and
-// three is 1; the exact product is smaller by 2^-54.
+// fusion returns whether the compiler fuses a product and a sum. It computes third*three-1. The
+// rounded product is 1, so the result is 0 unless it is fused: the exact product is 1-2^-54.
 func fusion() string {
 	if productAndSum(third, three, minusOne) != 0 {
 		return "fused"

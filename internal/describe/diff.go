@@ -39,11 +39,11 @@ type Difference struct {
 	Row       inspect.RowDiff
 }
 
-// Differences returns the differences in the components for which the function named of returns
-// true. For the name "", that function decides on the entities themselves. If of is nil, the result
-// has all differences. Resources come first, followed by entities. The difference of an entity
-// itself comes before those of its components. If moved is not set, the result omits rows that have
-// only moved.
+// Differences returns the differences in the components that the function of selects by name. It
+// includes created, destroyed and moved entities if of("") is true. If of is nil, the result has
+// all differences. Resources come first, followed by entities. The difference of an entity itself
+// comes before those of its components. If moved is not set, the result omits rows that have only
+// moved.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }

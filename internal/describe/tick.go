@@ -79,8 +79,8 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 // rows.
 //
 // Rows of an Indexed storage include gaps, so removed counts its rows in another way. It counts
-// remove calls, and destroyed entities whose row becomes vacant or gets another entity. After a
-// clear, it also counts the gaps.
+// remove calls, and destroyed entities whose row becomes a gap or gets another entity. A clear also
+// counts the gaps that it removes.
 func (c *ComponentCounts) removed() int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)

@@ -63,8 +63,8 @@ func number(faults []*fault) []*fault {
 func rewrite(s *source, faults []*fault) string {
 	type insertion struct {
 		at int
-		// The order of insertions at one offset: ends before beginnings, inner ends first, and
-		// outer beginnings first.
+		// order sorts insertions at one offset: the ends of nodes before the beginnings, ends of
+		// inner nodes first, and beginnings of outer nodes first.
 		order [3]int
 		text  string
 	}

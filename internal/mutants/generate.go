@@ -57,7 +57,7 @@ func (g *generator) visit(n ast.Node) bool {
 	case *ast.ArrayType, *ast.FieldList:
 		return false
 	case *ast.IfStmt:
-		if g.never(n.Cond) { // This build does not run the code.
+		if g.never(n.Cond) { // Skip code that this build never runs.
 			return false
 		}
 		g.condition(n.Cond, true)

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// entries calls f for each line of the list file name that describes a fault of sources.
+// entries reads the file with this name, a list of faults. It calls f for each line about a file in
+// sources.
 func entries(name string, sources []*source, f func(s *source, line string) error) error {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,9 +11,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A Best keeps the first Limit of many entities in the order of their keys. Equal keys are
-// ordered by index, and nil comes last. Memory grows with twice the limit, not with the number of
-// added entities.
+// A Best keeps the first Limit of many entities in the order of their keys. Entities with equal
+// keys are ordered by index, and the key nil comes last. With a limit, a Best stores fewer than
+// twice Limit entities, however many are added.
 //
 // Best stores a key as a code: a number with the same order as the keys. A code with its entity
 // takes 16 bytes. Some keys do not fit into a code: texts, numbers that no float64 can represent,
@@ -132,8 +132,8 @@ func (b *Best) keyOf(code uint64) Answer {
 	return Answer{math.Float64frombits(code &^ (1 << 63))}
 }
 
-// Part returns an empty Best that a goroutine fills and then joins to b. It skips entities that b
-// would skip at the moment. Several goroutines may call Part, even during a Join.
+// Part returns an empty Best that a goroutine fills and then joins to b. It drops the entities that
+// b would drop now. Several goroutines may call Part, even during a Join.
 func (b *Best) Part() *Best {
 	part := &Best{Desc: b.Desc, Limit: b.Limit, After: b.After}
 	part.worst.Store(b.worst.Load())
@@ -188,7 +188,8 @@ func (b *Best) Add(e ecs.Entity, keys ...Answer) {
 	}
 }
 
-// leavesOut reports whether a place is beyond the limit or not after After.
+// leavesOut reports whether a place need not be stored: it is beyond the limit, or is not after
+// After.
 func (b *Best) leavesOut(p *Place) bool {
 	worst := b.worst.Load()
 	return worst != nil && b.compare(p, worst) > 0 || b.After != nil && b.compare(p, b.After) <= 0

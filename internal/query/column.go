@@ -37,7 +37,7 @@ type column struct {
 	value reflect.Value
 	// component is the component in the image; nil means that the image does not have it.
 	component *inspect.Component
-	// lookup reads the rows of other entities; nil means that component has them.
+	// lookup reads the rows of other entities. If it is nil, they are read from component.
 	lookup Lookup
 }
 
@@ -118,9 +118,9 @@ func (c *column) row(e ecs.Entity) int {
 	return c.component.Find(e)
 }
 
-// goType returns the Go type of values of t. Arrays become slices: an untrusted layout may have
-// an array that is too large for Go. Most integers become int, which package expr computes with.
-// A uint64 does not fit into an int, and [exactness] compares it.
+// goType returns the Go type of values of t. Arrays become slices: an untrusted layout may have an
+// array that is too large for Go. Most integers become int, the type in which package expr
+// computes. A uint64 stays a uint64, because it may not fit into an int: see [exactness].
 func goType(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Bool:

@@ -87,10 +87,9 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// A direct is a part of an expression as a closure. The type of the result decides which field is
-// set. Most frequent expressions combine comparisons of scalar fields with numbers. Their closures
-// read only these fields, and use neither variables nor the machine. They return the same results
-// as the program.
+// A direct is a part of an expression as a closure. Only the field for the type of its result is
+// set. A typical expression combines comparisons of scalar fields with numbers. Its closures read
+// only these fields, and use neither variables nor the virtual machine.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int

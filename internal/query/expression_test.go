@@ -258,7 +258,7 @@ func TestExpr_AnswersForEachEntity(t *testing.T) {
 	}
 }
 
-// The columns in the wanted texts are the positions of errors.
+// Each expression must fail with an error at the given column, in the given words.
 func TestCompile_Errors(t *testing.T) {
 	im := testImage(t)
 	for _, test := range []struct {

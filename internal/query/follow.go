@@ -192,7 +192,8 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 		if !slices.Contains(k.columns, of) {
 			continue
 		}
-		// The tick counts some rows of a no-rewind component that the image does not have.
+		// Rows of a no-rewind component may have other numbers in the image, which lacks rows of
+		// dead entities.
 		if of.Resource || !of.Rewinds {
 			return false
 		}

@@ -16,9 +16,9 @@ import (
 //	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
 //
 // It guards the smallest conditions, so that a condition does not depend on the components of
-// another one. The operators between conditions keep their meaning. Other nodes, such as a sum or a
-// call, pass their needs to the condition around them. If there is no condition around them, the
-// whole expression is nil without its needs:
+// another one. The operators between conditions keep their meaning. A need is a component or
+// pointer that a node reads. A sum or a call passes its needs to the condition around it. Without
+// such a condition, the whole expression is nil if a need is missing:
 //
 //	Position.X + 1
 //	has(Position) ? Position.X + 1 : nil
@@ -36,7 +36,8 @@ func (g guarder) guard(p *ast.Node) {
 	}
 }
 
-// A need is a component, or a pointer in a component. If it is nil, the node has no value.
+// A need is a component, or a pointer in a component, that a node reads. If the need is nil, the
+// node has no value.
 type need struct {
 	name    string // Needs with the same name are equal.
 	node    ast.Node

@@ -373,7 +373,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
-	// A user cannot type the marker, and only expressions on the world are marked.
+	// The name is that of an aggregate. prepare marks aggregates only in expressions on the world.
 	case strings.HasPrefix(name, string(marker)) && r.x.isWorldly():
 		r.aggregate(p, n, name)
 	case name == "exists":

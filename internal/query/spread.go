@@ -31,7 +31,7 @@ type precision struct {
 
 const (
 	wholeBits  = 64
-	fewestBits = 8 // The relative error is then half a percent.
+	fewestBits = 8 // The least precision: values have a relative error of half a percent.
 	// mostValues is the maximum number of values in a precision, unless it has the fewest bits.
 	mostValues = 1 << 18
 )
@@ -92,7 +92,7 @@ func (s *spread) put(v any, n int) {
 		// v == 0.0 also holds for -0, so this turns -0 into 0.
 		v = 0.0
 	}
-	// The int 1 and the float 1 are two keys, at adjacent positions.
+	// The int 1 and the float 1 count as two values, at adjacent positions.
 	if s.order != nil {
 		s.kept += s.order.add(v, n)
 		return

@@ -15,9 +15,9 @@ const (
 // dotBits are the bits of the dots of a braille character, by column, from the top.
 var dotBits = [dotColumns][dotRows]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
-// Chart draws s from tick first to last, on rows lines of the given width and a line for the ticks.
-// A column of dots extends from the lowest to the highest value at its ticks, so every peak is
-// visible. A column without values is empty.
+// Chart draws s from tick first to tick last. It returns lines of the given width: as many as rows,
+// and one for the ticks. A column of dots extends from the lowest to the highest value at its
+// ticks, so every peak is visible. A column without values is empty.
 //
 //	40 |    ⡏⠉⠉⠉
 //	   |⣀⣀⣀⣀⡇
@@ -66,7 +66,7 @@ func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
 	}
 	low, high := s.Bounds()
 	levels := rows * dotRows
-	at := func(value float64) int { // Counts from the top.
+	at := func(value float64) int { // Returns a level, counted from the top.
 		if low == high {
 			return levels/2 + dotRows/2 - 1
 		}
