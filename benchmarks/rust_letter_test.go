@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// The other components of ecs_bench_suite. Each component is a number.
+// The components of ecs_bench_suite that are not in bodyWorld. Each component is a number.
 type (
 	data float32
 
@@ -110,8 +110,8 @@ func addLetter[T ~float32](w *ecs.World, values *ecs.Storage[data]) {
 	}
 }
 
-// doubled checks the result of doubling 1 the given number of times. The result soon becomes
-// infinite.
+// doubled returns work that doubles all values in each repetition, from 1 on. The values soon
+// become infinite.
 func doubled(w *ecs.World, values *ecs.Storage[data], repeat func()) *work {
 	return &work{world: w, repeat: repeat, check: func(times int) bool {
 		for _, v := range values.Values() {

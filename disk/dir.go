@@ -80,7 +80,8 @@ func (d dir) OpenWrite(name string) (File, error) { return d.open("open", name, 
 func (d dir) open(op, name string, flag int) (File, error) {
 	f, err := d.root.OpenFile(name, flag, fileMode)
 	if err != nil {
-		return nil, plain(op, err) // A nil interface, not a File with a nil *os.File in it.
+		// Return a nil interface, not a File that contains a nil *os.File.
+		return nil, plain(op, err)
 	}
 	return osFile{f, d.root, name}, nil
 }
@@ -112,8 +113,8 @@ func (d dir) replaced(name string) *os.File {
 	return f
 }
 
-// publishInSteps implements Publish without a single system call. For a file, it adds a second name
-// and then removes the first. For a directory, it replaces an empty directory.
+// publishInSteps implements Publish for systems without a single call for it. For a file, it adds a
+// second name and then removes the first. For a directory, it replaces an empty directory.
 func (d dir) publishInSteps(from, to string) error {
 	info, err := d.root.Lstat(from)
 	switch {

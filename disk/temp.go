@@ -17,7 +17,7 @@ const (
 	// tempRandom is the number of random characters in a temporary name. 16 characters are 80 bits.
 	tempRandom = 16
 
-	// maxTempBase is the maximum number of bytes of the final name in the temporary name. File
+	// maxTempBase is the number of bytes of the final name that a temporary name can contain. File
 	// systems allow 255 bytes in a name.
 	maxTempBase = 255 - tempRandom - len(tempSuffix) - 1
 
@@ -106,7 +106,7 @@ func (t *Temp) Lock() error {
 	}
 	lock, err := t.fsys.Lock(t.temp)
 	switch {
-	case errors.Is(err, ErrLocked): // RemoveTemps holds the lock, so it removes the file.
+	case errors.Is(err, ErrLocked): // RemoveTemps holds the lock while it removes the file.
 		return fmt.Errorf("%s: %w", t.temp, ErrLost)
 	case lockless(err): // Without locks, RemoveTemps uses the age of files.
 		return nil
@@ -164,7 +164,7 @@ func (t *Temp) Discard() {
 	}
 }
 
-// RemoveOthers removes files that ended writers of the same final name have left behind. See
+// RemoveOthers removes temporary files of the same final name if their writers have ended. See
 // [RemoveTemps].
 func (t *Temp) RemoveOthers() error {
 	own, _ := TempOf(path.Base(t.temp))

@@ -10,8 +10,7 @@ import (
 // ErrConversion reports two layouts without a conversion by field names.
 var ErrConversion = errors.New("layout: rows cannot be converted")
 
-// A ConversionError lists all fields because of which rows cannot be converted. It wraps
-// [ErrConversion].
+// A ConversionError lists all fields that cannot be converted. It wraps [ErrConversion].
 type ConversionError struct {
 	// The differences in the order of [Conversion.Changes]. At least one is Refused.
 	Changes []Change
@@ -62,7 +61,7 @@ type Conversion struct {
 //	uint8 → int16, uint16 → int32, …     widened, to a signed integer of more bits
 //	float32 → float64                    widened; likewise complex64 → complex128
 //	integer → float                      if exact: up to 16 bits to float32, 32 to float64
-//	[n]T → [m]T                          new elements are zero; dropped ones are "At[m:]"
+//	[n]T → [m]T                          new elements are zero; a Change at "At[m:]" if m < n
 //	[]byte → []T                         if T is a wider integer or a float
 //	constants in another order           the numbers are unchanged; reported
 //

@@ -23,8 +23,7 @@ var (
 	ErrNewer = errors.New("layout: written by a newer version")
 )
 
-// A TypeError names the field because of which a Go type cannot be stored. It wraps
-// [ErrUnsupported].
+// A TypeError names the field that prevents a Go type from being stored. It wraps [ErrUnsupported].
 type TypeError struct {
 	// The type passed to the function.
 	Type   reflect.Type

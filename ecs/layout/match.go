@@ -20,8 +20,8 @@ type Change struct {
 	Refused bool
 
 	// Renamed lists the added fields that can take all stored values of a field that the new layout
-	// lacks. Each element declares an added field as a new name of the stored one, the most likely
-	// first: "Life int32 `stet:\",was=HP\"`".
+	// lacks, the most likely first. Each element is the Go declaration of the added field, with the
+	// tag that renames the stored one: "Life int32 `stet:\",was=HP\"`".
 	Renamed []string
 }
 
@@ -151,8 +151,8 @@ func (m *matcher) fields(pair *match, path string) {
 	m.leftOver(pair, path)
 }
 
-// heir returns the index of the stored field that the field name of to replaces, by its former
-// names. It returns -1 if none is stored. It removes the field from stored.
+// heir returns the index of the stored field that has a former name of the given field of to. It
+// returns -1 if no such field is stored. It removes the field from stored.
 func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
 	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {

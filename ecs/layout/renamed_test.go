@@ -186,8 +186,8 @@ func TestChange_RenamedOrder(t *testing.T) {
 	}, got)
 }
 
-// A field that another field declares as its former name cannot get a second heir. The declaration
-// would be an error.
+// If a field declares B as its former name, the change of B suggests no other field. Two fields
+// with the former name B are an error.
 func TestChange_RenamedOfClaimedName(t *testing.T) {
 	type (
 		stored  struct{ A, B int8 }

@@ -30,8 +30,8 @@ type Type struct {
 	// program declares them. They are not part of the encoded description.
 	Former map[string][]string
 
-	// The Go source of the fields that are not declared by their stored name and the name of their
-	// type. Only [Of] sets it.
+	// The Go source of each field whose declaration differs from its stored name and the name of
+	// its type. Only [Of] sets it.
 	sources map[string]fieldSource
 }
 

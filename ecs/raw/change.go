@@ -25,8 +25,8 @@ type Deferrer interface {
 	Recorder
 
 	// Defers reports whether Defer may return true. If so, the world saves old values of rows, as
-	// with a history of one tick. Defers may begin to return true after a tick, but not return to
-	// false.
+	// with a history of one tick. The result may change from false to true after a tick, but never
+	// back.
 	Defers() bool
 
 	// Defer returns true to receive the ending tick together with the next one. recorded is the
@@ -47,7 +47,8 @@ type Change struct {
 	// The number of the parent tick. It is less than Tick-1 after deferred ticks, and equal to Tick
 	// if the tick was recorded before.
 	ParentTick uint64
-	// Late is set if the tick ended before: see [World.RecordDeferred] and [World.RecordLast].
+	// Late is set if the change is recorded after the end of its tick: see [World.RecordDeferred]
+	// and [World.RecordLast].
 	Late     bool
 	Entities EntityChange
 	// The storages and resources that changed, in the order of registration.

@@ -92,10 +92,10 @@ type World interface {
 	// Deferred reports whether the newest tick waits to be recorded together with the next one.
 	Deferred() bool
 
-	// RecordDeferred makes the recorder record the deferred ticks now, unless the history has ticks
-	// after the current one: their record has these ticks, too. The world records deferred ticks
-	// itself before it goes back over them. The error wraps [ErrDirty] if anything was written
-	// since the last commit.
+	// RecordDeferred makes the recorder record the deferred ticks now. It does nothing if the
+	// history has ticks after the current one, because the record of those ticks includes the
+	// deferred ones. The world records deferred ticks itself before it goes back over them. The
+	// error wraps [ErrDirty] if anything was written since the last commit.
 	RecordDeferred() error
 
 	// RecordLast records the deferred ticks up to the current one. If there are none, the recorders
@@ -162,10 +162,10 @@ type World interface {
 	// Conversions returns the result that Converted would have after a Load of a state with these
 	// storages, in this order. It needs no rows.
 	//
-	// The error is that of Load. It lists all fields that cannot be converted, and all values that
-	// would be lost. After 20 of them, it has only the number of the others. If values would only
-	// be lost, it wraps [ErrDropped], and the conversions are returned too. It wraps [ErrNewer] if
-	// a later version of a component was stored, and then names only that component.
+	// The error is that of Load. It lists at most 20 fields that cannot be converted or whose
+	// values would be lost, and the number of the rest. If values would only be lost, it wraps
+	// [ErrDropped], and the conversions are returned too. It wraps [ErrNewer] if a later version of
+	// a component was stored, and then names only that component.
 	Conversions(storages []StorageState) ([]Conversion, error)
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// send moves a message from session from, which is peer a, to session to, which is peer b.
+// send moves a message from peer a to peer b. from and to are the sessions of these peers.
 func send(t *testing.T, from, to *rollback.Session[int], a, b int) {
 	t.Helper()
 	var m rollback.Message[int]

@@ -99,7 +99,8 @@ func readKeys(keys chan<- rune) {
 	}
 }
 
-// buttons maps keys to buttons. A key counts as held for so many ticks after each report.
+// buttons maps keys to buttons. A key counts as held for this many ticks after the terminal reports
+// it.
 var buttons = map[rune]struct {
 	game.Buttons
 	ticks int
@@ -135,7 +136,7 @@ func (p *player) press(ctx context.Context, key rune) (err error) {
 	return err
 }
 
-// frame goes back by two ticks, waits, or makes a tick.
+// frame goes back by two ticks, waits, or runs a tick.
 func (p *player) frame() error {
 	switch {
 	case p.rewinding > 0:

@@ -165,8 +165,8 @@ func TestPlayer_HoldsKeys(t *testing.T) {
 	p.stop(t)
 }
 
-// The player holds the key of the rewind. The game waits until the key is released, and continues
-// with the next key.
+// The rewind goes on while the player holds the key r. Then the game waits for the next key, and
+// continues.
 func TestPlayer_HoldsRewind(t *testing.T) {
 	p, m := start(t, filepath.Join(t.TempDir(), "store")), newTerminal(80, 24)
 	p.play(t, m, strings.Repeat(".", 100))
@@ -196,7 +196,7 @@ func TestPlayer_Slots(t *testing.T) {
 	p, m := start(t, dir), newTerminal(80, 24)
 	p.play(t, m, strings.Repeat("a..", 30)+"2")
 	require.Contains(t, m.String(), "saved slot 2")
-	tick := p.game.World.Tick() - 1 // The key saves the tick before its frame.
+	tick := p.game.World.Tick() - 1 // The slot has the tick before the frame of the key 2.
 	p.play(t, m, strings.Repeat("d..", 30))
 	require.NotContains(t, m.String(), "slot")
 	p.play(t, m, "4")

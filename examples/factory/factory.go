@@ -25,8 +25,9 @@ func (i Item) String() string {
 	return [items]string{"none", "iron", "copper", "plate", "wire", "gear", "motor"}[i]
 }
 
-// A recipe says what a machine needs for a portion of its product, and how many items that is. The
-// machine of a recipe without needs is a miner, and the other machines are assemblers.
+// A recipe has the number of each item that a machine needs for a portion of its product, and the
+// size of the portion. A machine whose recipe has no needs is a miner, and the other machines are
+// assemblers.
 type recipe struct {
 	needs [items]int32
 	yield int32
@@ -119,8 +120,8 @@ type factory struct {
 	systems  *schedule.Schedule[struct{}]
 }
 
-// newFactory returns a factory with an empty world. It registers two components before Bind. They
-// have options that say how to load old saves, which a tag cannot say.
+// newFactory returns a factory with an empty world. It registers two components before Bind,
+// because a tag cannot declare how they load old saves.
 func newFactory(world ecs.Options, o options) *factory {
 	w := ecs.NewWorld(world)
 	f := &factory{world: w, options: o}
@@ -131,12 +132,13 @@ func newFactory(world ecs.Options, o options) *factory {
 		Migrations:  []ecs.Migration{ecs.Migrate(0, func(m Machine) Machine { m.Limit = limit; return m })},
 	})
 	if err := ecs.Bind(w, f); err != nil {
-		panic(err) // The struct is wrong.
+		panic(err) // The declaration of factory is wrong.
 	}
 	return f
 }
 
-// Build creates what needs the handles: relations, queries with filters, readers and the systems.
+// Build creates everything that needs the handles: relations, queries with filters, readers and the
+// systems.
 func (f *factory) Build(w *ecs.World) error {
 	f.parts = ecs.NewRelation(f.PartOf, func(p PartOf) ecs.Entity { return p.Plant }, ecs.RelationOptions{Policy: ecs.Cascade})
 	f.feeders = ecs.NewRelation(f.Feeds, func(f Feeds) ecs.Entity { return f.To }, ecs.RelationOptions{Policy: ecs.Detach, Tree: true})
@@ -160,7 +162,7 @@ func (f *factory) Build(w *ecs.World) error {
 	return nil
 }
 
-// tick is what a system receives.
+// tick is the argument of a system.
 type tick = schedule.Tick[struct{}]
 
 // options are the flags of the program.

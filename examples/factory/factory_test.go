@@ -143,7 +143,7 @@ func (f *factory) arrived(miner ecs.Entity, item Item) int32 {
 	return 0
 }
 
-// A closed plant leaves nothing behind.
+// renew destroys all parts of the plant that it replaces.
 func TestRenew_DestroysAllParts(t *testing.T) {
 	f := newTest(t, testOptions())
 	f.ticks(99)
@@ -321,8 +321,8 @@ func lastDigest(t *testing.T, output string) (digest string) {
 	return digest
 }
 
-// A factory that is stopped and continued ends like one that is not. So does one that is saved and
-// loaded.
+// A run that is stopped and continued ends like an uninterrupted run. So does a run that is saved
+// and loaded.
 func TestRun_ContinuedAndLoaded(t *testing.T) {
 	o := testOptions()
 	o.ticks = 330

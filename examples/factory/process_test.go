@@ -35,7 +35,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// The program is killed twice, and ends like one that was not killed.
+// A program that is killed twice ends like one that was not killed.
 func TestProcess_Kill(t *testing.T) {
 	o := testOptions()
 	o.plants, o.ticks, o.report = 50, 2000, 1 // Soon, the pipe is full, and the program waits.

@@ -149,8 +149,8 @@ func TestPut_SamePageTwice(t *testing.T) {
 
 func second(_ []*track.Page, ok bool) bool { return ok }
 
-// Entries of dead, stale or repeated entities name a row of their index, so Put accepts them.
-// PagesOf finds them by the whole array.
+// The entry of a dead, stale or repeated entity names a row whose entity has the right index, so
+// Put accepts it. PagesOf must reject the whole array.
 func TestPagesOf_DeadEntities(t *testing.T) {
 	for name, spoil := range map[string]func(r *Registry, entities []uint64){
 		"free":    func(r *Registry, entities []uint64) { entities[3] = r.entities[r.alive] },

@@ -11,8 +11,8 @@ type System struct {
 	Alone bool
 }
 
-// May reports whether s may use the values and the members of the storage with a name. The name of
-// the registry is "".
+// May reports whether s may use the storage called name in these modes, for its values and its
+// members. The name of the registry is "".
 func (s *System) May(name string, values, members raw.Mode) bool {
 	if s.Alone {
 		return true
@@ -25,7 +25,7 @@ func (s *System) May(name string, values, members raw.Mode) bool {
 	return values == raw.Unused && members == raw.Unused
 }
 
-// left returns the part of want that has does not include.
+// left returns want, or raw.Unused if has includes want.
 func left(want, has raw.Mode) raw.Mode {
 	if has >= want {
 		return raw.Unused

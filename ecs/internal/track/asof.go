@@ -25,7 +25,7 @@ type AsOf struct {
 	Lengths
 	Columns [2]Old
 	t       *Tracker
-	// The value of t.marks, which changes with every call of Tracker.Open, at the last CatchUp.
+	// The value of t.marks at the last CatchUp. Every call of Tracker.Open changes t.marks.
 	marks uint64
 	// The sum of undoStack.saves of both columns at the last CatchUp.
 	saves uint64
@@ -110,7 +110,7 @@ type Old struct {
 	// Called with each group of n rows that are added. Their values are at p. May be nil.
 	added func(row, n int, p unsafe.Pointer)
 	// Number of rows at the boundary. Here and in the fields below, a large row counts once per
-	// piece.
+	// piece: see pieces.go.
 	limit int
 	// Buffer for composing a large row.
 	whole  []uint64
@@ -223,9 +223,9 @@ func (o *Old) readLog(l *undoLog) {
 	}
 }
 
-// readAhead adds the rows of the undone logs from position k on. A redo would swap saved values
-// with live rows, from the last log down to log k. The value of a row that would be swapped in last
-// is the one at the boundary, so readAhead reads it first.
+// readAhead adds the rows of the undone logs from position k on. A redo to the boundary would apply
+// the last log first and log k last. The value that it would apply last to a row is the one at the
+// boundary. add keeps the first value of a row, so readAhead reads in the opposite order.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {
 		for _, c := range slices.Backward(o.u.forward[k].chunks) {
@@ -295,7 +295,7 @@ func (o *Old) tell(row, n int, p unsafe.Pointer) {
 func (o *Old) insert(b *oldBlock, i, n int, p unsafe.Pointer) {
 	u := o.u
 	if o.clone != nil {
-		p = o.clone(p, n) // It may panic, so nothing of b has changed yet.
+		p = o.clone(p, n) // Clone before b changes, because clone may panic.
 	}
 	have, before := bits.OnesCount64(b.saved), rank(b.saved, i)
 	if have == 0 || have+n > blockRoom(have) {
@@ -381,8 +381,8 @@ func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	return row
 }
 
-// each calls f for every run of rows in [lo, hi) that o has. A run is some consecutive rows, of
-// which row is the first.
+// each calls f for all runs of consecutive rows in [lo, hi) that o has. row is the first row of a
+// run, and some is the number of rows. A run does not cross the end of a block.
 func (o *Old) each(lo, hi int, f func(row, some int)) {
 	for at := lo; at < hi && at>>6 < len(o.blocks); {
 		stop := min(at|63+1, hi)
@@ -525,8 +525,8 @@ func (o *Old) Absorb(k int) {
 	o.read(k)
 }
 
-// Done declares that rows [lo, hi), of the whole column, are not read again. So Absorb skips the
-// blocks that are within these rows.
+// Done declares that rows [lo, hi) are not read again. It counts a large row once. Absorb then
+// skips the blocks that are within these rows.
 func (o *Old) Done(lo, hi int) {
 	lo, hi = lo*o.u.pieces, hi*o.u.pieces
 	end := hi >> 6

@@ -105,7 +105,7 @@ func (u *undoStack) dropUnchanged() {
 	l.cut(l.pared)
 	for _, c := range whole {
 		spans, n := u.differing(c, l.repeats)
-		// Keep the chunk: paring it would save less than half of its memory.
+		// Keep the chunk if compacting it would save less than half of its memory.
 		if 2*n > c.rows.n && !l.repeats {
 			l.add(c)
 			continue

@@ -52,8 +52,8 @@ func (s *Spans) Seek(k int, row uint32) int {
 	return Search(k, s.Len(), behind)
 }
 
-// Spans returns all spans, and their order by row. The lower half of order[i] is the position in
-// all of the span that comes i-th by row. If order is empty, all is already in order.
+// Spans returns all spans, and their order by row. The lower half of order[i] is the index in all
+// of the i-th span by row. If order is empty, all is already in order.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
 // Reset empties s and drops its references to the memory of logs.

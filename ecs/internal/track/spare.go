@@ -1,9 +1,9 @@
 package track
 
-// A log keeps the chunks that it has released as spares, by size, for reuse. A thinned history
-// releases many small chunks and reuses few, so spares would grow without bound. Therefore chunks
-// in use and spares together take at most 1.25 times the highest memory that chunks in use have
-// taken, plus leastSpare.
+// A log keeps the chunks that it has released as spares, by size, for reuse. A history that retains
+// few old ticks releases many small chunks and reuses few, so spares would grow without bound. The
+// limit for chunks in use and spares together is 1.25 times the peak of chunks in use, plus
+// leastSpare.
 
 // leastSpare is the number of bytes of spare chunks that are always allowed.
 const leastSpare = 64 << 10

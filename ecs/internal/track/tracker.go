@@ -313,9 +313,9 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore returns the same as find for an id below the frame of recs[k], but searches backward
-// from k. The result is k or the position of the nearest older record, because id is usually the
-// frame directly before that of recs[k].
+// findBefore returns the result of find for an id below the frame of recs[k]. It searches backward
+// from k. The next older record is enough, because id is usually the frame directly before that of
+// recs[k].
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {
@@ -446,7 +446,8 @@ func (t *Tracker) Drop(id uint64) {
 }
 
 // remove marks recs[k], whose logs are empty, as removed. It updates the protected lengths of the
-// later records. Removed records before recs[last] get the frame of the record before k.
+// later records. The records between k and last are removed ones, and get the frame of the record
+// before k.
 func (t *Tracker) remove(k, last int) {
 	var before record
 	if k > 0 {

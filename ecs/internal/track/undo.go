@@ -436,8 +436,8 @@ func (u *undoStack) redo() {
 	u.logs = append(u.logs, l)
 }
 
-// exchange swaps the saved values of l with the live rows. It starts with the newest row to undo,
-// and with the oldest row to redo. An undo followed by a redo restores the log and the rows.
+// exchange swaps the saved values of l with the live rows. An undo starts with the newest saved
+// row, a redo with the oldest. An undo followed by a redo restores the log and the rows.
 func (u *undoStack) exchange(l *undoLog, undo bool) {
 	u.moves++
 	u.tell(u.Moving, l)

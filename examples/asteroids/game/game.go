@@ -1,5 +1,5 @@
-// Package game has the rules of Asteroids, and keeps the game in a store. It knows no screen and no
-// clock: a program calls Step for each tick, and draws what Things finds.
+// Package game has the rules of Asteroids, and keeps the game in a store. It has neither a screen
+// nor a clock. A program calls Step for each tick, and draws the entities of the query Things.
 package game
 
 import (
@@ -28,7 +28,7 @@ type (
 	}
 	// A Rock splits when it is hit. A new rock has size 3.
 	Rock struct{ Size uint8 }
-	// A Bullet marks what a ship has fired.
+	// A Bullet marks an entity that a ship has fired.
 	Bullet struct{}
 	// A Life is the number of ticks after which the entity is destroyed.
 	Life struct{ Ticks uint8 }
@@ -71,14 +71,14 @@ type Game struct {
 	Systems *schedule.Schedule[Buttons]
 }
 
-// tick is what a system receives.
+// tick is the argument of a system.
 type tick = schedule.Tick[Buttons]
 
 // New returns a game without a store, for replays and tests.
 func New() *Game {
 	g := new(Game)
 	if err := ecs.Bind(ecs.NewWorld(ecs.Options{History: history}), g); err != nil {
-		panic(err) // The struct is wrong.
+		panic(err) // The declaration of Game is wrong.
 	}
 	return g
 }
@@ -108,7 +108,7 @@ func (g *Game) Build(w *ecs.World) error {
 	return nil
 }
 
-// Step makes a tick. It records the buttons, so that a replay can make the same tick again.
+// Step runs a tick. It records the buttons, so that a replay can run the same tick again.
 func (g *Game) Step(b Buttons) error {
 	if err := g.Store.Input("buttons", []byte{byte(b)}); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (b bot) buttons(g *Game) (all Buttons) {
 	if g.Ship.Len() == 0 {
 		return all | Fire
 	}
-	// The query Ships would count the row as written.
+	// Get reads the row. The query Ships would count it as written.
 	at, _ := g.Position.Get(g.Ship.Entities()[0])
 	ship := g.Ship.Values()[0]
 	target, nearest := Position{}, Width
@@ -66,7 +66,7 @@ func open(t *testing.T, dir string) *Game {
 	return g
 }
 
-// play makes ticks of a game with a store.
+// play runs n ticks of a game with a store, and returns their buttons.
 func (b bot) play(t *testing.T, g *Game, n int) (all []Buttons) {
 	t.Helper()
 	for range n {
@@ -76,15 +76,16 @@ func (b bot) play(t *testing.T, g *Game, n int) (all []Buttons) {
 	return all
 }
 
-// A random player plays many games. Each tick keeps the rules.
+// A random player plays many games. Each tick follows the rules.
 func TestGame_Rules(t *testing.T) {
 	g, b := New(), newBot(t, rand.Uint64())
 	last, games, crossed := State{Lives: 3}, 1, 0
-	sides := map[ecs.Entity]bool{} // Whether a rock was on the right side.
+	sides := map[ecs.Entity]bool{} // True if the entity was in the right half of the world.
 	for i := range 25_000 {
 		input := b.buttons(g)
 		if i > 15_000 {
-			input = Buttons(b.random.IntN(16)) // The player loses the ships and begins new games.
+			// With random buttons, the player loses the ships and begins new games.
+			input = Buttons(b.random.IntN(16))
 		}
 		g.Systems.Step(input)
 		g.World.Commit()
@@ -127,7 +128,7 @@ func emptyGame() *Game {
 	return g
 }
 
-// sizes returns how many rocks there are of the sizes 1, 2 and 3.
+// sizes returns the numbers of rocks of the sizes 1, 2 and 3.
 func (g *Game) sizes() (n [3]int) {
 	for _, row := range g.Rocks.All() {
 		n[row.C.Size-1]++
@@ -178,7 +179,7 @@ func TestHit_Splits(t *testing.T) {
 	} {
 		g := emptyGame()
 		g.NewRock.Create(Position{50, 50}, Velocity{}, Rock{3})
-		g.NewRock.Create(Position{150, 50}, Velocity{}, Rock{3}) // It is too far away.
+		g.NewRock.Create(Position{150, 50}, Velocity{}, Rock{3}) // Too far away for the bullets.
 		if c.size != 3 {
 			first, _, _ := g.Rocks.First()
 			g.Rock.Set(first, Rock{c.size})
@@ -211,7 +212,7 @@ func TestHit_LastRockBeginsWave(t *testing.T) {
 
 func TestCrash_UntilGameOver(t *testing.T) {
 	g := emptyGame()
-	g.NewRock.Create(Position{9, 9}, Velocity{}, Rock{1}) // The wave does not end.
+	g.NewRock.Create(Position{9, 9}, Velocity{}, Rock{1}) // The rock keeps the wave from ending.
 	for lives := int32(2); lives >= 0; lives-- {
 		g.State.Mut().Wait = 1
 		g.Systems.Step(Fire)
@@ -303,7 +304,8 @@ func TestGame_Deterministic(t *testing.T) {
 	}
 }
 
-// The game goes back and plays the same buttons again. Then it goes back and plays other buttons.
+// After a rewind, the same buttons lead to the same state, and other buttons lead to another state
+// on a new branch.
 func TestRewind_Branches(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	g, b := open(t, dir), newBot(t, rand.Uint64())
@@ -348,7 +350,7 @@ func TestRewind_Branches(t *testing.T) {
 	require.NoError(t, g.Close(t.Context()))
 }
 
-// The player quits directly after a rewind. The high score of the undone ticks stays.
+// If the player quits directly after a rewind, the high score of the undone ticks stays.
 func TestClose_AfterRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	g, b := open(t, dir), newBot(t, rand.Uint64())

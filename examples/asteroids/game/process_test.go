@@ -35,7 +35,7 @@ func plannedButtons(g *Game) Buttons {
 	return bot{rand.New(rand.NewPCG(g.World.Tick(), 0))}.buttons(g)
 }
 
-// playForever prints each new durable tick.
+// playForever plays the game in dir without end, and prints each new durable tick.
 func playForever(dir string) error {
 	g, err := Open(context.Background(), dir)
 	for last := uint64(0); err == nil; err = g.Step(plannedButtons(g)) {
@@ -48,8 +48,8 @@ func playForever(dir string) error {
 	return err
 }
 
-// A process plays and is killed, several times. The next run continues at a durable tick or later,
-// and can rewind the ticks of the killed process.
+// A process is killed several times while it plays. The next run continues at a durable tick or
+// later, and can rewind the ticks of the killed process.
 func TestGame_KilledProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	executable, err := os.Executable()
@@ -68,7 +68,8 @@ func TestGame_KilledProcess(t *testing.T) {
 			_, err := fmt.Sscanf(lines.Text(), "durable %d", &durable)
 			require.NoError(t, err, lines.Text())
 			if n == 2+run {
-				require.NoError(t, child.Process.Kill()) // Lines that were already printed follow.
+				// The loop still reads the lines that are in the pipe.
+				require.NoError(t, child.Process.Kill())
 			}
 		}
 		require.Error(t, child.Wait())

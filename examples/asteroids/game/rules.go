@@ -22,7 +22,7 @@ const (
 const (
 	Width    = 320.0
 	Height   = 176.0
-	Headings = 96 // A ship has one of so many directions. 0 is to the right.
+	Headings = 96 // The number of directions of a ship. 0 is to the right.
 
 	shipRadius = 3.0
 	shipDelay  = 90  // Ticks from the loss of a ship to the next ship.
@@ -92,8 +92,8 @@ func (g *Game) expire(*tick) {
 	}
 }
 
-// hit breaks the rocks that bullets have reached. The loops may destroy and create entities at
-// once: neither of them misses a bullet or a rock.
+// hit splits the rocks that bullets have reached. It may destroy and create entities inside the
+// loops, because the loops skip no other bullet or rock.
 func (g *Game) hit(t *tick) {
 	for bullet, b := range g.Bullets.All() {
 		for rock, r := range g.Rocks.All() {
@@ -205,7 +205,8 @@ func Direction(heading uint8) Velocity { return directions[heading] }
 // directions are computed from two constants. Functions of package math such as Sin return other
 // bits on other machines, so a replay could differ.
 var directions = func() (all [Headings]Velocity) {
-	const sin, cos = 0.06540312923014306, 0.9978589232386035 // Of a full turn divided by Headings.
+	// The sine and cosine of the angle between two headings.
+	const sin, cos = 0.06540312923014306, 0.9978589232386035
 	all[0] = Velocity{1, 0}
 	for i, d := range all[:Headings-1] {
 		all[i+1] = Velocity{float64(d.X*cos) - float64(d.Y*sin), float64(d.X*sin) + float64(d.Y*cos)}
@@ -213,8 +214,8 @@ var directions = func() (all [Headings]Velocity) {
 	return all
 }()
 
-// add adds another velocity times n. The conversions to float64 prevent that some machines fuse a
-// product with a sum, which gives other bits.
+// add adds another velocity times n. The conversions to float64 keep the compiler from fusing a
+// product and a sum on some machines, which gives other bits.
 func (v *Velocity) add(other Velocity, n float64) {
 	v.X, v.Y = v.X+float64(other.X*n), v.Y+float64(other.Y*n)
 }
@@ -234,7 +235,7 @@ func wrap(x, size float64) float64 {
 	return x
 }
 
-// Distance returns the distance of two positions, which may lead over a side of the world.
+// Distance returns the length of the shortest way from a to b, which may cross a side of the world.
 func Distance(a, b Position) float64 {
 	x, y := math.Abs(a.X-b.X), math.Abs(a.Y-b.Y)
 	x, y = min(x, Width-x), min(y, Height-y)
