@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// rawWorld implements [raw.World] for a World. Its other methods are in the files about records,
-// pins and loading.
+// rawWorld implements [raw.World] for a World. Its other methods are in the files of their
+// subjects, such as pin.go.
 type rawWorld struct{ *World }
 
 // Registry returns the registry without copying it.
@@ -109,7 +109,7 @@ func (f *rowAdapter[T]) ofAny(s *spec, v any) (row T, err error) {
 	return row, err
 }
 
-// json returns a row as JSON, unless values of T have no JSON form.
+// json returns a row as JSON. It returns false if values of T have no JSON form.
 func (f *rowAdapter[T]) json(s *spec, row int) ([]byte, bool) {
 	if s.layout == nil {
 		return nil, false
@@ -118,7 +118,8 @@ func (f *rowAdapter[T]) json(s *spec, row int) ([]byte, bool) {
 	return v.AppendExact(nil), err == nil
 }
 
-// ofJSON returns a copy of a row, changed by src. For row -1 it changes a zero value.
+// ofJSON changes a copy of the row by src, as AppendPatched of the layout does. If row is -1, it
+// changes a zero value.
 func (f *rowAdapter[T]) ofJSON(s *spec, row int, src []byte) (v T, err error) {
 	if s.layout == nil {
 		return v, noJSON[T]()

@@ -39,7 +39,8 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	return err
 }
 
-// apply applies one tick. A patch of the present tick repeats that tick under another number.
+// apply applies one tick. If p has the present tick and no changes that rewind, apply adds no tick.
+// It then only writes NoRewind rows, and gives the present tick the record number of p.
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
@@ -55,7 +56,7 @@ func (w *World) apply(p *raw.Patch) error {
 		return nil
 	}
 	w.dropForward()
-	w.ops = nil // The operations are recorded in the ticks already.
+	w.ops = nil // Record no operations: the applied ticks already have them.
 	if p.Entities.Changed {
 		w.entities.patch(p)
 	}
@@ -113,7 +114,7 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 }
 
 // checkRanges checks the row ranges of a patch. The ranges must be ascending, disjoint and below
-// row after. Their total length must be given. They must include every row in [before, after).
+// row after. They must have a total length of given, and include every row in [before, after).
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {
@@ -142,7 +143,7 @@ func checkIndices(entities []byte, total int) error {
 	return nil
 }
 
-// entityOf returns the first of entities, which take 8 bytes each.
+// entityOf decodes the first of the encoded entities, which take 8 bytes each.
 func entityOf(entities []byte) Entity { return Entity(binary.LittleEndian.Uint64(entities)) }
 
 // copyEntities decodes entities into rows. It returns the bytes after the last decoded entity.
@@ -305,7 +306,7 @@ func (s *set) addMembers(lo, hi int) {
 			s.mask.Add(e.Index())
 		}
 		if s.special {
-			continue // Storages of this kind find the row through dense.
+			continue // An Indexed or Hashed storage needs no entry in a sparse page here.
 		}
 		i := e.Index()
 		page := s.page(i)

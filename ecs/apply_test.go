@@ -16,8 +16,8 @@ import (
 type patchedWorld struct {
 	*World
 	rng *rand.Rand
-	// lost has the names of storages that do not rewind. In these storages, a seek has removed the
-	// rows of entities that were not alive at its target.
+	// lost maps the name of a storage to true if a seek may have removed rows from it. A seek
+	// removes NoRewind rows of entities that were not alive at its target.
 	lost map[string]bool
 }
 
@@ -31,8 +31,8 @@ func newPatchedWorld(w *World) *patchedWorld {
 // apply applies the recorded change c as a patch, and compares the patched world with the recorded
 // world.
 func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
-	// The recorded world may not have been in the state of this mark, because it may have restored
-	// a checkpoint after the mark.
+	// The seek below may remove NoRewind rows that the recorded world kept. That world may have
+	// restored a checkpoint instead of going back to the parent state.
 	if t.Raw().Seq() != c.Parent {
 		t.loseExempt()
 	}

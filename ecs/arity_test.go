@@ -14,8 +14,8 @@ func addNth[K any](w *World, name string) *Storage[nthComponent[K]] {
 	return MustRegister(w, Component[nthComponent[K]]{Name: name})
 }
 
-// Each component of the query is in a different storage. The rows of each storage are in a
-// different order.
+// Each method of a query of any arity finds the right entities and values, even if every storage
+// has its rows in another order.
 func TestQuery_FindsRowsForEveryArity(t *testing.T) {
 	queries, entities, all := everyArity(func(k, i, n int) (int, bool) {
 		i = (i + 11*k) % n

@@ -9,7 +9,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// Batch operations of a model. The oracle makes the same changes one by one.
+// The methods below run batch operations on the world of a model. The oracle makes the same changes
+// one by one.
 
 func (p *model) createN(n int) bool {
 	ahead := p.w.entities.nextEntities(n)
@@ -653,7 +654,7 @@ func TestQuery_SeesRowsReusedByBatch(t *testing.T) {
 		}
 		last := len(entities) - 2*round
 		a.RemoveAll(entities[last-2 : last])
-		a.SetAll(w.CreateN(nil, 2), plain{}) // The new entities have no padded.
+		a.SetAll(w.CreateN(nil, 2), plain{}) // The new entities are not in b.
 		if got := len(q.AppendEntities(nil)); got != 8-2*round {
 			t.Fatalf("AppendEntities finds %d, want %d", got, 8-2*round)
 		}

@@ -200,9 +200,9 @@ type part struct{ X, Y float64 }
 
 var aPart = part{1, 2}
 
-// A eightfold is a world with n entities of eight components each. The limit is hand-written sparse
-// sets for the same entities, allocated in full beforehand. In the limit, one function writes all
-// components of an entity.
+// An eightfold is a world with n entities of eight components each. The limit is hand-written
+// sparse sets for the same entities, allocated in full beforehand. In the limit, one function
+// writes all components of an entity.
 type eightfold struct {
 	w        *ecs.World
 	bundle   *ecs.Bundle8[part, part, part, part, part, part, part, part]

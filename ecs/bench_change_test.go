@@ -123,7 +123,8 @@ func (c *change) side(p *benchWorld, undo, work func(p *benchWorld)) side {
 	return s
 }
 
-// The world has no open frame, or an open frame that has already saved the rows.
+// The benchmark measures each change in a world without an open frame, and in a world whose open
+// frame has already saved the rows.
 func BenchmarkBudgetChange(b *testing.B) {
 	for _, c := range changes {
 		if c.budget == 0 {
@@ -263,7 +264,7 @@ type framedWorld struct {
 	handles     []limitEntity
 }
 
-// framedSlots are numbers with an undo log for one open frame.
+// A framedSlots is a list of numbers with an undo log for one open frame.
 type framedSlots struct {
 	now   []uint32
 	saved []uint64

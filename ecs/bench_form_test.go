@@ -17,7 +17,7 @@ func (s *formSystem) all() {
 	}
 }
 
-// get gives names to the pointers of a row.
+// get calls Get of each row, which returns the pointers of the row.
 func (s *formSystem) get() {
 	for _, row := range s.q.All() {
 		p, v := row.Get()
@@ -45,8 +45,8 @@ func (s *formSystem) runs() {
 	}
 }
 
-// Forms of a loop over two components. In the scattered world, the rows of the second component are
-// in random order.
+// The benchmark compares forms of a loop over two components. In the scattered world, the rows of
+// the second component are in random order.
 func BenchmarkIterateForms(b *testing.B) {
 	const n = 10_000
 	for name, scattered := range map[string]bool{"aligned": false, "scattered": true} {

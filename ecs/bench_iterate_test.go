@@ -343,8 +343,8 @@ func scatterByHand(s *scatter) {
 	}
 }
 
-// scattered compares the loops over All and over Runs with the hand-written loop. It calls change
-// before each loop.
+// scattered compares the loops over All and over Runs with the hand-written loop. all and runs are
+// their budgets. scattered calls change before each loop.
 func scattered(b *testing.B, s *scatter, all, runs float64, change func()) {
 	q, n := s.query(), len(s.both)
 	times := max(1, 200_000/s.a.Len())
@@ -416,8 +416,8 @@ func BenchmarkBudgetScatterAlign(b *testing.B) {
 }
 
 // The benchmark measures the first loop over a new query. The garbage collector is off during a
-// measurement, so it runs before each one. Otherwise the query would only get memory that the
-// operating system provides for the first time.
+// measurement, but runs before it. So the query reuses freed memory, and does not wait for new
+// memory from the operating system.
 func BenchmarkBudgetScatterFirst(b *testing.B) {
 	for _, n := range scatterSizes {
 		for percent, budget := range map[int]float64{100: 1.1, 10: 1.5, 1: 1.5} {
@@ -443,8 +443,8 @@ func everyByHand(a *ecs.Storage[position], b *ecs.Storage[velocity]) {
 	}
 }
 
-// Every second entity has the second component. The common rows are in the same order in both
-// storages, with gaps between them in the first storage.
+// Every second entity has the second component. The rows of these entities are in the same order in
+// both storages, with gaps between them in the first storage.
 func BenchmarkBudgetScatterEvery2nd(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		p := moving(n)
@@ -468,7 +468,7 @@ func BenchmarkBudgetScatterEvery2nd(b *testing.B) {
 // The worlds of this file are small, so they show the cost of a loop before its first row. The
 // limit is the loop over the same slices. In the ECS benchmark suite, fragmented_iter doubles 520
 // numbers. The limit takes 0.30 ns per row, and Shipyard takes 0.14 ns, because rustc doubles four
-// numbers at once and Go only one. So 1.5 times Shipyard is 0.7 times the limit.
+// numbers at once and Go only one. So a budget of 1.5 times Shipyard's time is 0.7 times the limit.
 
 // A fragment is a small world with three ways to loop over it: All, Runs, and hand-written code.
 type fragment struct{ all, runs, hand func() }

@@ -220,8 +220,8 @@ func (h *handSorted) sort() {
 	h.data, h.values = h.values, h.data
 }
 
-// Entities move between the cells of a grid and are looked up by cell. Each cell has about sixteen
-// entities.
+// The benchmarks of an index move entities between the cells of a grid and look them up by cell.
+// Each cell has about sixteen entities.
 
 type cell struct{ X, Y int32 }
 
@@ -369,7 +369,7 @@ func BenchmarkBudgetIndex(b *testing.B) {
 	}
 }
 
-// Entities are looked up by name. Each name has one entity.
+// A named is a component that an index looks up by name. Each name has one entity.
 type named struct{ Name string }
 
 type people struct {

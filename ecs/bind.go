@@ -95,11 +95,11 @@ type binding struct {
 	taken    map[AnyStorage]string // Path of the field that each handle is assigned to.
 	names    map[string]string     // Path of the field that registers each name.
 	register []func() error
-	// Makes queries and bundles, between register and build.
+	// Functions that make queries and bundles. They run after register and before build.
 	assembles []func() error
 	build     []func() error
 	handles   []boundField
-	reasons   map[string]error // For a path, why a bundle was not made.
+	reasons   map[string]error // The reason why the bundle at a path was not made.
 }
 
 // A boundField is a field that must not be nil when Bind returns.
@@ -153,7 +153,8 @@ func (f boundField) advice() string {
 }
 
 // fields inspects the fields of v. Nested structs come before the struct itself. If built is true,
-// v is embedded and its Build is also a method of the outer struct, so it runs there.
+// v is embedded in a struct that has a method Build. Bind then calls only the Build of the outer
+// struct.
 func (b *binding) fields(path string, v reflect.Value, built bool) error {
 	before, method := len(b.handles), v.Addr().MethodByName("Build")
 	for i := range v.NumField() {

@@ -24,8 +24,9 @@ type parts struct {
 	err     error
 }
 
-// assemble schedules the making of a query or a bundle for the field at path. A query without a tag
-// is left to Build, and so is a bundle of a component with no or several storages.
+// assemble schedules the making of a query or a bundle for the field at path. It leaves a query
+// without a tag to Build. It also leaves a bundle to Build if a component has no storage or
+// several.
 func (b *binding) assemble(path string, v reflect.Value, h assembled, tag string, tagged bool) error {
 	query := strings.HasPrefix(v.Type().Elem().Name(), "Query")
 	switch {
@@ -81,7 +82,7 @@ func storagePart[T any](p *parts) *Storage[T] {
 	return nil
 }
 
-// accessPart returns the access to the next component that the tag of a query says.
+// accessPart returns the access to the next component, as given by the tag of the query.
 func accessPart[T any](p *parts) (a Access[T]) {
 	k := len(p.used)
 	s := storagePart[T](p)

@@ -43,7 +43,7 @@ func TestBind_MakesQueriesAndBundles(t *testing.T) {
 		t.Errorf("%d movers, %d in all", p.Movers.Count(), p.All.Count())
 	}
 
-	// The handles of a clone are those of the clone.
+	// Bind with a clone makes queries over the storages of the clone.
 	clone := w.Clone()
 	var q pond
 	if err := ecs.Bind(clone, &q); err != nil {
@@ -55,7 +55,7 @@ func TestBind_MakesQueriesAndBundles(t *testing.T) {
 	}
 }
 
-// builds keeps what Build made: Bind makes only what is nil and can be made.
+// builds is a struct whose Build makes the bundle and the query that Bind leaves nil.
 type builds struct {
 	Place  *ecs.Storage[place]
 	Second *ecs.Storage[place] `ecs:"second"`

@@ -19,7 +19,7 @@ type ChangeFilter struct {
 	w     *World
 	found []Entity
 	find  func() ([]Entity, error)
-	of    raw.Use // The use of the storage.
+	of    raw.Use // The storage, and what the filter reads of it.
 
 	fixed bool // The filter compares with the end of tick instead of the last commit.
 	tick  uint64

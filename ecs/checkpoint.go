@@ -113,7 +113,7 @@ func (w *World) Try(f func() error) (err error) {
 		case done:
 			panic(errTooFar)
 		default:
-			// Without a reason, runtime.Goexit is ending the goroutine.
+			// recover returns nil if runtime.Goexit is ending the goroutine.
 			if reason := recover(); reason != nil {
 				panic(errors.Join(asError(reason), errTooFar))
 			}
