@@ -177,8 +177,8 @@ func TestOpen_ErrorNamesMissingFile(t *testing.T) {
 	}
 }
 
-// If a store of format 1 has lost its last segment, its files look as they did before the last
-// opening. Only a newer snapshot shows the loss. The same is true for format 2 without its ledger.
+// A snapshot of a later record shows that the last segment is missing. Without it, a store of
+// format 1, or of format 2 without its ledger, looks as before its last opening.
 func TestOpen_LastSegmentMissing(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -291,7 +291,7 @@ func TestOpen_ForeignDirectory(t *testing.T) {
 }
 
 // A damaged record affects only the states that need it. All other states are read unchanged. The
-// newest of them on the path to the old head is the new head.
+// new head is the newest readable state on the path to the old head.
 func TestDamagedRecord_OtherStatesReadable(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)

@@ -108,9 +108,9 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 // is the root of the file system, so few requests occur.
 //
 // A separate process answers the requests, and uses no file of the file system that it serves. When
-// it ends, callers that wait for the disk get an error instead of waiting forever. It also has its
-// own mount namespace. The last process that leaves the test's namespace unmounts everything, and
-// must not wait for its own answers.
+// it ends, callers that wait for the disk get an error instead of waiting forever. It has its own
+// mount namespace. Otherwise it could be the last process in the test's namespace, unmount the disk
+// and wait for its own answers.
 type served struct {
 	name    string
 	process *exec.Cmd

@@ -168,7 +168,7 @@ func TestEdits_WholeRowWritten(t *testing.T) {
 	w.close(t)
 }
 
-// A journal without edits can be read by the previous release, which knows only the older format.
+// Records without edits keep the older format, which the previous release can read.
 func TestEdits_OlderFormatWithoutEdits(t *testing.T) {
 	forms := func(mem *disktest.Mem) (forms []byte) {
 		v := requireSound(t, mem)
@@ -197,8 +197,8 @@ func TestEdits_OlderFormatWithoutEdits(t *testing.T) {
 	require.Equal(t, []byte{1, 1, 2, 3, 3}, forms(w.mem))
 }
 
-// A program gets a value, writes through its slice and sets it, so the row has changed before it is
-// saved. The undo log does not have the old bytes, so the journal must.
+// A program may write through the slice of a stored value before it sets the value. The undo log
+// then lacks the old bytes, but the journal records the change.
 func TestEdits_WriteThroughSlice(t *testing.T) {
 	for _, history := range []int{0, 5} {
 		w := openMapWorld(t, disktest.New(), persist.Options{History: history})
@@ -306,8 +306,8 @@ func (w *mapWorld) change(rng *rand.Rand) {
 	}
 }
 
-// storetest.WildView returns a random store, whose ticks have edits of all kinds. Tests of
-// entities, columns and references use such stores.
+// The random stores of storetest.WildView have edits of all kinds. Tests of entities, columns and
+// references need them.
 func TestWildView_HasEditsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	edited := map[string]int{}

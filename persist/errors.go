@@ -48,7 +48,7 @@ var (
 	ErrPoint = format.ErrPoint
 
 	// ErrUncommitted reports changes since the last commit, or a mark, an input or a slot without a
-	// commit. It also reports calls in a system, whose tick has not ended.
+	// commit. It also reports a call in a system, because the tick has not ended.
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
 	// ErrBacklog reports a tick that was not ended because too many bytes already wait for the
@@ -62,7 +62,7 @@ var (
 	errFollowed = errors.New("persist: the world of a follower was committed; follow the store again")
 )
 
-// uncommittedError is the [ErrUncommitted] of a call that needs a tick that has ended.
+// uncommittedError returns the [ErrUncommitted] of a call that must come right after a commit.
 func uncommittedError(call string) error {
 	return fmt.Errorf("%w: %s needs a tick that has ended; call it after Commit, and not in a system", ErrUncommitted, call)
 }

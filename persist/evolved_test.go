@@ -416,7 +416,7 @@ func TestConversion_InterruptedByCrash(t *testing.T) {
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, cut)
 
-	// A tick of the new types never continues the old state.
+	// Ticks of the new types never continue the old state, even if the converted snapshot is lost.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, snapshot), []byte("lost"), 0o600))
 	_, err = persist.Open(storetest.Background, dir, newNewerWorld().World, persist.Options{})
 	require.ErrorIs(t, err, persist.ErrCorrupt)

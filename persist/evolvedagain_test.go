@@ -51,7 +51,7 @@ func newNewestWorld() *newestWorld {
 	}
 }
 
-// check compares w with the fields that newerWorld also has.
+// check compares w with before in the fields that both have.
 func (w *newestWorld) check(t *testing.T, before *newerWorld) {
 	t.Helper()
 	require.Equal(t, before.Entities(), w.Entities())
@@ -80,8 +80,8 @@ type era struct {
 	digests map[uint64]ecs.Digest
 }
 
-// twiceConverted returns a store of three eras, the last world of the second era, and the record of
-// its state.
+// twiceConverted returns a store of three eras. It also returns the last world of the second era
+// and the record of this world's state.
 func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, mark uint64) {
 	dir = olderCopy(t)
 	eras = []era{{"olderUnit", nil}, {"newerUnit", map[uint64]ecs.Digest{}}, {"newestUnit", map[uint64]ecs.Digest{}}}

@@ -97,8 +97,8 @@ func ExampleSaveTo() {
 	// Output: 1 true
 }
 
-// A slot is never removed, and is a point in time. A store can be opened at any point that it
-// holds, and continues from there.
+// A slot is a point in time that retention keeps. A store can be opened at any point that it holds,
+// and continues from there.
 func ExampleStore_SaveSlot() {
 	ctx := context.Background()
 	temp, remove := tempDir()

@@ -103,7 +103,7 @@ type (
 	}
 )
 
-// An error lists 20 faults, and the number of the others.
+// An error lists 20 faults, and then how many more there are.
 func TestConversion_ErrorIsBounded(t *testing.T) {
 	t.Parallel()
 	err := conversionError(t,
@@ -121,8 +121,8 @@ func TestConversion_ErrorIsBounded(t *testing.T) {
 	require.NotContains(t, err.Error(), "n2")
 }
 
-// The same list has a component with a lost field, a NoPersist component, a renamed component, and
-// a component that has become a resource.
+// One error lists a lost field together with faults of whole components: one is NoPersist, one was
+// renamed, and one has become a resource.
 func TestConversion_ErrorListsWholeComponents(t *testing.T) {
 	t.Parallel()
 	before := func(w *ecs.World) {

@@ -57,8 +57,8 @@ var errAnew = errors.New("persist: no ticks lead from the world's state to the n
 // returned Follower keeps w at the newest state. The store is only read; another program may have
 // it open. The only option that applies is [FileOptions.Files].
 //
-// Components that w has not registered are kept as rows of bytes. Register all others before
-// Follow. The errors are those of [Open], without [ErrLocked]. After an error w is unchanged.
+// Register the components of the program before Follow. All other components are kept as rows of
+// bytes. The errors are those of [Open], without [ErrLocked]. After an error w is unchanged.
 func Follow(ctx context.Context, dir string, w *ecs.World, o ...FileOptions) (_ *Follower, err error) {
 	var files disk.FS
 	if in := onlyOptions(o).Files; in != nil {
@@ -98,8 +98,8 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 }
 
 // Advance brings the world to the newest state of the store, and reports whether the state changed.
-// It reads the ticks since the last call: O(rows written), or a few file names if there are none.
-// Call it as often as the world must be updated.
+// It reads the ticks since the last call: O(rows written). Without new ticks it reads only a few
+// file names. Call it as often as the world must be updated.
 //
 // If the owner went back to an older tick and branched, the world follows. It goes back over its
 // history or loads the newest state. It also loads the newest state if [Options.Retain] removed

@@ -142,7 +142,8 @@ func (c *crowd) takeOver() {
 	// OnRestore is called at most three times: after going back, after applied ticks, and after a
 	// load.
 	require.LessOrEqual(c.t, m.told, told+3)
-	// A member with a history may have gone back, which keeps NoRewind values.
+	// A member with a history may have gone back. Its NoRewind values then differ from the
+	// recovered ones.
 	if m == c.members[0] {
 		require.Equal(c.t, exempt(plain), exempt(c.w))
 	}

@@ -203,7 +203,7 @@ func TestGoto_AnyState(t *testing.T) {
 }
 
 // close closes the store. Close may record NoRewind values that no record of the present state has.
-// Then the record has no changes but these, and the next opening begins with it.
+// Such a record changes only these values, and the next opening begins with it.
 func (r *traveller) close() {
 	state, tick, values := storetest.Persistent(r.w.World), r.w.Tick(), exempt(r.w)
 	storetest.CloseStore(r.t, r.s)

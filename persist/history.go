@@ -59,7 +59,7 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
 		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
-	// NoRewind storages have the values of the head, whichever tick the next one continues.
+	// NoRewind storages have the values of the head, even if the next tick continues an older one.
 	s.encoder.whole.valuesOf(s.head)
 	return nil
 }
@@ -124,8 +124,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 			return nil, err
 		}
 		t, schema := r.Decoded, r.Schema
-		// The tick loaded a save or wrote a new resource.
 		repeats := e.Flags&format.FlagRepeats != 0
+		// The tick loaded a save or wrote a new resource.
 		anew := t.Tick <= im.Tick && !repeats || givesFirst(im, schema, t)
 		if err := c.Advance(im, r); err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 			w.base.DropDead()
 			continue
 		}
-		if repeats { // The next tick continues this record.
+		if repeats { // The record adds marks to the last tick, and the next tick continues it.
 			w.ticks[len(w.ticks)-1].id = e.ID
 			continue
 		}

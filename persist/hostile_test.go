@@ -136,7 +136,7 @@ func requirePages(t testing.TB, r *snap.Reader, im *image.Image, table snap.Page
 			}
 		}
 	}
-	last := map[uint32]int{} // An index may occur twice.
+	last := map[uint32]int{} // A hostile registry may have an index twice.
 	for row, e := range im.Registry {
 		last[e.Index()] = row
 	}
@@ -194,7 +194,8 @@ func loaded(t testing.TB, file string) error {
 	return err
 }
 
-// readTrees reads all trees of the state after record seq, which may be hostile or valid.
+// readTrees reads the trees of all entity fields in the state after record seq. If good is set, no
+// read may fail.
 func readTrees(t testing.TB, v *inspect.View, seq uint64, good bool) {
 	t.Helper()
 	state, err := v.Peek(storetest.Background, ecs.NewEntity(0, 1), seq)

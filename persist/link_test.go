@@ -145,7 +145,7 @@ func TestOpen_OlderSnapshotReplaced(t *testing.T) {
 	w.Fill(3)
 	s := storetest.Open(t, whole, w, persist.Options{SnapshotBytes: -1})
 	older, newest := "", ""
-	for full := false; !full; { // A snapshot that shares no page needs no older one.
+	for full := false; !full; { // The last snapshot shares no page, so it needs no older one.
 		commits(t, s, w, 1)
 		r := storetest.SnapshotOf(t, s)
 		full, older, newest = r.Shared == 0, newest, r.Name

@@ -242,7 +242,7 @@ func TestOpenClose_LeavesNoFilesOpen(t *testing.T) {
 	require.LessOrEqual(t, count(), before+2)
 }
 
-// The second Close waits for the first one, whose result no call has returned.
+// If the context of a Close ends, the next Close waits for the result.
 func TestClose_Twice(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -121,8 +121,8 @@ func TestMarkLast_Readers(t *testing.T) {
 	require.False(t, diverged, "tick %d: %s", tick, storage)
 }
 
-// After a rewind, MarkLast ends the undone ticks, as a Commit does. So an old boundary has no
-// newer record than a later one.
+// After a rewind, MarkLast drops the undone ticks from the history, as Commit does. So a later tick
+// of the history never has an older record.
 func TestMarkLast_AfterRewind(t *testing.T) {
 	mem := disktest.New()
 	options := persist.Options{Files: mem, Retain: persist.Retention{KeepAll: true}}
