@@ -24,8 +24,8 @@ const (
 //	rows    | 4 5 6 7 8 9 ... | . 3 90 .  ..    |      in the set of each column
 //	whole         1                   0                all found, and rows contiguous
 //
-// If all positions are found and all rows are contiguous, the chunk has only the first rows. That
-// is the usual case. If the first search finds few positions, the chunk is a list of these, until
+// Usually, all positions are found and all rows are contiguous. The chunk then has only the first
+// row of each column. If the first search finds few positions, the chunk is a list of these, until
 // the list becomes too long:
 //
 //	order   | 9 10 15 |                                positions
@@ -45,7 +45,8 @@ type chunk struct {
 	words []uint64
 	whole uint64 // Bit w is set if words[w] is full and its rows are contiguous.
 	rows  [maxColumns][]uint32
-	// The driver's row of each position, in a chunk in index order. In a list: the found positions.
+	// In a list: the found positions. In other chunks in index order: the driver's row of each
+	// position.
 	order []uint32
 
 	list  bool
@@ -70,8 +71,8 @@ type listBuffer struct {
 	rows  [maxColumns][]uint32
 }
 
-// add appends n positions to a list that has many positions so far. The set bits of word are the
-// new positions, and bit 0 is position 64*w.
+// add appends positions to a list of length many: those of the n set bits of word. Bit 0 of word is
+// position 64*w.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -170,7 +171,7 @@ func (c *chunk) move(i, by int) {
 	c.many += by
 }
 
-// makeRoom gives the list c space for a total of many positions, and for the words up to position
+// makeRoom grows the slices of the list c, for a list of length many and for words up to position
 // i.
 func (c *chunk) makeRoom(i, many int) {
 	c.n = max(c.n, i+1)

@@ -184,7 +184,7 @@ type copyJob struct {
 	source   AnyStorage
 	holders  []Entity               // The entities that have the component, or 0 for a resource.
 	holder   Entity                 // The entity whose value is being processed.
-	round    []Entity               // The copies that belong to the processed value.
+	round    []Entity               // The copy of the list to which the processed value belongs.
 	resolved map[externalRef]Entity // Results of Outside.
 }
 

@@ -187,7 +187,7 @@ func TestCopy_RemapsEntityReferences(t *testing.T) {
 			o.Outside = Reference.Keep
 		}
 		times := max(1, o.Times)
-		// A clone of from, because from and to can be the same world.
+		// originals keeps the state before Copy, because from and to can be the same world.
 		originals := newReferenceWorld(Options{})
 		*originals = *from
 		originals.w = from.w.Clone()
@@ -300,8 +300,7 @@ func TestCopy_Errors(t *testing.T) {
 	from.w.names["padded"].(*Storage[padded]).Set(e[4], padded{})
 	from.w.names["other"].(*Storage[plain]).Set(e[5], plain{})
 	from.w.names["singleton"].(*Storage[extra]).Set(e[6], extra{})
-	// The first copy of 4 entities will be 0v1. e[0] is 0v1 too, and Outside keeps the reference to
-	// it.
+	// The copy of e[7] will be 0v2. Outside keeps the reference to 0v2, so two keys become equal.
 	from.kins.Set(e[7], kin{Debts: map[Entity]int{e[7]: 1, NewEntity(0, 2): 2}})
 	from.w.Destroy(e[8])
 

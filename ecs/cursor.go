@@ -62,7 +62,8 @@ type cursor struct {
 	// word. addrs[k].row points to the row numbers of the word in column k, relative to base[k].
 	// addrs[k].first is the address of row base[k].
 	wordOrder *uint32
-	// The row numbers of the word in another column than the driver, if there is one.
+	// The row numbers of the word in the last column that is not the driver's. It equals wordOrder
+	// if there is no such column.
 	wordRows *uint32
 	entities *Entity
 	addrs    [maxColumns]struct {
@@ -70,10 +71,10 @@ type cursor struct {
 		first unsafe.Pointer
 	}
 
-	// The slices of the span point to these buffers if the span is a run or a part of a word.
+	// The buffer of words if the span is a run or a part of a word.
 	part [1]uint64
-	// The rows of the columns, then the row of the driver, then the number of rows. It is also the
-	// result of nextRun.
+	// The buffer of rows and order if the span is a run, and of the result of nextRun. It has the
+	// first row of each column, the first row of the driver, and the number of rows.
 	run [maxColumns + 2]uint32
 
 	span
@@ -85,7 +86,7 @@ type cursor struct {
 	singleSet bool // The join finds every row of the driver.
 	saved     bool // An earlier iteration saved the rows that this iteration writes.
 
-	// The newest version of the joined sets at the time of since.
+	// The newest version of the joined sets when the cursor last validated them.
 	newest uint64
 	since  uint64 // The world's count of changes when the cursor last validated the sets.
 	// The world's count of changes when the cursor saved the rows that the loop writes.
@@ -590,8 +591,8 @@ func (c *cursor) register() {
 	w.activeCursors[c.activeAt-1] = c
 }
 
-// saveAgain saves the rows of the current span that the loop writes, once more. It returns false if
-// the sets have a new version, which means that rows have moved.
+// saveAgain runs after a boundary. It saves the rows of the current span that the loop writes. It
+// returns false if the sets have a new version, which means that rows have moved.
 func (c *cursor) saveAgain() bool {
 	if c.j.version() != c.newest {
 		return false

@@ -153,7 +153,7 @@ func (w *World) rememberRows(c guardedRows) {
 		_, rest = c.next(rest)
 		g.ends = append(g.ends, len(g.rows)-len(rest))
 	}
-	if len(g.ends) < g.n { // The encoded rows have a size of 0.
+	if len(g.ends) < g.n { // Each encoded row is empty, so there is nothing to compare.
 		g.n = 0
 	}
 }

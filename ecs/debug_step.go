@@ -78,7 +78,7 @@ func runningSteps() []*step {
 	return slices.Clone(stepsByGoroutine.by[goroutine()])
 }
 
-// noteCreated records that w was created or loaded, by the innermost running step if any.
+// noteCreated runs when w is created or loaded. It records the innermost running step, if any.
 func (w *World) noteCreated() {
 	if s := runningSteps(); len(s) > 0 {
 		w.guards.begun = s[len(s)-1]

@@ -63,7 +63,8 @@ func (s *set) mustBeReadable(op string) {
 // writeQuery names a loop that writes, in the texts of panics.
 const writeQuery = "a query with Write"
 
-// mustBeAlone panics if a system runs that does not run alone. op is the method that it calls.
+// mustBeAlone panics if the running system has an access other than schedule.Alone. op is the
+// method that the system calls.
 func (w *World) mustBeAlone(op string) {
 	if step := w.guards.stepped; step != nil && !step.system.Alone {
 		(&refusal{fmt.Sprintf("the system %q uses the whole world, which its access does not name", step.system.Name),
@@ -105,8 +106,8 @@ func (s *set) refusesWrite(op string, e Entity) *refusal {
 	return s.w.refusesUse(name, raw.Writes, raw.Writes, "the members of "+naming.Shown(name), "the storage")
 }
 
-// refusesUse returns a refusal if a system runs on w that does not name this use in its access.
-// what describes the use, and add the access that is missing.
+// refusesUse returns a refusal if the running system does not name this use in its access. In the
+// text of the refusal, what describes the use, and add describes the missing access.
 func (w *World) refusesUse(name string, values, members raw.Mode, what, add string) *refusal {
 	step := w.guards.stepped
 	if step == nil || step.system.May(name, values, members) {

@@ -181,8 +181,8 @@ func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, er
 	return w.conversions(plans), err
 }
 
-// conversions returns the conversions of plans, and the unknown components that a load would keep.
-// Then it appends the components that have no data in plans.
+// conversions returns the conversions of plans. They include the unknown components that a load
+// would keep. The components that have no data in plans follow.
 func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	if plans == nil {
 		return nil

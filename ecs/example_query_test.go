@@ -33,7 +33,7 @@ func ExampleOptional() {
 	// 2v1 {12 0}
 }
 
-// Get of a row gives names to the pointers.
+// Get returns the pointers of a row, so that the loop can name them.
 func ExampleRow2_Get() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -23,8 +23,8 @@ type timeline struct {
 
 	tick  uint64
 	ticks int // The number of frames that begin at the end of a tick.
-	// The first span after the last Commit or load. Writes of NoRewind storages since then are not
-	// part of a tick.
+	// The first span after the last Commit or load. Writes of NoRewind storages since then belong
+	// to the next tick.
 	exemptSpan     uint64
 	evictableTicks int // The number of boundaries that evict can remove.
 	thinning       thinning
@@ -62,8 +62,8 @@ type frame struct {
 	// The world's tick at the start of the frame, or at its end if the frame is undone.
 	at  uint64
 	seq seqs // The recorders' numbers for the tick in the field at.
-	// The tick in the field at is not recorded: the changes since an older boundary become one
-	// record. seq is not used then.
+	// The tick in the field at has no record yet. A later record has all changes since an older
+	// boundary. seq is unused then.
 	deferred bool
 	// The id that the boundary had first. Rewinding and redoing give the frame new ids.
 	state uint64
@@ -203,7 +203,7 @@ func (tl *timeline) removeFrame(k int) {
 	case was && !is:
 		tl.evictableTicks--
 	case is && !was:
-		tl.markEvictable(before, after) // f no longer keeps the boundary before it.
+		tl.markEvictable(before, after) // f no longer prevents the removal of before.
 	}
 	tl.reuseLists(f)
 	f.removed, f.tick = true, false

@@ -190,7 +190,7 @@ func (g *Group) beforeClear() {
 	g.rows.Lengths = track.Lengths{Extra: 1}
 }
 
-// packed returns the number of rows of s that belong to members of its group.
+// packed returns the number of packed rows of s, or 0 if s has no group.
 func (s *set) packed() int {
 	if s.group == nil {
 		return 0
@@ -198,8 +198,8 @@ func (s *set) packed() int {
 	return s.group.rows.N
 }
 
-// measure counts the packed rows, and checks whether any later row is a member. The rows must be
-// the same in all frames.
+// measure counts the packed rows, and checks whether any later row is a member. If frames have
+// other rows, the caller must open g.rows first.
 func (g *Group) measure() {
 	d := g.smallest()
 	g.rows.Lengths = track.Lengths{Extra: 1}

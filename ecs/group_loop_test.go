@@ -244,13 +244,13 @@ func TestGroupInLoop_MoveAcrossQuery(t *testing.T) {
 		at    int
 		do    string
 	}{
-		{"a", 0, "remove b of e"}, // The visited entity moves ahead.
-		{"b", 1, "remove a of e"}, // The visited entity moves ahead.
+		{"a", 0, "remove b of e"}, // The visited entity moves ahead of the loop.
+		{"b", 1, "remove a of e"}, // The visited entity moves ahead of the loop.
 		// The loop has visited the entity, whose row moves to the part of the storage that the loop
 		// has not visited yet.
 		{"a", 1, "remove b of x0"},
 		{"a", 0, "remove b of x4"},
-		{"a", 3, "set b of x5"}, // The entity moves behind.
+		{"a", 3, "set b of x5"}, // The entity moves behind the loop.
 		{"a", 4, "spawn both"},
 		{"a without b", 0, "spawn both"},
 	} {

@@ -306,7 +306,7 @@ func forward(entities, common []Entity) (order []int) {
 		}
 	}
 	front := len(order)
-	var driven []int // Rows that were moved away from the front.
+	var driven []int // Rows at the front that make room.
 	for k := range front {
 		if !slices.Contains(order, k) {
 			driven = append(driven, k)

@@ -37,10 +37,10 @@ func (w *World) Commit() {
 	w.endFrame(w.tick+1, w.recordTick())
 }
 
-// Dirty reports whether the world was changed since the last [World.Commit]. A Rewind, a load or
-// another move to a tick counts like a Commit, except for NoRewind values, which the move keeps.
-// Writes of NoRewind components and resources count if a store or another recorder keeps them. A
-// world with neither a history nor a recorder does not track its ticks; Dirty then returns true.
+// Dirty reports whether the world was changed since the last [World.Commit], Rewind, load or other
+// move to a tick. Writes of NoRewind components and resources count if a store or another recorder
+// keeps them. A Rewind does not undo such writes, so they still count after it. A world with
+// neither a history nor a recorder does not track its ticks; Dirty then returns true.
 //
 // The cost is O(components changed in the tick), with a recorder O(components).
 func (w *World) Dirty() bool {
@@ -75,7 +75,7 @@ func (w *World) endFrame(tick uint64, f frame) {
 		w.push(f)
 		w.exemptSpan = w.clock.Span
 		w.evict()
-		w.loopBoundaries = 0 // So saveActiveCursors drops the entries of loops that panicked.
+		w.loopBoundaries = 0 // If no loop runs, saveActiveCursors drops those that panicked.
 		w.saveActiveCursors()
 	}
 }
@@ -206,9 +206,9 @@ func (w *World) discardOpen() {
 	}
 }
 
-// recordBeforeUndo records the deferred ticks before the world goes back over one of them. It
-// discards the open frame, which the caller would do. If the forward branch has ticks, their record
-// has the present tick, too.
+// recordBeforeUndo records the deferred ticks before the world goes back over one of them. It first
+// discards the open frame, which the caller discards anyway. If the forward branch has ticks, their
+// record includes the present tick, so nothing is recorded.
 func (w *World) recordBeforeUndo() {
 	if (rawWorld{w}).Deferred() && !w.clock.Undone {
 		w.discardOpen()
@@ -230,10 +230,9 @@ func (w *World) undoTick() {
 	undone := frame{at: open.at, seq: open.seq, deferred: open.deferred, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
 	if open.deferred {
-		undone.ops = slices.Clone(f.ops) // A redo brings them back, for the record to come.
+		undone.ops = slices.Clone(f.ops) // The record of the redone tick needs them.
 	}
-	// Each frame in forward has a lower id than the frame before it. f.ID may be too high for that
-	// if f was redone, because a redo assigns a new id.
+	// Ids must decrease along forward. f.ID may be too high, because a redo gives a frame a new id.
 	if ahead := len(w.forward); ahead > 0 {
 		undone.ID = w.forward[ahead-1].ID - 1
 	}

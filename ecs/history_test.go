@@ -74,8 +74,8 @@ func TestHistory_SequencesNeedingEachUndoRule(t *testing.T) {
 	}
 }
 
-// The rewind releases the checkpoint that protected the last row. The seek forward then discards
-// the undone frames that needed the row. So the row must be cleared.
+// A seek clears a row that no frame protects. The rewind releases the checkpoint that protected the
+// last row. The seek forward discards the undone frames that needed it.
 func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
@@ -87,7 +87,7 @@ func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	s.Clear()
 	w.Commit()
 	w.Commit()
-	// At the second tick, undone frames exist already.
+	// When Rewind undoes the second tick, the forward branch already has the first one.
 	if err := w.History().Rewind(2); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestHistory_ByteLimit(t *testing.T) {
 	if held := h.Newest() - h.Oldest(); held < 2 || held > 6 {
 		t.Errorf("%d ticks are retained", held)
 	}
-	// Ticks before a checkpoint are merged, but their rows are kept.
+	// Ticks after the checkpoint are merged, but the rows that its restore needs are kept.
 	cp, before := w.Checkpoint(), w.Digest()
 	for range 20 {
 		for _, e := range entities {
@@ -233,8 +233,7 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 						a.Set(entities[(i+1)%100], plain{})
 					})
 				}
-				// Exclude the list of operations, which grows within a tick, because it is kept in
-				// order.
+				// Exclude the list of operations, which grows with every operation of a tick.
 				w.ops = nil
 				if bytes := w.History().Bytes(); bytes > 200_000 {
 					t.Errorf("Bytes() = %d after writing 100 rows 20000 times", bytes)

@@ -26,7 +26,7 @@ type worldHooks struct {
 	keepsTick bool     // The world retains the values at the last commit, even without a history.
 
 	destroying   []Entity // Stack of the entities whose destroy hooks are running.
-	notifiedSets []*set   // Stack of the sets whose OnRemove hooks run for these entities.
+	notifiedSets []*set   // Stack of the sets whose OnRemove hooks run for entities in destroying.
 	members      []Entity // Stack of the members that are being removed one by one.
 }
 
@@ -193,7 +193,7 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy pops the top of the stack destroying, and cuts the stack notifiedSets to told sets.
+// endDestroy pops the top of the stack destroying, and cuts the stack notifiedSets to length told.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {
