@@ -49,7 +49,7 @@ func TestGrowFor_Allocations(t *testing.T) {
 	}
 }
 
-func TestKeep_DropsLargeBuffers(t *testing.T) {
+func TestGrowKeep_DropsLargeBuffers(t *testing.T) {
 	if b := grow.Keep(make([]byte, 7, grow.MaxKept)); len(b) != 0 || cap(b) != grow.MaxKept {
 		t.Errorf("length %d, capacity %d", len(b), cap(b))
 	}

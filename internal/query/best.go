@@ -12,8 +12,8 @@ import (
 )
 
 // A Best keeps the first Limit of many entities in the order of their keys. Entities with equal
-// keys are ordered by index, and the key nil comes last. With a limit, a Best stores fewer than
-// twice Limit entities, however many are added.
+// keys are ordered by index, and the key nil comes last. With a limit, a Best stores at most twice
+// Limit entities, however many are added.
 //
 // Best stores a key as a code: a number with the same order as the keys. A code with its entity
 // takes 16 bytes. Some keys do not fit into a code: texts, numbers that no float64 can represent,

@@ -16,9 +16,9 @@ import (
 // so a second query for the same state does not read the registry again. Only states in snapshot
 // files need an aliveSet: a registry in memory has an index.
 //
-// A generation takes 4 bytes, but most generations fit into one. So an aliveSet stores the lowest
-// byte of each generation in low. Array high holds the other bytes, in pages of 4096 indices, and
-// has a page only where a generation needs them:
+// A generation has 4 bytes, but most generations fit into one byte. So an aliveSet stores the
+// lowest byte of each generation in low. Array high holds the other bytes, in pages of 4096
+// indices, and has a page only where a generation needs them:
 //
 //	alive   a bit per index
 //	low     the lowest byte of each generation
@@ -143,9 +143,9 @@ func (s *State) appendAlive(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	return dst
 }
 
-// Skip returns an index. A [State.Sweep] from there leaves out the first n live entities, or
-// fewer: it must begin at the start of a [Span]. skipped is the number of live entities that are
-// left out.
+// Skip returns the index at which a [State.Sweep] must begin to leave out the first n live
+// entities. The sweep may leave out fewer, because it must begin at the start of a [Span]. skipped
+// is how many it leaves out.
 func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) {
 	if err := s.Count(ctx); err != nil {
 		return 0, 0, err

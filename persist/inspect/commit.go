@@ -43,8 +43,8 @@ type RowChange struct {
 	// Number of rows below After whose value the tick writes: added, set or moved rows.
 	Written int
 
-	// Entities and Values are ranges of rows below After. In the rows of Entities the tick writes
-	// which entity has the row. In the rows of Values it writes the value.
+	// Entities are the rows to which the tick assigns an entity, and Values the rows whose value it
+	// writes. All of them are below After.
 	Entities, Values []raw.Range
 
 	Indexed bool // The row of an entity is its index, so some rows may be gaps.

@@ -14,7 +14,7 @@ import (
 type Cursor struct {
 	view *catalog.Catalog
 	// image is the state to which ticks are applied. A rollback leaves the rows of no-rewind
-	// components, so image may have rows of dead entities. It is nil after an error.
+	// components, so image may have rows of dead entities. After an error, image is nil.
 	image *image.Image
 	// settled is image without the rows of dead entities.
 	settled *image.Image

@@ -319,7 +319,7 @@ func TestDiffSchemas_ListsChangedTypes(t *testing.T) {
 			names = append(names, c.Name)
 		}
 	}
-	// A resource was removed, and another added.
+	// Only the removed and the added resource have rows that differ.
 	require.Equal(t, []string{"Either", "OnlyNew"}, names)
 }
 

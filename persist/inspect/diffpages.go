@@ -80,7 +80,7 @@ func (d *stateDiff) registry() error {
 			differ[row/format.PageRows] = true
 		}
 	}
-	// Load both sides of each page in differ, also of pages with equal bytes.
+	// Load each page in differ from both states, even if its bytes are equal.
 	var ranges []raw.Range
 	for page, differs := range differ {
 		if !differs {
@@ -217,7 +217,7 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	if err != nil || a.held[first][page] != nil {
 		return false, err
 	}
-	// The reference names the page with the same key in file n.
+	// The file with the higher number refers to the page in the other file.
 	if ref.File == n.Number && ref.Column == 0 {
 		return true, nil
 	}

@@ -24,8 +24,8 @@ func (d *RegistryDiff) same() bool {
 	return len(d.Created)+len(d.Destroyed)+len(d.Moved)+d.Free == 0
 }
 
-// diffRegistries compares two registries in ranges of their rows. Rows outside of ranges are
-// equal. So an index whose row differs has its rows of both states in ranges. The function
+// diffRegistries compares two registries in ranges of their rows. Rows outside of ranges are equal.
+// So if an index has different rows in the two states, both rows are in ranges. The function
 // collects these rows, sorts them by index and joins them.
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState

@@ -41,10 +41,10 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 // path to record to. The values of e in the first state come first, as [TraceAlive] and
 // [TracePresent].
 //
-// Trace reads the ticks between the two records, and follows only e. Damaged ticks have no
-// events. After damage, Trace continues at the next snapshot and begins again with the values of
-// e. Trace then returns the first such error, which wraps [persist.ErrCorrupt]. If a program with
-// other types continued the store, the trace continues with the new types.
+// Trace reads the ticks between the two records, and follows only e. Damaged ticks have no events.
+// After damage, Trace continues at the next snapshot and begins again with the values of e. At the
+// end, it returns the error of the first damage, which wraps [persist.ErrCorrupt]. If a program
+// with other types continued the store, the trace continues with the new types.
 //
 // If from is 0 and e never existed up to record to, the error wraps [persist.ErrNotFound]. With
 // another from, an entity without events is no error.
@@ -87,7 +87,8 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 }
 
 // Referrers finds the values that refer to e in the state after record seq, by component and row.
-// first has the first limit of these values, and total counts all of them. Keys of maps count too.
+// first has at most limit of these values, and total is the number of all of them. Keys of maps
+// count too.
 //
 // It reads the components whose layout contains entities, page by page, and the ticks after the
 // nearest snapshot. Of these components, it loads those that do not rewind or that the ticks

@@ -66,8 +66,8 @@ type followedRow struct {
 func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
 
 // checkExisted returns an error if the entity never existed up to the state of f. The caller has
-// followed it from record 0 on without an event. So no load has replaced the entity, and the
-// generations of its index have only increased.
+// followed it from record 0 on without an event. So no load of another state has replaced the
+// entity, and the generations of its index have only increased.
 func (f *follower) checkExisted() error {
 	if generation := f.entity.Generation(); f.isWorld() || f.row >= 0 && generation > 0 && generation <= f.holder.Generation() {
 		return nil

@@ -107,9 +107,9 @@ func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
 	if s.view.IsSave() {
 		return f, nil
 	}
-	// When a state is loaded, rows of dead entities are dropped and later rows move up. Rows of an
-	// indexed component do not move: they become gaps. A tick that writes a no-rewind component
-	// writes all of its rows, with their entities.
+	// Find the row that e has when the state is loaded: loading drops the rows of dead entities,
+	// and later rows move up. In an indexed component, dropped rows become gaps instead. A tick
+	// that writes a no-rewind component writes all of its rows, with their entities.
 	for n := range s.columns {
 		if c := &s.columns[n]; f.has(n) > 0 && !c.Rewinds && !c.Indexed {
 			if err := c.dropDead(ctx); err != nil {

@@ -177,7 +177,7 @@ func (p *Player) tickAt(n int) uint64 {
 	if e, ok := p.view.Log.Known(p.start); ok {
 		return e.Tick
 	}
-	for i := range p.view.Snapshots { // The first state has no record any more.
+	for i := range p.view.Snapshots { // The record of the first state was pruned.
 		if s := &p.view.Snapshots[i]; s.Err == nil && s.ID.Seq == p.start {
 			return s.Tick
 		}
@@ -233,7 +233,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 		return nil
 	}
 	if e.Flags&format.FlagSeveral != 0 {
-		// Only the last tick has inputs.
+		// Only the last tick of a record has inputs.
 		for tick := p.world.Tick() + 1; tick < c.Tick; tick++ {
 			if err := p.run(ctx, tick, nil); err != nil {
 				return err

@@ -78,8 +78,8 @@ type show struct {
 	at int
 	// calls counts the calls since jump was set.
 	calls int
-	// jump is a call number: the show switches to moment to before this call. If jump is 0, the
-	// show does not switch.
+	// jump is the number of the call before which the show switches to moment number to. If jump is
+	// 0, the show does not switch.
 	jump int
 	// to is the moment to which the show switches.
 	to int
@@ -149,7 +149,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 		require.NoError(t, err)
 		check := func() { require.Equal(t, s.digests[p.Recorded().Seq], storetest.Persistent(w)) }
 		check()
-		// Without a jump, the player starts at its last tick.
+		// If no files vanish while the player opens, move it to its last tick.
 		if s.jump == 0 {
 			require.NoError(t, p.Seek(storetest.Background, p.End()))
 		}

@@ -128,7 +128,7 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	case k.Column == format.RegistryColumn:
 		return &s.Entities
 	case k.Column < format.FirstColumn || number >= int64(len(s.Components)):
-		// No reader uses the page.
+		// A page that no reader uses counts as Tree.
 		return &s.Tree
 	}
 	c := &s.Components[number]

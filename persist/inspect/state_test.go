@@ -232,7 +232,7 @@ func TestRead_PagesSameAsWholeState(t *testing.T) {
 // The columns have several pages, and their rows are not in the order of entities.
 func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
-		// One of this many created entities is destroyed.
+		// One entity in every is destroyed: see manyPages.
 		every int
 		persist.FileOptions
 	}{{every: 3}, {every: 400}, {every: 3, FileOptions: persist.FileOptions{Compress: true}}} {
@@ -260,9 +260,8 @@ func TestState_ManyPages(t *testing.T) {
 	}
 }
 
-// manyPages returns a world in which n entities were created, and one of every so many was
-// destroyed. If every is large, most rows are in the order of indices, with a few exceptions on
-// each page.
+// manyPages returns a world in which n entities were created, and n/every of them destroyed. If
+// every is large, most rows are in the order of indices, with a few exceptions on each page.
 func manyPages(t *testing.T, n, every int) *ecs.World {
 	t.Helper()
 	type place struct{ X, Y float64 }
@@ -373,7 +372,7 @@ func TestSweep_MemoryOfRowsInIndexOrder(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	// a is the number of pages of values per span. The sweep works on only a few spans at a time.
+	// a is the number of pages of values per span. The sweep holds the pages of only a few spans.
 	a := format.PageRows / format.DataPageRows(512)
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
 }

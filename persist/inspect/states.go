@@ -40,7 +40,8 @@ func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error
 			if ctx.Err() != nil {
 				return cmp.Or(err, ctx.Err())
 			}
-			// A page that cannot be read counts even if f succeeds: f may have ignored the error.
+			// After an unreadable page, try again even if f succeeded: f may have ignored the
+			// error.
 			if st != nil && !st.failed.Load() && !errors.Is(err, errWhole) {
 				return err
 			}
@@ -192,7 +193,7 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (d *Diff
 	if err == nil || ctx.Err() != nil {
 		return d, err
 	}
-	// If a page is damaged, the state may still be reached through other files.
+	// A page may be damaged. At also tries to reach the states through other files.
 	older, err := v.cat.At(ctx, a)
 	if err != nil {
 		return nil, err

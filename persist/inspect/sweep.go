@@ -126,8 +126,8 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		}
 		of.first, of.end = of.data.Span(page)
 	}
-	// A shrunk page contains only rows that no span has passed. If this row is missing, another
-	// span has passed it. So two sparse entries name this row, and the file is damaged.
+	// A shrunk page contains only rows that no span has passed. If the row is missing, another span
+	// has passed it. So two entries of sparse name the row, and the file is damaged.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}
@@ -172,7 +172,7 @@ type spanColumn struct {
 	rows []int32
 
 	page       *pageRows // The page read last.
-	first, end int       // Rows of that page.
+	first, end int       // The page has rows [first, end).
 }
 
 // find returns the row of an entity of the span, or -1.
@@ -207,7 +207,8 @@ type sweptPage struct {
 	mu   sync.Mutex
 	rows *pageRows // nil before the page is read.
 
-	// The lock of sweptPages guards the fields below.
+	// The lock of sweptPages guards the fields below. n is the number of rows of the page, and left
+	// the number of rows that are not passed yet.
 	n, left int
 	passed  []uint64 // Passed rows, as bits.
 	shrunk  bool

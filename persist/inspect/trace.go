@@ -266,7 +266,7 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 func (t *trace) throughConversion(ctx context.Context, e journal.Entry) error {
 	next, err := t.view.cat.SchemaAt(e)
 	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
-		// If no converted snapshot exists, the next step fails with the error.
+		// Continue with the current schema. If that is wrong, the next step fails.
 		return nil
 	}
 	s, ok := t.view.cat.SnapshotUnder(t.id, next)

@@ -186,9 +186,9 @@ func newRelation(c *column) *relation {
 	return r
 }
 
-// link sets target, first and sources by a counting sort. first counts the sources of each target
-// at first, and later has their start positions. next has the position for the next source of
-// each target. So the sources of a target are in the order of members.
+// link sets target, first and sources by a counting sort. It counts the sources of each target in
+// first, and then turns the counts into start positions. next has the position for the next source
+// of each target. So the sources of a target are in the order of members.
 func (r *relation) link() {
 	r.target, r.first = make([]int, len(r.members)), make([]int, len(r.members)+1)
 	for i, m := range r.members {

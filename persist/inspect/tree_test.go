@@ -392,7 +392,7 @@ func TestTree_EntityFieldsOfComponents(t *testing.T) {
 	require.NotErrorIs(t, err, persist.ErrCorrupt)
 }
 
-func TestTree_LongChainAndCrowd(t *testing.T) {
+func TestTree_LongChainOrManySources(t *testing.T) {
 	const n = 100_000
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newForest(true)

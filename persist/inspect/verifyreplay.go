@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A replayCheck replays every record that a snapshot leads to exactly once, on the path to the
-// head and on rewound branches.
+// A replayCheck replays each record exactly once if a snapshot leads to it. It also replays the
+// records of rewound branches.
 //
 //	snapshot ── 1 ── 2 ── 3 ── 4         At each record, the branch with the most records
 //	                 └─── 5 ── 6 ── 7    continues with the image, and the others

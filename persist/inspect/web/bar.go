@@ -219,8 +219,8 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 }
 
 // marks returns the marks in the journal. If there are new records, it reads all marks again, but
-// at most every two seconds. A new mark may be missing until then. Only requests at the fast
-// session call marks, which locks c.
+// at most every two seconds. A new mark may be missing until then. marks locks c, and only requests
+// at the fast session call it.
 func (c *counter) marks(ctx context.Context, d *session) ([]markDoc, error) {
 	const often = 2 * time.Second
 	c.mu.Lock()
@@ -229,7 +229,7 @@ func (c *counter) marks(ctx context.Context, d *session) ([]markDoc, error) {
 	if c.known != nil && (n == c.marked || time.Since(c.asked) < often) {
 		return c.known, nil
 	}
-	// The document reports damage separately.
+	// Ignore the error: the document reports damage separately.
 	marks, _ := d.view.Marks(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 // counts stay in memory, and in a file of the cache directory, if one is set: 12 bytes per tick.
 //
 // The counter uses the slow session for a few ticks at a time, so no request waits long. The fast
-// session reads the counts for the time bar. The lock is held only to read or store counts, not
-// while ticks are read.
+// session reads the counts for the time bar. The lock is held to read or store counts, and while
+// marks are read, but not while ticks are counted.
 //
 //	recall ── of an earlier start ──┐
 //	slow session ──countSome──▶ counts ─┴─measure──▶ time bar, at the fast session

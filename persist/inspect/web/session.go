@@ -139,7 +139,7 @@ func (d *session) state(ctx context.Context, seq uint64) (im *inspect.Image, err
 	return d.cursor.Image(), nil
 }
 
-// errLoad is the error of a callback of Read that was called with the whole state.
+// errLoad stops View.Read before it uses a loaded state: session.read loads the state instead.
 var errLoad = errors.New("web: the whole state is needed")
 
 // read calls f with the state after record seq. It uses the state of the cursor, or pages of a

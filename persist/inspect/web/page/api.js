@@ -44,10 +44,10 @@ async function send(question, signal) {
   return doc;
 }
 
-// lastValid returns a function that repeats a request with several expressions. get returns the
-// expression of a field. If it is invalid, the request uses the field's last valid text, or none.
-// So the answer is always about the current point. The function returns the document, the
-// expressions in the request, and the errors by field.
+// lastValid returns a function that sends a request with an expression per field; get returns the
+// text of a field. If a text is invalid, the function sends the request again with the field's last
+// valid text, or without it. So the answer is always about the current point. The function returns
+// the document, the texts that it sent, and the errors by field.
 export function lastValid(fields, get) {
   const right = {};
   return async (question) => {
@@ -69,7 +69,7 @@ export function lastValid(fields, get) {
   };
 }
 
-// The requests that a screen repeats at each point.
+// Requests that a screen sends again for each point in time. prefetch sends them in advance.
 const repeated = ["entities", "entity", "map", "tick", "arrays"];
 // The last parameters by request name, except requests for counts (limit 0) and for data at A.
 const recent = new Map();
@@ -99,11 +99,11 @@ export function prefetch(record, from) {
 // now.
 export const forget = () => ahead.clear();
 
-// By request name: parameters of the last request about A, and a promise of its answer.
+// The parameters of the last request about A, and a promise of its answer, by request name.
 const kept = new Map();
 
-// fetchPinned requests the data at A for comparison with the shown point. It caches the last answer
-// of each request, because A stays the same while time moves.
+// fetchPinned requests the data at A, the pinned point that the page compares with the shown point.
+// It caches the last answer of each request, because A stays the same while time moves.
 export async function fetchPinned(name, params) {
   const key = JSON.stringify(params);
   if (kept.get(name)?.key !== key) kept.set(name, { key, doc: ask(name, { ...params, beside: 1 }) });

@@ -441,9 +441,9 @@ const refreshBar = latest(async () => {
   await new Promise((done) => setTimeout(done, 150));
 });
 
-// tellWriter shows once that the writing program has ended, or that another program has opened
-// the store. The first message stays until the user hides it or the second message replaces it.
-// The second message is shown for ten seconds. writerTold is the last shown message.
+// tellWriter shows once that the writing program has ended, or that another program has opened the
+// store. A message about an end stays until the user hides it or another message replaces it. A
+// message about an opened store is shown for ten seconds. writerTold identifies the last message.
 let writerTold;
 function tellWriter({ now, writer, since }) {
   if (!now || writerTold === now + since) return;

@@ -145,7 +145,7 @@ export class Bar {
   }
 
   // told describes a tick on the path to the newest state: rows written, marks, snapshots and
-  // damage. If x is given, marks, snapshots and damage near x count too.
+  // damage. If x is given, it also describes the marks, snapshots and damage within 5 pixels of x.
   told(tick, x) {
     if (!this.doc) return [];
     const { doc } = this, texts = [], near = (t) => x === undefined ? t === tick : Math.abs(this.xOf(t) - x) < 5;

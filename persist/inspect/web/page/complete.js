@@ -21,7 +21,8 @@ export function field(text, name, take, props) {
 // before matches the name before the cursor, which may contain dots.
 const before = /[\p{L}_][\p{L}\p{N}_.]*$/u;
 
-// complete makes input offer the words that a function returns.
+// complete adds a list of suggestions to input: the results of words that contain the name before
+// the cursor.
 export function complete(input, words) {
   const id = "offers-" + Math.random().toString(36).slice(2);
   const list = h("ul", { class: "offers", role: "listbox", id, hidden: true });

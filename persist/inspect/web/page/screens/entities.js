@@ -22,7 +22,8 @@ let put, asked, wrong;
 let pages, query, total, done, names, sorts, chosen = 0, counting;
 // leaving says that Enter was pressed in a field. The list gets the focus if the field is valid.
 let leaving = false;
-// olds has the cells at A by entity. null means that the entity is not alive at A.
+// olds has the cells at the pinned point A, by entity. null means that the entity is not alive at
+// A.
 let olds = new Map(), oldsOf = "";
 
 const fields = ["where", "columns", "sort"];

@@ -7,7 +7,7 @@ import { field } from "../complete.js";
 import { examples, refer } from "../examples.js";
 import { ends, near, share } from "../spread.js";
 
-// then is the map at A, or null.
+// then is the map at the pinned point A, or null.
 let canvas, tip, key, inputs, put, status, trouble, doc, then, box, view, drag, drawn;
 let touched = false; // The user has moved or zoomed the view.
 let whole = false; // The view includes distant points.
