@@ -35,8 +35,8 @@ func checkedState(w *World) *raw.State {
 	return s
 }
 
-// putAll computes the sparse array of st from entities and puts all of its pages. It returns
-// whether each page was valid.
+// putAll computes the sparse array of st from entities, and passes all its pages to st.Checked. It
+// reports whether Put accepted every page.
 func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 	if st.Resource {
 		return true
@@ -48,8 +48,8 @@ func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 	return all
 }
 
-// putPage computes one page of the sparse array from entities and puts it. It skips a page without
-// entries.
+// putPage computes one page of the sparse array from entities, and passes it to st.Checked. It
+// reports whether Put accepted the page. It skips a page without entries.
 func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 	var rows [track.PageSize]uint32
 	for i := range rows {
@@ -155,7 +155,7 @@ func TestLoad_InvalidCheckResults(t *testing.T) {
 			other := slices.Clone(st.Entities)
 			other[0], other[1] = other[1], other[0]
 			if putAll(s, st, other) {
-				s.Storages = nil // The check after the load expects that nothing was loaded.
+				s.Storages = nil // Makes the test fail, because Put accepted wrong rows.
 			}
 		}, ""},
 		{"no page", func(s *raw.State, st *raw.StorageState) { st.Checked = s.Checked.Sparse(st.Entities) }, ""},

@@ -144,7 +144,8 @@ func TestLoop_BatchSameAsSingleRemovals(t *testing.T) {
 				list = append(list, e)
 				lo := rng.IntN(len(l.entities))
 				some := slices.Clone(l.entities[lo:min(len(l.entities), lo+rng.IntN(12))])
-				if rows := l.s.Entities(); rng.IntN(2) == 0 { // The last rows.
+				// Half of the time, use the last rows.
+				if rows := l.s.Entities(); rng.IntN(2) == 0 {
 					some = slices.Clone(rows[max(0, len(rows)-rng.IntN(8)):])
 				}
 				if rng.IntN(3) > 0 {

@@ -52,13 +52,13 @@ func conversion(from, to *layout.Type, dropped []string) (c *layout.Conversion, 
 	return c, changes, faults
 }
 
-// refused reports whether a field cannot be converted. Otherwise a load would only drop values.
+// refused reports whether any field cannot be converted. If not, a load would only drop values.
 func (f typeFaults) refused() bool {
 	return slices.ContainsFunc(f, func(f typeFault) bool { return f.change.Refused })
 }
 
-// wrapText returns an error with this text about faults. The text gets lines of its own if it has
-// several lines.
+// wrapText returns an error with the given text. It wraps layout.ErrConversion if refused is true,
+// and raw.ErrDropped otherwise. A text of several lines begins on a new line.
 func wrapText(refused bool, text string) error {
 	kind, space := raw.ErrDropped, " "
 	if refused {

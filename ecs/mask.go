@@ -41,9 +41,9 @@ type Mask struct {
 	Bits // The same set, for reading and combining.
 
 	w *World
-	// N is the number of rows of the longest column, and Extra is the epoch of the mask: see
-	// maskWord. Total is minus the number of indices in the set. Total is never positive, so no row
-	// counts as protected by it.
+	// N is the number of rows of the longest column. Extra is the epoch of the mask: see maskWord.
+	// Total is minus the number of indices in the set. Because Total is never positive, it does not
+	// affect which rows a restore needs.
 	rows track.Tracker
 
 	// The row in words of the first word of each page. A page that is not allocated has row 0,

@@ -102,7 +102,7 @@ func (m *Mask) check() error {
 		return fmt.Errorf("n is %d, want %d", m.rows.N, need)
 	}
 	n := 0
-	below := map[int]uint64{} // The words of the level below that are not 0.
+	below := map[int]uint64{} // The nonzero words of the level below, by number.
 	for p, base := range m.pages {
 		for b := p * maskPage; base != 0 && b < (p+1)*maskPage; b++ {
 			if word := m.word(b); word != 0 {

@@ -17,7 +17,7 @@ func TestMaskModel_Checkpoints(t *testing.T) {
 	exploreMask(t, fresh, maskSteps([]int{0, 2, 3, 4}, 2, false), *depth+1)
 }
 
-func TestMask_ModelOverTicks(t *testing.T) {
+func TestMaskModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{}, {History: 1}, {History: 3}, {History: 3, HistoryBytes: 3000}} {
 		for _, record := range []bool{false, true} {
@@ -287,7 +287,7 @@ func TestMask_RecorderWithoutHistory(t *testing.T) {
 	}
 }
 
-// A change without effect opens no record, so the undone ticks can still be redone.
+// A change without effect does not make the world dirty, so the undone ticks can still be redone.
 func TestMask_ChangeWithoutEffectKeepsRedo(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	m, empty := w.NewMask(), w.NewMask()

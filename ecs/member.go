@@ -25,9 +25,9 @@ import (
 //	registry.at    without the generation: the entity alive at an index
 //
 // Rows below n exist in dense and data. So set.row and Storage.Get, which the compiler inlines into
-// programs, read them without bounds checks. A look-up that loads fewer words leaves room for more
-// look-ups that wait for memory at the same time. So a loop over many entities loads the fields of
-// the set once, before the loop.
+// programs, read them without bounds checks. The fewer words a look-up loads, the more look-ups can
+// wait for memory at the same time. So a loop over many entities loads the fields of the set once,
+// before the loop.
 //
 // After the look-ups, this file has the functions that add and remove members.
 
@@ -86,8 +86,8 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 // if e is not alive. Set does not copy the slices, maps and pointers in v. From then on, they
 // belong to the world.
 func (s *Storage[T]) Set(e Entity, v T) bool {
-	// In the usual case, the only call is setSlow, as the last statement. So the compiler does not
-	// save values on the stack.
+	// The usual case makes no calls. In the other cases, the only call is the last statement, so
+	// the compiler does not save values on the stack.
 	if debug {
 		s.mustBeWritable("Set", e)
 		if s.row(e) < 0 && s.w.entities.alive(e) {

@@ -508,7 +508,8 @@ func TestNewRelation_ConflictingPolicyPanics(t *testing.T) {
 	edges := MustRegister[edge](w)
 	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
 	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
-	// If an edge has both ends, each of these functions returns no target.
+	// NewRelation compares these functions by an edge that has both ends. Both functions return no
+	// target for it, so they count as different.
 	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} {
 		NewRelation(edges, func(e edge) Entity {
 			if from && e.To == 0 {

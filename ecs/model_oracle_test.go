@@ -104,7 +104,7 @@ type oracle struct {
 	recorded   bool
 	defers     bool        // The recorder may defer ticks.
 	keepTick   bool        // Set if the world keeps its newest tick although it has no history.
-	overBudget func() bool // Reports whether the world under test is over its budget.
+	overBudget func() bool // Reports whether the world under test exceeds its byte limit.
 
 	replaced []oracleSet // Calls of Set for components that their entities already had.
 
@@ -145,7 +145,7 @@ func (w *oracle) create() Entity {
 	return e
 }
 
-// createAt makes e alive. It returns false if this is not allowed.
+// createAt makes e alive. It returns false if World.CreateAt must return an error.
 func (w *oracle) createAt(e Entity) bool {
 	at := func(list []Entity) int {
 		return slices.IndexFunc(list, func(other Entity) bool { return other.Index() == e.Index() })
@@ -355,7 +355,7 @@ func (w *oracle) evict() {
 		}
 		pinned := 0
 		if len(w.frames) > 1 && w.frames[0].tick && !w.frames[0].state.deferred && w.frames[1].tick && w.frames[1].state.deferred {
-			pinned = 1 // Retained only for the record to come.
+			pinned = 1 // The next record begins at this tick.
 		}
 		if k < 0 || ticks-1-pinned <= w.history && !w.overBudget() {
 			return
@@ -364,7 +364,7 @@ func (w *oracle) evict() {
 	}
 }
 
-// evictable returns for each frame whether it is a tick that is followed by another tick.
+// evictable reports for each frame whether it is a tick that evict may remove.
 func (w *oracle) evictable() []bool {
 	can := make([]bool, len(w.frames))
 	for i := range w.frames {
@@ -417,7 +417,7 @@ func (w *oracle) seek(tick uint64) bool {
 		return false
 	}
 	if newest := w.newestTick(); k < newest && len(w.forward) == 0 {
-		w.frames[newest].state.deferred = false // The recorder has got the tick.
+		w.frames[newest].state.deferred = false // The seek first records the deferred ticks.
 	}
 	for i := len(w.frames) - 1; i > k; i-- {
 		if w.frames[i].tick {

@@ -30,7 +30,7 @@ import (
 var depth = flag.Int("depth", deep.Or(3, 4), "operations in the sequences that the exhaustive models try; some try one more")
 
 // An operation is one step of a model. It returns false if it has no effect. Then explore skips
-// longer sequences that start in the same way.
+// longer sequences that begin with the same steps.
 type operation struct {
 	name string
 	do   func(p *model) bool
@@ -168,8 +168,8 @@ func destroys(handles int) []operation {
 	return on("destroy", handles, (*model).destroy)
 }
 
-// createsAt creates the entities of handles again. It also creates entities with the first indices
-// in two generations.
+// createsAt returns operations that create the entities of handles again, and entities of two
+// generations with the first indices.
 func createsAt(handles, indices int) []operation {
 	list := on("create at", handles, (*model).createAt)
 	for i := range 2 * indices {

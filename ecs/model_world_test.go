@@ -76,7 +76,7 @@ type kind struct {
 }
 
 // newKind returns a kind of component. from converts an int to a component, and to converts it
-// back. Each type is described only once, because that is slow.
+// back. It computes the spec of the type only once, because that is slow.
 func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Component[T]) kind {
 	spec, err := newSpec(NewWorld(Options{}), optional(c))
 	if err != nil {
@@ -268,13 +268,13 @@ type model struct {
 	events *Events[list] // nil if the model has no events.
 	reader *EventReader[list]
 
-	indexes []intIndex // For each store. Created by the first call of checkIndex.
+	indexes []intIndex // The index of each store. The first call of checkIndex creates them.
 	pasts   []modelPast
 
 	relations        []intRelation // The relations of the oracle.
-	handles          []Entity      // The handle of every entity ever created.
+	handles          []Entity      // All entities ever created. A handle is a position here.
 	cps              []Checkpoint
-	lastValue        int // The value of the last Set.
+	lastValue        int // A counter from which each Set derives its value.
 	recorder, second *recorderModel
 	// Set if check also compares the digest with the digest of a newly built world.
 	digest bool
@@ -419,7 +419,7 @@ func (p *model) create() bool {
 }
 
 func (p *model) createAt(e Entity) bool {
-	// The limit of a model is lower than the limit of a real world.
+	// A real world allows higher generations than the model.
 	if e.Generation() > p.oracle.maxGeneration {
 		return false
 	}
@@ -620,7 +620,8 @@ func (w *oracle) evictAsIn(actual *World) {
 	w.overBudget = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }
 
-// beforeUndo prepares for a record of the deferred ticks, which a restore undoes next.
+// beforeUndo tells the recorder which state to expect if the world records deferred ticks before a
+// restore undoes them.
 func (p *model) beforeUndo() {
 	if k := p.oracle.newestTick(); k >= 0 && p.oracle.frames[k].state.deferred && len(p.oracle.forward) == 0 {
 		p.recorder.expect(p.oracle.frames[k].state)
@@ -697,7 +698,7 @@ func (p *model) checkRegistry() {
 	}
 }
 
-// probes returns the handle of every entity ever created, and some handles that were never created.
+// probes returns all entities ever created, and some that were never created.
 func (p *model) probes() []Entity {
 	return append(p.handles[:len(p.handles):len(p.handles)], 0, NewEntity(0, 9), NewEntity(5000, 1),
 		NewEntity(math.MaxUint32, 1), math.MaxUint64, NewEntity(1, 0))

@@ -17,8 +17,8 @@ type moveLog struct {
 }
 
 const (
-	// A log of this length checks whether its loops are still running. It checks again whenever its
-	// length has doubled.
+	// When the log reaches this length, logMove checks whether any loop is still running. It checks
+	// again whenever the length has doubled.
 	longLog = 4096
 	// A log keeps this capacity after the last loop ends.
 	keptLog = 256

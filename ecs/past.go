@@ -185,9 +185,9 @@ func (x *pastReader) update() {
 // A pastSet finds the rows that entities had at a tick.
 //
 // An entity may still be in its old row. If that row was not written since the tick, the look-up in
-// the present finds the entity. oldRows has the rows of the other entities: it records the entities
-// of all rows that were written since. It records the entities of rows past the current length only
-// when a look-up needs them.
+// the present finds the entity. oldRows has the old rows of the other entities. It contains the
+// entities of all rows that were written since the tick. Entities of rows past the current length
+// are added when a look-up needs them.
 type pastSet struct {
 	pastReader
 	dense     *track.Column[Entity]
@@ -341,7 +341,7 @@ type PastStorage[T any] struct {
 	scratch []T
 }
 
-// pastOf is [Storage.At].
+// pastOf implements [Storage.At].
 func pastOf[T any](s *Storage[T], past *Past) *PastStorage[T] {
 	for _, part := range past.parts {
 		if x, ok := part.(*PastStorage[T]); ok && x.s == s {
@@ -375,7 +375,7 @@ func (x *PastStorage[T]) Get(e Entity) (v T, ok bool) {
 	if row < 0 {
 		return v, false
 	}
-	if track.Lives(&x.s.data, x.old(pastData), row) { // The row was usually not written since.
+	if track.Lives(&x.s.data, x.old(pastData), row) { // Usually, the row was not written.
 		return x.s.data.Live[row], true
 	}
 	return *track.RowAsOf(&x.s.data, x.old(pastData), row), true

@@ -124,8 +124,7 @@ func (w *World) absorb(k int) {
 }
 
 // absorb copies the rows that t has saved since the start of frame from. The caller calls absorb
-// for every frame id since then that changed t. Only the call for the first of these frames copies
-// rows.
+// for each frame id since then that changed t. Only the first of these calls copies rows.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {
@@ -137,7 +136,7 @@ func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 
 // invalidatePins invalidates the pins of boundaries after the start of frame from, to which the
 // world is restored. Frames before a pin's frame have lower ids than the pin, even if an undo
-// changes them. So a restore to such a frame always invalidates the pin.
+// changes the ids. So a restore to such a frame always invalidates the pin.
 func (w *World) invalidatePins(from uint64) {
 	for _, p := range w.pins {
 		if p.id > from {

@@ -133,8 +133,8 @@ func (r *pinProgram) finish(arg int) {
 	d.read(arg/len(r.pins)%(len(d.storages)+1)-1, never)
 }
 
-// read marks the first remaining rows of storage i as read. It marks the given number of whole
-// groups, or all rows if fewer remain. Storage -1 is the registry.
+// read marks the first remaining rows of storage i as read. It marks the given number of groups of
+// 4096 rows, or all rows if fewer remain. Storage -1 is the registry.
 func (d *pinned) read(i int, groups uint64) {
 	s, rows := raw.Storage(nil), d.lengths.Total
 	if i >= 0 {

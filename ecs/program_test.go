@@ -21,8 +21,8 @@ type program []byte
 // programKinds starts with the components that the queries use.
 var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, orderedKind, markedKind, keptKind, largeKind)
 
-// steps are the operations of a program. The first structural ones change only structure and
-// values, so forks can run them too.
+// steps are the operations of a program. The first steps, up to the constant structural, change
+// only structure and values, so forks can run them too.
 var steps = []func(r *programRunner, arg int){
 	func(r *programRunner, _ int) { r.create() },
 	func(r *programRunner, _ int) { r.create() },
@@ -117,7 +117,7 @@ func (p program) runWith(steps []func(r *programRunner, arg int), groups ...[]in
 	return nil
 }
 
-// pick returns one of the handles. Most of them are alive.
+// pick returns the entity of a handle. Most of these entities are alive.
 func (r *programRunner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
 
 // createNear creates the entity of one of the handles again. Or it creates an entity with an index
@@ -249,8 +249,7 @@ func clonedRunner(r *programRunner, stores []int) *programRunner {
 	return c
 }
 
-// groupsAmong returns the stores of each group. Stores are given by their position in the slice
-// stores.
+// groupsAmong returns the stores of each group, as positions in stores.
 func (r *programRunner) groupsAmong(stores []int) (groups [][]int) {
 	for _, g := range r.oracle.groups {
 		var at []int

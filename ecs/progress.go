@@ -18,7 +18,7 @@ type progress struct {
 	behind  *visited // The entities below next that the loop has not visited, or nil.
 	ahead   *visited // The entities at or after next that the loop has visited, or nil.
 	taken   int      // The number of entities of behind that takeBehind has returned or skipped.
-	back    bool     // The loop visits an entity of behind.
+	back    bool     // The entity that the loop is visiting was in behind.
 	counted bool     // The set's log counts the loop.
 }
 
@@ -145,8 +145,8 @@ func (p *progress) take(s *set) (lo, hi int, more bool) {
 	return row, row + 1, p.back
 }
 
-// mustKeepOrder panics if, since the count of changes was since, the rows of s got a new order. A
-// loop was visiting e. loop returns the name of the loop, for the error.
+// mustKeepOrder panics if the rows of s got a new order after World.changes was since. A loop was
+// visiting e. loop returns the name of the loop, for the error.
 func (s *set) mustKeepOrder(loop func() string, e Entity, since uint64) {
 	if s.arrangedAt > since {
 		panic(fmt.Sprintf("ecs: the rows of %s were %s%s while a loop over %s was visiting %v; end the loop first",

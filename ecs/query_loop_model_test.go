@@ -15,8 +15,9 @@ type walker struct {
 	byIndex bool
 	row     int             // The first row that the loop has not reached.
 	passed  map[Entity]bool // The members of the driver that the loop has visited or passed by.
-	late    []Entity        // The other members below row, in the order in which they moved there.
-	index   int
+	// The members below row that are not in passed, in the order in which they moved there.
+	late  []Entity
+	index int
 }
 
 func (q queryCase) walk() *walker {

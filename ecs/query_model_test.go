@@ -464,8 +464,8 @@ func TestQueryModel_RandomChanges(t *testing.T) {
 	})
 }
 
-// Each world has several chunks. A query updates its cache after few changes, and searches from the
-// start after many changes.
+// Each world has several chunks. A query updates its cache after few changes, and rebuilds the
+// cache after many changes.
 func TestQueryModel_LargeWorlds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2) {

@@ -308,7 +308,7 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	checkAtEnd(t, w)
 	x := w.Create()
 	a.Set(x, plain{})
-	for range 3 { // Makes a the driver.
+	for range 3 { // Makes a smaller than b, so a drives the query.
 		b.Set(w.Create(), padded{})
 	}
 	w.Commit()
@@ -349,7 +349,7 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 }
 
 // If the ring of notes of a set grows, the old notes are lost. A query that has not processed all
-// of them searches from the start.
+// of them rebuilds its cache.
 func TestQuery_ManyChangesSinceLastLoop(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)

@@ -225,8 +225,8 @@ func (w rawWorld) Deferred() bool {
 	return k >= 0 && w.frames[k].deferred
 }
 
-// RecordDeferred records the deferred ticks. Ticks of the forward branch have a record that
-// continues the present tick, so nothing waits then.
+// RecordDeferred records the deferred ticks. It does nothing while a forward branch exists: a
+// record of that branch continues the present tick, so no tick waits for a record.
 func (w rawWorld) RecordDeferred() error {
 	if !w.Deferred() || w.clock.Undone {
 		return nil
@@ -243,9 +243,9 @@ func (w rawWorld) RecordLast() error {
 	return nil
 }
 
-// recordLate records the ticks since the newest record. If there are none, the record repeats its
-// parent. It drops the forward branch, whose records continue another one. The open frame must have
-// no writes, except of NoRewind storages, whose present values become part of the record.
+// recordLate records the ticks since the newest record. If there are none, it records the newest
+// tick again. It drops the forward branch, whose records continue another record. The open frame
+// must have no writes, except of NoRewind storages, whose present values become part of the record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()
@@ -261,9 +261,9 @@ func (w *World) recordLate() {
 	}
 }
 
-// record passes the changes since the last recorded tick to the recorders. The last of the changed
-// ticks is the given one; late says that it has ended already. record returns the numbers that the
-// recorders gave to that tick.
+// record passes the changes since the last recorded tick to the recorders. tick is the last tick
+// with such changes. If late is true, it has already ended. record returns the numbers that the
+// recorders gave to tick.
 func (w *World) record(tick uint64, late bool) (n seqs) {
 	first, end := w.newestRecorded(), len(w.frames)
 	if late {
@@ -341,8 +341,9 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	return change
 }
 
-// collect adds the rows between the former length before and the current length n to ranges. If
-// sorted is false, it sorts ranges first. The result is ascending and disjoint.
+// collect adds rows [before, n) to ranges. before is the former number of rows, and n is the
+// current one. If sorted is false, collect first sorts ranges. The result is ascending and
+// disjoint.
 func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Range {
 	if !sorted {
 		ranges = w.sortRanges(ranges)

@@ -206,7 +206,7 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 		state, last := 0, 0 // The numbers of the current state and of the newest state.
 		type numbered struct {
 			raw.Recorder
-			numbers map[int]uint64 // The number of each state in the recorder.
+			numbers map[int]uint64 // For each state, its number in the recorder.
 		}
 		var all []*numbered
 		// The state at each tick, on the path to the current state and on the undone path.

@@ -8,19 +8,18 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A recorderModel stores a copy of the world for every mark that it returned. It creates the copy
-// of a tick by applying the Change to the copy of its parent. Then it compares the copy with the
-// world.
+// A recorderModel stores a copy of the world for every sequence number that it returned. It creates
+// the copy of a tick by applying the Change to the copy of the parent. Then it compares the copy
+// with the world.
 type recorderModel struct {
-	w       *World
-	states  []recordedState // The state for each mark.
-	exempt  map[string]recordedStore
-	want    *oracleState // The expected state of the next tick.
-	named   []raw.StorageChange
-	patched *patchedWorld
-	// A deferring recorder defers some of the ticks. asked counts calls of Defer.
-	deferring bool
-	asked     int
+	w         *World
+	states    []recordedState // The state for each sequence number.
+	exempt    map[string]recordedStore
+	want      *oracleState // The expected state of the next tick.
+	named     []raw.StorageChange
+	patched   *patchedWorld
+	deferring bool // A deferringRecorder wraps this model, and defers some ticks.
+	asked     int  // The number of calls of Defer and of model.flush.
 }
 
 // deferringRecorder defers about every second tick.
@@ -36,7 +35,7 @@ func (r deferringRecorder) Defer(tick, recorded uint64) bool {
 	return uint32(r.asked)*0x9e3779b1>>8&1 == 0
 }
 
-// offsetRecorder returns other marks than a recorderModel for the same ticks.
+// offsetRecorder returns other sequence numbers than a recorderModel for the same ticks.
 type offsetRecorder struct{ *recorderModel }
 
 const offsetStart = 1000
@@ -73,7 +72,7 @@ func newRecorderModel(w *World) *recorderModel {
 }
 
 // storesOf returns the map that contains the copy of as. Storages that do not rewind are in a
-// separate map, because they do not depend on the mark.
+// separate map, because they do not depend on the sequence number.
 func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores
@@ -103,7 +102,7 @@ func (r *recorderModel) expect(want *oracleState) {
 	}
 }
 
-// Record checks c and returns the next mark.
+// Record checks c and returns the next sequence number.
 func (r *recorderModel) Record(c *raw.Change) uint64 {
 	if c.Parent >= uint64(len(r.states)) {
 		failf("parent %d is not a mark of this recorder", c.Parent)

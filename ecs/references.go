@@ -36,7 +36,7 @@ type place struct {
 	elem   *references
 	key    *references // For a map: the places in its keys.
 
-	number int    // Number of the entity, in the order of the type.
+	number int    // The number of the entity among the entities of the type, from 1.
 	path   string // Path to the entity, as in Reference.Field.
 }
 

@@ -38,7 +38,8 @@ func (r *registry) init(w *World) {
 	r.dense.Init(&w.clock, false)
 	r.dense.Log.Moved = func(m track.Run) { r.enterRows(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
 	r.rows.Init(&w.clock, false, &r.dense.Log)
-	// The logs do not have the rows that a redo appends, so add their entries here.
+	// The logs do not have the rows that a redo appends, so write the sparse entries of these rows
+	// here.
 	r.rows.Rewound = func(before track.Lengths) { r.enterRows(before.Total, r.rows.Total) }
 }
 
@@ -64,7 +65,7 @@ func (r *registry) create() Entity {
 }
 
 // addIndex adds a new index after the last free one, in the state of an index that was used once.
-// If that row has a retired entity, the retired entity moves to the end.
+// If a retired entity has that row, it moves to the end.
 func (r *registry) addIndex() {
 	i := r.rows.Total
 	if i == len(r.dense.Live) {
@@ -239,7 +240,7 @@ func (r *registry) nextWord(b int) int {
 }
 
 func (r *registry) summary(level, k int) uint64 {
-	if r.nextWord(k<<(6*level)) >= 0 { // b is the first block of the summary word.
+	if r.nextWord(k<<(6*level)) >= 0 { // k<<(6*level) is the first block of word k.
 		return ^uint64(0)
 	}
 	return 0

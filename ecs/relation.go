@@ -108,7 +108,7 @@ func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 }
 
 // sameTarget compares the functions a and b. It calls them with a component whose entities are all
-// different, and reports whether both return the same entity.
+// different, and reports whether both return the same entity, except None.
 func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 	if closureOf(a) == closureOf(b) {
 		return true

@@ -154,7 +154,8 @@ func TestHistoryDense_SeekToDroppedTick(t *testing.T) {
 	}
 }
 
-// parentCheck is a recorder whose marks are the ticks, so it can check the parent of each tick.
+// parentCheck is a recorder whose sequence numbers are the ticks, so it can check the parent of
+// each tick.
 type parentCheck struct{ t *testing.T }
 
 func (r parentCheck) Record(c *raw.Change) uint64 {
