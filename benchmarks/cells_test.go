@@ -45,7 +45,7 @@ func BenchmarkCells(b *testing.B) {
 	for _, skew := range cellSkews {
 		for _, updates := range cellUpdates {
 			b.Run(fmt.Sprintf("skew-%v/%dk", skew, updates/1000), func(b *testing.B) {
-				if g == nil { // The setup takes seconds.
+				if g == nil { // Later runs reuse the game, because its setup takes seconds.
 					g = newCellGame(b, dir)
 				}
 				g.choose(skew)

@@ -76,7 +76,8 @@ func TestAppend_WhileRollWaitsForSync(t *testing.T) {
 				syncs++
 			}
 		})
-		go func() { sync <- true; sync <- true; sync <- true; sync <- true }() // The syncs of Open.
+		// Let the four syncs of Open return.
+		go func() { sync <- true; sync <- true; sync <- true; sync <- true }()
 		j := open(t, fs, journal.Options{QueueSize: 2000, RefuseWhenFull: true, SegmentSize: 2200, Sync: journal.SyncNever})
 		for j.Backlog() < 2000 { // The first segment takes eight of ten records.
 			if err := tryAppend(j, 0); err != nil {

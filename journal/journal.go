@@ -340,8 +340,8 @@ func (j *Journal) KeepNote(b []byte) error {
 // KeepsNotes reports whether KeepNote stores its notes. A journal of version 1 keeps none.
 func (j *Journal) KeepsNotes() bool { return j.ledger != nil }
 
-// waitForFailure returns err, an error that the ledger returned, or the journal's own error if the
-// journal has failed. An error of an fsync is final. After such an error, waitForFailure first
+// waitForFailure returns the journal's error if the journal has failed, and otherwise err, which
+// comes from the ledger. An error of an fsync is final. After such an error, waitForFailure first
 // waits until the writer goroutine has failed the journal.
 func (j *Journal) waitForFailure(err error) error {
 	if err == nil {
@@ -458,8 +458,8 @@ func (j *Journal) Abandon() {
 	<-j.done
 }
 
-// reached is called after an fsync that covered the first items queued items and all records up to
-// seq. tick is the tick of record seq.
+// reached is called after an fsync that covered all records up to seq. items is the number of items
+// that were covered since Open, and tick is the tick of record seq.
 func (j *Journal) reached(items, seq, tick uint64) {
 	j.local(seq, tick)
 	j.mu.Lock()

@@ -446,7 +446,7 @@ func TestAppend_FullQueueBlocks(t *testing.T) {
 	})
 }
 
-func TestFailure_WakesAllWaiters(t *testing.T) {
+func TestJournal_FailureWakesWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
 		leave := make(chan bool)
@@ -680,7 +680,7 @@ func TestOnLocal_BeforeOnDurable(t *testing.T) {
 	}
 	fs := disk.Sub(sharedFS{disktest.New(), func() { told = append(told, "others") }}, ".")
 	j = open(t, fs, journal.Options{Sync: journal.SyncNever, OnLocal: note("local"), OnDurable: func(seq uint64) {
-		time.Sleep(20 * time.Millisecond) // A Sync that does not wait returns in this time.
+		time.Sleep(20 * time.Millisecond) // If Sync did not wait, it would return in this time.
 		note("durable")(seq)
 	}})
 	told = nil // Drop the calls for the header of the segment.

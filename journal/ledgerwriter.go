@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// renewSize is added to the live bytes of a ledger in stale, so that a short ledger is not
+// The method stale adds renewSize to the live bytes of a ledger, so that a short ledger is not
 // rewritten.
 var renewSize int64 = 4 << 10
 
@@ -157,8 +157,9 @@ func (w *ledgerWriter) began(h *segmentHeader, writer string, sums []byte) error
 	return w.flush()
 }
 
-// enter stages segment i, with the summary of the previous segment if that is in memory. Both are
-// one entry, so a crash cannot separate them. Afterwards the summary is only in the ledger.
+// enter stages segment i, with the summary of the previous segment if that is in memory. Segment
+// and summary are one entry, so a crash cannot separate them. Afterwards the summary is only in the
+// ledger.
 func (w *ledgerWriter) enter(i int) {
 	s := &w.segments[i]
 	b := binary.AppendUvarint(nil, s.number)

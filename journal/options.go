@@ -50,9 +50,9 @@ type Options struct {
 	// FirstSeq is the seq of the first record of an empty directory. 0 means 1.
 	FirstSeq uint64
 
-	// Epoch is the lowest epoch of the appended records. A program that elects its writers by other
-	// means passes a new epoch for each writer. The journal uses the highest epoch in the segments
-	// plus one, or Epoch if that is higher. 0 means no lower bound.
+	// Epoch is the lowest epoch of the appended records. A program that elects its writers itself
+	// passes a new epoch for each writer. The journal uses the highest epoch in the segments plus
+	// one, or Epoch if that is higher. 0 means no lower bound.
 	Epoch uint64
 
 	// Preamble returns the payload of the first record of every segment, at most 256 MiB.

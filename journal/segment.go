@@ -52,7 +52,7 @@ func (h *segmentHeader) appendTo(b []byte) []byte {
 	c := make([]byte, 0, segmentHeaderCopy)
 	c = append(c, segmentMagic...)
 	c = le.AppendUint32(c, h.version)
-	c = le.AppendUint32(c, 0) // Incompatible features.
+	c = le.AppendUint32(c, 0) // The incompatible features: none.
 	c = append(c, h.world[:]...)
 	c = le.AppendUint64(c, h.epoch)
 	c = le.AppendUint64(c, h.number)

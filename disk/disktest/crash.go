@@ -63,7 +63,7 @@ func (f *inode) share() *inode {
 // A crasher chooses at random what survives a crash.
 type crasher struct{ *rand.Rand }
 
-// names applies a random subset of the unsynced name changes.
+// names returns the durable names with a random subset of the unsynced name changes.
 func (c crasher) names(m *Mem) map[string]*inode {
 	names := maps.Clone(m.durable)
 	for _, change := range m.pending {
@@ -74,7 +74,8 @@ func (c crasher) names(m *Mem) map[string]*inode {
 	return names
 }
 
-// content chooses for each sector what happened to the unsynced bytes, and where the file ends.
+// content returns the bytes of f after the crash. It chooses at random which unsynced bytes
+// survive, and where the file ends.
 func (c crasher) content(f *inode) []byte {
 	sectors := f.unsynced()
 	if len(sectors) == 0 {
@@ -90,8 +91,9 @@ func (c crasher) content(f *inode) []byte {
 	return data
 }
 
-// sector chooses the new contents of one sector: the old bytes, the new bytes, or a prefix of the
-// new bytes. If nothing in the sector was durable, garbage and zeros are possible, too.
+// sector returns data with the new contents of one sector: the old bytes, the new bytes, or a
+// prefix of the new bytes. If nothing in the sector was durable, garbage and zeros are possible,
+// too.
 func (c crasher) sector(f *inode, data []byte, sector int) []byte {
 	start := sector * sectorSize
 	end := min(start+sectorSize, len(f.cache))

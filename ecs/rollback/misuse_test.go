@@ -71,8 +71,8 @@ func TestDrop_PeerWaitingAtWindow(t *testing.T) {
 	}
 }
 
-// Two peers have received different numbers of inputs of a peer that left. The peer with more
-// inputs sends them to the other peer.
+// If two peers have received different numbers of inputs from a dropped peer, the peer with more
+// inputs sends them to the other.
 func TestDrop_InputsSentByOtherPeer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, a, _ := newSide(t, o, false)

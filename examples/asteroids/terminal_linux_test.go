@@ -120,7 +120,8 @@ func (p *process) exit() (code int, output string) {
 	return p.ProcessState.ExitCode(), string(p.output)
 }
 
-// A player plays on a real terminal, is killed, continues, and quits.
+// On a real terminal, a game continues after kill -9, and quits with exit code 0 by a key or
+// SIGTERM.
 func TestProgram_OnTerminal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	p := startProcess(t, "-dir", dir)

@@ -274,7 +274,7 @@ func (f *factory) naiveReport(made map[Item]int64, built, breaks int) string {
 	return b.String()
 }
 
-func TestReport_NaiveCount(t *testing.T) {
+func TestReport_EqualsNaiveReport(t *testing.T) {
 	var out bytes.Buffer
 	o := testOptions()
 	o.plants, o.report, o.out = 20, 40, &out

@@ -169,7 +169,8 @@ func (f *factory) report(t *tick) {
 		list(totals.Recent), f.Plant.Len(), totals.Built, totals.Breaks, f.Broken.Len())
 	totals.Recent = [items]int64{}
 
-	var jammed [items][items]int64 // By what the bottleneck makes, and by what the machine makes.
+	// Numbers of jammed machines, by the product of their bottleneck and by their own product.
+	var jammed [items][items]int64
 	for e, m := range f.Machine.All() {
 		if m.jammed() {
 			jammed[f.bottleneck(e)][m.Makes]++

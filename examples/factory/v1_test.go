@@ -50,8 +50,8 @@ func newFactoryV1(t *testing.T) *factoryV1 {
 	return f
 }
 
-// With -update, the test writes the file: it runs today's factory, and copies each component into
-// a world of version 1. Otherwise it checks that the file has all that the other tests look at.
+// With -update, the test writes the file: it runs today's factory, and copies each component into a
+// world of version 1. Otherwise it checks that the file has everything that the other tests use.
 func TestV1_File(t *testing.T) {
 	if *golden.Update {
 		writeV1(t)

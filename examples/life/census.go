@@ -120,7 +120,7 @@ func (s shape) cells() []Cell {
 	return cells
 }
 
-// moved returns the shape of the cells of s after applying to to each cell.
+// moved returns the shape of the cells of s, each mapped by the function to.
 func (s shape) moved(to func(Cell) Cell) shape {
 	cells := s.cells()
 	for i, cell := range cells {

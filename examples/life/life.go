@@ -177,7 +177,7 @@ func (l *Life) judge() {
 		if n := l.crowd[cell]; n != 3 && n != 4 {
 			l.dead = append(l.dead, e)
 		}
-		// This cell is decided: only cells that are not alive keep a number above 0.
+		// Clear the number, because the next loop finds births only among dead cells.
 		l.crowd[cell] = 0
 	}
 	for _, cell := range l.cells.Values() {

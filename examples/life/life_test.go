@@ -129,7 +129,7 @@ func TestTally_BirthsMinusDeaths(t *testing.T) {
 	}
 }
 
-func TestAges_CellsOfBlinker(t *testing.T) {
+func TestAge_CellsOfBlinker(t *testing.T) {
 	life := NewLife(0)
 	// The pattern is a blinker, whose centre stays alive.
 	life.Place(&Pattern{Cells: []Cell{{0, 1}, {1, 1}, {2, 1}}})

@@ -238,7 +238,7 @@ func TestAcks_SyncNever(t *testing.T) {
 	if err := game.RunTo(t.Context(), 3, game.commit); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // The default policy waits less.
+	time.Sleep(200 * time.Millisecond) // The default policy syncs within this time.
 	out.mu.Lock()
 	before := written.String()
 	out.mu.Unlock()

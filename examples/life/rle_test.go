@@ -219,8 +219,8 @@ func TestParseRLE_TooLarge(t *testing.T) {
 func TestParseRLE_ReadError(t *testing.T) {
 	const text = "#N Glider\r\nx = 3, y = 3\r\nbo$2bo$\n"
 	broken := errors.New("broken")
-	// The offsets are ends of lines, because within a line the error could look like the end of the
-	// file.
+	// The reads fail at ends of lines. Within a line, ParseRLE would parse the incomplete line
+	// before it sees the error.
 	for _, end := range []int{0, 11, 25, len(text)} {
 		r := io.MultiReader(strings.NewReader(text[:end]), iotest.ErrReader(broken))
 		if pattern, err := ParseRLE(r); !errors.Is(err, broken) {

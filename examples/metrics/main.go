@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) (code int) {
 
 type place struct{ X, Y float32 }
 
-// play makes ticks of a world, writes them to a store, and logs the store's metrics.
+// play runs ticks of a world, writes them to a store, and logs the store's metrics.
 func play(ctx context.Context, s settings, log *slog.Logger) (err error) {
 	if s.dir == "" {
 		temp, err := os.MkdirTemp("", "stet-metrics-")

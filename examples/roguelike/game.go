@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// These constants are the size of the dungeon, and the maximum number of entities for which new
-// things appear.
+// These constants are the size of the dungeon, and the number of entities from which no new things
+// appear.
 const (
 	width, height = 16, 6
 	crowd         = 24

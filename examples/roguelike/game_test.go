@@ -63,7 +63,7 @@ func TestUndo_AllTurns(t *testing.T) {
 		require.Equal(t, states[k], g.world.Digest(), "after turn %d", k)
 		g.check(t)
 	}
-	// Starting again with the same keys gives the same states.
+	// After all turns are undone, the same keys give the same states again.
 	key = player(seed)
 	for k := range 100 {
 		g.turn(key())

@@ -47,7 +47,7 @@ type (
 	Rock struct{ Size int32 }
 )
 
-// A game is a world and the systems that make its ticks. A system reads only the world and the
+// A game is a world and the systems that run in each tick. A system reads only the world and the
 // buttons, except with the bug.
 type game struct {
 	world   *ecs.World

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A link carries messages in one direction, like a bad network. It loses some messages. Every other
-// message takes from one tick to delay ticks, so that messages overtake each other.
+// A link carries messages in one direction, like a bad network. It loses some messages. The
+// remaining messages take from one tick to delay ticks, so they can overtake each other.
 type link struct {
 	rng    *rand.Rand
 	loss   int // The loss, in percent.

@@ -1,6 +1,6 @@
 // Rollback plays a game of two players over a bad network, as fighting games do. Each peer guesses
 // the other player's buttons and continues immediately. If the real buttons differ, the peer goes
-// back and makes the later ticks again. Both peers and the network are in this process.
+// back and runs the later ticks again. Both peers and the network are in this process.
 //
 // Usage:
 //

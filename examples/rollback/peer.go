@@ -50,7 +50,7 @@ func (p *peer) tick() int { return int(p.world.Tick() - p.start) }
 // agreed returns the last tick with equal digests on both sides.
 func (p *peer) agreed() int { return int(max(p.start, p.session.Agreed(1-p.player)) - p.start) }
 
-// settle makes the ticks with wrong guesses, and all later ticks, again. If the error wraps
+// settle reruns the ticks with wrong guesses, and all ticks after them. If the error wraps
 // rollback.ErrDesync, the worlds of the peers differ.
 func (p *peer) settle() error {
 	agreed, remade := p.agreed(), p.session.Remade()
@@ -65,7 +65,7 @@ func (p *peer) settle() error {
 	return err
 }
 
-// advance makes the next tick, unless the peer is too far ahead.
+// advance runs the next tick, unless the peer is too far ahead.
 func (p *peer) advance() error {
 	if !p.pressed {
 		p.ours, p.pressed = append(p.ours, p.press()), true

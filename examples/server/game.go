@@ -73,12 +73,13 @@ type game struct {
 func newGame(options ecs.Options) *game {
 	g := new(game)
 	if err := ecs.Bind(ecs.NewWorld(options), g); err != nil {
-		panic(err) // The struct is wrong.
+		panic(err) // The declaration of game is wrong.
 	}
 	return g
 }
 
-// Build creates what needs the handles: the index, the query with a filter, and the systems.
+// Build creates everything that needs the handles: the index, the query with a filter, and the
+// systems.
 func (g *game) Build(w *ecs.World) error {
 	g.world = w
 	g.byName = ecs.NewIndex(g.Player, func(p Player) string { return p.Name })
@@ -91,7 +92,7 @@ func (g *game) Build(w *ecs.World) error {
 	return nil
 }
 
-// tick is what a system receives.
+// tick is the argument of a system.
 type tick = schedule.Tick[[]Order]
 
 // obey executes the orders of the players. A new player starts at a random place. Tick.Rand draws

@@ -133,8 +133,8 @@ func (r *remote) await(prefix string) string {
 	return ""
 }
 
-// The program serves clients, is killed, continues with the same positions, and ends by SIGTERM.
-// Another process follows it.
+// A server that was killed continues with the same positions, and ends properly by SIGTERM. Another
+// process can follow it meanwhile.
 func TestProcess_KillAndTerm(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	p, report := startServer(t, dir)

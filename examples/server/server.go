@@ -36,7 +36,7 @@ type server struct {
 	game     *game
 	store    *persist.Store
 	mail     chan message
-	sessions map[string]*session // By the name of the player.
+	sessions map[string]*session // The sessions by the name of their player.
 	orders   []Order             // The orders of the next tick.
 }
 
@@ -48,7 +48,7 @@ func openServer(ctx context.Context, dir string) (*server, error) {
 		return nil, err
 	}
 	s := &server{game: g, store: store, mail: make(chan message, 1000), sessions: map[string]*session{}}
-	for _, row := range g.online.All() { // After kill -9, they have no connection.
+	for _, row := range g.online.All() { // After kill -9, online players have no connection.
 		s.orders = append(s.orders, Order{Player: row.A.Name, Line: "leave", Verb: "leave"})
 	}
 	return s, nil
@@ -62,7 +62,8 @@ func (s *server) accept(ctx context.Context, l net.Listener) {
 		if conn, err := l.Accept(); err == nil {
 			clients.Go(func() { s.serve(ctx, conn) })
 		} else {
-			time.Sleep(10 * time.Millisecond) // For example, too many files are open.
+			// An error can be temporary, such as too many open files.
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 	clients.Wait()
@@ -105,7 +106,7 @@ func (c *session) send(line string) {
 	}
 }
 
-// run makes a tick for each value of clock. When mail is closed, it makes the last tick.
+// run runs a tick for each value of clock. When mail is closed, it runs the last tick.
 func (s *server) run(clock <-chan time.Time) error {
 	for {
 		select {
@@ -122,8 +123,8 @@ func (s *server) run(clock <-chan time.Time) error {
 	}
 }
 
-// tick makes one tick from the orders that have arrived. It records the orders, so that a replay
-// can make the same tick again.
+// tick runs one tick with the orders that have arrived. It records the orders, so that a replay can
+// run the same tick again.
 func (s *server) tick() error {
 	for _, o := range s.orders {
 		if err := s.store.Input(o.Player, []byte(o.Line)); err != nil {
@@ -154,7 +155,7 @@ func (s *server) handle(c *session, o Order) {
 	case o.Verb == "leave" && old == c:
 		delete(s.sessions, c.player)
 	case old != c:
-		return // The player has a new connection.
+		return // Ignore the orders of a replaced connection.
 	}
 	s.orders = append(s.orders, o)
 }

@@ -50,7 +50,7 @@ type client struct {
 	t      *testing.T
 }
 
-// start opens a server whose ticks the test makes.
+// start opens a server without a clock: the test runs its ticks.
 func start(t *testing.T, dir string) *server {
 	t.Helper()
 	s, err := openServer(t.Context(), dir)
@@ -110,7 +110,7 @@ func (s *server) gather(t *testing.T, clients ...client) {
 	}
 }
 
-// playRandomly makes ticks with random orders of some players.
+// playRandomly runs ticks with random orders of some players.
 func (s *server) playRandomly(t *testing.T, seed uint64, n int) {
 	t.Helper()
 	t.Logf("seed %d", seed)
@@ -168,7 +168,7 @@ func TestServer_PlayersSeeEachOther(t *testing.T) {
 }
 
 // A walk takes 6 ticks a step, and ends at the border.
-func TestWalk_TakesTicks(t *testing.T) {
+func TestWalk_SixTicksPerStep(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "store"))
 	ann := s.connect(t, "ann")
 	s.gather(t, ann)
@@ -187,7 +187,7 @@ func TestWalk_TakesTicks(t *testing.T) {
 	s.stop(t)
 }
 
-// The new connection of a player replaces the old one, whose orders do not count any more.
+// A new connection of a player replaces the old one. Orders of the old connection are ignored.
 func TestJoin_SecondConnection(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "store"))
 	old := s.connect(t, "ann")
@@ -277,7 +277,7 @@ func TestFollow_SameDigests(t *testing.T) {
 	s.stop(t)
 }
 
-func TestReplay_Agrees(t *testing.T) {
+func TestReplay_EqualsRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	var out bytes.Buffer
 	for run := range 3 {
@@ -291,7 +291,8 @@ func TestReplay_Agrees(t *testing.T) {
 	}
 }
 
-// A system has changed since the record. The replay finds the tick, and the component.
+// If a system has changed since the record, the error of replay names the first tick and the
+// component that differ.
 func TestReplay_ChangedSystem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := start(t, dir)
@@ -332,7 +333,7 @@ func TestSystems_Deterministic(t *testing.T) {
 	require.NoError(t, syncTest(t, newGame(ecs.Options{History: 4})))
 }
 
-// A system counts in a Go variable, which a rewind does not restore. The test names the system.
+// If a system counts in a Go variable, which a rewind does not restore, SyncTest names the system.
 func TestSystems_StateOutsideWorld(t *testing.T) {
 	g := newGame(ecs.Options{History: 4})
 	steps := int32(0)
@@ -384,7 +385,7 @@ func TestAdminPages_Backup(t *testing.T) {
 	s.stop(t)
 }
 
-func TestParseOrder(t *testing.T) {
+func TestParseOrder_ValidAndInvalid(t *testing.T) {
 	for _, line := range []string{"move 1 -2", "say", "say a b", "list", "leave", "join"} {
 		o, err := parseOrder("ann", line)
 		require.NoError(t, err, line)

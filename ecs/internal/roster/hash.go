@@ -11,8 +11,8 @@ import (
 // keys with equal hashes.
 type hasher[K comparable] struct {
 	seed  maphash.Seed
-	word  uint64 // A second seed.
-	words bool   // Set if isWord is true for the type of keys.
+	word  uint64 // The seed of the hash if words is set.
+	words bool   // Set if keys have at most 8 bytes and isWord is true for their type.
 }
 
 func newHasher[K comparable]() hasher[K] {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Two readers check for changes between writes. One checks after each write, and the other rarely.
-// A check by one reader does not hide the write from the other reader.
+// A check by one reader does not hide a write from another reader. One reader checks after each
+// write, the other rarely.
 func TestAsOf_TwoReadersSeeEveryWrite(t *testing.T) {
 	const n = 1000
 	c := &Column[uint64]{Live: make([]uint64, n)}
@@ -50,8 +50,8 @@ func TestAsOf_TwoReadersSeeEveryWrite(t *testing.T) {
 	}
 }
 
-// Random rows are written in random ranges. Each run from a row up to a random end gives the values
-// at the boundary.
+// RunAsOf returns the values at the boundary for each row and a random end, after random ranges of
+// rows were written.
 func TestRunAsOf_RandomWrites(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))

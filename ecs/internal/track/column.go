@@ -157,7 +157,7 @@ func (c *Column[T]) saveSlow(i int) {
 		v := c.Clone(c.Live[i])
 		c.Log.mark(i)
 		*(*T)(c.Log.placeSlow(i)) = v
-		c.Log.tip = noRoom // Makes the next save call Clone too.
+		c.Log.tip = noRoom // Disable the fast path, because the next save must call Clone, too.
 		return
 	}
 	c.Log.mark(i)

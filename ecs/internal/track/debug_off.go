@@ -2,7 +2,7 @@
 
 package track
 
-type watched struct{} // Has fields only in a debug build.
+type watched struct{} // watched has fields only in a debug build.
 
 func (*watched) saving(lo, hi int) {}
 

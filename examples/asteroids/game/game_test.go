@@ -428,7 +428,7 @@ func replay(t *testing.T, dir string, g *Game) (differs uint64) {
 }
 
 // A game with rewinds, loads and several runs is played again from the journal.
-func TestReplay_Agrees(t *testing.T) {
+func TestReplay_EqualsRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	b := newBot(t, rand.Uint64())
 	for range 3 {
