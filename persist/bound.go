@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// A store without a configured Retention has a default bound for the bytes of all its files, so
-// that it does not fill the disk. After each snapshot the store removes its oldest data that
-// nothing needs. It removes nothing if, at Open, it was damaged or already above the default bound.
-// The Report then says why, and which option to set.
+// Without a configured Retention, the journal and snapshots of a store have a default bound in
+// bytes, so that they do not fill the disk. After each snapshot the store removes its oldest data
+// that nothing needs. It removes nothing if, at Open, it was damaged or already above the default
+// bound. The Report then says why, and which option to set.
 //
 // retention.go plans which files to remove. This file derives the size of segments, and when a
 // snapshot is due, from the bound.

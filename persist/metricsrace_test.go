@@ -59,7 +59,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 				Sync:          []time.Duration{journal.SyncAlways, journal.SyncNever, time.Millisecond}[seed%3],
 				SnapshotBytes: 3000, SnapshotPace: 2000, Retain: persist.Retention{Last: 1, Bytes: 60_000},
 				OnSnapshot: func(persist.SnapshotResult) {
-					// The first snapshot ends during OpenFS, when s is still nil.
+					// The first snapshot ends during Open, when s is still nil.
 					if n := ended.Add(1); n > 1 {
 						m := s.Metrics()
 						assert.EqualValues(t, n, m.Snapshots+m.SnapshotsFailed, "the snapshot is counted when OnSnapshot is called")
@@ -165,7 +165,7 @@ func TestMetrics_DurablePlusPendingTicks(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A tick costs the same whether or not metrics are read.
+// A tick allocates nothing, even if metrics are read between ticks.
 func TestMetrics_NoAllocations(t *testing.T) {
 	w := storetest.New(0)
 	w.Fill(20)

@@ -11,10 +11,10 @@ import (
 // the newest. A name has at most 255 bytes of visible characters; otherwise the error wraps
 // [ErrName].
 //
-// The marks and inputs of a tick stay for the next Commit if a Commit returns [ErrBacklog], and
-// also if a checkpoint is restored. They belong to a tick that continues the present one.
-// [ecs.History.Rewind] and Seek move the world to another tick. If the next Commit continues
-// another tick, marks and inputs are dropped like the uncommitted changes.
+// The marks and inputs of a tick wait for the next Commit if a Commit returns [ErrBacklog], and
+// also if a checkpoint is restored. They belong to a tick that continues the present one. If
+// [ecs.History.Rewind] or Seek moves the world and the next Commit continues another tick, they are
+// dropped like the uncommitted changes.
 func (s *Store) Mark(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
@@ -27,9 +27,9 @@ func (s *Store) Mark(name string) error {
 }
 
 // MarkLast names the tick of the last Commit. The mark has a small record of its own, unless the
-// tick still waits for its record: see [Options.CommitEvery]. The mark is durable when a tick would
-// be that was committed now. After a rewind, MarkLast names the tick to which the world went. Like
-// a Commit, it drops the ticks after that one from the history, and ends pointers to values.
+// tick still waits for its record: see [Options.CommitEvery]. The mark becomes durable like a tick
+// that is committed now. After a rewind, MarkLast names the tick to which the world went. Like a
+// Commit, it drops the later ticks from the history and invalidates pointers to values.
 //
 // MarkLast returns [ErrUncommitted] if the world was changed since the last Commit, and
 // [ErrBacklog] when Commit would. Otherwise the errors are those of [Store.Mark]. Functions of

@@ -137,8 +137,8 @@ func TestMarksAndInputs_RefusedCommit(t *testing.T) {
 	})
 }
 
-// A function given to Do marks the last tick, which fills the queue. Then Commit refuses the tick,
-// as it does for any full queue. It does not wait.
+// If a function given to Do fills the queue with MarkLast, Commit refuses the tick instead of
+// waiting.
 func TestMarkLast_FillsQueueBeforeCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 1, RefuseWhenFull: true, SnapshotBytes: -1})

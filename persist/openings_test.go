@@ -172,7 +172,7 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 			b.Fatal(err)
 		}
 	}
-	if s.Snapshotting() { // The time of this snapshot belongs to earlier ticks.
+	if s.Snapshotting() { // Not timed: earlier openings made this snapshot due.
 		s.Settle()
 	}
 	return took + timed(func() {

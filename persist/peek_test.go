@@ -117,8 +117,8 @@ func TestPeek_NoneReadsResources(t *testing.T) {
 	require.Equal(t, traced(ecs.Vacant), traced(ecs.None))
 }
 
-// A trace of an entity that never existed is an error. An entity that was destroyed before the
-// traced records is none.
+// Tracing an entity that never existed is an error. Tracing an entity that was destroyed before the
+// traced records succeeds.
 func TestTrace_EntityNeverExisted(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -64,7 +64,7 @@ func TestRetentionPlan_RemovedFiles(t *testing.T) {
 	}
 }
 
-// The past of this test has ten segments of ten records and ten bytes. Before each segment is a
+// The planned store has ten segments of ten records and ten bytes. Before each segment is a
 // snapshot of ten bytes.
 func TestRetentionPlan_RequestAndBound(t *testing.T) {
 	const young = 1000

@@ -66,7 +66,8 @@ func python(t *testing.T, input string, args ...string) []byte {
 	return out
 }
 
-// eachByReader evaluates an expression of reader.py for each line of hexadecimal bytes, b.
+// eachByReader evaluates an expression of reader.py for each line of input. In the expression, b is
+// the bytes of the line, which has them in hexadecimal.
 func eachByReader(t *testing.T, expression, input string) string {
 	t.Helper()
 	program := "import sys; sys.path.insert(0, '../docs')\nfrom reader import *\nfor line in sys.stdin:\n b = bytes.fromhex(line); print(" + expression + ")"
@@ -291,8 +292,7 @@ func TestPythonReader_TornEnd(t *testing.T) {
 		}
 	}
 
-	// These ticks were never acknowledged as durable. Valid bytes after the first bad byte do not
-	// count.
+	// If ticks were never acknowledged as durable, the journal ends at the first bad byte.
 	dir = filepath.Join(t.TempDir(), "store")
 	w = storetest.New(0)
 	s = storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})

@@ -41,8 +41,8 @@ func (s *Store) Defer(tick, recorded uint64) bool {
 	if tick-recorded >= uint64(s.options.CommitEvery) || s.failed != nil || s.journal == nil || !s.notes.None() || len(s.asked) > 0 {
 		return false
 	}
-	// From now on the queue accepts the record of the tick, so a call that needs the record does
-	// not wait for the disk.
+	// Reserve room in the queue for the record of the tick, so that a call that needs the record
+	// does not wait for the disk.
 	if !s.journal.Reserve() {
 		return false
 	}
@@ -52,7 +52,7 @@ func (s *Store) Defer(tick, recorded uint64) bool {
 	return true
 }
 
-// recordDeferred journals the ticks up to the current one that wait for a record. So the state of
+// recordDeferred journals the ticks up to the present one that wait for a record. Then the state of
 // the world has a record. recordDeferred returns [ErrUncommitted] if the world was changed since
 // the last Commit.
 func (s *Store) recordDeferred() error {
@@ -62,10 +62,10 @@ func (s *Store) recordDeferred() error {
 	return s.Err()
 }
 
-// recordNoRewind journals the values of NoRewind storages that no record of the present state has,
-// unless other things wait for a Commit. They were written after the last Commit, or the world kept
-// them when it went to another tick. If the queue is full, recordNoRewind does nothing, so that
-// Close does not wait for the disk; uncommitted reports the values then.
+// recordNoRewind journals the values of NoRewind storages that no record of the present state has.
+// The program wrote them after the last Commit, or the world kept them when it went to another
+// tick. If other changes wait for a Commit, recordNoRewind does nothing. It also does nothing if
+// the queue is full, so that Close does not wait for the disk. Then uncommitted reports the values.
 func (s *Store) recordNoRewind() {
 	w := s.world
 	s.notes.About(s.present())

@@ -45,7 +45,7 @@ func (o *outside) look() map[uint64]storetest.Position {
 // follows reports whether the index is correct.
 func (o *outside) follows() bool { return o.tick == o.w.Tick() && maps.Equal(o.rows, o.look()) }
 
-// filled commits some ticks to s, the store of the world of o, and sometimes goes back.
+// filled commits some ticks to s, which has the world of o, and sometimes goes back.
 func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 	t.Helper()
 	for i := range ticks {
@@ -109,7 +109,7 @@ func TestOnRestore_OpenFails(t *testing.T) {
 		require.True(t, again.follows(), "call %d failed", n)
 		if opened = err == nil; opened {
 			require.Equal(t, o.rows, again.rows)
-			_ = s.Close(storetest.Background) // Close fails, because all later calls fail.
+			_ = s.Close(storetest.Background) // The disk still fails, so Close fails too.
 			continue
 		}
 		require.Empty(t, again.rows)

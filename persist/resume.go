@@ -58,8 +58,8 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err := c.Scan(ctx); err != nil {
 		return err
 	}
-	// "" means the newest durable state. It is wrong if the world went back to an older state and
-	// no durable tick continues that one.
+	// An empty point means the newest durable state. If the world went back and no durable tick
+	// continues the older state, Resume must continue the older state.
 	at := ""
 	if s.older && c.Head() < s.first {
 		at = fmt.Sprint("record:", s.head)

@@ -165,8 +165,8 @@ func (l *lineage) branch(seq, parent, last uint64) {
 	}
 }
 
-// from returns a record: the journal must begin there or earlier, so that its ticks can be replayed
-// after s.
+// from returns the first record that continues s. The journal must have it and all later records,
+// so that their ticks can be replayed after s.
 func (s *storedSnapshot) from() uint64 { return max(s.next, s.ID.Seq+1) }
 
 // names reports whether file number n contains the snapshot or some of its pages.
@@ -394,7 +394,8 @@ func (r Retention) plan(p past, bound int64) pruning {
 	return pruned
 }
 
-// whole returns the pruning that removes nothing.
+// whole returns the pruning that removes nothing. asked says that Retention.KeepAll is set. A
+// negative apart says that no two bases without a shared file exist.
 func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	c.all, c.oldest = true, len(c.bases)-1
 	k := c.keeping(0, bound)

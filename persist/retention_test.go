@@ -244,7 +244,8 @@ func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// If a store removes an unlisted snapshot itself, no report calls that snapshot missing.
+// A snapshot fails although its note is on the disk, and the store removes its file. No report then
+// calls that snapshot missing.
 func TestSnapshot_RemovedAfterFailedNote(t *testing.T) {
 	mem, fail := disktest.New(), false
 	w := storetest.New(0)

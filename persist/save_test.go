@@ -300,7 +300,7 @@ func TestOpen_IntoClearedWorld(t *testing.T) {
 		s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: files, History: 2})
 		if opened = err == nil; opened {
 			require.Equal(t, storetest.Persistent(kept.World), storetest.Persistent(w.World))
-			_ = s.Close(storetest.Background) // Close fails, because all later calls fail.
+			_ = s.Close(storetest.Background) // The disk still fails, so Close fails too.
 			continue
 		}
 		require.Equal(t, before, w.Digest(), "call %d", n)

@@ -117,7 +117,7 @@ func (b beforeRename) Rename(from, to string) error {
 	return b.FS.Rename(from, to)
 }
 
-// One saver is about to rename its file when another one is killed in the middle of a save.
+// A save succeeds even if another process is killed in the middle of a save to the same file.
 func TestSave_OtherSaverKilled(t *testing.T) {
 	dir := t.TempDir()
 	files, err := disk.Open(dir)
@@ -141,8 +141,8 @@ func TestSave_OtherSaverKilled(t *testing.T) {
 	}
 }
 
-// After a store was lost to another process, both processes write a snapshot with the same number
-// at the same time.
+// A former owner writes a snapshot while the new owner publishes one with the same number. The
+// snapshot of the new owner stays.
 func TestSnapshot_WrittenByFormerOwner(t *testing.T) {
 	mem := disktest.New()
 	options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}

@@ -135,7 +135,8 @@ func TestSlots_RandomPrograms(t *testing.T) {
 					require.NoError(t, err)
 					m.save(name, note, w)
 				case 5, 6:
-					if len(begun) == 0 { // So that the order of several slots in a tick is known.
+					// At most one slot is begun in a tick, so the order of the slots is known.
+					if len(begun) == 0 {
 						require.NoError(t, s.BeginSlot(name, note))
 						begun[name] = note
 					}
@@ -164,7 +165,7 @@ func TestSlots_RandomPrograms(t *testing.T) {
 				case 10:
 					require.NoError(t, s.Close(storetest.Background))
 					reopen(mem.Clone())
-				case 11: // Slots and deletions are durable. A snapshot under way would be lost.
+				case 11: // The crash would lose a snapshot under way, so it is finished first.
 					_, err := s.Snapshot(storetest.Background)
 					require.NoError(t, err)
 					require.NoError(t, s.Sync(storetest.Background))
@@ -249,7 +250,8 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 				err := test.do(s)
 				if done := mem.Calls() < calls+fault; done {
 					require.NoError(t, err)
-					mem.Fail(calls+fault, nil) // Close and the journal make this call.
+					// Otherwise Close or the journal would fail at this call.
+					mem.Fail(calls+fault, nil)
 					require.NoError(t, s.Close(storetest.Background))
 					break
 				}
@@ -258,7 +260,7 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 				if err == nil {
 					require.Equal(t, test.after, note, "fault %d", fault)
 				}
-				// What the failed call left behind does not come back after a deletion.
+				// Files that the failed call left behind bring no slot back after a deletion.
 				if deleted := s.DeleteSlot(storetest.Background, "quick"); deleted == nil || errors.Is(deleted, persist.ErrNotFound) {
 					require.Equal(t, "none", noteOf(t, mem.Crash()), "fault %d", fault)
 				}
@@ -333,8 +335,9 @@ func TestSlots_ReplacedSnapshotIsRemoved(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// Close closes the store and then reports what belongs to no tick.
-func TestClose_ReportsWhatHasNoTick(t *testing.T) {
+// Close closes the store, and then reports changes, marks, inputs and slots that no Commit
+// followed.
+func TestClose_ReportsUncommitted(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(s *persist.Store, w *storetest.World) error
 		text   string // "" and "NoRewind" mean that nothing is lost.
@@ -384,7 +387,8 @@ func TestClose_ReportsWhatHasNoTick(t *testing.T) {
 	}
 }
 
-// A world that tracks no ticks may always have changed.
+// Without a history or a recorder, a world does not track its changes, and Dirty always returns
+// true.
 func TestDirty_WorldWithoutHistory(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	w.Commit()
@@ -487,7 +491,7 @@ func TestDeleteSlot_StaysDeletedWhileRemoved(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// A BeginSlot belongs to a tick that continues the present one. Its result has the slot's name.
+// A rewind drops a slot that waits for its Commit. The result of a snapshot has the slot's name.
 func TestBeginSlot_DroppedByRewind(t *testing.T) {
 	w, mem := storetest.New(4), disktest.New()
 	var results []string
@@ -510,8 +514,8 @@ func TestBeginSlot_DroppedByRewind(t *testing.T) {
 	require.NotContains(t, results, "quick 3")
 }
 
-// Close saves NoRewind values that are in no tick of the present branch, wherever the world went.
-// Reading an index of a NoRewind component is no change.
+// Close saves NoRewind values that are in no tick of the present branch, whatever state the world
+// went to. Reading an index of a NoRewind component is no change.
 func TestClose_SavesNoRewindValues(t *testing.T) {
 	type profile struct{ Wins int32 }
 	open := func(t *testing.T, mem *disktest.Mem) (*ecs.World, *persist.Store, *ecs.Resource[profile], *ecs.Storage[profile]) {
@@ -607,7 +611,7 @@ func TestBackup_SlotSavedMeanwhile(t *testing.T) {
 	saved := false
 	mem.OnCall(func(_ int, call string) {
 		if call == "list snapshots" && !saved {
-			saved = true // The backup has chosen its newest tick before.
+			saved = true // The backup has already chosen its newest tick.
 			w.Fill(20)
 			require.NoError(t, s.Commit())
 			_, err = s.SaveSlot(storetest.Background, "quick", "new")
@@ -668,8 +672,8 @@ func TestClose_ReportsFailedSlot(t *testing.T) {
 	}
 }
 
-// A View that lists the files again leaves out snapshots of newer ticks. A slot that such a
-// snapshot replaces still has its name.
+// Catalog.Relist leaves out snapshots of newer ticks. A slot that such a snapshot replaces still
+// has its name.
 func TestRelist_SlotSavedMeanwhile(t *testing.T) {
 	w, mem := storetest.New(0), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})

@@ -434,7 +434,7 @@ func (s *Store) startWriting() {
 			s.publish(&f, files, from, prune)
 		} else {
 			s.watch.look(files)       // Lost files may be the reason for the error.
-			s.removeFailed(files, &f) // It may have its final name, but no fsync of the directory.
+			s.removeFailed(files, &f) // The file may have its final name without being durable.
 		}
 		s.ended(f.SnapshotResult, bytesAmong(from.list, f.Removed), f.keeping)
 		if told != nil {

@@ -60,7 +60,7 @@ func (s *soak) tick() {
 	}
 }
 
-// sizeOnDisk returns the bytes of all files below dir.
+// sizeOnDisk returns the bytes of the journal and the snapshots in dir.
 func sizeOnDisk(t testing.TB, dir string) (n int64) {
 	t.Helper()
 	for _, sub := range []string{"journal", "snapshots"} {

@@ -182,9 +182,9 @@ type Store struct {
 	notes     format.Notes   // Marks and inputs of the tick under way.
 	late      format.Notes   // Marks of the tick that ended last, for the record under way.
 	moving    bool           // A Goto or a Load is under way.
-	ending    bool           // Commit calls the functions that wait in Do.
+	ending    bool           // Commit is calling the functions that wait in Do.
 	asked     []slotName     // Slots to begin when the tick under way ends.
-	askedAt   format.StateID // The state that this tick continues.
+	askedAt   format.StateID // The state of the world when the slots were asked for.
 	// Record IDs by seq, as far back as the history reaches.
 	ids map[uint64]journal.ID
 

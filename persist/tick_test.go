@@ -54,8 +54,8 @@ func TestTick_SizeOfScatteredRows(t *testing.T) {
 	}
 }
 
-// The ticks of this test write, add and remove components and resources of every kind, and create
-// and destroy entities.
+// A Commit allocates nothing. The ticks write, add and remove components and resources of every
+// kind, and create and destroy entities.
 func TestCommit_NoAllocations(t *testing.T) {
 	w := storetest.New(3)
 	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever})

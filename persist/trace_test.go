@@ -91,8 +91,8 @@ func (o *hearsay) requireState(im *image.Image, e ecs.Entity) {
 	}
 }
 
-// requireTraced requires that a trace of an entity succeeded. An entity of another branch never
-// existed on the traced path.
+// requireTraced requires that a trace of an entity succeeded. It accepts ErrNotFound without
+// events, because an entity of another branch never existed on the traced path.
 func requireTraced(t testing.TB, err error, events int) {
 	t.Helper()
 	if events > 0 || !errors.Is(err, persist.ErrNotFound) {

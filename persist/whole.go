@@ -115,8 +115,8 @@ func (l wholeList) stayed(stored map[string][]byte) {
 	}
 }
 
-// resourcesPending reports whether a record that continues record parent must write a storage that
-// rewinds in full.
+// resourcesPending reports whether a record that continues record parent must write a resource in
+// full. Resources with NoRewind do not count.
 func (l wholeList) resourcesPending(parent uint64) bool {
 	for i := range l {
 		if w := &l[i]; w.Rewinds() && w.pending(parent) {

@@ -150,8 +150,8 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	// A save of a whole world lacks both components. Without former names, no other component of
-	// such a save is taken for them.
+	// A save of a whole world lacks both components. With empty former names, no other component of
+	// such a save is mistaken for one of them.
 	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})
@@ -233,8 +233,8 @@ func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error)
 	return p, nil
 }
 
-// fault describes the error of a part that was read, or returns "". A component of an entity
-// outside the part would be lost, so it is an error.
+// fault describes the error of a part that was read, or returns "". A stand-in with other
+// components is an error, because Merge would lose these components.
 func (p *Part) fault() string {
 	for _, s := range p.world.Storages() {
 		if s.Name() == outsideName {

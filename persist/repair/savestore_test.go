@@ -56,7 +56,8 @@ func requireStore(t testing.TB, dir string, n int) {
 	require.Equal(t, n, w.Len())
 }
 
-// While one writer is creating the store, another writer creates the same store.
+// If two writers create the same store, the first to finish wins, and the other one returns
+// fs.ErrExist.
 func TestSaveStore_ConcurrentWriters(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "store")
