@@ -242,7 +242,7 @@ func (x *Index[T, K]) Len(key K) int {
 	return 0
 }
 
-// First returns the entity with the lowest index that has the key. The result ok is false if no
+// First returns the entity with the lowest index that has the key. The second result is false if no
 // entity has the key.
 func (x *Index[T, K]) First(key K) (Entity, bool) {
 	if l := x.find(key); l != nil {
@@ -372,7 +372,8 @@ func (x *Index[T, K]) update() {
 	w.activeCursors.save()
 }
 
-// readRowsChecked is readRows. A debug build also panics if the key function writes the world.
+// readRowsChecked calls readRows. In a debug build, it also panics if the key function writes the
+// world.
 func (x *Index[T, K]) readRowsChecked() {
 	if debug {
 		defer x.s.following()()
@@ -417,7 +418,7 @@ func (x *Index[T, K]) readRows() {
 	x.partial = false
 }
 
-// unlistAll is unlist for rows [lo, hi).
+// unlistAll makes unlist check rows [lo, hi).
 func (x *Index[T, K]) unlistAll(lo, hi int) {
 	for hi = min(hi, len(x.rows)); lo < hi; lo = lo&^63 + 64 {
 		x.unlist(lo&^63, ^uint64(0)<<(lo&63)&firstBits(hi-lo&^63))

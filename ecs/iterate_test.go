@@ -131,7 +131,8 @@ func TestLoop_VisitedEntityRemoved(t *testing.T) {
 	})
 }
 
-func TestLoop_RowMovedIntoGap(t *testing.T) {
+// If the body removes the visited entity, the last entity gets its row. The loop visits it next.
+func TestLoop_LastRowMovesToVisitedRow(t *testing.T) {
 	eachIteration(t, 5, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		var got []Entity
 		loop(func(e Entity, _ *plain) {

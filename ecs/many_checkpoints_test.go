@@ -183,8 +183,8 @@ func TestCheckpoint_ReleaseInMiddle(t *testing.T) {
 	}
 }
 
-// The test sets ten checkpoints and clears the storage after the first one. It releases some
-// neighbouring checkpoints, and then writes all rows.
+// The remaining checkpoints can be restored after a Clear, a release of some neighbouring
+// checkpoints, and writes to all rows.
 func TestCheckpoint_ReleaseAfterClear(t *testing.T) {
 	for first := 1; first < 9; first++ {
 		for n := 1; first+n <= 9; n++ {

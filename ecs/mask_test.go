@@ -70,8 +70,8 @@ func TestMaskModel_MaskedNoRewind(t *testing.T) {
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 3), adds(1, 1), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
-// The test adds pages to a mask after a checkpoint. After a restore, these pages are empty, even if
-// the restore brings back an old epoch.
+// Pages that are added to a mask after a checkpoint are empty after a restore, even if the restore
+// brings back an old epoch.
 func TestMask_RestoreEmptiesNewPages(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()

@@ -15,7 +15,7 @@ import (
 // each place where a call would be too slow. A change of one place must be made in all of them:
 //
 //	set.row        with sparse in pages; returns the row
-//	Storage.Get    the same, small enough to be inlined with the value
+//	Storage.Get    like set.row, but returns the value, and is small enough to be inlined
 //	Storage.Set    uses the page again, to write the entry of a new member
 //	set.claim      reuses the page of the previous entity, for a batch
 //	set.lookUp     for 64 entities of a join; returns their rows

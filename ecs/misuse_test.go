@@ -179,7 +179,7 @@ func TestNilStorage_EveryUsePanics(t *testing.T) {
 	}
 }
 
-// panicText panics with the error text of the panic of f.
+// panicText calls f, which must panic with an error, and panics with the text of this error.
 func panicText(f func(...AnyStorage) *Group, storages ...AnyStorage) {
 	defer func() { panic(recover().(error).Error()) }()
 	f(storages...)

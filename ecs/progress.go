@@ -22,8 +22,8 @@ type progress struct {
 	counted bool     // The set's log counts the loop.
 }
 
-// begin begins a loop over s. Goroutines of a parallel loop share s, which has no moves then. A
-// loop in the order of indices does not depend on rows.
+// begin begins a loop over s. In a parallel loop, goroutines share s, and its rows do not move. A
+// loop in index order does not depend on rows. So begin counts neither in the log of s.
 func (p *progress) begin(s *set) {
 	if p.back = false; s.w.parallel || s.byIndex {
 		return
@@ -57,8 +57,8 @@ func (p *progress) drop(w *World) {
 	p.behind, p.ahead, p.taken = nil, nil, 0
 }
 
-// mustFollow applies the moves since the last call. The loop was visiting e, which was in row. It
-// panics if the moves were not logged. loop returns the name of the loop, for the error.
+// mustFollow applies the moves since the last call, and panics if they were not logged. The loop
+// was visiting e, which was in row. loop returns the name of the loop, for the error.
 func (p *progress) mustFollow(s *set, row int, loop func() string, e Entity) {
 	if !p.back {
 		p.next = row + 1
@@ -133,8 +133,8 @@ func (p *progress) takeBehind(s *set) (e Entity, row int) {
 	return 0, -1
 }
 
-// take returns the rows [lo, hi) for a loop over all rows of s. It returns false at the end. If the
-// loop does not change the rows in between, it has visited all of them at the next call.
+// take returns the next rows [lo, hi) of a loop over all rows of s, or more = false at the end. The
+// next call assumes that the loop has visited all these rows, unless mustFollow ran in between.
 func (p *progress) take(s *set) (lo, hi int, more bool) {
 	if p.back = false; p.next < s.rows.N {
 		lo, p.next = p.next, s.rows.N

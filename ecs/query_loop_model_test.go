@@ -108,7 +108,7 @@ func (l *randomModel) change(q queryCase, e Entity) {
 	case 12, 13:
 		l.pickStore().remove(l.pickEntity())
 	case 14:
-		d, _ := q.driver() // Often moves the last row behind the loop.
+		d, _ := q.driver() // Often moves the last row to a row that the loop has passed.
 		d.remove(l.handles[l.rng.IntN(1+len(l.handles)/8)])
 	}
 }

@@ -122,7 +122,7 @@ func TestRegister_SameNameOtherType(t *testing.T) {
 	}
 }
 
-func TestStorage_HandleNeverCreated(t *testing.T) {
+func TestStorage_EntityNotAlive(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
 	p := MustRegister[plain](w)

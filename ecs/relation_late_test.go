@@ -13,8 +13,8 @@ import (
 // link is the component of the sources in these tests. It has two targets, for two relations.
 type link struct{ To, Also Entity }
 
-// lateWorld is a world with relations. Its hooks create a source of an entity while that entity is
-// being destroyed.
+// lateWorld is a world with relations. Its hooks create late sources: sources of an entity while
+// that entity is being destroyed.
 type lateWorld struct {
 	*World
 	links     *Storage[link]
@@ -169,8 +169,8 @@ func TestDestroy_HookCreatesSource(t *testing.T) {
 	}
 }
 
-// Sources that hooks create during Destroy are handled before the target is destroyed. They first
-// lose their component or are destroyed.
+// Late sources are handled before the target is destroyed: they first lose their component or are
+// destroyed.
 func TestDestroy_LateSourcesHandledFirst(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -208,9 +208,8 @@ func TestDestroy_OnRemoveHookCreatesSource(t *testing.T) {
 	}
 }
 
-// The test destroys an entity whose hooks create a source. A hook of this source adds a component
-// to the entity. The component is removed again, with calls of its hooks. Sources that these hooks
-// create are handled too.
+// If a hook of a late source adds a component to the target, Destroy removes the component again
+// and calls its hooks. Destroy also handles sources that these hooks create.
 func TestDestroy_HookOfLateSourceAddsComponent(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
@@ -240,7 +239,7 @@ func TestDestroy_HookOfLateSourceAddsComponent(t *testing.T) {
 }
 
 // While an entity is being destroyed, a hook may make it the target of an existing component, by
-// any kind of write.
+// any kind of write. The policy applies to this component too.
 func TestDestroy_HookRetargetsSource(t *testing.T) {
 	for how, turn := range map[string]func(w *lateWorld, source, target Entity){
 		"Set":          func(w *lateWorld, source, target Entity) { w.links.Set(source, link{To: target}) },
@@ -269,7 +268,7 @@ func TestDestroy_HookRetargetsSource(t *testing.T) {
 	}
 }
 
-// Two relations use one component. A late source is handled by the relation that finds it.
+// If two relations use one component, a late source is handled by the relation that finds it.
 func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
 	for _, also := range []Policy{Detach, Refuse} {
 		for i, want := range []bool{false, true} {
@@ -292,7 +291,8 @@ func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
 	}
 }
 
-// Hooks in a cascade create sources of every entity in the cascade.
+// If hooks in a cascade create sources of every entity in the cascade, Destroy handles all these
+// sources.
 func TestDestroy_HookInCascadeCreatesSources(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Cascade, Options{})
@@ -320,7 +320,8 @@ func TestDestroy_HookInCascadeCreatesSources(t *testing.T) {
 	}
 }
 
-// While a source is being detached, its hook creates another source of the same target.
+// While a source is being detached, its hook creates another source of the same target. Destroy
+// handles this source too.
 func TestDestroy_DetachHookCreatesRelation(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Detach, Options{})
@@ -407,7 +408,8 @@ func TestDestroy_ManyLateSources(t *testing.T) {
 	}
 }
 
-// A hook in a cascade restores the world. The restore brings back sources of the destroyed entity.
+// If a hook in a cascade restores the world, the sources of the destroyed entity come back. Destroy
+// handles them again.
 func TestDestroy_HookRestoresSources(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		w := newLateWorld(t, policy, Options{})

@@ -9,8 +9,8 @@ type tie struct{ To Entity }
 
 func tieTo(c tie) Entity { return c.To }
 
-// A loop can start from the zero Entity or from a dead entity. A source with the same index must
-// not confuse the loop.
+// A loop can start from the zero Entity or from a dead entity. It also visits a source that has the
+// same index as this entity.
 func TestDescendants_OfZeroOrDeadEntity(t *testing.T) {
 	w := NewWorld(Options{})
 	ties := MustRegister[tie](w)

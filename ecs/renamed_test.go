@@ -239,7 +239,7 @@ func TestLoad_SuggestedTagsWork(t *testing.T) {
 				}
 			}
 			if _, isStored := then[f.name]; !isStored {
-				continue // A part of a field.
+				continue // Only a part of a stored field is lost.
 			}
 			for k, g := range fields {
 				head := g.Name + " "

@@ -2,7 +2,8 @@ package ecs
 
 import "testing"
 
-// The marks for first writes under a checkpoint are allocated together with the rows.
+// The undo marks are allocated together with the rows, so the first writes after a checkpoint
+// allocate no marks.
 func TestReserve_MarksGrowWithRows(t *testing.T) {
 	w, a, b, entities := members(20_000, Options{})
 	checkAtEnd(t, w)

@@ -202,8 +202,8 @@ func (s *set) recordRemoval(e Entity, row int) {
 	}
 }
 
-// countRemoval counts a removal. It returns true if the caller must call noteRemoval. Fast
-// paths call both functions directly, because the compiler inlines countRemoval.
+// countRemoval counts a removal. It returns true if the caller must call noteRemoval. Fast paths
+// call countRemoval and noteRemoval directly, because the compiler inlines countRemoval.
 func (s *set) countRemoval() bool {
 	s.w.changes++
 	s.version = s.w.changes
@@ -228,7 +228,8 @@ func (s *set) noteRemoval(e Entity, row int) {
 	}
 }
 
-// logMove logs m if loops over s are running.
+// logMove logs m for the running loops over s. If the log is long and no loop is running, it drops
+// the log instead.
 func (s *set) logMove(m rowMove) {
 	l := &s.log
 	if n := len(l.moves); n >= longLog && n&(n-1) == 0 {
@@ -257,7 +258,7 @@ func (s *set) afterRewind(before track.Lengths) {
 }
 
 // rearrange records that the rows of s have a new order. A running loop cannot find its position
-// again. by says what happened to the rows.
+// again, so it panics. by says what happened to the rows.
 func (s *set) rearrange(by string) {
 	s.version, s.arrangedAt, s.arrangedBy = s.w.changes, s.w.changes, by
 	s.recordCaller()

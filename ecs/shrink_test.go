@@ -56,7 +56,7 @@ func TestShrink_ReleasesMemory(t *testing.T) {
 			require.Equal(t, after, w.Digest())
 			require.Equal(t, ticks, slices.Collect(w.History().Ticks()))
 			require.NoError(t, w.History().Rewind(3))
-			w.Shrink() // The undone ticks can still be redone.
+			w.Shrink() // Shrink must keep the undone ticks.
 			require.NoError(t, w.History().Seek(7))
 			require.Equal(t, after, w.Digest())
 			require.NoError(t, w.check())
@@ -78,7 +78,8 @@ func TestShrink_SameAsModel(t *testing.T) {
 	}
 }
 
-// Rows that were added in undone ticks are not in any log. Seek finds them after the rows in use.
+// Shrink keeps rows that were added in undone ticks. No log has these rows: Seek finds them after
+// the rows in use.
 func TestShrink_KeepsUndoneTicks(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {

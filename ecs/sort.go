@@ -39,7 +39,8 @@ func appendRows(dst []uint32, n int) []uint32 {
 	return dst
 }
 
-// maxRanked is the maximum size of values that a sort moves. It moves larger values as pointers.
+// maxRanked is the maximum size in bytes of values that a sort moves. For larger values, it moves
+// pointers.
 const maxRanked = 32
 
 // A ranked is a row in a sort. It has a copy of the compared value, because a look-up for each
@@ -55,7 +56,7 @@ type ranking[V any] struct{ rows, half []ranked[V] }
 // A scratch is a ranking for some type of values.
 type scratch interface{ room() int64 }
 
-// sorted reports whether the values of rows from are in order. The rows are consecutive.
+// sorted reports whether the values of the rows in from are in order. The rows are consecutive.
 func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
 }
@@ -140,7 +141,7 @@ func sortLike(from []uint32, s, other *set) {
 	}
 }
 
-// likeAlready reports whether the entities of rows from are already in the order of other.
+// likeAlready reports whether the entities of the rows in from are already in the order of other.
 func likeAlready(from []uint32, s, other *set) bool {
 	last := uint32(0)
 	for _, r := range from {
@@ -181,9 +182,9 @@ func (w *World) align(sets []*set) {
 	}
 }
 
-// bringForward moves the rows of entities to the front, in the order of entities. from are
-// consecutive rows of s, and bringForward ignores entities in other rows. The rows that were in
-// front move to the free positions, in their order.
+// bringForward moves the rows of entities to the front of from, in the order of entities. from has
+// consecutive rows of s. Entities in other rows are ignored. The rows that were in front move to
+// the free positions and keep their order.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return
@@ -299,8 +300,8 @@ func staying(from []uint32, lo, k int) int {
 	return k
 }
 
-// rotate moves the rows of the cycle that contains row lo+k. It then changes from so that these
-// rows count as done.
+// rotate moves the rows of the cycle that contains row lo+k. It also changes from, so that later
+// calls skip these rows.
 func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 	first := lo + k
 	if int(from[k]) == first {

@@ -99,8 +99,8 @@ func TestAlign_PutsRowsInSameOrder(t *testing.T) {
 	}
 }
 
-// The common rows belong before a border. Align swaps other rows before the border with common rows
-// after it. No other row moves.
+// Align moves the common rows of the storages to the front. It swaps them with the other rows
+// there. No further row moves.
 func TestAlign_MovesFewRows(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)

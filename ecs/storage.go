@@ -34,7 +34,7 @@ type Storage[T any] struct {
 	raw     rawAdapter
 
 	onSet   []func(e Entity, old, now T)
-	top     int // For types with pointers: top and all later rows are zero.
+	top     int // Row top and all later rows are zero. Used only for types with pointers.
 	patched []T // Buffer for the decoded rows of a patch. It is all zero between patches.
 }
 
@@ -240,7 +240,7 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 					continue
 				}
 				v := s.adapter.copy(s.data.Live[row])
-				// An enclosing call already runs the removal hooks of e.
+				// If an enclosing call is running the removal hooks of e, Remove does nothing.
 				if s.Remove(e); s.row(e) >= 0 {
 					continue
 				}
@@ -413,7 +413,8 @@ func (s *Storage[T]) In(w *World) *Storage[T] {
 // metadata and to rows as bytes.
 func (s *Storage[T]) Raw() raw.Storage { return &s.raw }
 
-// use returns a use of s. If it includes writes that run hooks of s, it is hooked.
+// use returns a raw.Use of s. Its field Hooked is set if the use includes writes that run hooks of
+// s.
 func (s *Storage[T]) use(values, members raw.Mode) raw.Use {
 	hooked := members == raw.Writes && s.hooks != nil || values == raw.Writes && len(s.onSet) > 0
 	return raw.Use{Storage: &s.raw, Values: values, Members: members, Hooked: hooked}

@@ -220,7 +220,7 @@ func TestHistoryDense_CheckpointsReleased(t *testing.T) {
 	a.visit(t)
 }
 
-// The first tick of a history may be a late one.
+// The first tick of a history may have a high number.
 func TestHistoryDense_LateFirstTick(t *testing.T) {
 	w := NewWorld(Options{History: 16, HistoryDense: 2})
 	s := &raw.State{Tick: 1<<40 + 3}
@@ -303,7 +303,7 @@ func TestHistoryNearest_SameAsSearch(t *testing.T) {
 			got, ok := h.Nearest(tick)
 			require.True(t, ok)
 			require.Equal(t, want, got, "nearest to %d of %v", tick, held)
-			require.NoError(t, h.Seek(got)) // The later ticks can still be reached.
+			require.NoError(t, h.Seek(got)) // Seek must not drop the later ticks.
 		}
 		far, ok := h.Nearest(math.MaxUint64)
 		assert.True(t, ok)
