@@ -47,8 +47,8 @@ func TestFusibleProducts_NoneInCode(t *testing.T) {
 			}
 		})
 		for _, err := range errs {
-			// A nested module imports packages of other modules, which may be missing on this
-			// machine.
+			// Ignore the errors of a nested module. It imports packages of other modules, which may
+			// be missing on this machine.
 			if dir == root {
 				t.Error(err)
 			}

@@ -74,7 +74,7 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 		// Do not save failed inputs in testdata.
 		flags := []string{"-test.short", "-test.failfast", "-rapid.nofailfile"}
 		if exec.Command(binary, "-test.list", "^$", flags[2]).Run() != nil {
-			flags = flags[:2] // The package does not use rapid.
+			flags = flags[:2] // Without package rapid, a test binary rejects its flag.
 		}
 		for name := range strings.FieldsSeq(string(names)) {
 			tests = append(tests, &test{pkg: p, binary: binary, name: name, flags: flags})
@@ -121,7 +121,7 @@ func reach(temp string, tests []*test, faults []*fault, out io.Writer) error {
 // patience is the extra time limit of tests, in addition to ten times their usual time.
 var patience = 20 * time.Second
 
-// quick is the time limit for tests that run before the slower tests.
+// quick is the total usual time of the tests that run first. The slower tests run after them.
 const quick = 300 * time.Millisecond
 
 // try runs the tests that reach f, and returns the verdict to report.
@@ -160,7 +160,7 @@ func try(f *fault) (verdict string, killed bool) {
 
 var (
 	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\w+)`)
-	// The form of the lines in which a timeout lists running tests.
+	// runningTest matches a line in which a timeout lists a running test.
 	runningTest = regexp.MustCompile(`(?m)^\t\t(\w+)\S* \(\d`)
 	endOfAll    = regexp.MustCompile(`(?m)^(panic|fatal error|runtime): .*`)
 )

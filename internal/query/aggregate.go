@@ -110,9 +110,9 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 	}
 }
 
-// argument returns the index of the token that closes the bracket at i, and whether the bracket has
-// no comma at its top level. The depth after a token is 0 at the closing bracket, and 1 at a
-// top-level comma.
+// argument returns the index of the token that closes the bracket at i. single reports whether the
+// bracket contains one argument, so it has no comma at its top level. The depth after a token is 0
+// at the closing bracket, and 1 at a top-level comma.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {
@@ -141,7 +141,7 @@ type aggregate struct {
 func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
 // aggregate resolves a call of an aggregate. It compiles the argument as a separate expression
-// about one entity. In the surrounding tree, it replaces the call by one without arguments, which
+// about one entity. In the surrounding tree, it replaces the call by a call without arguments that
 // evaluates all entities.
 func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	kind := unmarked(name)
@@ -336,7 +336,7 @@ func (t *Total) pick(a Answer, sign int) {
 func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
-		// The negative of MinInt does not fit in an int.
+		// MinInt cannot be negated as an int, so add or subtract it as a big.Int.
 		if v == math.MinInt {
 			t.large(big.NewInt(int64(v)), times)
 			return nil

@@ -340,7 +340,7 @@ func exact(v any) (*big.Float, bool) {
 }
 
 // Types of answers. Answers of different types can compare as equal and still be distinct: 1 as an
-// integer and 1 as a float. A minimum must be one of the two.
+// integer and 1 as a float. Of such answers, min and max return that of the first entity.
 const (
 	noAnswer = iota
 	intAnswer

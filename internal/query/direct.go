@@ -152,7 +152,7 @@ func (x *Expr) part(n ast.Node) direct {
 	case *ast.UnaryNode:
 		return unary(n.Operator, x.part(n.Node))
 	case *ast.BinaryNode:
-		// The comparison guards a component of another entity: see guarder.referred.
+		// A guard compares a component of another entity with nil: see guarder.referred.
 		if of, _, ok := x.referring(n.Left); ok && isNil(n.Right) && n.Operator == "!=" {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}

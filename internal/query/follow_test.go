@@ -244,7 +244,7 @@ func TestFollow_RandomHistories(t *testing.T) {
 			for len(followed) < 40 {
 				text := randomExpression(rng)
 				x, err := Compile(last, "test", text, WantTotal)
-				// Comparing a number with a boolean does not compile.
+				// Skip an expression that compares a number with a boolean: it does not compile.
 				if err != nil {
 					continue
 				}
@@ -323,7 +323,7 @@ func TestFollow_EvaluatesOnlyChangedEntities(t *testing.T) {
 	}
 }
 
-// countAsked adds a count of the evaluations of x to n.
+// countAsked makes each evaluation of x increment n.
 func countAsked(x *Expr, n *int) {
 	if direct := x.direct; direct != nil {
 		x.direct = func(r *reading) any { *n++; return direct(r) }

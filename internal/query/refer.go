@@ -108,7 +108,7 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	return to.Elem().Interface(), nil
 }
 
-// result returns the type of the result of reading c of another entity. The result may be nil. So a
+// result returns the type of a c that is read from another entity. The value may be nil. So a
 // struct is a pointer, which has typed fields, and a scalar has the type any.
 func (c *column) result() reflect.Type {
 	switch {

@@ -165,8 +165,8 @@ func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, foun
 	}
 	askers := 0
 	return w.State.Sweep(ctx, w.Begin, w.components, func() func(*inspect.Span) (any, error) {
-		// This function runs sequentially for each asker. The functions that it returns run
-		// concurrently.
+		// State.Sweep calls this function once for each asker, one call after the other. The
+		// functions that it returns run concurrently.
 		asker := askers
 		askers++
 		for _, x := range w.exprs {

@@ -154,7 +154,7 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 			kinds++
 		}
 	}
-	// Most of the heap is outdated. Rebuilding takes O(1) per added answer, amortized.
+	// Rebuild the heap if most of it is outdated. This takes O(1) per added answer, amortized.
 	if len(x.heap) > 2*n+64 {
 		x.rebuild(answers)
 	}
@@ -172,7 +172,7 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	}
 	best := x.heap[0].Answer
 	// If the best answer is 0 and some answer is -0, the order of the entities decides between 0
-	// and -0. The heap does not know that order.
+	// and -0. The heap does not store that order.
 	return best, best.v != 0.0 || x.zeros == 0
 }
 

@@ -144,7 +144,8 @@ type pagedArray struct {
 	arrays [2]format.Array
 	same   []bool // For each page, whether it is equal in both states.
 	// held has the pages of each state that are in memory, by page number. A page is in memory if
-	// it differs, or if the other array has a page of the same rows that differs.
+	// it differs. It is also in memory if the other array of the component has a different page for
+	// the same rows.
 	held [2]map[int][]byte
 }
 
@@ -162,7 +163,8 @@ func (a *pagedArray) count(side, page int) int {
 	return max(0, hi-lo)
 }
 
-// differing compares all pages, and returns which of them differ. Pages that differ stay in held.
+// differing compares all pages, and returns which of them differ. Pages whose bytes differ stay in
+// held.
 func (a *pagedArray) differing() ([]bool, error) {
 	differ := make([]bool, len(a.same))
 	for page := range differ {
@@ -175,10 +177,9 @@ func (a *pagedArray) differing() ([]bool, error) {
 	return differ, nil
 }
 
-// compare reports whether a page is equal in both states. If the page differs, its bytes stay in
-// held.
+// compare reports whether a page is equal in both states. If its bytes differ, they stay in held.
 func (a *pagedArray) compare(page int) (bool, error) {
-	// The page is the last one of an array, and the two arrays differ in length.
+	// Pages with different numbers of rows differ: one of them is the last page of a shorter array.
 	if a.count(0, page) != a.count(1, page) {
 		return false, nil
 	}

@@ -155,7 +155,7 @@ func (r *followedRow) read(s *State, c *stateColumn, e ecs.Entity) error {
 // component rows, which move much like registry rows.
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	index, a := f.entity.Index(), r.Manifest.Registry()
-	// The index was never in use.
+	// An index past the last row was never in use.
 	if f.row = -1; int64(index) >= int64(a.Rows) {
 		return nil
 	}

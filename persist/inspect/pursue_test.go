@@ -130,7 +130,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 			require.NoError(t, err)
 			s.stand()
 			im, err := v.Catalog().At(storetest.Background, v.Head())
-			// Retention has removed the state in the meantime.
+			// Retention may have removed the state in the meantime.
 			if err != nil {
 				require.ErrorIs(t, err, persist.ErrNotFound)
 				_, err = v.Refresh(storetest.Background)
@@ -158,7 +158,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 			require.NoError(t, err)
 			check()
 			s.stand()
-			// Retention has removed the state in the meantime.
+			// Retention may have removed the state in the meantime.
 			if err := p.Seek(storetest.Background, p.End()); err != nil {
 				require.ErrorIs(t, err, persist.ErrNotFound)
 				_, err := p.Refresh(storetest.Background)

@@ -120,7 +120,7 @@ func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64,
 	if err := v.cat.Records(ctx, path, st.advance); err != nil {
 		return err
 	}
-	// In a save, no rows of dead entities are left.
+	// A save has no rows of dead entities.
 	if !v.IsSave() {
 		if err := st.dropDead(ctx); err != nil {
 			return err

@@ -149,8 +149,8 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 		Catalog: v.cat,
 		Before: func(_ context.Context, was, im *image.Image, r *catalog.Record) error {
 			older, kept = was, nil
-			// A conversion before the tick has made a new image. Otherwise the tick changes im in
-			// place.
+			// The tick changes im in place, unless a conversion before the tick has made a new
+			// image.
 			if was == im {
 				kept = keepRows(im, r.Decoded)
 			}

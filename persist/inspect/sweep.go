@@ -39,11 +39,11 @@ type Span struct {
 // the Next of another span. Sweep calls take with the result of each span, in index order. It
 // ends at the first error.
 //
-// Several goroutines compute the results. Each calls its own function, made by asker. The
-// function may read the given components of the span's entities. components must be in the
-// outline of s. Each page is read once. When most rows of a page are passed, only the remaining
-// rows stay in memory. If most rows are in index order, a few pages are in memory; at worst it is
-// the whole column.
+// Several goroutines compute the results. Each calls its own function, made by asker. The function
+// may read the given components of the span's entities. components must be in the outline of s.
+// Each page is read once. When most rows of a page are passed, only the remaining rows stay in
+// memory. If most rows are in index order, only a few pages are in memory. At worst the whole
+// column is.
 func (s *State) Sweep(ctx context.Context, from int, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
 	if err := s.Count(ctx); err != nil {
 		return err
@@ -193,8 +193,8 @@ type sweptPages struct {
 	*stateColumn
 	from int // Index at which the sweep begins.
 	mu   sync.Mutex
-	// pages has the pages in use, by page number. A page is in use when a row was read or passed,
-	// until all of its rows are passed.
+	// pages has the pages in use, by page number. A page is in use from the first row that is read
+	// or passed until all of its rows are passed.
 	pages map[int]*sweptPage
 	few   int // Number of shrunk pages.
 }
@@ -281,7 +281,7 @@ func (k *sweptPages) skip(p *sweptPage, page int) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// Another goroutine released the page in the meantime.
+	// Do nothing if another goroutine has released the page in the meantime.
 	if k.pages[page] != p {
 		return
 	}

@@ -76,7 +76,7 @@ func keep(c *image.Component, p *format.StoragePatch) keptRows {
 // diff compares im, the image after the tick, with the copied rows.
 func (k *keptTick) diff(im *image.Image) (*Diff, error) {
 	d := &Diff{OldTick: k.tick, NewTick: im.Tick}
-	// A tick can only add components, not remove them.
+	// The schemas differ only if the tick added components: a tick cannot remove any.
 	if len(im.Components) > len(k.columns) {
 		d.Schema = diffSchemas(k.schema, im.Stored())
 	}

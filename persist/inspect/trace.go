@@ -214,7 +214,7 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 		if err == nil {
 			err = t.run(ctx, t.reachable(to))
 		}
-		// The trace has stopped before a record that is lost.
+		// If the trace has stopped before record to, a record is lost, and Path returns the error.
 		if err == nil && t.id.Seq != to {
 			_, err = t.view.cat.Log.Path(t.id.Seq, to)
 			err = t.view.cat.JournalError(err)

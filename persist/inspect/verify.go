@@ -131,7 +131,7 @@ func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
 			r.note("%s was removed meanwhile", name)
 			continue
 		}
-		// One damaged place may affect many records.
+		// Report an error once, although one damaged place may affect many records.
 		if !slices.ContainsFunc(r.Problems, func(p error) bool { return p.Error() == err.Error() }) {
 			r.Problems = append(r.Problems, err)
 		}

@@ -19,7 +19,7 @@ import (
 // it stops at intervals and stores an anchor at each stop. States on rewound branches have no
 // anchors. To reach such a state, the cursor starts at a snapshot.
 type anchors struct {
-	held []anchor // Ordered by seq.
+	held []anchor // The anchors, ordered by seq.
 	size int      // Total size of the anchors in bytes.
 }
 
@@ -135,7 +135,7 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	} else if d.cursor == nil {
 		_ = d.jump(ctx, d.line.path[0].Parent)
 	}
-	// Not even a single anchor fits into room.
+	// Store no anchors if not even one fits into room.
 	if d.cursor == nil || d.size > d.room {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	if a := d.anchors.find(seq); a != nil {
 		if i, ok := d.line.find(a.Seq()); ok && i >= base {
 			base = i
-			// The anchor is nearer than the cursor, so the cursor becomes a copy of the anchor.
+			// If the anchor is nearer than the cursor, the cursor becomes a copy of the anchor.
 			if !here || at > to || at < i {
 				d.cursor, at, here = a.Clone(), i, true
 			}
@@ -155,7 +155,7 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	// back says that the cursor goes back a short way, over a range without anchors. The user
 	// probably steps back, so an anchor shortly before position to makes the next step fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	// A cursor after position to cannot go back, so replay starts at base.
+	// If the cursor is after position to, replay starts at base, because it cannot go back.
 	if at > to {
 		here = false
 	}
@@ -189,12 +189,12 @@ func sizeOf(im *inspect.Image) (n int) {
 func (d *session) isQuick(seq uint64) bool {
 	const small, few = 4 << 20, 4 * stride
 	to, ok := d.line.find(seq)
-	// The record is on a branch or before the journal. Loading is quick only if the cursor is at
+	// For a record on a branch or before the journal, loading is quick only if the cursor is at
 	// that record.
 	if !ok {
 		return d.cursor != nil && d.cursor.Image() != nil && d.cursor.Seq() == seq
 	}
-	// No state is loaded yet, so judge the size of states by the snapshot files.
+	// If no state is loaded yet, estimate the size of states from the snapshot files.
 	if d.cursor == nil {
 		all := d.view.Snapshots()
 		return !slices.ContainsFunc(all, func(s inspect.SnapshotInfo) bool { return s.Err != nil || s.Size > small })

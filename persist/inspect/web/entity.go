@@ -203,7 +203,7 @@ func (h *server) history(a *params) (any, error) {
 			return !enough
 		})
 		doc.All = err == nil && !enough
-		// The limit left out the oldest events of the last stretch, so reading ended at an event.
+		// If the limit left out older events, reading ended at the last listed event.
 		if n := len(doc.Events); doc.More && n > 0 {
 			doc.Since = doc.Events[n-1].stateDoc
 		}

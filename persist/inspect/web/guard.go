@@ -120,7 +120,7 @@ func (g *guard) is(token string) bool {
 // knowsHost reports whether a Host header names this server.
 func (g *guard) knowsHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
-	// The host has no port, which means port 80. In this form, an IPv6 address is in brackets.
+	// Without a port, the host means port 80, and an IPv6 address is still in brackets.
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}

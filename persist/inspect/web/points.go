@@ -206,7 +206,8 @@ func (l *line) update(v *inspect.View) {
 	log := v.Log()
 	l.newest, _ = v.Newest()
 	end := log.Head
-	// The journal was cut short, and only a snapshot has the newest state.
+	// If the journal was cut short, only a snapshot has the newest state. The path ends at that
+	// state.
 	if _, known := log.Known(l.newest); known && l.newest > log.Last {
 		end = l.newest
 	}
@@ -220,12 +221,13 @@ func (l *line) update(v *inspect.View) {
 		fresh = append(fresh, e)
 	}
 	slices.Reverse(fresh)
-	// All new records are on the path, and no record was pruned. So the branches are unchanged.
+	// If all new records are on the path and no record was pruned, the branches are unchanged.
 	if joined && len(log.Entries) == l.entries+len(fresh) && log.Entries[0].ID.Seq <= l.path[0].ID.Seq {
 		l.path, l.entries = append(l.path, fresh...), len(log.Entries)
 		return
 	}
-	// There are new branches, or the oldest records were pruned.
+	// Otherwise there are new branches, or the oldest records were pruned. Build the path and the
+	// branches again.
 	if joined {
 		fresh = slices.Collect(log.Ancestors(end))
 		slices.Reverse(fresh)
