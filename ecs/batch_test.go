@@ -501,7 +501,7 @@ func (o *hookRecorder) removing(e Entity, row int) {
 	}
 }
 
-// listen registers hooks of a that write to o.
+// listen adds hooks to a that log their calls in o.
 func (o *hookRecorder) listen(a *Storage[plain]) {
 	a.OnAdd(func(e Entity, _ plain) { o.added(e, a.row(e)) })
 	a.OnRemove(func(e Entity, _ plain) { o.removing(e, a.row(e)) })

@@ -29,7 +29,7 @@ func newCrowd(n, storages int) *crowd {
 }
 
 // flat compares a call in small and large worlds, which must take the same time. If nanoseconds is
-// not 0, it is an additional limit of the call.
+// not 0, it is a second budget, in nanoseconds per call.
 func flat(b *testing.B, calls int, nanoseconds float64, call func(c *crowd) side) {
 	for _, size := range []struct{ n, storages int }{{1_000, 1}, {1_000, 64}, {1_000_000, 1}, {1_000_000, 64}} {
 		b.Run(fmt.Sprintf("%s/%d", sizeName(size.n), size.storages), func(b *testing.B) {
@@ -256,7 +256,7 @@ func delta(n, part int, moved bool) (ours, limit side) {
 	}
 	rows := permutation(n, 5)
 	begin := 0
-	some := func() []int { // Selects other rows on each call.
+	some := func() []int { // Selects different rows on each call.
 		if part == 1 {
 			return nil
 		}

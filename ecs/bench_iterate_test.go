@@ -238,9 +238,9 @@ func turnByHand(positions []position, velocities []velocity) {
 	group.Wait()
 }
 
-// In the worlds of this file, the rows of different storages are in different orders. The limit is
-// a hand-written loop over the entities of the smallest storage. The loop looks up each entity in
-// the other storages.
+// In the scatter benchmarks, the rows of different storages are in different orders. The limit is a
+// hand-written loop over the entities of one storage. The loop looks up each entity in the other
+// storages.
 
 type mass struct{ X, Y float64 }
 
@@ -397,8 +397,8 @@ func alignedByHand(a []position, b []velocity, c []mass) {
 	}
 }
 
-// After the churn, one call of Align puts the rows of all storages in the same order. The limit is
-// the loop over slices in that order.
+// The benchmark measures loops after one call of Align, which has put the rows of all storages in
+// the same order. The limit is the loop over slices in that order.
 func BenchmarkBudgetScatterAlign(b *testing.B) {
 	const n, times = 100_000, 2
 	s := newScatter(n, 1)
@@ -465,10 +465,11 @@ func BenchmarkBudgetScatterEvery2nd(b *testing.B) {
 	}
 }
 
-// The worlds of this file are small, so they show the cost of a loop before its first row. The
-// limit is the loop over the same slices. In the ECS benchmark suite, fragmented_iter doubles 520
-// numbers. The limit takes 0.30 ns per row, and Shipyard takes 0.14 ns, because rustc doubles four
-// numbers at once and Go only one. So a budget of 1.5 times Shipyard's time is 0.7 times the limit.
+// The worlds of BenchmarkBudgetFragmented are small, so they show the cost of a loop before its
+// first row. The limit is the loop over the same slices. In the ECS benchmark suite,
+// fragmented_iter doubles 520 numbers. The limit takes 0.30 ns per row, and Shipyard takes 0.14 ns,
+// because rustc doubles four numbers at once and Go only one. So a budget of 1.5 times Shipyard's
+// time is 0.7 times the limit.
 
 // A fragment is a small world with three ways to loop over it: All, Runs, and hand-written code.
 type fragment struct{ all, runs, hand func() }

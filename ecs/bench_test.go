@@ -82,8 +82,8 @@ func (s side) allocs() float64 {
 }
 
 // inTurns runs the two sides alternately and returns the lower quartile of the times of each side.
-// Disturbances make a run longer. The minimum would be too short, because the processor time of a
-// thread sometimes stops for a while.
+// The median would be too long, because disturbances make runs longer. The minimum would be too
+// short, because the processor time of a thread sometimes stops for a while.
 func inTurns(ours, limit side) (a, b time.Duration) {
 	for range 2 { // Warm up.
 		ours.time()

@@ -146,8 +146,8 @@ func TestBundle_HookDestroysEntity(t *testing.T) {
 	}
 }
 
-// The row after the last one can be unprotected although the sparse entry of an index is protected.
-// In this test, the frame destroyed the entity of the index, and another entity got its row.
+// Create of a bundle saves the protected sparse entry of a reused index, even if the new row is
+// unprotected. In this test, another entity has the old row of the index.
 func TestBundle_RestoreOfReusedIndex(t *testing.T) {
 	w := NewWorld(Options{})
 	as, bs := MustRegister[plain](w), MustRegister[padded](w)

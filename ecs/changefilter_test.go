@@ -165,7 +165,7 @@ func TestChangeFilter_SameAsDelta(t *testing.T) {
 							var got []Entity
 							for run := range q.Runs() {
 								got = append(got, run.Entities...)
-								// The boundary makes the loop continue at the next run.
+								// After a boundary, the loop searches again from the next run.
 								w.Release(w.Checkpoint())
 							}
 							if !slices.Equal(got, want) {

@@ -326,7 +326,7 @@ func (d *Delta[T]) loadOldValues(before int) {
 }
 
 // walk compares the written values of rows below limit, which exist both at the boundary and now. A
-// row in d.rows may have another entity, so walk compares it separately from the spans between.
+// row in d.rows may have another entity than at the boundary, so compareEntity compares it.
 func (d *Delta[T]) walk(limit int) {
 	p, next := 0, d.at(0)
 	plain := plainRows[T](d.s.adapter.codec)
@@ -400,7 +400,7 @@ func (d *Delta[T]) compareSingles(i, limit int) int {
 }
 
 // compareRows compares old with the current values of the rows that begin with row. Each row has
-// the same entity in both.
+// the same entity as at the boundary.
 func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	s, l, k := d.s, &d.changed, len(d.changed.entities)
 	l.room(len(old))

@@ -258,8 +258,7 @@ func TestChangeFilter_SameAsModel(t *testing.T) {
 		p.checkFilters(filters)
 		return true
 	}}
-	// The filters are used both before and after further changes. So a later use must update the
-	// results of the earlier use.
+	// A filter that is used again after further changes must update its result.
 	look := operation{"look", func(p *model) bool { return x.last(p) }}
 	x.operations = operations(create, destroys(3), adds(0, 3), removes(0, 2), writes(0, 1), ticks(), look)
 	x.extend(max(3, *depth-1))
@@ -402,7 +401,7 @@ func TestDelta_RestoredRows(t *testing.T) {
 	}
 }
 
-// Many scattered rows change in several frames. Removals move other rows.
+// A Delta is right if many scattered rows changed in several frames and removals moved other rows.
 func TestDelta_ScatteredRows(t *testing.T) {
 	w, a, _, entities := members(3000, Options{History: 5})
 	checkAtEnd(t, w)

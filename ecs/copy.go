@@ -145,8 +145,8 @@ func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 // relations of src apply their policies, as in Destroy.
 //
 // If a relation keeps an original alive, because an entity that does not move refers to it, Move
-// returns an error. Both worlds are then unchanged, with one exception: a hook of w may attach such
-// an entity during Move. Move then returns the copies with the error, and the originals stay.
+// returns an error. Both worlds are then unchanged, with one exception: a hook of w may add such a
+// reference during Move. Move then returns the copies with the error, and the originals stay.
 func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	if src == w {
 		return nil, errors.New("ecs: cannot move: both worlds are the same")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// permutations calls f for each order of entities.
+// permutations calls f for each order of entities[k:].
 func permutations(entities []Entity, k int, f func()) {
 	if k == len(entities) {
 		f()

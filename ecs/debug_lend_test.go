@@ -104,7 +104,7 @@ func TestDebugPointer_StaleWithoutHistory(t *testing.T) {
 	x.Len(0)
 	p, q := a.Mut(entities[3]), a.Mut(entities[4])
 	x.Len(0)
-	// Writing through the newest pointer is allowed, and so is writing any row of its span.
+	// After a look-up, the program may write only through the newest pointer: q, and not p.
 	q.X = 70
 	x.Len(0)
 	p.X = 71

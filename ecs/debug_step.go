@@ -38,7 +38,7 @@ var stepsByGoroutine struct {
 	by map[uint64][]*step
 }
 
-// stepping records that system runs on w. The caller calls end when the system returns.
+// stepping records that a system runs on w. The caller calls end when the system returns.
 func (w *World) stepping(on *system.System) (end func()) {
 	g := goroutine()
 	s := &step{w: w, system: on, outer: w.guards.stepped}

@@ -112,8 +112,8 @@ func TestDebug_UnprotectedRows(t *testing.T) {
 	mustPanic(t, "plain of 3v1", w.Commit)
 }
 
-// The test changes a slice of the component before Set. Without the check, the world would save the
-// changed value as the old value.
+// A debug build panics if the program changed a slice in a row before the world saved the row.
+// Otherwise the world would save the changed value as the old value.
 func TestDebug_WriteBeforeSave(t *testing.T) {
 	for name, write := range map[string]func(s *Storage[list], e Entity){
 		"Get, Set": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Set(e, v) },

@@ -66,8 +66,8 @@ func rowsOf(entities []Entity) map[Entity]int {
 	return rows
 }
 
-// Each tick is of a different kind. Rows are written in any order, repeatedly, in long ranges and
-// one by one. A few entities, many or none are added, removed and moved.
+// A Delta is right after ticks of many kinds. Rows are written in any order, repeatedly, in long
+// ranges and one by one. A few entities, many or none are added, removed and moved.
 func TestDelta_ManyKindsOfTicks(t *testing.T) {
 	t.Parallel()
 	type pair struct{ A, B int64 }

@@ -89,7 +89,7 @@ func ExampleResource_Since() {
 	// {10 15} true <nil>
 }
 
-// A hook keeps a component up to date that is derived from another component.
+// The hook gives a Velocity to each entity that gets a Position.
 func ExampleStorage_OnAdd() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -324,8 +324,8 @@ func TestGroupInLoop_RandomChanges(t *testing.T) {
 	}
 }
 
-// A restore can reduce the number of packed rows without a change of the storage that drives the
-// query.
+// A loop visits each entity once, even if a restore reduces the number of packed rows without a
+// change of the driving storage.
 func TestGroupInLoop_RestoreReducesPackedRows(t *testing.T) {
 	w, a, b, g, entities := grouped(3, Options{})
 	checkAtEnd(t, w)

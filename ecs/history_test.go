@@ -250,8 +250,8 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 	}
 }
 
-// Logs of a few hundred rows have several chunks, and a merge appends them. A merge of larger logs
-// also compacts them.
+// Restores are exact after checkpoints were released in any order, which merges undo logs. A merge
+// appends the chunks of logs of a few hundred rows, and also compacts larger logs.
 func TestHistory_LogsMergedInEveryOrder(t *testing.T) {
 	for _, n := range []int{100, 400, 10_000} {
 		t.Run(fmt.Sprint(n, " rows"), func(t *testing.T) { mergeInEveryOrder(t, n) })

@@ -19,7 +19,7 @@ type hookLog struct {
 	stores         []intStore
 }
 
-// An oracleSet is a Set of a component that the entity already had.
+// An oracleSet is a call of Set for a component that the entity already had.
 type oracleSet struct {
 	store int
 	oracleEdit
