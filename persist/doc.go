@@ -19,7 +19,7 @@
 //	take a snapshot                  Store.Snapshot, Store.BeginSnapshot
 //	name a tick, keep its inputs     Store.Mark, Store.MarkLast, Store.Input
 //	from another goroutine           Store.Do, between ticks; Store.Backup, Store.Metrics
-//	serve it while no tick comes     Store.Poll
+//	serve Do without a tick          Store.Poll
 //	follow another program's store   Follow, Follower.Advance; Follower.Open takes it over
 //	limit the data on the disk       Options.Retain, Report.Kept, Metrics.Kept
 //	go back to an older tick         Store.Goto, Options.At, or ecs.History in memory

@@ -53,8 +53,8 @@ type counters struct {
 
 	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
 	journal *journal.Journal
-	// Why a tick could not be journaled. As with journal, only the goroutine of the world changes
-	// it.
+	// Why the store failed, unless only the journal has the error. As with journal, only the
+	// goroutine of the world changes it.
 	failed  error
 	opening uint64        // The first record of the current journal.
 	durable uint64        // The last durable tick before the current journal was opened.
@@ -147,7 +147,7 @@ func (t *counters) current() *journal.Journal {
 	return t.journal
 }
 
-// fail records why a tick could not be journaled. A nil err clears the failure.
+// fail records why the store failed. A nil err clears the failure.
 func (t *counters) fail(err error) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

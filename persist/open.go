@@ -331,7 +331,7 @@ func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotRe
 	})
 }
 
-// recover fills the world with the newest state of the store.
+// recover fills the world with the state that [Options.At] selects, by default the newest one.
 func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if n := s.world.Len(); n > 0 {
 		return fmt.Errorf("%w: the world has %d entities; open with an empty world, then call Store.Load to continue from a save; or open a new directory", ErrNotEmpty, n)
@@ -386,8 +386,8 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	// Maps a component number to the record that wrote the component. Components without rows have
-	// no entry.
+	// The record that wrote each component, by component number, as in wholeStorage. 0 means the
+	// loaded state. Components without rows have no entry.
 	given map[int]uint64
 }
 

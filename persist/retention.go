@@ -302,7 +302,7 @@ type choice struct {
 	all     bool              // Nothing is requested, so all data within the bound stays.
 }
 
-// steps returns the number of steps.
+// steps returns the number of the last step. The first step is step 0.
 func (c *choice) steps() int { return c.oldest + len(c.periods) }
 
 // at returns which data a step keeps. kept has the numbers of the snapshot files, and from is the

@@ -75,7 +75,8 @@ type snapshotter struct {
 	lastTick int64  // Journal bytes of the last tick.
 	number   uint32 // Number of the last snapshot that began.
 	base     pageBase
-	fullSize int64 // Bytes of pages in the last full snapshot.
+	// Bytes of pages in the last full snapshot; at Open, the size of the largest snapshot.
+	fullSize int64
 
 	dirty snap.Dirty // Changes after the record in since.
 	since uint64     // The record at which the last snapshot began.
@@ -145,7 +146,7 @@ type snapshotCopy struct {
 	replaces []uint32 // Numbers of the lost snapshots that this one replaces: see watch.
 }
 
-// A slotName is what a snapshot is called. The zero slotName is that of a snapshot without a name.
+// A slotName is the name and the note of a slot. The zero slotName means a snapshot without a name.
 type slotName struct{ name, note string }
 
 // check returns an error if a slot cannot have that name or note.

@@ -12,11 +12,11 @@ import (
 var errNoReturn = errors.New("persist: the function given to Do did not return: it panicked, or ended the goroutine of the world")
 
 // Other goroutines must not touch a world. They queue functions here, and the goroutine of the
-// world calls them between two ticks. Each function is called at most once: only the goroutine that
+// world calls them in Commit or Poll. Each function is called at most once: only the goroutine that
 // removes it from the queue calls it or cancels it.
 
-// workQueue is the queue of functions that wait for the end of the tick, oldest first. The lock is
-// not held during a call, so the function may queue another one.
+// workQueue is the queue of functions that wait for Commit or Poll, oldest first. The lock is not
+// held during a call, so the function may queue another one.
 type workQueue struct {
 	mu      sync.Mutex
 	waiting []*workItem

@@ -58,9 +58,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 	return inspect.NewImage(x.image), nil
 }
 
-// A lineReader records the line ends among the bytes that were read last. The decoder reads more
-// bytes than it has decoded, and reports only the offset of an error. So method at converts an
-// offset to a line number.
+// A lineReader records where lines end. The decoder reads ahead and reports only the offset of an
+// error, so method at converts an offset to a line number.
 type lineReader struct {
 	r    io.Reader
 	read int64

@@ -24,7 +24,8 @@ type Missing struct {
 	// Rows is the number of lost rows. In an indexed component, a lost row may have been a gap,
 	// so Rows is an upper limit.
 	Rows int
-	// Of is the number of rows in the original state.
+	// Of is the number of rows in the original state. In an indexed component, it is an upper limit
+	// too.
 	Of int
 }
 
@@ -103,9 +104,9 @@ func (p *pieces) rowsByIndex() []int {
 }
 
 // mendRegistry turns the registry into a permutation of all indices again. Unknown rows of live
-// entities get the entities that only components have. Indices without a known entity are retired:
-// their generations are lost, and an old handle must never become valid again. It returns how many
-// live entities and how many indices are lost.
+// entities get the entities that occur only in components. Indices without a known entity are
+// retired: their generations are lost, and an old handle must never become valid again. It returns
+// how many live entities and how many indices are lost.
 func (p *pieces) mendRegistry() (lost, unused int) {
 	im := p.im
 	found := p.foundEntities()

@@ -56,9 +56,9 @@ func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load lo
 }
 
 // store creates a directory that fill fills, and renames it to dir when all files are durable.
-// Until then the directory has a temporary name, see [tempDir]. If anything fails, store leaves
-// neither directory behind. The writers sync their own files: snapshots when they are published,
-// the journal when it is closed. The parent directory is synced last.
+// Until then the directory has a temporary name, see [tempDir]. If anything fails before the
+// rename, store leaves neither directory behind. The writers sync their own files: snapshots when
+// they are published, the journal when it is closed. The parent directory is synced last.
 func (r *rewrite) store(dir string, fill func() error) error {
 	if err := checkUnused(dir); err != nil {
 		return err
