@@ -19,8 +19,8 @@ func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	return w, a, b, entities
 }
 
-// eachIteration runs f with several loops that all find every plain component. One query has only
-// this component, one finds long runs, and one finds single rows.
+// eachIteration runs f with loops over several queries that all find every plain component. The
+// queries have one to four components. One query finds single rows, and the others find long runs.
 func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(visit func(Entity, *plain)))) {
 	t.Helper()
 	t.Run("Query1", func(t *testing.T) {

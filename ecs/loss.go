@@ -97,7 +97,7 @@ func (f typeFaults) remedy(name, goType string) string {
 type faultList struct {
 	text    []string // One element for each component.
 	shown   int
-	more    int  // Faults that the text leaves out.
+	more    int  // The number of faults that the text leaves out.
 	refused bool // Values cannot be converted. If false, values would only be lost.
 }
 

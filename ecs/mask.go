@@ -240,7 +240,7 @@ func (m *Mask) summary(level, k int) uint64 {
 
 func (c *maskWords) init(w *World) {
 	c.Init(&w.clock, false)
-	c.Log.Follows = true // Recorders skip masks.
+	c.Log.Follows = true // Recorders skip masks, so bare frames record no runs of them.
 }
 
 // bits returns the bits of the word in row, or 0 if the word was written in another epoch.

@@ -14,7 +14,7 @@ import "fmt"
 // that stays a member exactly once.
 type progress struct {
 	next    int      // The first row that the loop has not reached.
-	moves   uint64   // The number of logged moves that are applied.
+	moves   uint64   // The number of the next move in the set's log to apply.
 	behind  *visited // The entities below next that the loop has not visited, or nil.
 	ahead   *visited // The entities at or after next that the loop has visited, or nil.
 	taken   int      // The number of entities of behind that takeBehind has returned or skipped.

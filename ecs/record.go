@@ -245,7 +245,7 @@ func (w rawWorld) RecordLast() error {
 
 // recordLate records the ticks since the newest record. If there are none, it records the newest
 // tick again. It drops the forward branch, whose records continue another record. The open frame
-// must have no writes, except of NoRewind storages, whose present values become part of the record.
+// must have no writes, except to NoRewind storages. Their present values become part of the record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()

@@ -408,8 +408,8 @@ func TestDestroy_ManyLateSources(t *testing.T) {
 	}
 }
 
-// If a hook in a cascade restores the world, the sources of the destroyed entity come back. Destroy
-// handles them again.
+// If a hook in a cascade restores the world, the destroyed entity may have sources again. Destroy
+// handles them too.
 func TestDestroy_HookRestoresSources(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		w := newLateWorld(t, policy, Options{})

@@ -215,8 +215,8 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 // destroyed.
 const maxRounds = 1000
 
-// reapplyPolicies applies the policies to new sources of doomed. The entities in doomed[:from] are
-// not destroyed yet; the others are.
+// reapplyPolicies applies the policies to new sources of doomed. doomed[:from] are not destroyed
+// yet, and doomed[from:] are.
 func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)

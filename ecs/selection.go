@@ -25,7 +25,7 @@ func (j *join) keeps(e Entity) bool {
 //	some    |     1        0        0        1         a bit for each word that is not 0
 type selection struct {
 	on          bool   // False after rows have moved. Then the iteration tests each entity.
-	version     uint64 // Version of the driver.
+	version     uint64 // The version of the driver at the start of the iteration.
 	words, some []uint64
 }
 

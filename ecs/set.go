@@ -49,7 +49,7 @@ type set struct {
 
 	// The fields below are for loops.
 	log        moveLog
-	arrangedAt uint64 // World.changes at the last restore or sort of the rows.
+	arrangedAt uint64 // World.changes when the rows last got a new order.
 	arrangedBy string // What happened to the rows: "restored", "sorted", "packed" or "loaded".
 	rowsMoved  bool   // The current restore has moved entities.
 

@@ -86,7 +86,7 @@ func TestAlign_PutsRowsInSameOrder(t *testing.T) {
 		found = append(found, run.Entities...)
 		runs++
 	}
-	// Single rows in the last block of 64 rows may be found one by one.
+	// The rows of the last, incomplete block of 64 rows may be a second run.
 	if runs > 2 || !slices.Equal(found, want) || len(want) < 500 {
 		t.Errorf("%d runs of %v, want one or two of %v", runs, found, want)
 	}
