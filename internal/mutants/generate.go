@@ -141,7 +141,7 @@ func (g *generator) value(e ast.Expr) {
 	}
 }
 
-// bounds maps each comparison to another one. The two differ only if both sides are equal.
+// bounds maps < to <= and > to >=, and back. The results differ only if both sides are equal.
 var bounds = map[token.Token]token.Token{token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR}
 
 var others = map[token.Token]token.Token{

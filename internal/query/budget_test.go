@@ -103,8 +103,7 @@ func BenchmarkBudgetReference(b *testing.B) {
 }
 
 // BenchmarkBudgetFollow updates a total over 20,000 entities along 500 ticks of 200 changes each.
-// It compares this with a hand-written sum that reads the rows that each tick writes. Both use the
-// same ticks.
+// It compares this with a hand-written sum over the rows that each tick writes, for the same ticks.
 func BenchmarkBudgetFollow(b *testing.B) {
 	const entities, ticks, written, rounds = 20_000, 500, 200, 5
 	ctx := context.Background()

@@ -255,8 +255,8 @@ func (x *Expr) existing(n *ast.CallNode) direct {
 // noRow is the row of a missing entity.
 var noRow foundRow
 
-// referring returns the row and column that n reads if n is a call that reads a referred component:
-// see refer.go.
+// referring returns the row and column that n reads if n is a call that reads a component of
+// another entity: see refer.go.
 func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 	call, ok := n.(*ast.CallNode)
 	if !ok {

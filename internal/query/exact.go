@@ -9,9 +9,9 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// exactness replaces operations on which package expr would be inexact. These are operations on a
-// uint64, which package expr does in int, and comparisons of an int with a float, which it does
-// in float. Comparisons of values that may be nil are replaced too:
+// exactness replaces operations that are inexact in package expr. Package expr converts a uint64 to
+// int before any operation, and an int to float before a comparison with a float. Comparisons of
+// values that may be nil are replaced too:
 //
 //	ID > 3      compare(">", ID, 3)     exact, and false for nil
 //	HP < Max    compare("<", HP, Max)   exact, if one is an int and one a float

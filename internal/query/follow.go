@@ -21,7 +21,7 @@ import (
 // A dependence describes the inputs of an answer other than the rows of the entity.
 type dependence struct {
 	tick, alive bool // The answer depends on these variables.
-	// more says that the answer has other inputs, so that it cannot be cached.
+	// more says that the answer has inputs other than those above, so it cannot be cached.
 	more bool
 }
 

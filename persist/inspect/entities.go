@@ -9,10 +9,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// Peek returns the values of e in the state after record seq, whether e is alive or not. To read
-// the resources of the world, pass [ecs.None]; [View.Trace] and [View.TraceBack] do the same.
-// ecs.Vacant has the same meaning in these calls. Peek returns no error if e never existed. Then
-// field Row of the state is -1, or Holder has a lower generation.
+// Peek returns the values of e in the state after record seq, whether e is alive or not. If e is
+// [ecs.None] or ecs.Vacant, Peek, [View.Trace] and [View.TraceBack] read the resources of the
+// world. Peek returns no error if e never existed. Then field Row of the state is -1, or Holder has
+// a lower generation.
 //
 // Unlike [View.At], Peek does not load the state. It reads only the pages of the nearest snapshot
 // that are needed to find e. That takes a few hundred KiB of memory for a world of any size. In

@@ -51,7 +51,7 @@ func TestImage_SameAsState(t *testing.T) {
 	}
 }
 
-// In a walk, the image and its components stay the same, one tick later in each call.
+// Walk must pass the same image and components in each call, advanced by a tick.
 func TestWalk_KeepsComponents(t *testing.T) {
 	v := forked(t)
 	var first *inspect.Image

@@ -150,9 +150,9 @@ func (r *followedRow) read(s *State, c *stateColumn, e ecs.Entity) error {
 }
 
 // peekRegistry sets the registry row of the index of f, and the entity in that row. The index may
-// be on any page, so likely pages are searched first. One is the page of the row that equals the
-// index, where the index is until an entity is destroyed. Others are the pages of the entity's
-// component rows, which move much like registry rows.
+// be on any page, so likely pages are searched first. Until an entity is destroyed, the row of an
+// index equals the index, so the page of this row comes first. The pages of the entity's component
+// rows come next, because those rows move much like registry rows.
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	index, a := f.entity.Index(), r.Manifest.Registry()
 	// An index past the last row was never in use.

@@ -78,8 +78,8 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Pat
 
 // Walk calls f for the state after record from, and for each later state up to the one after record
 // to. from must be an ancestor of to. c is the tick that led to the state, or nil in the first
-// call. im is the same image in each call, one tick later; f may read it until f returns. Walk ends
-// at an error of f, at damage, or when ctx ends.
+// call. im is the same image in each call, advanced by a tick; f may read it until f returns. Walk
+// ends at an error of f, at damage, or when ctx ends.
 //
 // If a program converted the store between two ticks, the next tick continues the converted
 // state, and im is a new image. Walk loads the nearest snapshot and reads the ticks. The phase is
@@ -139,9 +139,9 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 // to. from must be an ancestor of to. f gets the changes of the record as a [Diff], which is
 // valid until f returns. Changes ends at an error of f, at damage, or when ctx ends.
 //
-// The cost of a tick is that of the rows that it wrote. Two whole states are compared only if a
-// program converted the store between two ticks. Components that do not rewind may still have
-// rows of entities that a rollback removed.
+// The cost of a tick grows with the rows that it wrote. Two whole states are compared only if a
+// program converted the store between two ticks. Components that do not rewind may still have rows
+// of entities that a rollback removed.
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
 	var older *image.Image
 	var kept *keptTick
@@ -205,9 +205,9 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (d *Diff
 	return diffImages(ctx, older, newer)
 }
 
-// FindDivergence compares two histories, tick by tick: that of record b of u with that of record
-// a of v. It finds the first tick after which their states differ. It ignores components that do
-// not rewind.
+// FindDivergence compares two histories tick by tick: the ticks that lead to record a of v, and
+// those that lead to record b of u. It finds the first tick after which their states differ. It
+// ignores components that do not rewind.
 //
 // Two branches of one store are compared from their last common record, other histories from
 // their oldest common tick. If a tick is equal in both, FindDivergence only reads it. Otherwise

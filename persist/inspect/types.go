@@ -11,7 +11,7 @@ import (
 )
 
 // This file has all conversions between the types of this package and those of the packages below
-// persist. Packages below persist use View.Catalog to get the latter.
+// persist. Packages below persist get their own types from View.Catalog.
 
 // A SnapshotInfo describes a snapshot file.
 type SnapshotInfo struct {

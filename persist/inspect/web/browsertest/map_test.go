@@ -13,8 +13,8 @@ import (
 // A Spot is a component with a position. Its numbers may be any float64.
 type Spot struct{ X, Y float64 }
 
-// spots saves a world with one entity per place. Further entities, as many as others, have no
-// Spot.
+// spots saves a world with one entity per place. others is the number of further entities, which
+// have no Spot.
 func spots(t testing.TB, places []Spot, others int) string {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
