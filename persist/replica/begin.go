@@ -72,8 +72,8 @@ func (f *Follower) begin(ctx context.Context) error {
 	return f.saveState()
 }
 
-// bounds returns the bounds of the log. If the log ends before the known entry, bounds retries for
-// a while. The reason is that a server that is cut off from the other servers gives a stale answer.
+// bounds returns the bounds of the log. If the log seems to end before the known entry, bounds
+// retries for a while. A server that is cut off from the others gives stale answers.
 func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
 	err = f.retry(ctx, func() error {
 		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {

@@ -60,5 +60,5 @@
 //	owner, while it sends its own store   the store remains; only this machine can claim it
 //	owner, in Rebase                      the log is not trimmed; an up-to-date machine continues
 //	claim, before its answer              the log has the claim or not; a later claim follows it
-//	follower, while it applies entries    it applies them again, from the entry in state on
+//	follower, while it applies entries    it applies the entries after the one in state again
 package replica

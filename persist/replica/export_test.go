@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Named returns the names of the files that become complete with an entry, and get their names.
+// Named returns the names of the files that an entry completes.
 func Named(data []byte) (names []string) {
 	_, ops, err := decodeEntry(data)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestFollow_EntryHidden(t *testing.T) {
 	}
 }
 
-// A machine claims, and the log loses the claim. The previous owner continues at the same position.
+// If the log loses a claim, the previous owner continues, and the claimant loses the store.
 func TestOwner_LaterClaimLost(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
@@ -205,7 +205,8 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, fresh.Close())
 }
 
-// A claim continues an entry that the log lost and replaced.
+// A claim is refused if the log replaced the entry that it continues. Readers skip the refused
+// claim.
 func TestClaim_LastEntryReplaced(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
@@ -233,7 +234,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	require.NoError(t, next.Close())
 }
 
-// A server with a stale state answers like a log that lost entries.
+// Follow retries if a server with a stale state answers like a log that lost entries.
 func TestFollow_LogReportsStaleBounds(t *testing.T) {
 	log, files := &replicatest.Log{}, disktest.New()
 	g, o, store := own(t, follow(t, log.Link(1), files, replica.Options{}))
@@ -253,7 +254,8 @@ func TestFollow_LogReportsStaleBounds(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// An owner that missed an answer queries a server with a stale state.
+// An owner without an answer may query a server with a stale state. It must not report lost
+// entries.
 func TestOwner_StaleBounds(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)

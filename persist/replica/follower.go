@@ -97,13 +97,13 @@ type Follower struct {
 	mu      sync.Mutex
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continuesLog.
-	fresh   time.Time // When the last entry was read, or when Follow was called.
+	fresh   time.Time // When the last valid entry was read, or when Follow was called.
 	// Whether fresh is the time of an entry, and not of the call of Follow.
 	timed bool
 	gap   time.Duration // The time between the last two entries, or the longest possible time.
 	// logged is the number of bytes read since the beginning of the last complete store in the log.
 	logged int64
-	// The number of bytes read since the beginning of the incomplete store in the log.
+	// The value of logged at the beginning of the incomplete store in the log.
 	begun  int64
 	end    Position      // The last entry that was read, valid or not.
 	term   uint64        // The highest term of all claims.
@@ -506,8 +506,7 @@ func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	return &HoleError{After: f.end, Next: e.Position}
 }
 
-// An unansweredError wraps an error of the log. Because of this error, it is unknown whether an
-// entry is valid.
+// An unansweredError wraps an error of the log that leaves it unknown whether an entry is valid.
 type unansweredError struct{ error }
 
 // Unwrap returns the error of the log.

@@ -100,7 +100,7 @@ func TestSender_CountsMemory(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// A retained entry does not prevent the garbage collection of other entries' data.
+// The data of entries that are no longer retained can be garbage collected.
 func TestSender_ReleasesOtherOperations(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	var freed atomic.Int32

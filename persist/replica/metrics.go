@@ -33,8 +33,8 @@ type monitor struct {
 }
 
 // calm is how long a call must run before the failure of the previous call is considered resolved.
-// A call that reads entries does not return while the log works, but an engine reports a failure
-// sooner than after this time.
+// A call that reads entries does not return while the log works. An engine reports a failure within
+// this time.
 const calm = 5 * time.Second
 
 // begin records that a call begins.

@@ -50,8 +50,8 @@ type Owner struct {
 const termEpochs = 1 << 16
 
 // Claim makes this machine the owner. It appends a claim after the last entry that the files of f
-// include. After the claim, the previous owner cannot confirm another tick. Afterwards
-// the owner uses f.
+// include. After the claim, the previous owner cannot confirm another tick. Afterwards f no longer
+// follows, and [Owner.Close] closes it.
 //
 // The first claim of an empty log sends the store in the directory store/, or an empty store. Claim
 // returns when the complete store is sent.
@@ -244,7 +244,7 @@ func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options)
 // Rebase sends all files of the store again, and trims the log before them. A new follower then
 // reads these files and the later entries. While Rebase runs, ticks are confirmed and snapshots are
 // finished. The owner calls Rebase by itself when the entries since the last Rebase exceed 16 MiB
-// and three times the size of the store.
+// and three times the size of the store. It does so earlier in a log with little room.
 //
 // If ctx ends first, Rebase returns the error of ctx, and continues in the background.
 func (o *Owner) Rebase(ctx context.Context) error {

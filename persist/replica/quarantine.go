@@ -33,7 +33,7 @@ type quarantine struct {
 	dir   string            // The directory aside/N, or "" while the quarantine is empty.
 	files map[string]int64  // The lowest quarantined offset, by file name.
 	bytes int64             // The number of bytes in dir.
-	older []olderQuarantine // Directories of earlier asides, oldest first.
+	older []olderQuarantine // Earlier quarantines, oldest first.
 
 	maxDirs  int   // 0 means maxQuarantines.
 	maxBytes int64 // 0 means maxQuarantineBytes.

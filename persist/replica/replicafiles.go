@@ -20,10 +20,10 @@ import (
 //	opRemove   removes name or name.tmp
 //
 // The files may be newer than sizes. After a crash, operations are applied again, and an owner
-// writes its files before the log has the writes. So apply compares new bytes with the bytes in the
-// file. Equal bytes remain. Different bytes were never confirmed. These bytes and all bytes after
-// them are quarantined before they are overwritten. At the end of the log, tidy compares names and
-// sizes.
+// writes its files before the log has the writes. So applyOp compares new bytes with the bytes in
+// the file. Equal bytes remain. Different bytes were never confirmed. These bytes and all bytes
+// after them are quarantined before they are overwritten. At the end of the log, tidyDirs compares
+// names and sizes.
 type replicaFiles struct {
 	top   disk.FS          // The directory of the follower.
 	dir   string           // Directory of the store, below top.
@@ -345,8 +345,8 @@ func (t *replicaFiles) names() (names []string, err error) {
 }
 
 // tidyDirs quarantines the files, and the ends of files, that the log does not have. It fails if a
-// file is missing. The files must be at the end of the log: earlier, this machine may have a file
-// that a later entry names.
+// file is missing. It may only run at the end of the log: before, this machine may have a file that
+// a later entry names.
 //
 //	the log has the name      bytes after its size are quarantined and cut off
 //	name.tmp, in parts        remains; must not be missing

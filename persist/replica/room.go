@@ -41,7 +41,8 @@ const (
 	askShort     = 100 * time.Millisecond
 )
 
-// refresh calls Room if the last report is too old. Appends continue while the log does not answer.
+// refresh calls Room if the last report is too old. If the room is less than need, refresh calls
+// Room more often. Appends continue while the log does not answer.
 func (r *room) refresh(ctx context.Context, need int64) {
 	if r.log == nil {
 		return

@@ -52,7 +52,7 @@ type sender struct {
 	sizes   map[string]int64     // Sizes of the files, pending operations included.
 	failed  error                // The error after which nothing is sent.
 
-	share   *budget.Share // Counts the memory of pending and recent. nil without a budget.
+	share   *budget.Share // Memory of pending, recent and the current entry, or nil.
 	monitor monitor
 	tight   chan struct{} // Signals that the log is nearly full.
 
@@ -64,7 +64,7 @@ type sender struct {
 	// Whether the next append must verify that the log still has the entries of at.
 	check bool
 	heard time.Time // When the log last acknowledged an entry.
-	// When the log first reported that it ends before the newest entry of at. Zero if it did not.
+	// When the log first lacked entries that recent no longer has. Zero if it has all.
 	short time.Time
 	beats int // Heartbeats since the last entry with operations.
 	room  room
@@ -154,8 +154,8 @@ func (s *sender) failure() error {
 	return s.failed
 }
 
-// registerFile registers a file that is open for writing, and returns the file with its writes
-// observed.
+// registerFile registers a file that is open for writing. It returns the file, whose writes are
+// then recorded.
 func (s *sender) registerFile(f disk.File, name string) *sentFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,9 +355,9 @@ func (s *sender) fail(err error) error {
 // entry, when the log can no longer accept it, or when the context ends.
 //
 // A position identifies an entry only if the engine keeps its promise. An engine that lost entries
-// gives their positions to other entries. If the log may have lost some, appendUntilKnown therefore
-// also compares the entries before the new one. It does so for the first entry of a claim, after an
-// append that failed or was slow, and after a silence.
+// gives their positions to other entries. So if the log may have lost entries, appendUntilKnown
+// also compares the entries before the new one. It does so for a claim, when all files are sent
+// again, after an append that failed or was slow, and after a silence.
 func (s *sender) appendUntilKnown(entry []byte, id entryID) (Position, error) {
 	for tries := newBackoff(); ; {
 		begun := time.Now()
@@ -437,8 +437,9 @@ func (s *sender) resolveTaken(id entryID) (Position, error) {
 	return s.findValidAfter(id)
 }
 
-// findValidAfter looks for the first valid entry after s.at, which decides the result.
-// findValidAfter returns 0 if no entry is valid.
+// findValidAfter looks for the first valid entry after s.at. If that is the entry id,
+// findValidAfter returns its position. If it is any other entry, another machine has claimed the
+// log. findValidAfter returns 0 if no entry is valid.
 func (s *sender) findValidAfter(id entryID) (Position, error) {
 	s.end = s.at[0].Position
 	for skipped := false; ; skipped = true {
@@ -570,8 +571,8 @@ func (s *sender) isRemovalPending(name string) bool {
 //
 // If the sender meanwhile begins to send all files again, sendParts restarts this file from its
 // beginning, for new followers. When the log has the complete file, sendParts calls end under the
-// same lock. A new follower would miss a write between the last part and end. Before each part,
-// sendParts calls waitForRoom.
+// same lock. A new follower would miss a write between the last part and end. sendParts calls admit
+// before each part, without the lock, and returns its error.
 func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {

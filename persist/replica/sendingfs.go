@@ -15,7 +15,7 @@ import (
 //	call               on this machine        in the log
 //	WriteAt            immediately            recorded, if the log does not have these bytes
 //	Sync               first                  all recorded writes; acknowledged
-//	Publish, Rename    after the log has it   content in parts, then the name; acknowledged
+//	Publish, Rename    after the content      content in parts, then the name; acknowledged
 //	Remove             immediately            recorded
 //
 // Files named .tmp and files outside of journal/ and snapshots/ exist on this machine only.

@@ -38,7 +38,7 @@ func TestSimulatedMachines(t *testing.T) {
 	}
 	var sum simCounts
 	var mu sync.Mutex
-	var all crowd // Most simulations mostly wait, so more of them run than the machine has CPUs.
+	var all crowd // Simulations wait most of the time, so more of them run than there are CPUs.
 	for i := range runs {
 		all.Go(func() {
 			seed := *simSeed + uint64(i)

@@ -14,8 +14,8 @@ import (
 
 // A state records the last entry of the log that the files include. It is stored in the file named
 // state, as a line with a checksum and JSON. The machine writes that file from time to time, when
-// the other files are durable. After a crash, the machine reads the log again, beginning at At. The
-// files may include some of these entries already, so every operation may be applied twice.
+// the other files are durable. After a crash, the machine reads the log again, beginning after At.
+// The files may include some of these entries already, so every operation may be applied twice.
 type state struct {
 	At link `json:"at"`
 	// At and the entries before it, newest first. Older programs do not write this field.

@@ -45,7 +45,7 @@ type Entry struct {
 	// it.
 	Rewinds bool
 	Indexed bool   // The row of an entity is its index. Gaps are ecs.Vacant.
-	Default []byte // The row in gaps. Empty: the zero value.
+	Default []byte // The row in gaps. Empty means the zero value.
 	Version uint32
 	Former  []Former // Types of the component before conversions of the store, oldest first.
 }

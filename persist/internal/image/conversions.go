@@ -22,8 +22,8 @@ import (
 // Conversions returns the conversions that turn a state with schema s into a state of w. They
 // include stored components that are not registered, and registered ones that are not stored. The
 // error names the fields in which s does not match the registered types; see
-// [raw.World.Conversions]. If values would only be lost, the error wraps [raw.ErrDropped], and the
-// conversions are returned, too.
+// [raw.World.Conversions]. If the only fault is that values would be lost, the error wraps
+// [raw.ErrDropped], and Conversions also returns the conversions.
 //
 // If a registered type is older than the stored one, the error is ErrNewer, not ErrSchema. It then
 // names only the components with an older type. Conversions detects this by the version, by the
@@ -56,7 +56,7 @@ func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return conversions, nil
 }
 
-// joined returns texts as lines. Beyond 20 of them, it returns only the number of the others.
+// joined returns the first 20 texts as lines, and the number of the others.
 func joined(texts []string) string {
 	const most = 20
 	if more := len(texts) - most; more > 0 {
@@ -86,8 +86,8 @@ func outdated(c *format.Entry, st raw.Storage) string {
 	return ""
 }
 
-// outgrown returns an error text if st has a former name of a stored component that the program
-// does not have. st itself is not stored. The program is then older than the store.
+// outgrown returns an error text if a stored component once had the name of st, and its present
+// name is not registered. The program is then older than the store. st itself is not stored.
 func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) string {
 	for i := range s.Components {
 		c := &s.Components[i]

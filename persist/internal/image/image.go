@@ -48,7 +48,7 @@ type Image struct {
 	Index  []uint32       // Entity index to row of Registry.
 	Schema *format.Schema // The last adopted schema.
 
-	Checked *raw.Registry // Set by Check.
+	Checked *raw.Registry // The checked Registry, for the world. Set by Check.
 }
 
 // A Component is a storage or resource of an [Image]: its schema entry and its rows.
@@ -68,7 +68,7 @@ type Component struct {
 	Pages    [][]byte
 	PageRows int
 
-	Checked *raw.Sparse // Set by Image.Check.
+	Checked *raw.Sparse // The checked sparse array, for the world. Set by Image.Check.
 }
 
 // New returns an image without entities, with the components of s.
@@ -322,7 +322,7 @@ func (im *Image) DropDead() {
 // Keep removes the rows of c for which good returns false. c is not a resource. In an indexed
 // component, removed rows become gaps. In other components, later rows move up.
 func (c *Component) Keep(good func(row int) bool) {
-	kept := 0 // Rows that are not indexed move up to this row, in their order.
+	kept := 0 // The next kept row moves to this row, unless c is indexed.
 	for row := range c.Entities {
 		switch ok := good(row); {
 		case c.Indexed && !ok:

@@ -15,7 +15,7 @@ import (
 // tick's patches. Each image has one opCheck and reuses it.
 //
 // A tick contains its changes twice: patches have the changed rows, and operations have the calls
-// in order. If rows are wrong although their checksums match, because of a bug, the two give
+// in order. A bug can write wrong rows with correct checksums. Then patches and operations give
 // different sets of entities. The cost is that of the operations, not of the rows: entities without
 // operations are not checked.
 //

@@ -47,7 +47,7 @@ type walk struct {
 	seen      bitmap // Pages of the file that belong to a node.
 	pages     uint64 // Number of keys visited so far.
 	last      Key    // The last visited key.
-	leafDepth int    // 0 before the first leaf.
+	leafDepth int    // Depth of all leaves. 0 before the first leaf.
 }
 
 // A visitFunc gets a key and the file offset and size of its value.

@@ -134,9 +134,9 @@ func (s *Session) reopen() {
 	require.Equal(s.t, head, s.World.Raw().Seq())
 }
 
-// closing is called before a close. The function that it returns takes the head of the closed
-// store, and returns the head that it must have. Close may have recorded NoRewind values that no
-// commit had. Then the state before the close belongs to that record.
+// closing is called before a close. It returns a function that takes the head after the close, and
+// returns the expected head. Close may add a record with NoRewind values that no commit had. Then
+// the current state is expected after that record.
 func (s *Session) closing() func(head uint64) uint64 {
 	want, next, state, ended := s.World.Raw().Seq(), uint64(len(s.States)), s.look(), !s.World.Raw().Dirty()
 	return func(head uint64) uint64 {

@@ -13,10 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Entries implements [replica.Log]. While no server answers, it waits up to 10 seconds, and then
-// continues after the last entry. If a server is behind the leader, Entries reads from another
-// server. A permanent error, such as [replica.ErrOperator], ends it immediately. Entries reads some
-// MiB of entries before it yields them.
+// Entries implements [replica.Log]. If no server answers, it retries for 10 seconds, and continues
+// after the last entry. If a server is behind the leader, Entries reads from another server. A
+// permanent error, such as [replica.ErrOperator], ends it immediately. Entries reads some MiB of
+// entries before it yields them.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}

@@ -128,8 +128,8 @@ func closed(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrConnectionClosed)
 }
 
-// refusal returns advice on how to resolve the error of a failed connection. For other errors it
-// returns otherwise.
+// refusal returns advice on how to resolve the error of a failed connection. For any other error,
+// it returns the text otherwise.
 func refusal(err error, otherwise string) string {
 	if err == nil {
 		return otherwise

@@ -36,8 +36,8 @@ func (o Options) replicas() int {
 // version is the oldest server version that has been tested to keep the promises of a log.
 const version = "2.15.0"
 
-// consumers is the maximum number of consumers, and so of followers, in streams that Create
-// creates. The default of the servers is 1,000.
+// consumers is the maximum number of consumers in streams that Create creates. Each waiting
+// follower uses one. The default of the servers is 1,000.
 const consumers = 100_000
 
 // Create creates a stream for worlds, with the subjects NAME.>. It does nothing if the stream
@@ -88,7 +88,8 @@ func (l *Log) check(ctx context.Context, o Options) error {
 	return settings("stream "+l.stream, wrong)
 }
 
-// settings returns an error that lists the wrong settings of what, or nil if the list is empty.
+// settings returns an error that lists wrong settings, or nil if the list is empty. what names the
+// stream or the servers.
 func settings(what string, wrong []string) error {
 	if len(wrong) == 0 {
 		return nil
