@@ -66,7 +66,7 @@ func (r *renewal) renew() {
 // nanos returns the nanoseconds per repetition, without prepare. It reads the clock itself, because
 // stopping the benchmark timer costs more than most repetitions with few entities.
 func (k *work) nanos(b *testing.B) float64 {
-	k.once() // Not timed, because the first repetition allocates.
+	k.once() // The first repetition is not timed, because it allocates.
 	if k.prepare == nil {
 		for b.Loop() {
 			k.repeat()
@@ -93,7 +93,7 @@ func (k *work) once() {
 // run times k. It divides the nanoseconds per repetition by per, and reports the result in unit.
 func (k *work) run(b *testing.B, per float64, unit string) {
 	b.ReportMetric(k.nanos(b)/per, unit)
-	b.ReportMetric(0, "ns/op") // Omitted, because it would include prepare.
+	b.ReportMetric(0, "ns/op") // Omit ns/op, because it would include prepare.
 	if !k.check(b.N + 1) {
 		b.Error("the world is not as the definition leaves it")
 	}

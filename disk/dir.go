@@ -125,7 +125,7 @@ func (d dir) publishInSteps(from, to string) error {
 			return err
 		}
 		return d.root.Remove(from)
-	// These systems do not replace a directory.
+	// Windows and WebAssembly do not replace a directory.
 	case runtime.GOOS == "windows", runtime.GOARCH == "wasm":
 		if _, err := d.root.Lstat(to); err == nil {
 			return &fs.PathError{Op: "publish", Path: to, Err: fs.ErrExist}

@@ -144,7 +144,7 @@ func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 		defer mu.Unlock()
 		var img image
 		if j != nil {
-			img.acked = j.Durable() // Read before the crash, which must keep these records.
+			img.acked = j.Durable() // The crash must keep these records.
 		}
 		img.fs = fs.Crash()
 		images = append(images, img)

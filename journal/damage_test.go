@@ -246,7 +246,7 @@ func TestScan_MissingAndSwappedSegments(t *testing.T) {
 func TestScan_SegmentOfAnotherHistory(t *testing.T) {
 	one, other := disktest.New(), disktest.New()
 	for fs, text := range map[*disktest.Mem]string{one: "one payload", other: "another one"} {
-		// Version 1, without a ledger.
+		// A journal of version 1 has no ledger.
 		fs.Put("00000001.seg", journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{}))
 		j := open(t, fs, journal.Options{})
 		if _, err := j.Append(0, 0, 0, []byte(text)); err != nil {

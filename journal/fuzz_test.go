@@ -85,7 +85,7 @@ func hostile(program []byte) []byte {
 			Length: binary.LittleEndian.Uint32(program[12:]),
 		}
 		program = program[16:]
-		body := make([]byte, min(h.Length, 100)) // Shorter than the length in some headers.
+		body := make([]byte, min(h.Length, 100)) // body is shorter than the length in some headers.
 		h.CRC = crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
 		if h.Flags&journal.FlagSeal != 0 {
 			h.CRC = journal.SealCRC

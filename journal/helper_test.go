@@ -129,7 +129,7 @@ func sample(t testing.TB) *disktest.Mem {
 	closeJournal(t, j, parent)
 
 	j = open(t, crashed, sampleOptions)
-	parent = 2 // A rewind.
+	parent = 2 // Rewind to record 2.
 	for _, size := range []int{60, 300, 1} {
 		parent = add(t, j, parent, size).Seq
 	}

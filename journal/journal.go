@@ -49,8 +49,8 @@ type Journal struct {
 	opened bool
 	free   [][]byte // Recycled payload buffers.
 	freed  int64    // Bytes of the free buffers.
-	unused int      // Smallest length of free since the last trim.
-	most   int      // Largest length of queue since the last trim.
+	unused int      // Smallest number of free buffers since the last trim.
+	most   int      // Largest number of queued items since the last trim.
 
 	next     uint64 // Seq of the next record.
 	size     int64  // Upper bound of the size of the current segment, with all queued items.
@@ -244,7 +244,8 @@ func (j *Journal) admit(length int64) error {
 			return nil
 		}
 		j.mu.Unlock()
-		preamble, err := j.preamble() // Unlocked, because preamble calls the caller's code.
+		// Call preamble without the lock, because it runs the caller's code.
+		preamble, err := j.preamble()
 		j.mu.Lock()
 		if err != nil {
 			return err
@@ -490,7 +491,7 @@ func (j *Journal) local(seq, tick uint64) {
 
 // fail makes err the result of every later call.
 func (j *Journal) fail(err error) {
-	defer j.share.Close() // Runs after Unlock, because Close wakes other journals.
+	defer j.share.Close() // Close must run after Unlock, because it wakes other journals.
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.err = err
@@ -518,7 +519,7 @@ func (j *Journal) recycle(batch []item) {
 				memory += batch[i].memory()
 			}
 		}
-		// j.mu is not locked here, because Release wakes other journals.
+		// j.mu must not be locked here, because Release wakes other journals.
 		atMost = min(atMost, j.share.Release(memory))
 	}
 	j.mu.Lock()

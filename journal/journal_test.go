@@ -28,7 +28,7 @@ func TestAppend_ReadBack(t *testing.T) {
 	fs := disk.Dir(root)
 	opt := journal.Options{SegmentSize: 200_000, World: [16]byte{7}}
 
-	// Sizes around every limit of the writer: padding, stage, direct.
+	// Sizes around the limits of the writer: padding, directSize and stageSize.
 	sizes := []int{0, 1, 7, 8, 9, 4096, 65535, 65536, 65537, 300_000, 3}
 	j := open(t, fs, opt)
 	var ids []journal.ID

@@ -287,7 +287,8 @@ func (l *Log) closedAt(s *Segment) int64 {
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
 	for _, file := range l.spare {
-		if l.Clean { // In an unclean journal, a crash may have prevented the removal.
+		// In an unclean journal, a crash may have prevented the removal of an older ledger.
+		if l.Clean {
 			_ = l.problem(file.name, 0, file.size, "there is a newer ledger")
 		}
 	}

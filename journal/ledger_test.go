@@ -73,7 +73,7 @@ func TestLedger_EveryFileMissing(t *testing.T) {
 			t.Errorf("%s was removed: unsure %v", name, log.Unsure)
 		}
 	}
-	for _, name := range whole.Files() { // All files except the ledger.
+	for _, name := range whole.Files() { // Remove all files except the ledger.
 		if strings.HasSuffix(name, ".seg") {
 			if err := whole.Remove(name); err != nil {
 				t.Fatal(err)

@@ -199,7 +199,7 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 		}
 	}
 	var salt [8]byte
-	rand.Read(salt[:]) // Never fails.
+	rand.Read(salt[:]) // rand.Read never fails.
 	old, oldName := w.file, w.name
 	w.header.number, w.header.salt, w.name = number, binary.LittleEndian.Uint64(salt[:]), ledgerName(number)
 	temp, err := disk.CreateTemp(w.fs, w.name)

@@ -240,7 +240,7 @@ func (l *Log) Tips() []Entry {
 func (l *Log) Ancestors(seq uint64) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for e, ok := l.Known(seq); ok && yield(e); {
-			e, ok = l.Known(e.Parent) // A parent's seq is always less.
+			e, ok = l.Known(e.Parent) // The loop ends, because a parent's seq is always less.
 		}
 	}
 }
@@ -263,7 +263,7 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 //
 // Cost: O(length of the path · log n).
 func (l *Log) Path(from, to uint64) ([]Entry, error) {
-	// Exact capacity, unless some records in between were rewound.
+	// The capacity is exact, unless some records in between were rewound.
 	path := make([]Entry, 0, min(max(to, from)-from, uint64(len(l.Entries))))
 	for seq := to; seq != from; {
 		if seq < from {

@@ -52,13 +52,13 @@ func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 		s = append([][]byte{}, s...)
 		j = int(m.other) % len(s)
 		s[i], s[j] = s[j], s[i]
-	case 3: // Replace a piece by one of any segment.
+	case 3: // Replace a piece by a piece of any segment.
 		s = append([][]byte{}, s...)
 		s[i] = source[j]
 	case 4: // Truncate a piece.
 		s = append([][]byte{}, s...)
 		s[i] = s[i][:int(m.other)%(len(s[i])+1)]
-	case 5: // Replace the end by that of another segment.
+	case 5: // Replace the end by the end of another segment.
 		s = append(append([][]byte{}, s[:i]...), source[j:]...)
 	}
 	segments[int(m.segment)%len(segments)] = s
@@ -73,7 +73,7 @@ func FuzzMovedRecords(f *testing.F) {
 		f.Add([]byte{kind, 1, 1, 2, 4, kind, 2, 0, 1, 5})
 		f.Add([]byte{kind, 255, 255, 1, 0, 3, 0, 0, 0, 6})
 	}
-	f.Add([]byte{5, 0, 2, 1, 4}) // The records of another journal at their original positions.
+	f.Add([]byte{5, 0, 2, 1, 4}) // Use records of another journal at their original positions.
 	fs, strange := sample(f), disktest.New()
 	// strange has the same world and another history, like a copy that was continued.
 	j := open(f, strange, sampleOptions)
@@ -106,7 +106,7 @@ func FuzzMovedRecords(f *testing.F) {
 			data := bytes.Join(s, nil)
 			size += len(data)
 			if size > 1<<16 {
-				return // Duplicated too often.
+				return // The pieces were duplicated too often.
 			}
 			changed = changed || !bytes.Equal(data, fs.Bytes(name))
 			moved.Put(name, data)

@@ -288,7 +288,7 @@ func (l *Log) successor(opt Options) segmentHeader {
 // with before as the summary of the previous segment.
 func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 	var salt [8]byte
-	rand.Read(salt[:]) // Never fails.
+	rand.Read(salt[:]) // rand.Read never fails.
 	h.salt = binary.LittleEndian.Uint64(salt[:])
 	h.start = segmentHeaderSize
 	if preamble != nil {
@@ -370,7 +370,7 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 			return removed, fmt.Errorf("journal: prune: %w", err)
 		}
 		name := segmentName(number)
-		// One entry covers all segments that are about to be removed.
+		// One ledger entry covers all segments that are about to be removed.
 		if i == 0 && j.ledger != nil {
 			if err := j.waitForFailure(j.ledger.pruned(numbers[len(numbers)-1] + 1)); err != nil {
 				return removed, fmt.Errorf("journal: prune %s: %w", name, err)

@@ -12,8 +12,8 @@ const (
 	// maxSmall is the maximum number of bytes of small segments that a log stores in memory.
 	maxSmall = 4 << 20
 
-	// readInTurns is the number of trusted segments that each [Log.ScanFrom] still reads, in
-	// rotation.
+	// readInTurns is the maximum number of segments that each [Log.ScanFrom] reads, in rotation,
+	// although the ledger describes them fully.
 	readInTurns = 4
 )
 
@@ -98,8 +98,8 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	before := &l.Segments[len(l.Segments)-1]
 	listedBefore, listed := l.ledger.find(number-1), l.ledger.find(number)
 	if before.Err != nil || before.header.salt != listedBefore.salt {
-		// The header of this segment contains the last record and the head of the previous one.
-		// They are unknown, because the previous segment is damaged or another file.
+		// The header of this segment contains the last record and the head of the previous segment.
+		// Both are unknown here, because the previous segment is damaged or another file.
 		return false
 	}
 	ended, _ := l.summary(listedBefore)

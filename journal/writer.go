@@ -465,7 +465,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	old, name := w.file, w.name
 	err := w.begin(next, preamble, w.sums.ended(w.written, false, w.seq, w.head))
 	if w.file == old {
-		return err // The writer closes old.
+		return err // begin has failed, and run closes old at its end.
 	}
 	if closeErr := old.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", name, closeErr)

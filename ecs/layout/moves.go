@@ -149,7 +149,7 @@ func split(moves []move) []move {
 	if !littleEndian {
 		return moves
 	}
-	// Number of bytes. For more bytes, the function copy is faster.
+	// longest is the maximum number of bytes to split. For more bytes, the function copy is faster.
 	const longest = 32
 	var out []move
 	for _, m := range moves {

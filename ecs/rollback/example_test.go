@@ -49,7 +49,7 @@ func ExampleSession() {
 		}
 	}
 	fmt.Println("guessed:", places.Values())
-	if err := there.Report(0, &m); err != nil { // The message is sent over any transport.
+	if err := there.Report(0, &m); err != nil { // A game sends m over any transport.
 		fmt.Println(err)
 	}
 	if err := here.Receive(1, &m); err != nil {

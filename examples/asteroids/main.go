@@ -60,7 +60,7 @@ func play(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close(context.Background())) }()
-	fmt.Print("\x1b[?1049h\x1b[?25l") // Another screen, without a cursor.
+	fmt.Print("\x1b[?1049h\x1b[?25l") // Switch to the alternate screen, and hide the cursor.
 	defer fmt.Print("\x1b[m\x1b[?25h\x1b[?1049l")
 	keys := make(chan rune, 100)
 	go readKeys(keys)
@@ -123,7 +123,8 @@ func (p *player) press(ctx context.Context, key rune) (err error) {
 	case buttons[key].ticks > 0:
 		p.held[key], p.rewinding, p.waiting = buttons[key].ticks, 0, 0
 	case key == 'r':
-		p.rewinding, p.waiting = 8, 45 // A terminal repeats a key after about half a second.
+		// A terminal repeats a key only after about half a second, so wait longer than that.
+		p.rewinding, p.waiting = 8, 45
 	case '1' <= key && key <= '3':
 		err = p.game.Save(ctx, int(key-'0'))
 		p.message = fmt.Sprintf("saved slot %c", key)

@@ -38,7 +38,8 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 // A program that is killed twice ends like one that was not killed.
 func TestProcess_Kill(t *testing.T) {
 	o := testOptions()
-	o.plants, o.ticks, o.report = 50, 2000, 1 // Soon, the pipe is full, and the program waits.
+	// With many reports, the pipe is soon full, and the program waits for the test.
+	o.plants, o.ticks, o.report = 50, 2000, 1
 	dir := filepath.Join(t.TempDir(), "store")
 	args := []string{"-plants", "50", "-ticks", "2000", "-report", "1", "-d", dir}
 	for _, at := range []string{"tick 500:", "tick 1200:"} {

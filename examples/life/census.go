@@ -126,7 +126,7 @@ func (s shape) moved(to func(Cell) Cell) shape {
 	for i, cell := range cells {
 		cells[i] = to(cell)
 	}
-	result, _ := shapeOf(cells) // A moved box always fits into a box.
+	result, _ := shapeOf(cells) // A rotated or mirrored box fits into a box of the same size.
 	return result
 }
 

@@ -181,7 +181,7 @@ func (h *boundaryRun) step() {
 		h.do("write ranges", h.writeRanges)
 	case n < 23:
 		h.do("elsewhere", h.addToOther)
-	// A history of ticks also releases its oldest boundary.
+	// Release the oldest boundary, as a history of ticks does.
 	case n < 24 && len(h.frames) > h.want/2:
 		h.do("release 0", func() bool { return h.release(0) })
 	case n < 27 && len(h.frames) > h.want/2:

@@ -103,7 +103,7 @@ func (a *table) remove(row int) {
 func (a *table) write(row int) {
 	a.rows.Open()
 	a.values.Touch(row)
-	// Writes in place, so a saved value that shared the slice would change too.
+	// Write in place. A saved value that shared the slice would change, too.
 	a.values.Live[row][0]++
 	a.tiles.Touch(row)
 	a.tiles.Live[row] = tileOf(a.values.Live[row])

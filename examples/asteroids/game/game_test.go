@@ -168,7 +168,7 @@ func TestHit_Splits(t *testing.T) {
 		size    uint8
 		want    [3]int
 		score   int32
-		left    int // Bullets.
+		left    int // The number of bullets that are left.
 	}{
 		{1, 3, [3]int{0, 2, 0}, 20, 0},
 		{1, 2, [3]int{2, 0, 0}, 50, 0},
