@@ -49,8 +49,8 @@ import (
 //	game.Health = ecs.MustRegister(w, ecs.Component[Health]{Version: 2, Migrations: …})
 //
 // If the tag contradicts the registered handle, Bind returns an error. It also returns an error if
-// two fields have the same handle. Bind leaves a field unchanged that is not nil; its handle must
-// belong to w.
+// two fields have the same handle. Bind leaves fields that are not nil unchanged; their handles
+// must belong to w.
 //
 // Then Bind makes the exported bundles that are nil, and the exported queries that have a tag. The
 // tag of a query has the access to each component: write or read, and write? or read? if the
@@ -108,7 +108,8 @@ type boundField struct {
 	v    reflect.Value
 }
 
-// run inspects all fields, registers handles, calls Build methods, then looks for nil fields.
+// run inspects all fields, registers handles, makes queries and bundles, and calls Build methods.
+// Then it looks for nil fields.
 func (b *binding) run(v reflect.Value) error {
 	if err := b.fields(cmp.Or(v.Type().Name(), "struct"), v, false); err != nil {
 		return err

@@ -26,7 +26,7 @@ type valueError struct {
 func (e *valueError) Error() string { return "ecs: " + e.text }
 func (e *valueError) Unwrap() error { return e.err }
 
-// valueFault adds context to err: the component name, and its entity e unless name is a resource. t
+// valueFault adds to err the name of the component or resource, and the entity e of a component. t
 // is the type of the values. If err contains the path of a field, valueFault adds the path too.
 func valueFault(name string, t *layout.Type, e Entity, resource bool, err error) error {
 	if err == nil {

@@ -133,7 +133,7 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 //     destroying an entity whose destruction has begun.
 //   - If OnRemove adds a component to an entity whose destruction has begun, the component is
 //     removed again, and its OnRemove hooks run.
-//   - If a hook adds a component that refers to such an entity, the policy of the component's
+//   - If a hook adds a reference to an entity whose destruction has begun, the policy of the
 //     [Relation] applies after the last hook.
 //   - In a loop over a query, a hook must follow the rules of the loop.
 //

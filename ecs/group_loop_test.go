@@ -238,7 +238,7 @@ func TestGroupInLoop_AllowedChanges(t *testing.T) {
 }
 
 // A group moves rows across the position of the loop. The loop visits each entity once.
-func TestGroupInLoop_MoveAcrossQuery(t *testing.T) {
+func TestGroupInLoop_MoveAcrossPosition(t *testing.T) {
 	for _, c := range []struct {
 		query string
 		at    int

@@ -75,7 +75,7 @@ func (w *World) endFrame(tick uint64, f frame) {
 		w.push(f)
 		w.exemptSpan = w.clock.Span
 		w.evict()
-		w.loopBoundaries = 0 // If no loop runs, saveActiveCursors drops those that panicked.
+		w.loopBoundaries = 0 // Lets saveActiveCursors drop the loops that panicked.
 		w.saveActiveCursors()
 	}
 }
@@ -335,9 +335,8 @@ func (h History) TickBytes(tick uint64) (n int64) {
 }
 
 // evict removes boundaries until the history is within its limits. A thinned history removes ticks
-// between older ticks; any other history removes the oldest tick. The boundary of a checkpoint's
-// tick must stay. If it is the oldest one, evict removes boundaries of younger ticks instead, which
-// merges these ticks.
+// between older ticks; any other history removes the oldest tick. The boundary before a checkpoint
+// must stay. If it is the oldest one, evict removes younger boundaries, which merges their ticks.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1-w.pinned() > w.options.History || w.overBudget()) {
 		k := w.nextThinned()

@@ -10,7 +10,7 @@ import (
 
 // Each sequence of steps fails if the undo log takes a certain wrong shortcut, which the name of
 // the case describes. All sequences begin with e0, e1 and e2 in a storage.
-func TestHistory_SequencesNeedingEachUndoRule(t *testing.T) {
+func TestHistory_EveryUndoRule(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
 		checkpoint = (*model).checkpoint

@@ -146,7 +146,7 @@ func listened(all []operation, log *hookLog) []operation {
 	return list
 }
 
-func TestHooks_ModelOverTicks(t *testing.T) {
+func TestHookModel_Ticks(t *testing.T) {
 	t.Parallel()
 	for _, s := range []modelOptions{
 		{kinds: []kind{listKind}, history: 2},
