@@ -57,7 +57,7 @@ type join struct {
 
 const (
 	maxSets = 16 // The maximum number of components and With storages together.
-	// The maximum number of rows in a span, which are saved in one copy.
+	// The maximum number of rows in a span. All rows of a span are saved together.
 	maxRun = 4096
 
 	// Runs prefetches the rows of a column that has more than prefetchRows rows.

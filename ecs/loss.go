@@ -78,7 +78,7 @@ func (f typeFaults) lines() (all []string) {
 	return all
 }
 
-// remedy returns the line that says how to load the fields of a component.
+// remedy returns the line that tells how to change the program, so that it loads the fields.
 func (f typeFaults) remedy(name, goType string) string {
 	var names []string
 	for _, fault := range f {
@@ -95,7 +95,7 @@ func (f typeFaults) remedy(name, goType string) string {
 
 // A faultList builds the error text for the components that a program cannot load.
 type faultList struct {
-	text    []string // One element for each component.
+	text    []string // The texts, one for each component.
 	shown   int
 	more    int  // The number of faults that the text leaves out.
 	refused bool // Values cannot be converted. If false, values would only be lost.

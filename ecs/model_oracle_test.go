@@ -106,7 +106,7 @@ type oracle struct {
 	keepTick   bool        // Set if the world keeps its newest tick although it has no history.
 	overBudget func() bool // Reports whether the world under test exceeds its byte limit.
 
-	replaced []oracleSet // Calls of Set for components that their entities already had.
+	replaced []oracleSet // The calls of Set that replaced a component.
 
 	maxGeneration  uint32
 	relations      []oracleRelation

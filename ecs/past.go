@@ -448,7 +448,8 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	return x.gather(entities)
 }
 
-// gather returns the values for entities whose rows are scattered, one Get at a time where needed.
+// gather returns the values for entities whose rows are not all consecutive. It copies runs of
+// rows, and calls Get for single rows.
 func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {

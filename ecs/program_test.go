@@ -120,8 +120,8 @@ func (p program) runWith(steps []func(r *programRunner, arg int), groups ...[]in
 // pick returns the entity of a handle. Most of these entities are alive.
 func (r *programRunner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
 
-// createNear creates the entity of one of the handles again. Or it creates an entity with an index
-// near the end and a low generation.
+// createNear creates the entity of a handle again, or an entity with an index near the end and a
+// low generation.
 func (r *programRunner) createNear(arg int) {
 	if arg%2 == 0 {
 		r.createAt(r.pick(arg / 2))
@@ -138,7 +138,7 @@ func (r *programRunner) clearSometimes(arg int) {
 	}
 }
 
-// tryStep runs the next step inside Try, if the step is a structural one.
+// tryStep runs a structural step inside Try. The next two bytes of the program choose the step.
 func (r *programRunner) tryStep(arg int) {
 	if r.checkpointAt(2) >= 0 {
 		return

@@ -21,7 +21,7 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
 	case len(w.recorders) > 0 && (k < 0 || len(w.recorders) > 1) && w.Dirty():
-		return raw.ErrDirty // The other recorders would miss the changes.
+		return raw.ErrDirty // The present recorders would miss the open changes.
 	}
 	w.verify()
 	if k < 0 {
@@ -262,12 +262,12 @@ func (w *World) recordLate() {
 }
 
 // record passes the changes since the last recorded tick to the recorders. tick is the last tick
-// with such changes. If late is true, it has already ended. record returns the numbers that the
-// recorders gave to tick.
+// with such changes. If late is true, that tick has already ended. record returns the numbers that
+// the recorders gave to tick.
 func (w *World) record(tick uint64, late bool) (n seqs) {
 	first, end := w.newestRecorded(), len(w.frames)
 	if late {
-		end = w.newestBoundary() // The frames after it belong to the next tick.
+		end = w.newestBoundary() // Later frames belong to the next tick.
 	}
 	from, frames, c := &w.frames[first], w.frames[first:end], &w.change
 	c.World, c.Tick, c.ParentTick, c.Late, c.from = w.Raw(), tick, from.at, late, from.ID

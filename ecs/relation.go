@@ -58,7 +58,7 @@ var ErrCycle = errors.New("a cycle")
 
 // NewRelation returns the relation of a component. target returns the entity that a component
 // refers to. Create a relation once and keep it, like an index; see [NewIndex] for the cost. A
-// clone of the world has no relations. Their policies do not apply there until the program calls
+// clone of the world has no relations. No policy applies there until the program calls
 // [Relation.In].
 //
 // If a relation with the same function and options exists, NewRelation returns that relation.

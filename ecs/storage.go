@@ -66,7 +66,9 @@ type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
 	appendRanges(dst []byte, rows []T, ranges []raw.Range) []byte
 	decode(src []byte, rows []T) error
-	adopt(src []byte, n int) (rows []T, ok bool) // adopt takes ownership of src.
+	// adopt is like decode, but the rows share the memory of src. ok is false if this is
+	// impossible.
+	adopt(src []byte, n int) (rows []T, ok bool)
 }
 
 func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {

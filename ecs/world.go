@@ -50,7 +50,7 @@ type World struct {
 
 	entities   registry
 	sets       []*set           // The sparse set of each storage, in the order of registration.
-	storages   []AnyStorage     // In the same order as sets.
+	storages   []AnyStorage     // The storages of components, in the same order as sets.
 	candidates []pageCandidates // For each sparse page, the storages that may have its entities.
 	paged      uint64           // Counts changes that invalidate candidates; never decreases.
 	changes    uint64           // The number of structural changes. It never decreases.
@@ -123,9 +123,9 @@ func (w *World) createSlow() Entity {
 var ErrTaken = errors.New("taken")
 
 // CreateAt creates the given entity e, without components. Use it for entities from another world,
-// from an editor or from a server. The index of e must be free. The generation of e must not be
-// lower than that of the last entity with this index. If e equals the last entity, CreateAt revives
-// it. Otherwise the error wraps [ErrTaken]. Generation 0 and the highest 32-bit index are errors
+// from an editor or from a server. The index of e must be free, and the generation of e must not be
+// lower than that of the last entity with this index. Otherwise the error wraps [ErrTaken]. If e
+// equals the last entity, CreateAt revives it. Generation 0 and the highest 32-bit index are errors
 // too. An error leaves the world unchanged.
 //
 // Lower indices that were never used become free, as if they had been used once. So CreateAt with
