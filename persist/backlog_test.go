@@ -139,7 +139,7 @@ func TestCommit_WaitsForDisk(t *testing.T) {
 	}
 }
 
-// Close does not wait for a full queue to save NoRewind values. It reports them.
+// If the queue is full, Close reports NoRewind values instead of waiting to save them.
 func TestClose_NoRewindValuesAndFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 1, SnapshotBytes: -1})

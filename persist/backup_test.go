@@ -331,7 +331,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return f.File.WriteAt(b, offset)
 }
 
-// A backup may stop at any call. Then Open refuses the copied files, or they are a complete store.
+// If a backup stops at any call, Open refuses the copied files, or they are a complete store.
 func TestBackup_InterruptedAtAnyCall(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)

@@ -344,7 +344,7 @@ func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.RetentionStatus) {
 		if err == nil {
 			_, err = v.At(storetest.Background, seq)
 		}
-		if err == nil { // A named snapshot, or one of a period, has this state.
+		if err == nil { // A named or periodic snapshot has this state.
 			continue
 		}
 		require.ErrorIs(r.t, err, persist.ErrNotFound)

@@ -205,8 +205,8 @@ func TestBranch_ComponentRegisteredAfterPoint(t *testing.T) {
 	require.Equal(t, w.Digest(), im.Digest())
 }
 
-// Random programs commit, rewind, go to any record, close and crash. The oracle is a list of
-// digests by record.
+// Random programs commit, rewind, close, and open at any record. Each opened state has the digest
+// that was noted for its record.
 func TestBranch_RandomPrograms(t *testing.T) {
 	t.Parallel()
 	for i := range uint64(6) {

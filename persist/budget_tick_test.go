@@ -250,7 +250,7 @@ func BenchmarkBudgetLargeRows(b *testing.B) {
 			if err := w.Raw().Attach(r, w.Tick()); err != nil {
 				b.Fatal(err)
 			}
-			// Otherwise the next run would record twice.
+			// A recorder that stays attached would also record the next run.
 			defer func() { _ = w.Raw().Detach(r) }()
 			src, dst := filled(c.size), filled(c.size)
 			var sum uint32

@@ -126,8 +126,8 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// Stores that share a budget wait for it, fail, resume, change branches and close. In the end they
-// return all of the budget.
+// Stores that share a budget return all of it in the end. Before that they wait for it, fail,
+// resume, change branches and close.
 func TestBudget_ReturnedByClosedStores(t *testing.T) {
 	for seed := range 3 {
 		b := budget.New(20_000)

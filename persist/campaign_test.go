@@ -437,8 +437,8 @@ func TestDamage_EveryBitOfUncleanEnd(t *testing.T) {
 	c.report()
 }
 
-// A large store has files of many blocks, several segments, and several generations of shared
-// pages.
+// Damage is also detected in a large store. It has files of many blocks, several segments, and
+// several generations of shared pages.
 func TestDamage_FlipsInLargeStore(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

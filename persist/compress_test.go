@@ -350,7 +350,8 @@ const (
 	keptCompressedText = "testdata/zstd-1.txt"
 )
 
-// The save was written by the first version with compression. It is never rewritten.
+// Later versions can read a save of the first version with compression. The file is never
+// rewritten.
 func TestLoad_FirstCompressedSave(t *testing.T) {
 	if _, err := os.Stat(keptCompressed); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(700)
@@ -377,8 +378,8 @@ func describeCompressed(t *testing.T) string {
 	return b.String()
 }
 
-// The Python reader needs a module for decompression. If the module is missing, the reader reports
-// it, and this test skips the comparison.
+// The Python reader agrees with package inspect on compressed saves. If it lacks a module for
+// decompression, it reports that, and this test skips the comparison.
 func TestPythonReader_CompressedSaves(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})

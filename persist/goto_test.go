@@ -234,7 +234,7 @@ func (r *traveller) finish() {
 	require.NoError(r.t, storetest.Closed(r.s.Close(storetest.Background)))
 }
 
-// Entities, hooks, indexes, groups and queries of a program stay valid.
+// The program's entities, hooks, indexes, groups and queries stay valid after Goto.
 func TestGoto_HandlesStayValid(t *testing.T) {
 	type hp int
 	type armor int
@@ -409,7 +409,7 @@ func TestStoreLoad_UnregisteredComponentDiffers(t *testing.T) {
 	verifiedIn(t, mem)
 }
 
-// A store goes to states of older types, which are converted, and back.
+// A store can go to states of older types, which it converts, and back.
 func TestGoto_AcrossConversion(t *testing.T) {
 	t.Parallel()
 	dir, eras, second, mark := twiceConverted(t)
@@ -457,7 +457,7 @@ func TestGoto_AcrossConversion(t *testing.T) {
 	}
 }
 
-// Two branches may give one number to different components.
+// Goto works between two branches that give one number to different components.
 func TestGoto_BranchWithOtherComponents(t *testing.T) {
 	mem := disktest.New()
 	w := ecs.NewWorld(ecs.Options{})

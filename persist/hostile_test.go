@@ -383,7 +383,7 @@ func TestOpen_NewerFormats(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrNewer)
 }
 
-// A tick of a later version among older ticks is not skipped.
+// If one tick was written by a later version, Open returns ErrNewer. It does not skip the tick.
 func TestOpen_TickWrittenByNewerVersion(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -274,8 +274,9 @@ func wholeDigest(dir string) (string, error) {
 // killsPerStore is how many processes use a store before the next store is created.
 const killsPerStore = 20
 
-// Every third process is killed some time after its start, possibly during creation or recovery.
-// The others are killed after some ticks.
+// A killed process loses no tick that it reported as durable. Every third process is killed some
+// time after its start, possibly during creation or recovery. The others are killed after some
+// ticks.
 func TestKilledProcess_DurableTicksStay(t *testing.T) {
 	for _, policy := range []string{"always", "every"} {
 		t.Run(policy, func(t *testing.T) {

@@ -123,7 +123,7 @@ func TestVerify_LinkInPlaceOfBallast(t *testing.T) {
 }
 
 // The directory of the store itself may be a link.
-func TestLink_ToStoreDirectory(t *testing.T) {
+func TestOpen_LinkToStoreDirectory(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
 	dir := filepath.Join(t.TempDir(), "link")

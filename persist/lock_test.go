@@ -103,7 +103,7 @@ func TestLockFile_LongContent(t *testing.T) {
 	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrLost)
 }
 
-// Readers test the lock. A program that opens the store for writing is not affected.
+// Readers that test the lock do not prevent a program from opening the store.
 func TestOpen_WhileReadersTestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})

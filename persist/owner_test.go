@@ -178,7 +178,7 @@ func TestStore_FilesMissing(t *testing.T) {
 	}
 }
 
-// A store whose directory was moved while it was open continues.
+// An open store continues after its directory was moved.
 func TestStore_DirectoryMoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -392,7 +392,7 @@ const (
 	keptRepeatsText = "testdata/repeats-1.txt"
 )
 
-// The save was written by the first version with repeats. It is never rewritten.
+// Later versions can read a save of the first version with repeats. The file is never rewritten.
 func TestLoad_FirstSaveWithRepeatedPages(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptRepeats); *golden.Update && os.IsNotExist(err) {

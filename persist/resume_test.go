@@ -50,7 +50,8 @@ func TestResume_SavesPresentState(t *testing.T) {
 			mem := disktest.New()
 			w := storetest.New(4)
 			w.Fill(20)
-			var told, resumed []uint64 // Ticks by OnDurable, and at each Resume.
+			// The ticks that OnDurable reported, and the tick of each Resume.
+			var told, resumed []uint64
 			options := persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1, OnDurable: func(tick uint64) { told = append(told, tick) }}
 			s, err := persist.Open(storetest.Background, ".", w.World, storetest.In(mem, options))
 			require.NoError(t, err)

@@ -181,8 +181,7 @@ func TestRetention_RewoundSnapshots(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// If the journal's note cannot list a snapshot, the snapshot does not count, and its file is
-// removed.
+// If the journal's note cannot list a snapshot, the snapshot fails, and its file is removed.
 func TestSnapshot_JournalNoteFails(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)

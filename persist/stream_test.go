@@ -234,7 +234,7 @@ func TestLoadFrom_ReaderCannotSeek(t *testing.T) {
 	require.Equal(t, w.Digest(), loaded.Digest())
 }
 
-// A writer that takes n bytes and then fails.
+// A fullWriter takes n bytes and then fails.
 type fullWriter struct{ n int }
 
 var errFull = errors.New("full")

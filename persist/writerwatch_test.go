@@ -40,7 +40,8 @@ func (w *writerWatch) await(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// A child process opens a store and is killed. Then another program opens the store and closes it.
+// A watch reports that a killed process has ended, and that another program opens and closes the
+// store.
 func TestWatchWriter_KilledProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	c := startChild(t, "hold", dir, "")

@@ -71,7 +71,7 @@ func TestSaveStore_ConcurrentWriters(t *testing.T) {
 	requireStore(t, dir, 7)
 }
 
-// A killed process leaves a temporary directory behind. The next writer must remove it.
+// The next writer removes the temporary directory that a killed process left behind.
 func TestSaveStore_AfterKilledWriter(t *testing.T) {
 	const variable = "SAVE_STORE_TEST_DIR"
 	if dir := os.Getenv(variable); dir != "" {
