@@ -287,8 +287,8 @@ func (x *Index[T, K]) Set(e Entity, v T) error {
 	return nil
 }
 
-// mustBeUnique panics if two entities have the same key, because a hook changed a key when v was
-// written to e.
+// mustBeUnique runs after v was written to e. It panics if two entities have the same key, because
+// a hook changed a key.
 func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	if x.s.hooks == nil && len(x.s.onSet) == 0 {
 		return

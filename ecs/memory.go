@@ -30,9 +30,9 @@ type Memory struct {
 // StorageMemory is the memory of a storage, a resource or the registry of entities, in bytes.
 type StorageMemory struct {
 	Name   string // "" for the registry.
-	Sparse int64  // Entity index to row.
-	Dense  int64  // Row to entity.
-	Data   int64  // Row to component.
+	Sparse int64  // Maps entity indices to rows.
+	Dense  int64  // Maps rows to entities.
+	Data   int64  // Maps rows to components.
 	Mask   int64  // The mask of a Masked or Ordered storage.
 	// Marks of saved rows, and for queries the entities that were recently added, removed or moved.
 	Stamps int64

@@ -154,7 +154,7 @@ func TestQuery_SameComponentTwice(t *testing.T) {
 	mustPanic(t, text, func() { NewQuery2(Read(a), Write(a)) })
 	mustPanic(t, text, func() { NewQuery3(Write(a), Read(b), Write(a)) })
 	mustPanic(t, text, func() { NewQuery2(Write(a), Optional(Read(a))) })
-	// A write through one column of the row is visible through the other column.
+	// Both columns of a row point to the same component.
 	for _, row := range NewQuery2(Read(a), Read(a)).All() {
 		if row.A != row.B {
 			t.Error("the two columns of a row have different addresses")

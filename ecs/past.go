@@ -194,8 +194,8 @@ type pastSet struct {
 	set       *set // Nil for the registry.
 	noRewind  bool // The component is NoRewind, so only its current state exists.
 	notedFrom int  // Entities of the old rows at or above notedFrom are recorded in oldRows.
-	// The row at the tick of each entity index. An entry may be stale, because each look-up
-	// compares the entity of the row.
+	// For each entity index, the row at the tick. Entries may be stale: each look-up also compares
+	// the entity of the row.
 	oldRows []uint32
 }
 

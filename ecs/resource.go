@@ -18,7 +18,7 @@ type Resource[T any] struct {
 	adapter rowAdapter[T]
 	raw     rawAdapter
 
-	spans track.Spans // Buffer of since.
+	spans track.Spans // Buffer of the method since.
 }
 
 func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
