@@ -234,8 +234,8 @@ type edge struct{ from, to string }
 // knots returns the strongly connected sets of two or more files, the largest first. It ignores the
 // edges in cut.
 func (r *room) knots(cut ...edge) (knots [][]string) {
-	// This is Tarjan's algorithm. The stack has the files whose knot is not complete. low is the
-	// lowest number of a file on the stack that a file reaches.
+	// This is Tarjan's algorithm. The stack has the files whose knot is not complete. low has, for
+	// each file, the lowest number of a file on the stack that it reaches.
 	number, low := map[string]int{}, map[string]int{}
 	var stack []string
 	var visit func(file string)

@@ -27,7 +27,7 @@ func RecoverCommand(path string, r *repair.RecoverReport, err error) string {
 	return ""
 }
 
-// PiecesCommand returns the recover command that puts a state together from pieces.
+// PiecesCommand returns the recover command that restores the readable pages of a damaged snapshot.
 func PiecesCommand(path string) string {
 	return Command("recover", path, "-o", path+".pieces", "--partial")
 }

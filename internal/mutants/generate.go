@@ -33,7 +33,7 @@ const missing = "(nothing)"
 type generator struct {
 	*source
 	faults []*fault
-	path   []ast.Node // From the file to the visited node.
+	path   []ast.Node // The nodes from the file to the visited node.
 }
 
 func (g *generator) add(n ast.Node, is, before, after string) {

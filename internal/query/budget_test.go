@@ -17,9 +17,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// BenchmarkBudgetCondition compares a field with a number and checks that the component exists.
-// It compares direct evaluation on rows with hand-written code for the bytes of the row. It also
-// measures the program that other expressions need.
+// BenchmarkBudgetCondition evaluates a condition that reads a field and checks that the component
+// exists. It measures direct evaluation on rows against hand-written code for the bytes of the row.
+// It also measures the program, which other expressions need.
 func BenchmarkBudgetCondition(b *testing.B) {
 	im := testImage(b)
 	x, err := Compile(im, "test", "Unit.HP < 5 && has(Unit)", WantCondition)
@@ -57,8 +57,8 @@ func BenchmarkBudgetCondition(b *testing.B) {
 	b.ReportMetric(float64(program)/float64(ours), "x/program")
 }
 
-// BenchmarkBudgetReference reads a field of a referred entity. It compares this with hand-written
-// code that finds the row of the entity and reads the bytes of the field.
+// BenchmarkBudgetReference reads a field of another entity. It measures this against hand-written
+// code that finds the row of that entity and reads the bytes of the field.
 func BenchmarkBudgetReference(b *testing.B) {
 	im := testImage(b)
 	x, err := Compile(im, "test", "Unit.Owner.Unit.HP < 5", WantCondition)

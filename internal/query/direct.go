@@ -194,8 +194,8 @@ func (x *Expr) exactly(n *ast.CallNode) direct {
 	return direct{}
 }
 
-// apart returns a function that compares a with b, and multiplies the result by sign. The result is
-// -1, 0 or 1. A negative b is less than every uint64.
+// apart returns a function that compares a with b. Its result is -1, 0 or 1, times sign. A negative
+// b is less than every uint64.
 func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
 	return func(r *reading) int {
 		b := b(r)
@@ -236,8 +236,8 @@ func compareFloat(a int, b float64) int {
 	return cmp.Or(cmp.Compare(int64(a), int64(whole)), cmp.Compare(whole, b))
 }
 
-// existing compiles a call of [Expr.exists] for an entity in a field. The call returns false
-// without a row, although a guard has already checked that the row exists.
+// existing compiles a call of [Expr.exists] for an entity in a field. Without a row, the call
+// returns false. A guard has already checked that the row exists.
 func (x *Expr) existing(n *ast.CallNode) direct {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != existsName {
 		return direct{}

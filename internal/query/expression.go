@@ -216,8 +216,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	return nil
 }
 
-// disabled is the name of a function of package expr that is an error in expressions. The function
-// returns the current time, but an answer must depend only on the store.
+// disabled is a function of package expr that expressions must not call. It returns the current
+// time, but an answer must depend only on the store.
 const disabled = "now"
 
 // fitting returns an error if n is not the wanted type. It accepts values of unknown type, such as
@@ -355,9 +355,9 @@ func (x *Expr) condition(a Answer) (bool, error) {
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is not a condition: it returns %v", a)})
 }
 
-// Text returns an answer of x as text, like [Answer.String]. If total is not empty, a is that total
-// of the answers of x. If x is a field, its constants and durations are written by name. A sum or
-// mean of constants is a plain number.
+// Text returns an answer of x as text, like [Answer.String]. If total is not empty, such as "sum",
+// a is that total of all answers of x. If x is a field, its constants and durations are written by
+// name. A sum or mean of constants is a plain number.
 func (x *Expr) Text(total string, a Answer) string {
 	t := pointee(x.layout)
 	switch v := a.v.(type) {

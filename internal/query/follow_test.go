@@ -229,8 +229,8 @@ func sameAnswers(t *testing.T, want Answer, failed error, got Answer, err error,
 
 var followSeed = flag.Uint64("follow.seed", 1, "the first seed of what is followed")
 
-// Some expressions follow random histories, also backward and on other branches. Other expressions
-// evaluate all entities at each state. The answers must be equal.
+// Expressions follow random histories, also backward and on other branches. Copies of them evaluate
+// all entities at each state. The answers must be equal.
 func TestFollow_RandomHistories(t *testing.T) {
 	for round := range deep.Or(12, 300) {
 		seed := *followSeed + uint64(round)

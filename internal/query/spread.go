@@ -149,8 +149,8 @@ func cut(n uint64, significant int) uint64 {
 	return n >> drop << drop
 }
 
-// percentile returns the least value that is not below p percent of all values, possibly rounded.
-// It returns nil if there are no values.
+// percentile returns the least value such that at least p percent of all values are not greater.
+// The value may be rounded. It returns nil if there are no values.
 func (s *spread) percentile(p int) Answer {
 	if s.order == nil {
 		s.order, s.n = ranksOf(s.n), nil

@@ -86,7 +86,8 @@ func TestFloatSum_CarriesBeforeOverflow(t *testing.T) {
 	require.Equal(t, pi-1.5, s.near())
 }
 
-// The extremes of changing answers must equal those of all answers. The heap must stay small.
+// While answers change, the minimum and maximum must equal those of the current answers. The heap
+// must stay small.
 func TestMinMax_AnswersChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {

@@ -85,7 +85,7 @@ func peekSnapshot(ctx context.Context, v *View, s catalog.SnapshotInfo, e ecs.En
 // peek reads the values of e from a state in a snapshot.
 func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
 	if e == ecs.None {
-		e = ecs.Vacant // The follower of the resources.
+		e = ecs.Vacant // A follower of ecs.Vacant holds the resources.
 	}
 	m := s.reader.Manifest
 	f := &follower{

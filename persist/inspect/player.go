@@ -28,7 +28,7 @@ import (
 type PlayerOptions struct {
 	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,
 	// an ancestor of To, up to To. By default, it plays from the oldest reachable state to the
-	// newest one. Only with the default does [Player.Refresh] look for newer states.
+	// newest one. [Player.Refresh] looks for newer states only if To is empty.
 	From, To string
 
 	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes
@@ -514,9 +514,9 @@ func (p *Player) Diverged() (tick uint64, storage string, ok bool) {
 func (p *Player) Build() string { return p.view.Build(p.recorded.Seq()) }
 
 // SaveBoth saves the recorded and the played state of the current tick to two files in dir. It
-// creates dir and overwrites existing files. It returns a shell command that shows the
-// differences: "ecsdump diff RECORDED PLAYED". Each file names its build: of the recording
-// program, or of this program.
+// creates dir and overwrites existing files. It returns a shell command that shows the differences:
+// "ecsdump diff RECORDED PLAYED". Each file names the build that computed its state: that of the
+// recording program, or of this program.
 func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err error) {
 	if p.err != nil {
 		return "", p.err

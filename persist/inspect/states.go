@@ -28,10 +28,10 @@ func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
 }
 
 // Read calls f with the state after record seq. If the state is in a snapshot file, f reads only
-// the pages that it needs, see [State]. Damage in other pages is ignored. In other cases Read
-// calls f with the whole state, see [View.At]. It does the same after a page that cannot be read,
-// or if f returns the error of [State.NeedWhole]. So f may be called twice. It must have no
-// effects before it has read everything.
+// the pages that it needs, see [State]. Damage in other pages is ignored. Read calls f with the
+// whole state (see [View.At]) if the state is in no snapshot file. It does so too after a page that
+// cannot be read, or if f returns the error of [State.NeedWhole]. So f may be called twice, and
+// must have no effects before it has read everything.
 func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error {
 	for _, s := range leadingBases(v.cat, seq) {
 		if s.Err == nil && s.ID.Seq == seq {

@@ -88,8 +88,8 @@ type Stretch struct {
 }
 
 // stretch returns the Stretch up to record seq and the snapshot where it begins. This is the
-// nearest snapshot with a number below older. stretch returns nil if there is none. Numbers order
-// snapshots better than seqs, since a conversion makes two snapshots of one state.
+// nearest snapshot with a number below older. stretch returns nil if there is none. Snapshots are
+// compared by number, not by seq, since a conversion makes two snapshots of one state.
 func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s catalog.SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
@@ -336,8 +336,8 @@ func (f *follower) valueOf(n int, failed *error) (row int, v layout.Value) {
 	return row, v
 }
 
-// compare reports the events of a tick. It compares the states before and after the tick. The
-// operations add changes that the same tick undid.
+// compare reports the events of a tick. It compares the states before and after the tick. From the
+// operations, it adds changes that the same tick undid.
 func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) error {
 	if err := t.ops.read(tick.Ops, t.entity, len(t.rows)); err != nil {
 		return t.view.cat.EntryError(e, err)

@@ -192,7 +192,7 @@ func (s *pointSample) trim() {
 		return
 	}
 	slices.SortFunc(s.points, func(a, b point) int { return cmp.Compare(hashOf(a.entity), hashOf(b.entity)) })
-	// The removed points may refer to text.
+	// Release the texts of the removed points.
 	clear(s.points[s.limit:])
 	s.points = s.points[:s.limit]
 	s.bound = hashOf(s.points[s.limit-1].entity)
