@@ -328,7 +328,8 @@ func (r *registry) createN(dst []Entity, n int) []Entity {
 		case r.rows.Extra == r.rows.Total && want <= maxIndices-r.rows.Total:
 			r.extend(want)
 		}
-		// create handles an index that is retired, or whose generations are used up.
+		// create handles the other cases: used-up generations, retired indices, and too many
+		// entities.
 		if r.rows.N == before {
 			r.create()
 		}

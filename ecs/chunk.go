@@ -11,7 +11,7 @@ const (
 	chunkBits = 12
 	chunkRows = 1 << chunkBits
 
-	maxColumns = 8           // Maximum number of components.
+	maxColumns = 8           // Maximum number of components of a query.
 	maxWords   = 16          // Maximum number of 64-row words in a span of scattered rows.
 	missing    = track.NoRow // Row number of a missing optional component.
 

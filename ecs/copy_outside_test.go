@@ -17,7 +17,7 @@ type party struct {
 }
 
 // Copy calls Outside once for each component, field and entity, even if it makes several copies.
-// The order of the calls does not depend on the order of maps. All copies get the results.
+// The order of the calls does not depend on the order of maps. All copies get the same results.
 func TestCopyOutside_CalledOncePerField(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	Must(RegisterResource(to.w, party{}))

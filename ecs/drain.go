@@ -30,7 +30,7 @@ func (l *drainLoops) begin() *drainLoop {
 
 func (l *drainLoop) end() { l.running = false }
 
-// take records that the loop removed the row of e, in the frame with that id.
+// take records that the loop removed the row of e. frame is the id of the open frame.
 func (l *drainLoop) take(e Entity, frame uint64) {
 	l.undone, l.taken, l.frame = false, e, frame
 }

@@ -401,8 +401,8 @@ func (p *plan) convert(from, to *layout.Type) {
 	})
 }
 
-// place decides whether gaps get the program's default. They do if the stored gaps have another
-// value. place also describes a change from or to an Indexed storage.
+// place decides whether gaps get the program's default. They do if a stage converts the rows, or if
+// the stored gaps have another value. place also describes a change from or to an Indexed storage.
 func (p *plan) place() {
 	indexed := p.target.Kind() == Indexed
 	switch {
