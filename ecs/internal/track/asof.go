@@ -25,7 +25,7 @@ type AsOf struct {
 	Lengths
 	Columns [2]Old
 	t       *Tracker
-	// The value of t.marks at the last CatchUp. Every call of Tracker.Open changes t.marks.
+	// The value of t.marks at the last CatchUp. Every call of Tracker.Reopen changes t.marks.
 	marks uint64
 	// The sum of undoStack.saves of both columns at the last CatchUp.
 	saves uint64
@@ -347,8 +347,9 @@ func (o *Old) alloc(n int) unsafe.Pointer {
 	return o.slabs[o.slab].p
 }
 
-// Lives reports whether row i of c has the same value now as at the boundary of o. It returns false
-// for all large rows. Lives is small enough to be inlined, unlike RowAsOf.
+// Lives reports whether row i of c was not written since the boundary of o, so the live row has the
+// value of the boundary. It returns false for all large rows. Lives is small enough to be inlined,
+// unlike RowAsOf.
 func Lives[T any](c *Column[T], o *Old, i int) bool {
 	return unsafe.Sizeof(c.Live[0]) <= largeRow && !o.Has(i)
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // A Clock is the state that all trackers of a world share. The owner of the clock advances it.
-// Writes to rows only read the clock, except for [Tracker.Open], which the first change of a
+// Writes to rows only read the clock, except for [Tracker.Reopen], which the first change of a
 // tracker in a span calls.
 type Clock struct {
 	// Serial number of the current span, a period in which each row is saved at most once. It only
@@ -46,7 +46,7 @@ type Clock struct {
 	spans  []Span
 	chunks []*chunk
 
-	// Number of calls of Tracker.Open.
+	// Number of calls of Tracker.Reopen.
 	opened uint64
 	// Memory size of the logs of all columns.
 	bytes   atomic.Int64

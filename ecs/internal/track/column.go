@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// A mark records which rows of a block of 64 were saved since the tracker was last opened. span is
-// the serial number of that call of Open. A mark with another span is invalid, so marks need no
+// A mark records which rows of a block of 64 were saved since the last call of Tracker.Reopen. span
+// is the serial number of that call. A mark with another span is invalid, so marks need no
 // clearing.
 type mark struct{ span, rows uint64 }
 

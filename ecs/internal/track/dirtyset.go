@@ -63,7 +63,7 @@ func (n *DirtySet) Clear() {
 }
 
 // stale is a bit that is not set in any span number of a clock. Setting it in Tracker.Span makes
-// the next change call Open.
+// the next change call Reopen.
 const stale = 1 << 63
 
 func (n *DirtySet) forget() {

@@ -56,9 +56,9 @@ func (c *Column[T]) lead(rows int) int {
 	return min(c.Log.number/2%leadLines*max(cacheLine/size, 1), rows/8)
 }
 
-// Reserve allocates marks for the given number of rows in every column. Without Reserve, Open would
-// allocate them at the first save. So the cost falls into the step that creates the rows, which is
-// expensive anyway.
+// Reserve allocates marks for the given number of rows in every column. The cost then falls into
+// the step that creates the rows, which is expensive anyway. Without Reserve, Reopen allocates the
+// marks before the first save.
 func (t *Tracker) Reserve(rows int) {
 	if !t.Exempt {
 		for _, c := range t.columns {

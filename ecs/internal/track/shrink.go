@@ -25,7 +25,7 @@ func (t *Tracker) Shrink() {
 // shrink reduces the column to the given number of rows, without spare capacity.
 func (l *Log) shrink(rows int) {
 	l.rows.fit(rows)
-	// Open allocates new marks.
+	// Reopen allocates new marks.
 	l.marks = nil
 	l.undoStack.shrink()
 }

@@ -115,15 +115,16 @@ func (t *Tracker) Add(c Tracked) { t.columns = append(t.columns, c) }
 // OpenedSince reports whether the tracker was opened for writes in span or later.
 func (t *Tracker) OpenedSince(span uint64) bool { return t.Span&^stale >= span }
 
-// Open prepares the columns for writes in the current span. It is small enough to be inlined.
+// Open prepares the columns for writes in the current span, by a call of Reopen if necessary. It is
+// small enough to be inlined.
 func (t *Tracker) Open() {
 	if t.Span != t.clock.Span {
 		t.Reopen()
 	}
 }
 
-// Reopen is Open for code that replaces all rows. It prepares the columns even if they are prepared
-// already.
+// Reopen does the work of Open. Code that replaces all rows calls Reopen directly, to prepare the
+// columns even if they are prepared already.
 //
 //go:noinline
 func (t *Tracker) Reopen() {
