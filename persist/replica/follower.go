@@ -90,7 +90,7 @@ type Follower struct {
 
 	turn chanMutex          // Held by the method that starts or stops following.
 	stop context.CancelFunc // Stops the goroutine that follows.
-	done chan struct{}      // Closed when that goroutine has ended.
+	done chan struct{}      // Closed when the goroutine that follows has ended.
 
 	// mu guards the fields below. Only the goroutine that follows changes them. After its end, the
 	// holder of turn does.

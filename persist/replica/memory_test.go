@@ -101,7 +101,7 @@ func TestSender_CountsMemory(t *testing.T) {
 }
 
 // The data of entries that are no longer retained can be garbage collected.
-func TestSender_ReleasesOtherOperations(t *testing.T) {
+func TestSender_FreesDroppedEntries(t *testing.T) {
 	s := newSender(context.Background(), &Memory{}, trail{}, 0, &Options{})
 	var freed atomic.Int32
 	const ops = 64

@@ -27,7 +27,7 @@ type room struct {
 	mu sync.Mutex
 	// The room that the log last reported, minus the bytes appended since. Negative means no limit.
 	left  int64
-	asked time.Time // Time of the last report of the log. Zero if there is none.
+	asked time.Time // Time of the last report of the log. Zero before the first one.
 }
 
 const (

@@ -45,8 +45,8 @@ func TestSender_SendsNameAfterLastPart(t *testing.T) {
 	assert.Eventually(t, func() bool { return others.Load() == 1 }, time.Minute, time.Millisecond, "parts must unlock order")
 }
 
-// A follower that reads an unknown operation stops and reports it. If a newer
-// program claims the log, the owner loses it.
+// A follower that reads an unknown operation stops and reports it. If a newer program claims the
+// log, the owner loses it.
 func TestFollower_UnknownOperation(t *testing.T) {
 	log := &Memory{}
 	f, err := Follow(context.Background(), log, disk.Memory(), Options{})

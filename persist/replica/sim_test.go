@@ -104,7 +104,7 @@ type sim struct {
 	nodes []*simNode
 	ticks int
 	told  []string
-	// For the state of each commit: the state of the previous commit.
+	// The state of the previous commit, by the state of each commit.
 	parent map[ecs.Digest]ecs.Digest
 	// The confirmed states in order. Each state descends from all earlier ones.
 	states []ecs.Digest

@@ -37,7 +37,7 @@ const editsApart = 8
 // it is large.
 type EditedRows struct {
 	Ranges []raw.Range // Ascending and disjoint.
-	Edits  []byte      // Edits of these rows, in order.
+	Edits  []byte      // The edits of Ranges, in order.
 	edits  []edit
 }
 

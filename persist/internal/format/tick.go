@@ -321,7 +321,7 @@ type RegistryPatch struct {
 	// Rows [0, Alive) are alive, rows [Alive, Free) are free, and rows [Free, Total) are retired.
 	Alive, Free, Total int
 	Ranges             []raw.Range // Ascending, disjoint, below Total.
-	Rows               []byte      // The entities in these rows, 8 bytes each.
+	Rows               []byte      // The entities of Ranges, 8 bytes each.
 }
 
 // CheckSizes returns an error if the sizes of a registry contradict each other.
@@ -339,9 +339,9 @@ type StoragePatch struct {
 	Number        int         // Number in the schema.
 	Before, After int         // Number of rows before and after the tick, gaps included.
 	EntityRanges  []raw.Range // Ascending, disjoint, below After. Empty for a resource.
-	Entities      []byte      // The entities, 8 bytes each.
+	Entities      []byte      // The entities of EntityRanges, 8 bytes each.
 	ValueRanges   []raw.Range // Ascending, disjoint, below After.
-	Values        []byte      // The values in the format of package layout, one after the other.
+	Values        []byte      // The values of ValueRanges, in the format of package layout.
 	// EditRanges are existing rows that keep their entity. No such row is in EntityRanges or
 	// ValueRanges.
 	EditRanges []raw.Range
@@ -353,9 +353,9 @@ type StoragePatch struct {
 const maxRows = 1<<32 - 1
 
 // DecodeTick decodes a payload. It checks everything that depends on the payload alone: formats,
-// lengths, ranges and names. It also checks that the format is the oldest possible one, so every
-// tick has one encoding. Package image checks the state, the layouts of the rows and the operations
-// when it applies the tick.
+// lengths, ranges and names. It also checks that the format is the oldest one that can hold the
+// tick. Package image checks the state, the layouts of the rows and the operations when it applies
+// the tick.
 func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
 	d.array(7)

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// OpenRoot returns an empty directory. The tests of both packages use it.
+// OpenRoot returns an empty directory. It is exported for the tests of package pagefile_test.
 func OpenRoot(tb testing.TB) *os.Root {
 	tb.Helper()
 	root, err := os.OpenRoot(tb.TempDir())

@@ -81,7 +81,7 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
 	var damaged []*disk.DamageError
-	// Damage in a stripe. If no block is damaged, a key changed between two reads.
+	// The damage of a stripe. If no block is damaged, a key changed between two reads.
 	var changed *disk.DamageError
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}

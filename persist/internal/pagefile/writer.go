@@ -50,8 +50,7 @@ type tree interface {
 	// verify reads the finished file. temp is its name until it is published.
 	verify(dir disk.FS, temp string) (Info, error)
 
-	// close releases the resources of the tree. It is called once, with or without finish before
-	// it.
+	// close releases the resources of the tree. It is called once, after finish or instead of it.
 	close()
 }
 

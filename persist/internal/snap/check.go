@@ -33,9 +33,9 @@ type check struct {
 // ErrUnchecked is the error of [Reader.Check] for a file whose page size does not divide 4096 rows.
 var ErrUnchecked = errors.New("persist: only the loaded state can be checked")
 
-// Check verifies the whole state and returns its first error. It does not verify checksums of the
-// file that no page needs, and its errors have less detail than those of Load. Memory: a few pages
-// and 8 bytes for each entity, independent of the components' values.
+// Check verifies the whole state and returns its first error. It verifies only the blocks of the
+// file that it reads, and its errors have less detail than those of Load. Memory: a few pages and 8
+// bytes for each entity, independent of the components' values.
 func (r *Reader) Check(ctx context.Context) error {
 	m := r.Manifest
 	if err := r.CheckRegistry(); err != nil {

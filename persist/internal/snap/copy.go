@@ -28,7 +28,7 @@ type past interface {
 type present struct {
 	*ecs.World
 	staged   raw.Storage
-	entities []uint64 // Entities of the staged storage. Nil means that this is a resource.
+	entities []uint64 // Entities of the staged storage. Nil for a resource.
 }
 
 // Registry returns the sizes of the registry.

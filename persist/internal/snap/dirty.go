@@ -64,7 +64,8 @@ func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(pa
 //	change of a tick          pages that may differ
 //	rows written, or resized  dense and data pages of these rows (rows), of registry (registry)
 //	row gets an entity        sparse page of the entity's index (sparse)
-//	entity loses a component  sparse page of its index (sparse); if destroyed, of any (destroyed)
+//	entity loses a component  sparse page of its index (sparse)
+//	entity is destroyed       sparse page of its index, in every component (destroyed)
 //	component cleared         all of its sparse pages (cleared)
 //
 // For a page outside this set, a snapshot uses the page and checksum of the previous snapshot. If

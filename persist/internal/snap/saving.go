@@ -32,7 +32,7 @@ type Saving struct {
 
 // savedRows are the rows of the registry, a component or a resource.
 type savedRows struct {
-	entities []ecs.Entity // Nil means that this is a resource.
+	entities []ecs.Entity // Nil for a resource.
 	n        int
 	append   func(dst []byte, lo, hi int) []byte // Appends values.
 	// Maximum size of the values in 4096 rows, if they vary in width.

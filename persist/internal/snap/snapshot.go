@@ -93,8 +93,8 @@ type SnapshotBase struct {
 }
 
 // NewSnapshot returns a snapshot of from, a state of w. It covers the storages for which keep
-// returns true; they must be in s. It copies storages that do not rewind immediately. Advance
-// copies all other storages.
+// returns true; they must be in s. It immediately copies resources and storages that do not rewind.
+// Advance copies all other storages.
 //
 // NewSnapshot calls from.Done for all rows that will not be copied, so the world keeps fewer old
 // values while the program continues.
@@ -219,7 +219,8 @@ func (sn *Snapshot) Assemble() error {
 // older file has some of them. A full snapshot can be written instead.
 var ErrPagesShared = errors.New("pages became too large, and some are shared with older snapshots; the next snapshot is a full one with smaller pages")
 
-// fitPages reduces the rows per page of c if a page is too large for a value. This needs all rows.
+// fitPages reduces the rows per page of c if a page is too large for a value. It returns
+// [ErrPagesShared] if some rows were not copied.
 func (sn *Snapshot) fitPages(c *rowCopy) error {
 	largest := 0
 	for g := range c.groups {

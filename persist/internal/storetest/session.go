@@ -77,8 +77,8 @@ func (s *Session) equal(after string) {
 	}
 }
 
-// seek moves both worlds to a tick if the history of the world has the tick. The twin, the oracle
-// in memory, has every tick.
+// seek moves the world to a tick if its history has the tick. The twin then follows, because its
+// history has every tick.
 func (s *Session) seek(tick uint64) {
 	if err := s.World.History().Seek(tick); err != nil {
 		require.ErrorIs(s.t, err, ecs.ErrNotHeld)

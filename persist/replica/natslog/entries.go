@@ -57,7 +57,7 @@ var (
 type reader struct {
 	*Log
 	after replica.Position // Position of the last entry that was yielded.
-	heard time.Time        // When that entry was yielded, or when the loop began.
+	heard time.Time        // When the last entry was yielded, or when the loop began.
 	yield func(replica.Entry, error) bool
 
 	indirect bool // Whether direct requests are denied, or the last one gave no valid answer.

@@ -66,7 +66,7 @@ type child struct {
 	heard chan struct{} // Closed when the process prints no more lines.
 
 	tick uint64        // The tick that the process shows as a spectator.
-	lag  time.Duration // The time between computing and showing that tick.
+	lag  time.Duration // The time between computing and showing tick.
 }
 
 type made struct {
