@@ -135,6 +135,9 @@ func (c *cursor) repeat() {
 	c.j.idle = c.idle
 	c.word, c.rest = 0, 1
 	c.repeating = true
+	if c.columns != nil {
+		c.j.visited += uint64(c.n)
+	}
 	c.progress.begin(c.set)
 	if debug {
 		c.mustBeInPlace()
@@ -540,8 +543,27 @@ func (c *cursor) prepare() {
 	if !c.saved || c.changes != c.began {
 		c.j.mark(&c.span, c.columns)
 	}
+	if c.columns != nil {
+		c.j.visited += uint64(c.positions(0) * c.n)
+	}
 	if c.writes {
 		c.register()
+	}
+}
+
+// positions returns the number of positions of the span from word w on.
+func (s *span) positions(w int) (n int) {
+	for _, word := range s.words[min(w, len(s.words)):] {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// skipRest subtracts the positions of the span that the loop has not reached from the number of
+// visited rows.
+func (c *cursor) skipRest() {
+	if c.columns != nil {
+		c.j.visited -= uint64((bits.OnesCount64(c.rest) + c.positions(c.word+1)) * c.n)
 	}
 }
 
@@ -603,6 +625,9 @@ func (c *cursor) saveAgain() bool {
 
 // finish runs at the end of the loop. It makes the cursor available for the next loop.
 func (c *cursor) finish() {
+	if c.rest != 0 || c.word+1 < len(c.words) { // The loop ended early.
+		c.skipRest()
+	}
 	if last := c.activeAt - 1; last >= 0 {
 		c.activeAt = 0
 		// Usually this cursor is the last active one, and its removal needs no call.
@@ -626,6 +651,8 @@ func (c *cursor) resume(r int, e Entity) {
 		s.mustKeepOrder(c.j.text, e, c.since)
 	}
 	c.progress.mustFollow(c.set, c.from+c.at+r, c.j.text, e)
+	c.skipRest()
+	c.j.visited -= uint64(c.n - 1 - r)
 	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
 	c.rest, c.word, c.repeating = 0, len(c.words), false
 	c.selected.on = c.selected.on && c.selected.version == c.set.version
@@ -643,6 +670,7 @@ func (c *cursor) resumeRuns(i int) {
 	if c.j.version() != c.newest {
 		panic(fmt.Sprintf("ecs: %s in a loop over Runs of %s; collect such changes and make them after the loop, or use All", c.change(), c.j.text()))
 	}
+	c.skipRest()
 	i += c.word << 6
 	c.rest, c.word, c.repeating = 0, len(c.words), false
 	switch {

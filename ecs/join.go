@@ -32,6 +32,7 @@ type join struct {
 	matches  *matchCache // The matches of the current driver, or nil before the first iteration.
 	idle     *cursor     // Finished cursors for reuse, one per nested loop over the query.
 	columns  []joinedColumn
+	visited  uint64 // The number of rows that loops over the query have visited.
 	sets     []*set // The component sets in the order of the query, then the sets of With.
 
 	without    []*set

@@ -11,7 +11,10 @@ import (
 
 // Package schedule runs systems. The functions in this file are what it needs from a world.
 
-var _ system.World = rawWorld{}
+var (
+	_ system.World = rawWorld{}
+	_ system.Query = (*join)(nil)
+)
 
 // RunSystem implements [system.World].
 func (w rawWorld) RunSystem(s *system.System, run func()) {
@@ -108,6 +111,9 @@ func (x *Index[T, K]) Uses() []raw.Use {
 func (r *Relation[T]) Uses() []raw.Use {
 	return append(r.sources.Uses(), raw.Use{Buffers: r.relations})
 }
+
+// Visited implements [system.Query].
+func (j *join) Visited() uint64 { return j.visited }
 
 // uses returns the use of a system that runs the query.
 func (j *join) uses() []raw.Use {

@@ -99,9 +99,11 @@ func (s *Schedule[In]) runOn(w *ecs.World, raw system.World, y *System[In], in I
 		return
 	}
 	y.set(w, in, s.seed)
-	start := time.Now()
+	run := y.begin()
 	raw.RunSystem(&y.plannedSystem, y.body)
-	y.addTime(start)
+	if w == s.w {
+		y.end(run)
+	}
 }
 
 // due reports whether the rate of y includes the tick.
@@ -203,40 +205,59 @@ func (y *System[In]) runRecovered(w *ecs.World, in In, seed uint64) (failure any
 		}
 	}()
 	y.set(w, in, seed)
-	start := time.Now()
+	run := y.begin()
 	y.body()
-	y.addTime(start)
+	y.end(run)
 	ended = true
 	return nil
 }
 
 // A Time says how long a system ran, with its conditions and commands. Ticks in which its function
-// did not run do not count: it was not due, its group was off, or a condition was false.
+// did not run do not count: it was not due, its group was off, or a condition was false. Runs by
+// [Schedule.StepOn] do not count.
 type Time struct {
 	System string
 	Runs   uint64
 	Last   time.Duration
 	Mean   time.Duration
 	Worst  time.Duration
+	// The number of rows that the last run visited, by loops over the queries in its access. A loop
+	// that ends early also counts the rest of its run of rows.
+	Rows uint64
 
 	total time.Duration
 }
 
-func (t *Time) add(d time.Duration) {
+// A measurement is the state at the begin of a run.
+type measurement struct {
+	start time.Time
+	rows  uint64
+}
+
+// begin begins to measure a run.
+func (y *System[In]) begin() measurement { return measurement{time.Now(), y.visited()} }
+
+// end adds the run to the times, if the last call of body called run.
+func (y *System[In]) end(run measurement) {
+	if !y.ran {
+		return
+	}
+	t, d := &y.times, time.Since(run.start)
 	t.Runs++
 	t.total += d
-	t.Last, t.Worst = d, max(t.Worst, d)
+	t.Last, t.Worst, t.Rows = d, max(t.Worst, d), y.visited()-run.rows
 }
 
-// addTime adds the time since start, if the last call of body called run.
-func (y *System[In]) addTime(start time.Time) {
-	if y.ran {
-		y.times.add(time.Since(start))
+// visited returns the number of rows that loops over the queries of y have visited.
+func (y *System[In]) visited() (rows uint64) {
+	for _, q := range y.queries {
+		rows += q.Visited()
 	}
+	return rows
 }
 
-// Times returns the times of the systems, in the order of the list. Measuring takes two readings of
-// the clock a system.
+// Times returns the times of the systems, in the order of the list. To measure a run, Step reads the
+// clock twice.
 func (s *Schedule[In]) Times() []Time {
 	times := make([]Time, 0, len(s.systems))
 	for _, y := range s.systems {

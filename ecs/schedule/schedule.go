@@ -78,8 +78,9 @@ type System[In any] struct {
 	group   *Group
 	when    []func(*Tick[In]) bool
 	now     Tick[In]
-	body    func() // Runs the system for now.
-	ran     bool   // The last call of body called run.
+	body    func()         // Runs the system for now.
+	ran     bool           // The last call of body called run.
+	queries []system.Query // The queries of the access.
 	times   Time
 }
 
@@ -196,7 +197,11 @@ func (s *Schedule[In]) prepare() *plan {
 		if y.group != nil {
 			y.Uses = append(y.Uses, Reads(y.group).Uses()...)
 		}
+		y.queries = nil
 		for _, u := range y.Uses {
+			if q, ok := u.Buffers.(system.Query); ok && !slices.Contains(y.queries, q) {
+				y.queries = append(y.queries, q)
+			}
 			if u.Storage != nil && !slices.Contains(storages, u.Storage) {
 				panic(fmt.Sprintf("schedule: the access of the system %s names %s of another world", naming.Shown(y.Name), naming.Shown(u.Name())))
 			}

@@ -298,6 +298,7 @@ func TestStepOn_Clone(t *testing.T) {
 	v, _ := l.places.In(clone).Get(l.entities[0])
 	require.EqualValues(t, 15, v.X)
 	require.Equal(t, before, l.w.Digest())
+	require.Zero(t, s.Times()[0].Runs)
 	require.Equal(t, l.w.Tick()+3, clone.Tick())
 }
 
@@ -371,6 +372,56 @@ func TestTimes_Count(t *testing.T) {
 		}
 		require.Equal(t, []uint64{30, 30, 3, 19, 7, 0}, runs, "%d workers", workers)
 		require.Equal(t, "rare", times[2].System)
+	}
+}
+
+func TestTimes_Rows(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	places, lives := ecs.MustRegister[place](w), ecs.MustRegister[life](w)
+	all, both := ecs.NewQuery1(ecs.Write(places)), ecs.NewQuery2(ecs.Read(places), ecs.Read(lives))
+	other := ecs.NewQuery1(ecs.Read(lives)) // Visited by a system that does not name it.
+	for i := range 4_000 {
+		e := w.Create()
+		places.Set(e, place{})
+		if i%5 == 0 {
+			lives.Set(e, life{})
+		}
+	}
+	w.Commit()
+	for _, workers := range []int{1, 2} {
+		s := schedule.New[int](w).Workers(workers)
+		s.Add("runs", all, func(*schedule.Tick[int]) {
+			for range all.Runs() {
+			}
+			_, _ = all.Count(), all.AppendEntities(nil) // They visit no rows.
+		})
+		s.Add("parallel", all, func(*schedule.Tick[int]) { all.ParallelRuns(2, func(ecs.Run1[place]) {}) })
+		s.Add("twice", schedule.Uses(both, both, schedule.Reads(lives)), func(t *schedule.Tick[int]) {
+			for range t.Input {
+				for range both.All() {
+				}
+			}
+			for range other.All() {
+			}
+		})
+		s.Add("ends early", all, func(*schedule.Tick[int]) {
+			for range all.All() {
+				break
+			}
+		})
+		s.Add("idle", schedule.Uses(all, places), func(*schedule.Tick[int]) {})
+		for in := 1; in <= 3; in++ {
+			s.Step(in)
+			var rows []uint64
+			for _, y := range s.Times() {
+				require.Equal(t, uint64(in), y.Runs)
+				rows = append(rows, y.Rows)
+			}
+			early := rows[3]
+			require.True(t, early >= 1 && early <= 4_000, early)
+			require.Equal(t, []uint64{4_000, 4_000, uint64(in) * 800, early, 0}, rows, "%d workers", workers)
+			w.Commit()
+		}
 	}
 }
 

@@ -63,3 +63,10 @@ type World interface {
 	// HistoryTicks returns the value of ecs.Options.History.
 	HistoryTicks() int
 }
+
+// A Query is a query of a world. It is the Buffers of the raw.Use of a query.
+type Query interface {
+	// Visited returns the number of rows that loops over the query have visited. A loop that ends
+	// early also counts the rest of its last run of rows.
+	Visited() uint64
+}
