@@ -256,8 +256,8 @@ func (y *System[In]) visited() (rows uint64) {
 	return rows
 }
 
-// Times returns the times of the systems, in the order of the list. To measure a run, Step reads the
-// clock twice.
+// Times returns the times of the systems, in the order of the list. For each run of a system, the
+// schedule reads the clock twice.
 func (s *Schedule[In]) Times() []Time {
 	times := make([]Time, 0, len(s.systems))
 	for _, y := range s.systems {
