@@ -284,7 +284,7 @@ func (o *Owner) maintainLog(ctx context.Context) {
 	for {
 		next, long := o.sender.heartbeat(every)
 		if long && o.rebase(ctx) != nil {
-			// Unless the owner has lost the log, rebase is retried when the log has grown further.
+			// After an error, rebase is retried later, unless the owner has lost the log.
 			next = max(next, longWait)
 		}
 		if o.Err() != nil || ctx.Err() != nil {

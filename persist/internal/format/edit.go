@@ -99,8 +99,8 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 
 // appendEdits appends the edits from one row to another. It keeps the common suffix. The parts
 // before the suffix are compared up to the length of the shorter one, and each differing span is an
-// edit. The remaining bytes of the longer one belong to the last edit. So inserting or removing
-// bytes at one place is one edit, even if encoded lengths before that place change as well.
+// edit. The remaining bytes of the longer one belong to the last edit. So bytes inserted or removed
+// at one place are one edit, and a changed length before that place is another.
 func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)

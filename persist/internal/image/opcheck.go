@@ -80,7 +80,7 @@ func (c *opCheck) compare(im *Image) error {
 		n := comp.Members()
 		switch {
 		case !comp.Rewinds:
-			continue // The tick contains all rows, independent of the operations.
+			continue // Its rows may change without operations.
 		case comp.Resource:
 			n = c.members[i].n // The resource may be new in this tick.
 		}

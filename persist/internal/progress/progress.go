@@ -77,8 +77,8 @@ func (p *Meter) UpTo(done int64) {
 	}
 }
 
-// Add adds n to the progress. It only reports after each [Steps]-th part of the total and at the
-// end, so it may be called for each page or tick.
+// Add adds n to the progress. It reports only after each 1/[Steps] of the total and at the end, so
+// it may be called for each page or tick.
 func (p *Meter) Add(n int64) {
 	if p == nil {
 		return
