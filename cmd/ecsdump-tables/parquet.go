@@ -60,7 +60,7 @@ type parquetFile struct {
 	file    *os.File
 	out     *parquet.GenericWriter[any]
 	columns []dump.Column
-	rows    []parquet.Row // Reused by each Write.
+	rows    []parquet.Row // A buffer that each Write reuses.
 	grouped int
 }
 

@@ -31,7 +31,8 @@ func allocated(n int, sizeOf func(i int) int) (bytes, total int) {
 func TestGrowFor_Allocations(t *testing.T) {
 	const n = 1 << 20
 	for name, c := range map[string]struct {
-		// Maximum ratio of allocated bytes to the total size.
+		// n is the number of elements, and times the maximum ratio of allocated bytes to their
+		// size.
 		n, times int
 		sizeOf   func(i int) int
 	}{

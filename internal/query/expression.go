@@ -64,7 +64,7 @@ const (
 	WantNumber                // The expression gives a number for each entity.
 	WantCondition             // The expression is true or false for each entity.
 	WantWorld                 // The expression is true or false for the whole world.
-	WantTotal                 // Any value, for the whole world.
+	WantTotal                 // The expression gives a value of any kind for the whole world.
 )
 
 // An Expr is an expression about an entity, or about a world. It is compiled for the layouts of a

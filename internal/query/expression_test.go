@@ -104,7 +104,7 @@ func testImage(t testing.TB) *inspect.Image {
 	return im
 }
 
-// ownerJSON is the unit of 0v1.
+// ownerJSON is the component Unit of 0v1 as JSON.
 const ownerJSON = `{"HP":-7,"Max":200,"ID":9223372036854775809,"Serial":9007199254740993,"Speed":0.1,"Weight":"NaN","At":[3,4],"Elite":true,"Owner":"0v0","private":5}`
 
 // Each text has the JSON answers for the three entities. An exclamation mark stands for an error at

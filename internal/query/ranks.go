@@ -19,7 +19,7 @@ type ranks struct {
 
 // A run is a sorted part of the numbers, with their counts.
 type run struct {
-	values []any // In ascending order. times has the same length.
+	values []any // Distinct numbers in ascending order; times has their counts.
 	times  []int
 	n      int // Sum of times.
 }

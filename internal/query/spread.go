@@ -19,7 +19,7 @@ type spread struct {
 	n      map[any]int
 	nans   int // Number of NaNs, which come after all other values.
 	values int
-	order  *ranks // Replaces n once a percentile was read. nil before.
+	order  *ranks // Replaces n after a percentile was read; nil before.
 }
 
 // A precision is the number of bits that the spreads of one column use. They share one precision.

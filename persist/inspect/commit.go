@@ -18,7 +18,7 @@ type Commit struct {
 	ID          journal.ID
 	Tick        uint64
 	Time        time.Time // Commit time by the clock of the writer.
-	Bytes       int       // Size of the payload.
+	Bytes       int       // Size of the payload in bytes.
 	OnHead      bool      // The tick is the head or an ancestor of it; false on rewound branches.
 	Rows        []RowChange
 	Marks       []string // Names that the program gave the tick, see [persist.Store.Mark].

@@ -61,7 +61,7 @@ type Followed struct{ f *follower }
 func Follow(im *image.Image, s *format.Schema, at *EntityState) *Followed {
 	followed := at.Entity
 	if followed == ecs.None {
-		followed = ecs.Vacant // The resources.
+		followed = ecs.Vacant // A follower of ecs.Vacant holds the resources.
 	}
 	f := &follower{
 		entity: followed, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,

@@ -56,9 +56,9 @@ type follower struct {
 // every component, to check patches. The other fields are set only if the entity has the
 // component.
 type followedRow struct {
-	n     int    // Rows of the component.
+	n     int    // Number of rows of the component.
 	row   int    // Row of the entity; -1 means that it does not have the component.
-	value []byte // Encoded; never overwritten.
+	value []byte // The encoded value; never overwritten.
 	wrote uint64 // Seq of the last tick that wrote the row.
 }
 

@@ -74,14 +74,14 @@ func newPast(t *testing.T, seed uint64) *past {
 type show struct {
 	*disktest.Mem
 	*past
-	// at is the current moment.
+	// at is the number of the current moment.
 	at int
 	// calls counts the calls since jump was set.
 	calls int
 	// jump is the number of the call before which the show switches to moment number to. If jump is
 	// 0, the show does not switch.
 	jump int
-	// to is the moment to which the show switches.
+	// to is the number of the moment to which the show switches.
 	to int
 	// pace is how many moments the show advances before each further call.
 	pace int

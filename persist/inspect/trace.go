@@ -84,7 +84,7 @@ func (e *TraceEvent) Fields() []FieldDiff {
 type Stretch struct {
 	First, Last *EntityState
 	Events      []TraceEvent
-	Bytes       int64 // Size of the ticks in the stretch.
+	Bytes       int64 // Size of the ticks in the stretch, in bytes.
 }
 
 // stretch returns the Stretch up to record seq and the snapshot where it begins. This is the

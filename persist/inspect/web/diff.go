@@ -48,7 +48,7 @@ type patchDoc struct {
 	// Removed includes rows of destroyed entities and cleared rows.
 	Removed int `json:"removed"`
 	Cleared int `json:"cleared"`
-	// Before and After are numbers of rows.
+	// Before and After are the numbers of rows before and after the tick.
 	Before  int `json:"before"`
 	After   int `json:"after"`
 	Written int `json:"written"` // Rows that were added, set or moved.
