@@ -99,7 +99,8 @@ function summarize() {
   fill(status, parts.map((p, i) => [i ? ", " : "", p]), then ? since() : "");
 }
 
-// fit shows all points. It includes distant points only if the user has asked for them.
+// fit resets the view, so that it shows all points. It leaves out distant points, unless the user
+// has asked for them.
 function fit() {
   view = null;
   touched = false;
@@ -113,7 +114,7 @@ function tell(wrong) {
   fill(trouble, Object.entries(wrong).map(([name, err]) => errorBox(err, name in names ? given(name) : "")));
 }
 
-// since says how many points have moved, were added or are gone since A.
+// since returns a text: how many points have moved, were added or are gone since A.
 function since() {
   let moved = 0, added = 0;
   doc.entities.forEach((e, i) => {
