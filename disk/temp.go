@@ -29,8 +29,8 @@ const (
 )
 
 // A Temp is a new file under a unique temporary name, NAME.RANDOM.tmp. [Temp.Rename] or
-// [Temp.Publish] renames it to NAME atomically. The file is locked until then. [RemoveTemps] keeps
-// a locked file, because its writer is still running.
+// [Temp.Publish] renames it to NAME atomically. On Unix, the file is locked until then.
+// [RemoveTemps] keeps a locked file, because its writer is still running.
 type Temp struct {
 	File File // The caller closes File. Only Unix can rename an open file.
 

@@ -25,8 +25,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// ErrShortWrite is an error for [Mem.Fail]: a write stores half of its bytes before it fails. Other
-// calls fail without any effect.
+// ErrShortWrite is an error for [Mem.Fail]: a write stores half of its bytes before it fails. In
+// other calls, it has the effect of any other error.
 var ErrShortWrite = errors.New("disktest: no space left, half was written")
 
 // sectorSize is the unit that a disk writes atomically.
@@ -100,7 +100,8 @@ func New() *Mem {
 }
 
 // Fail makes call number n fail with err. The number counts all calls since creation, starting at
-// 1. A failed call changes nothing, except with [ErrShortWrite].
+// 1. A failed call changes nothing, with three exceptions. See [ErrShortWrite] for writes. A failed
+// Sync marks its bytes clean, and a failed Close of a lock releases the lock.
 func (m *Mem) Fail(n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -329,8 +329,10 @@ func (s *Session[In]) fail(err error) error {
 	return err
 }
 
-// Settle repeats the ticks that used wrong predictions, and compares digests. An error, which may
-// be a [*DesyncError], ends the session: every later call returns the same error.
+// Settle repeats the ticks that used wrong predictions, and compares digests. If that fails, for
+// instance with a [*DesyncError], the session ends: later calls of Settle and Advance return the
+// same error. If the program has changed the world since the last tick, Settle returns an error,
+// but the session does not end.
 func (s *Session[In]) Settle() error {
 	if s.err != nil {
 		return s.err
