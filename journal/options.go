@@ -71,8 +71,8 @@ type Options struct {
 	OnDurable func(seq uint64)
 
 	// OnLocal is called by the writer goroutine before OnDurable, once seq survives a crash of this
-	// machine. The two calls differ only if a file's Sync promises more than this; see
-	// [disk.SyncLocal]. A durable record also survives a local crash.
+	// machine. The two calls differ only if the Sync of a file waits for more than this machine;
+	// see [disk.SyncLocal]. A durable record also survives a local crash.
 	OnLocal func(seq uint64)
 
 	// Guard checks that the directory still belongs to the caller. The writer goroutine calls it
