@@ -57,8 +57,8 @@ func (t *Type) exactReader(src []byte) *exactReader {
 	return &r
 }
 
-// row parses src, the input of r, and appends the row of t to dst. Missing fields keep their value
-// from the row before.
+// row parses src, the input of r, and appends the row of t to dst. before is the old row, from
+// which missing fields keep their value.
 func (r *exactReader) row(t *Type, dst, src, before []byte) ([]byte, error) {
 	start := len(dst)
 	if !utf8.Valid(src) {

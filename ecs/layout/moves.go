@@ -29,10 +29,11 @@ type op uint8
 
 const (
 	opBytes op = iota // Copies size bytes unchanged.
-	opOne             // Copies a number of 1, 2, 4 or 8 bytes.
+	// The following four copy a number of 1, 2, 4 or 8 bytes.
+	opOne
 	opTwo
-	opFour    //
-	opEight   //
+	opFour
+	opEight
 	opBool    // Copies one byte, which must be 0 or 1 when it is unpacked.
 	opWiden   // A signed number of 4 bytes in memory and 8 packed bytes.
 	opWidenUn // An unsigned number of 4 bytes in memory and 8 packed bytes.

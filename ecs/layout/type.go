@@ -388,7 +388,7 @@ func validFieldName(name string) bool {
 	return true
 }
 
-// validTypeName reports whether name can be printed on a terminal.
+// validTypeName reports whether name is short enough and can be printed on a terminal.
 func validTypeName(name string) bool {
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	return len(name) <= maxNameSize && utf8.ValidString(name) && !strings.ContainsFunc(name, unprintable)
