@@ -38,9 +38,10 @@ func (e *TypeError) Unwrap() error { return ErrUnsupported }
 // A DataError describes an error in rows or in a description. It wraps [ErrInvalid], [ErrIntSize]
 // or [ErrNewer].
 type DataError struct {
-	Row int // The row with the error, or -1 if only one row was checked.
 	// The row with the error. It is -1 if only one row was checked, or if the error belongs to no
 	// row.
+	Row int
+	// The field inside the row, like "Bag.Items[3]". "" means the whole row.
 	Path   string
 	Reason string // The fault, in lower case.
 	Err    error  // ErrInvalid, ErrIntSize or ErrNewer.
