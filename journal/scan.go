@@ -20,9 +20,9 @@ import (
 //
 // If newest is greater than 0, Scan limits its reads. It reads the last segment, and earlier
 // segments as long as their total size is at most newest. For older segments, Scan reads only the
-// header and uses the records in the ledger's summary. A later read of such a record detects
-// damage. If a segment has no usable summary, Scan reads the segment. [Log.ScanFrom] reads even
-// less.
+// header, or the whole segment if it is small, and uses the records in the ledger's summary. A
+// later read of such a record detects damage. If a segment has no usable summary, Scan reads the
+// segment. [Log.ScanFrom] reads even less.
 //
 // Scan may run while another process appends; then the tail can look torn. If segments are pruned
 // during the scan, it starts again.
