@@ -16,7 +16,8 @@ import (
 
 // Blame reads the history of an entity backward until it has the tick that wrote every field. The
 // journal records that a tick wrote a row, but not which fields. Blame compares the values before
-// and after to find the changed fields. So "written" and "changed" can be two ticks.
+// and after to find the changed fields. So the tick that last wrote a component can be newer than
+// the ticks that last changed its fields.
 //
 //	newest state    setComponents: a writerDoc for each component and each field, all unknown
 //	stretch         addEvent: the events of the stretch, newest first, fill in the writers
