@@ -38,7 +38,7 @@ type bisectDoc struct {
 	// The first state for which the condition holds; with --last, the newest state at which it
 	// changed.
 	stateDoc
-	// Whether the condition holds at the result. Can be false only with --last.
+	// Whether the condition holds at the result. It can be false only with --last.
 	Holds bool `json:"holds"`
 	// The last judged state before the result; its verdict is the opposite.
 	Before stateDoc `json:"before"`
@@ -47,12 +47,12 @@ type bisectDoc struct {
 	// True if all states up to the result were judged; otherwise the condition is assumed to stay
 	// true.
 	Scan bool `json:"scan"`
-	// The range at the start in which the condition held. Set by a scan if the condition stopped
+	// The range at the start in which the condition held. A scan sets it if the condition stopped
 	// holding later.
 	Held *heldDoc `json:"held,omitempty"`
 	// True with --last: all states from the result to the end were judged.
 	Last bool `json:"last"`
-	// The builds that wrote the state before and the result, if they differ.
+	// The builds that wrote the state in before and the result, if they differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
 	// The states that a binary search judged, in order; empty for a scan.
 	Probes []probeDoc `json:"probes"`
@@ -96,7 +96,7 @@ type flipDoc struct {
 	stateDoc
 	Holds  bool     `json:"holds"`
 	Before stateDoc `json:"before"` // The last judged state before this one.
-	// The builds that wrote the state before and this one, if they differ.
+	// The builds that wrote the state in before and this state, if they differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
 }
 

@@ -38,8 +38,8 @@ type infoDoc struct {
 	Journal *journalDoc `json:"journal,omitempty"` // Missing for a save.
 	Lock    *lockDoc    `json:"lock,omitempty"`    // Missing if the store was closed cleanly.
 	Damage  []string    `json:"damage"`            // Damage that is visible without verify.
-	// Whether a program can open the store and continue at the newest state. Assumes that no other
-	// program has the store open. Missing for a save.
+	// Whether a program can open the store and continue at the newest state. This assumes that no
+	// other program has the store open. Missing for a save.
 	Opens   *bool  `json:"opens,omitempty"`
 	Refused string `json:"refused,omitempty"` // The reason, if Opens is false.
 	// The command that repairs the store; missing if no command does.

@@ -47,7 +47,7 @@ type recoverDoc struct {
 	Tips []stateDoc `json:"tips"`
 
 	Pieces bool `json:"pieces"` // True if --partial would save a later state.
-	// True if OUT was put together from pieces, as a state that STORE never had.
+	// True if OUT was put together from pieces, into a state that STORE never had.
 	Partial  bool         `json:"partial"`
 	Missing  []missingDoc `json:"missing"`  // Known losses in OUT.
 	Entities int          `json:"entities"` // Number of missing entities.

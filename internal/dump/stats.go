@@ -25,7 +25,7 @@ import (
 type statsDoc struct {
 	stateDoc     // The state at the end of the range.
 	Ticks    int `json:"records"` // Number of records in the range.
-	// Payload bytes of these records; equal to the sum of the following byte counts.
+	// Payload bytes of these records: the sum of the following byte counts.
 	Bytes          int64 `json:"bytes"`
 	EntityBytes    int64 `json:"entity_bytes"`    // Bytes of the lists of entities that are alive.
 	OperationBytes int64 `json:"operation_bytes"` // Bytes of operations.
