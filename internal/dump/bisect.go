@@ -255,8 +255,8 @@ func (b *bisectCmd) arguments(c *call) error {
 // bisect finds the state, or all changes, and prints the result.
 //
 // The judge is created from the last state, before any state is judged. So a condition that does
-// not compile fails after a single state is loaded. If the search finds nothing and some states
-// are unreadable, bisect returns the damage: one of these states may be the searched one.
+// not compile fails after a single state is loaded. If the search finds nothing and some states are
+// unreadable, bisect returns the damage: the searched state may be one of the unreadable ones.
 func (b *bisectCmd) bisect(s *source) (err error) {
 	b.verdicts = map[int]probeDoc{}
 	if b.route, err = s.route(b.span, b.at); err != nil {

@@ -183,8 +183,8 @@ func (w *writerDoc) textUnless(other *writerDoc) string {
 }
 
 // A writerSearch finds the ticks that wrote the values of an entity, from the newest tick backward.
-// It ends when all writers are known. The writer of a field that never changed becomes known only
-// after reading the whole journal; show ends earlier, after a number of bytes.
+// It ends when all writers are known. To find the writer of a field that never changed, the search
+// reads the whole journal. So show limits the bytes to read.
 type writerSearch struct {
 	only []int // Numbers of the wanted components; none means all.
 	// Bytes of ticks to read, in addition to the newest stretch; 0 means no limit.
@@ -284,8 +284,8 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 		for _, f := range e.Fields() {
 			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
-		// The old value may have an older type. Fields that this type lacks are in no difference,
-		// so they are added here.
+		// The old value may have an older type. No difference lists the fields that this type
+		// lacks, so they are added here.
 		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
 		d.Written.at(e)

@@ -236,7 +236,7 @@ func onlyComponents(diff *inspect.Diff, names []string) {
 }
 
 // filter removes from diff what the flags do not select. The diff lists all components of both
-// states, even without differences, so a name that is not in the diff is an error.
+// states, even without differences, so a name that the diff lacks is an error.
 func (d *diffCmd) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
 		known := describe.Listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })

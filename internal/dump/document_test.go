@@ -44,7 +44,7 @@ func printedBy(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	return out.String(), err
 }
 
-// fruits visits n fruits. If err is not nil, it then returns err; otherwise it calls then.
+// fruits visits n fruits. Then it returns err or, if err is nil, calls the function then.
 func fruits(n int, err error, then func()) walk[fruitDoc] {
 	return func(visit func(fruitDoc) error) error {
 		for i := range n {

@@ -137,8 +137,8 @@ func (f flags) entities(to *[]string, usage string) {
 	})}, "entity", usage)
 }
 
-// commaSeparated returns a setter that appends one(word) for each comma-separated word. It may
-// append words before an invalid one, but the command then does not run.
+// commaSeparated returns a setter that appends one(word) for each comma-separated word. The words
+// before an invalid one are appended too, but the command then does not run.
 func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
 	return func(text string) error {
 		for word := range strings.SplitSeq(text, ",") {

@@ -266,8 +266,8 @@ func (j *journalDoc) String() string {
 	return s
 }
 
-// lockOf describes the process that a lock file names. Locks of other hosts may be invisible on
-// this host, so a process of another host may or may not be running.
+// lockOf describes the process that a lock file names. A lock of another host may be invisible on
+// this host, so it is unknown whether a process of another host is running.
 //
 //	in use                       yes, whatever the holder is
 //	no holder                    no lock: the store was closed cleanly

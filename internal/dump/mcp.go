@@ -256,8 +256,8 @@ func (l *viewPool) lend(ctx context.Context, path string) (v *inspect.View, back
 }
 
 // lendNew lends a newly opened view. A tool that reports whether a store is open needs a new view,
-// because a view detects this only when it is opened. On an error there is no view, and back must
-// not be called.
+// because only opening a view detects this. On an error there is no view, and back must not be
+// called.
 func (l *viewPool) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if err := l.checkStore(path); err != nil {
 		return nil, nil, err

@@ -112,7 +112,7 @@ type recoverCmd struct {
 }
 
 // report prints the report if err is nil or damage, even if nothing could be saved. Other errors
-// have no report, for example because STORE is not a store or OUT exists.
+// have no report, such as that STORE is not a store, or that OUT exists.
 func (o *recoverCmd) report(c *call, r *repair.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {

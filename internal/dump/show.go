@@ -183,8 +183,8 @@ type showCmd struct {
 }
 
 // run shows the entity, without loading a state. For a dead entity the error describes its death.
-// An argument that is not an entity may name a resource. Errors come in this order: no such entity,
-// no such component, not alive, without the requested components.
+// An argument that is not an entity may name a resource. If several errors apply, run returns the
+// first of: no such entity, no such component, not alive, no requested component.
 func (o *showCmd) run(s *source) error {
 	seq, err := s.Resolve(o.at)
 	if err != nil {

@@ -94,8 +94,8 @@ func flagNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// cobraFailure rewords an error that package cobra reports before any command runs. Only an unknown
-// command is common, so only that error gets a suggestion.
+// cobraFailure rewords an error that package cobra reports before any command runs. Of these
+// errors, only an unknown command is common, so only this error gets a suggestion.
 func cobraFailure(cmd *cobra.Command, err error) *failure {
 	var name string // Package cobra has no type for this error.
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
