@@ -257,7 +257,7 @@ func (w *World) faults(plans []*plan) error {
 			l.refused = true
 			l.addComponent(s.Name(), p.misfit)
 		case p != nil:
-			l.addFields(s.Name(), about.layout.Name, p.before, p.faults)
+			l.addFields(s.Name(), about.layout.Name, p.before, p.remedy, p.faults)
 		case about.unknown || about.noPersist || about.past().former != nil:
 		default:
 			k := slices.IndexFunc(plans, func(p *plan) bool {
@@ -300,6 +300,7 @@ type plan struct {
 	changes []layout.Change
 	misfit  string        // Why target cannot take any values, or "".
 	before  string        // Names the migration before which the fields are converted, or "".
+	remedy  string        // How to convert the fields of faults.
 	faults  typeFaults    // Fields that the program cannot load.
 	pages   []*track.Page // The sparse array of the stored entities, if they are checked.
 	put     func()        // Writes the rows to target; set by decode.
@@ -346,7 +347,7 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	if s.Name != target.Name() {
 		p.note("was %s", naming.Shown(s.Name))
 	}
-	at := s.Layout
+	at, version := s.Layout, s.Version
 	for _, m := range past.migrations {
 		if m.from < s.Version {
 			continue
@@ -355,6 +356,7 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 		if m.source != nil {
 			if p.convert(at, m.source); len(p.faults) > 0 && p.before == "" {
 				p.before = fmt.Sprintf(" before the migration from version %d:", m.from)
+				p.remedy = fmt.Sprintf("add the field to the parameter type of ecs.Migrate(%d, …)", m.from)
 			}
 			from = m.source
 		}
@@ -362,9 +364,12 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 			return m.run(rows, from, n, skip)
 		})
 		p.note("migrated from version %d to %d", m.from, m.from+1)
-		at = m.target
+		at, version = m.target, m.from+1
 	}
 	p.convert(at, target.about().layout)
+	if p.remedy == "" {
+		p.remedy = migrationLiteral(target.Name(), target.about().layout.Name, version, past.version)
+	}
 	if s.Version != past.version && len(p.stages) == 0 {
 		p.note("version %d became %d", s.Version, past.version)
 	}

@@ -79,18 +79,32 @@ func (f typeFaults) lines() (all []string) {
 }
 
 // remedy returns the line that tells how to change the program, so that it loads the fields.
-func (f typeFaults) remedy(name, goType string) string {
+// convert says how to convert them.
+func (f typeFaults) remedy(name, goType, convert string) string {
 	var names []string
 	for _, fault := range f {
 		if fault.change.Dropped {
 			names = append(names, fmt.Sprintf("%q", fault.name))
 		}
 	}
-	convert := "to convert: a Version and ecs.Migrate"
+	convert = "to convert: " + convert
 	if names == nil {
 		return convert
 	}
 	return "to drop: " + componentLiteral(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}") + "; " + convert
+}
+
+// migrationLiteral returns the Go expression of a component with a migration from a version. now is
+// the version that the program gives the component today.
+func migrationLiteral(name, goType string, from, now uint32) string {
+	old := "old" // Instances of generic types have no short name.
+	if goType != "" && !strings.Contains(goType, "[") {
+		old += strings.ToUpper(goType[:1]) + goType[1:]
+	}
+	if goType == "" {
+		goType = "T"
+	}
+	return componentLiteral(name, goType, fmt.Sprintf("Version: %d, Migrations: []ecs.Migration{ecs.Migrate(%d, func(v %s) %s { … })}", max(now, from+1), from, old, goType))
 }
 
 // A faultList builds the error text for the components that a program cannot load.
@@ -111,15 +125,15 @@ func (l *faultList) take(n int) int {
 	return k
 }
 
-// addFields adds the faults of a component's fields. before names the migration before which the
-// fields are converted.
-func (l *faultList) addFields(name, goType, before string, faults typeFaults) {
+// addFields adds the faults of a component's fields. convert says how to convert them. before names
+// the migration before which the fields are converted.
+func (l *faultList) addFields(name, goType, before, convert string, faults typeFaults) {
 	l.refused = l.refused || faults.refused()
 	faults = faults[:l.take(len(faults))]
 	if len(faults) == 0 {
 		return
 	}
-	lines := append(faults.lines(), faults.remedy(name, goType))
+	lines := append(faults.lines(), faults.remedy(name, goType, convert))
 	space, between := " ", "; "
 	if len(faults) > 1 {
 		space, between = "\n    ", "\n    "

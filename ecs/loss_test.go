@@ -488,3 +488,37 @@ func TestLoad_RandomTypeChanges(t *testing.T) {
 		t.Errorf("%d pairs lose no values, %d lose values, %d lose values in a key", lossless, lossy, keyed)
 	}
 }
+
+// The line of an error that converts a lost field has the versions of the stored rows and of the
+// program. If the program has migrated the rows already, the last migration's result counts.
+func TestLoad_ErrorHasMigrationToPaste(t *testing.T) {
+	type old struct{ A, B int }
+	type newer struct{ A int }
+	type middle struct{ A, C int }
+	drop := func(v old) middle { return middle{v.A, v.B} }
+	for _, tt := range []struct {
+		name   string
+		stored uint32
+		c      Component[newer]
+		want   string
+	}{
+		{"no version", 0, Component[newer]{}, `to convert: ecs.Component[newer]{Name: "it", Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(v oldNewer) newer { … })}}`},
+		{"a version", 3, Component[newer]{Version: 3}, "Version: 4, Migrations: []ecs.Migration{ecs.Migrate(3, "},
+		{"a later version of the program", 3, Component[newer]{Version: 5}, "Version: 5, Migrations: []ecs.Migration{ecs.Migrate(3, "},
+		{"lost before a migration", 1, Component[newer]{Version: 2, Migrations: []Migration{Migrate(1, func(v newer) newer { return v })}}, "before the migration from version 1: newer.B: dropped, was int64; to drop: ecs.Component[newer]{Name: \"it\", Dropped: []string{\"B\"}}; to convert: add the field to the parameter type of ecs.Migrate(1, …)"},
+		{"lost after a migration", 1, Component[newer]{Version: 2, Migrations: []Migration{Migrate(1, drop)}}, "ecs: bad version"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			state := stateWith(old{1, 2}, false, Component[old]{})
+			state.Storages[0].Version, tt.c.Name = tt.stored, "it"
+			w := NewWorld(Options{})
+			_, err := Register(w, tt.c)
+			if err == nil {
+				err = w.Raw().Load(state)
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}

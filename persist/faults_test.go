@@ -88,9 +88,9 @@ component unit:
     faultUnitNow.Speed: stored float64, program has float32
     faultUnitNow.Owner: stored string, program has bytes
     faultUnitNow.HP: dropped, was int32; if it was renamed: Armor int32 `+"`stet:\",was=HP\"`, or Health int64 `stet:\",was=HP\"`"+`
-    to drop: ecs.Component[faultUnitNow]{Name: "unit", Dropped: []string{"HP"}}; to convert: a Version and ecs.Migrate
-component bag: faultBagNow.Items[].Worn: dropped, was int8; to drop: ecs.Component[faultBagNow]{Name: "bag", Dropped: []string{"Items[].Worn"}}; to convert: a Version and ecs.Migrate
-component rules: faultRulesAs.Level: stored int64, program has int32; to convert: a Version and ecs.Migrate`, err.Error())
+    to drop: ecs.Component[faultUnitNow]{Name: "unit", Dropped: []string{"HP"}}; to convert: ecs.Component[faultUnitNow]{Name: "unit", Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(v oldFaultUnitNow) faultUnitNow { … })}}
+component bag: faultBagNow.Items[].Worn: dropped, was int8; to drop: ecs.Component[faultBagNow]{Name: "bag", Dropped: []string{"Items[].Worn"}}; to convert: ecs.Component[faultBagNow]{Name: "bag", Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(v oldFaultBagNow) faultBagNow { … })}}
+component rules: faultRulesAs.Level: stored int64, program has int32; to convert: ecs.Component[faultRulesAs]{Name: "rules", Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(v oldFaultRulesAs) faultRulesAs { … })}}`, err.Error())
 }
 
 // A faultNumbers has 15 fields.
@@ -141,7 +141,7 @@ func TestConversion_ErrorListsWholeComponents(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrSchema)
 	require.NotErrorIs(t, err, raw.ErrDropped)
 	require.Equal(t, `persist: schema does not fit: layout: rows cannot be converted:
-component unit: lossBare.Shield: dropped, was int32; to drop: ecs.Component[lossBare]{Name: "unit", Dropped: []string{"Shield"}}; to convert: a Version and ecs.Migrate
+component unit: lossBare.Shield: dropped, was int32; to drop: ecs.Component[lossBare]{Name: "unit", Dropped: []string{"Shield"}}; to convert: ecs.Component[lossBare]{Name: "unit", Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(v oldLossBare) lossBare { … })}}
 component bag: stored, but registered with NoPersist; register it without, or under another name
 component enemy: nothing is stored of it, but foe, which is not registered, has its fields; if it was renamed: ecs.Component[faultUnit]{Name: "enemy", FormerNames: []string{"foe"}}; if not: ecs.Component[faultUnit]{Name: "enemy", FormerNames: []string{}}
 component rules: one of stored and registered is a resource, the other a component; register it under another name`, err.Error())

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stet-ecs/stet/internal/near"
 )
 
 // AppendRow parses src and appends the row of t to dst. src is JSON in the form of
@@ -285,6 +287,24 @@ func decodeBase64(token json.Token) ([]byte, *DataError) {
 	return content, nil
 }
 
+// fieldHint returns the end of an error text that says which fields t has. name is the name that a
+// document has instead: if fields of t have a similar name, the text lists only these.
+func (t *Type) fieldHint(name string) string {
+	const most = 8
+	names := make([]string, len(t.Fields))
+	for i, f := range t.Fields {
+		names[i] = f.Name
+	}
+	hint := near.Hint(name, names)
+	switch {
+	case hint != "" || len(names) == 0:
+		return hint
+	case len(names) > most:
+		return "; the fields are " + strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return "; the fields are " + strings.Join(names, ", ")
+}
+
 // fields parses and appends a struct. before is the old value, or nil for the zero value.
 func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]byte, *DataError) {
 	if token != json.Delim('{') {
@@ -301,7 +321,7 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 		i := slices.IndexFunc(t.Fields, func(f Field) bool { return f.Name == name })
 		switch {
 		case i < 0:
-			return dst, bad(fmt.Sprintf("no field %.60q", name))
+			return dst, bad(fmt.Sprintf("no field %.60q%s", name, t.fieldHint(name)))
 		case values[i] != nil:
 			return dst, bad("member occurs twice").in("." + name)
 		}

@@ -252,7 +252,8 @@ func TestAppendPatched_NestedFields(t *testing.T) {
 
 	for src, want := range map[string]string{
 		`{"At":{"X":300}}`: "varying.At.X: 300 does not fit into int8",
-		`{"At":{"Z":3}}`:   `varying.At: no field "Z"`,
+		`{"At":{"Z":3}}`:   `varying.At: no field "Z"; did you mean X or Y?`,
+		`{"Speed":3}`:      `varying: no field "Speed"; the fields are Name, At, Path, Next, By`,
 		`{"At":null}`:      "varying.At: want an object, found null",
 		`{} {}`:            "varying: more than one JSON value",
 	} {
