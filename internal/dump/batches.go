@@ -29,8 +29,8 @@ type batch struct {
 	slots []slot // Sorted by index.
 	// Bit i is set if the entity with index base+i is in the batch.
 	has  []uint64
-	base int // The lowest index.
-	end  int // One more than the highest index.
+	base int // Lowest index of an entity in the batch.
+	end  int // Highest index of an entity in the batch, plus 1.
 }
 
 // A slot maps the index of an entity to its place in the batch.
@@ -110,8 +110,8 @@ func (b *batch) find(index uint32) (place int, ok bool) {
 }
 
 // fill evaluates the expressions for the entities of b in one sweep. It calls take with the end
-// index of each span. With all set, it also evaluates them for entities outside the batch, to read
-// every page. Evaluation errors of entities outside the batch are ignored, except damage.
+// index of each span. If the parameter all is set, fill reads every page: it also evaluates the
+// entities outside the batch, and ignores their errors, except damage.
 func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
 	// Spans are evaluated in parallel. Each writes only the cells of its own entities.
 	return ignoreEnough(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {

@@ -35,8 +35,8 @@ import (
 
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
-	// The first state for which the condition holds; with --last, the newest state at which it
-	// changed.
+	// The first state for which the condition holds; with --last, the newest state at which the
+	// condition became true or false.
 	stateDoc
 	// Whether the condition holds at the result. It can be false only with --last.
 	Holds bool `json:"holds"`
@@ -47,8 +47,8 @@ type bisectDoc struct {
 	// True if all states up to the result were judged; otherwise the condition is assumed to stay
 	// true.
 	Scan bool `json:"scan"`
-	// The range at the start in which the condition held. A scan sets it if the condition stopped
-	// holding later.
+	// The first states of the range, if the condition held there and then stopped holding. Only a
+	// scan sets this.
 	Held *heldDoc `json:"held,omitempty"`
 	// True with --last: all states from the result to the end were judged.
 	Last bool `json:"last"`
@@ -388,9 +388,10 @@ func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 }
 
 // probe judges the state with index i in the route. The cursor moves there from its current state,
-// or from a snapshot if a snapshot is nearer. The judge gets no tick, because the previous state
-// was not judged immediately before. If the state is unreadable, only its record number is known.
-// The search then skips this state and all states that need the same damaged records.
+// or from a snapshot if a snapshot is nearer. The judge gets the whole state without a tick,
+// because it did not see the state before the tick. If the state is unreadable, only its record
+// number is known. The search then skips this state and all states that need the same damaged
+// records.
 func (b *bisectCmd) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
@@ -527,7 +528,7 @@ func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 			return at, err
 		case first == 0:
 			return at, b.missing("", "%s", b.unchanged())
-		// If the whole block was skipped, the next block has the same end and is longer.
+		// If all states of the block were skipped, last stays, and the next block is longer.
 		case b.oldest.Verdict != skip:
 			last = b.oldest.i
 			b.verdicts[last] = b.oldest // The next block ends with this state.
@@ -622,9 +623,9 @@ func (d *bisectDoc) print(a *app) {
 	a.Line("see: %s", d.by.nextCommand())
 }
 
-// nextCommand returns the command that shows the tick of the result. For a condition on an entity,
-// it is the entity's history since the last judged state, because any tick after that may be the
-// cause. Otherwise it shows what the tick changed.
+// nextCommand returns the command that shows the cause of the result. For a condition on an entity,
+// the command shows the entity's history since the judged state before the result. Any of these
+// ticks may be the cause. Otherwise the command shows what the tick of the result changed.
 func (b *bisectCmd) nextCommand() string {
 	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {

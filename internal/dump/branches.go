@@ -41,7 +41,7 @@ type branchDoc struct {
 	FirstRecord uint64     `json:"first_record"`
 	Begun       *time.Time `json:"begun,omitempty"` // When the first record was committed.
 	Records     int        `json:"records"`
-	standingDoc            // Standing of the last record.
+	standingDoc            // Status of the last record.
 }
 
 var branchesCommand = command{

@@ -37,7 +37,7 @@ type recordDoc struct {
 	Operations []operationDoc `json:"operations,omitempty"`
 	// With --patch: the changed values of the components and entities that the filters select.
 	Values []rowDoc `json:"values,omitempty"`
-	// Marks that the program gave the tick.
+	// Names of the marks that the program set on the tick.
 	Marks []string `json:"marks,omitempty"`
 	// With --verbose: the inputs that the program journaled with the tick.
 	Inputs []inputDoc `json:"inputs,omitempty"`

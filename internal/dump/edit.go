@@ -100,7 +100,7 @@ type editCmd struct {
 type assignment struct {
 	editedDoc
 	component *inspect.Component
-	number    int          // Number of the component in the sweep; unused for a resource.
+	number    int          // Number of the component in the sweeper; unused for a resource.
 	path      []string     // Path of fields below the component.
 	layout    *layout.Type // Layout of the assigned part.
 	text      string       // The expression.

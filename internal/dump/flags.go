@@ -58,8 +58,8 @@ func (f flags) point(at *string) {
 // output declares the flag -o.
 func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "o", "", usage) }
 
-// number declares a flag for a count; short may be "". It takes hexadecimal and binary numbers
-// too, as in Go.
+// number declares a flag for a count. The short name may be empty. The flag accepts hexadecimal and
+// binary numbers too, as in Go.
 func (f flags) number(to *uint, name, short string, n uint, usage string) {
 	*to = n
 	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: setParsed(to, func(text string) (uint, error) {
@@ -157,7 +157,8 @@ func (f flags) expressions(to *[]string, name, usage string) {
 	f.texts(to, name, "exprs", usage, query.Split)
 }
 
-// condition declares a flag that takes an expression. If the flag is repeated, all must hold.
+// condition declares a flag that takes an expression. If the flag is repeated, all expressions must
+// hold.
 func (f flags) condition(to *[]string, name, usage string) {
 	f.texts(to, name, "expr", usage, func(text string) []string { return []string{text} })
 }

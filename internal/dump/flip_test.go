@@ -30,8 +30,8 @@ func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 	return run(context.Background(), func() {}, nil, args, stdout, stderr)
 }
 
-// flipBits flips single bits of the files under dir, one at a time, and calls f after each flip.
-// It checks that f changes no file. apart multiplies the distance between flipped bits.
+// flipBits flips single bits of the files under dir, one at a time, and calls f after each flip. It
+// checks that f changes no file. The distance between flipped bits grows with the parameter apart.
 func flipBits(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
 	t.Helper()
 	n := 0

@@ -26,8 +26,8 @@ type branchLines struct {
 	// begins.
 	fork   string
 	row    string // Drawn on the line of the record.
-	before string // Columns before the record: branches that lead to the record or pass it.
-	after  string // Columns after the record: branches that leave the record or pass it.
+	before string // The columns between the record and its parent.
+	after  string // The columns between the record and its children.
 }
 
 // branchesOf draws entries, which are in journal order. If the parent of a record is not in

@@ -98,7 +98,7 @@ type historyCmd struct {
 	limit limit
 
 	subject
-	from, to uint64 // Record numbers; the range excludes from.
+	from, to uint64 // Record numbers: the range begins after record from and ends with record to.
 	wanted   int    // Number of wanted events so far.
 }
 
@@ -162,7 +162,8 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 		return fail(exitUsage, describe.Command("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
-		h.from = e.Parent // The range includes the changes of tick A.
+		// The range A.. begins with the changes of tick A, so it starts at the parent of A.
+		h.from = e.Parent
 	}
 	return nil
 }

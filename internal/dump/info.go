@@ -133,7 +133,7 @@ var infoCommand = command{
 			w, err := s.world(at)
 			// With damage, print the readable sections; the error is returned at the end.
 			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
-				return err // For example an unknown point: the files are undamaged.
+				return err // Not damage: for example, the point is unknown.
 			}
 			doc.worldDoc = w
 			if err := s.setOpens(doc); err != nil {
@@ -190,8 +190,8 @@ func (s *source) info() *infoDoc {
 	return doc
 }
 
-// setOpens reports whether a program can open the store, and otherwise which command helps. It does
-// all checks of opening except those that need the types of the program, and changes nothing. If
+// setOpens sets the members of doc that say whether a program can open the store, and otherwise
+// which command helps. It checks all that opening checks, except the types of the program. If
 // damage prevents opening and data can be saved, the command is recover.
 func (s *source) setOpens(doc *infoDoc) error {
 	if s.IsSave() {
@@ -340,7 +340,7 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	if doc.Marks > 0 {
 		g.Row("marks", fmt.Sprintf("%d; the newest is mark:%s, tick %d", doc.Marks, doc.newest.Name, doc.newest.Tick))
 	}
-	// Add a row for each change of the program or machine.
+	// Add a row for each segment whose writer differs from the writer of the segment before it.
 	said := ""
 	for _, seg := range doc.Journal.Segments {
 		if seg.Build != "" && seg.Build != said {

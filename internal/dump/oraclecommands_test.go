@@ -456,8 +456,9 @@ func (x *trial) valuesOverTime(list string, of func(object) any, args ...string)
 	}
 }
 
-// changeWithin reports whether the original change is between the two states that a search has
-// found. was and got are the documents of the two searches.
+// changeWithin reports whether a search in the damaged store is correct: the change in was is
+// between the two states in got. The parameters was and got are the documents of the searches in
+// the original and in the damaged store.
 func changeWithin(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]

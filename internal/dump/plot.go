@@ -236,8 +236,8 @@ func (l *plotLine) fail(at *plotPointDoc, err error) {
 	at.Error = cmp.Or(at.Error, err.Error())
 }
 
-// breakLines ends all lines at tick, the first tick whose state damage hides. Nothing is drawn from
-// tick to the next evaluated state.
+// breakLines ends all lines at a tick with an unreadable state. No line is drawn from there to the
+// next evaluated state.
 func (p *plotCmd) breakLines(tick uint64) {
 	for n := range p.lines {
 		p.lines[n].Set(tick, math.NaN())

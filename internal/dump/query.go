@@ -386,8 +386,9 @@ func (g *grouping) fields() []field { return slices.Concat(g.by, g.totals) }
 
 // A groupedEntity is an entity with the values that grouping needs.
 type groupedEntity struct {
-	e       ecs.Entity
-	answers []query.Answer // The keys of the group, then the values to total.
+	e ecs.Entity
+	// The values of the --group-by expressions, then those to sum or count.
+	answers []query.Answer
 }
 
 // group adds all entities that pass the filters to the groups of g.

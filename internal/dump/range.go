@@ -22,8 +22,8 @@ import (
 // Only a span can have rewound records, and so contain the same tick twice. export writes tables
 // from the states of a path, like panel.
 
-// A span is a range of records. An end that is a tick limits ticks on all branches. An end that is
-// another point limits the position in the journal.
+// A span is a range of records. If an end of the range is a tick, it limits the ticks, on all
+// branches. Any other end limits the record numbers.
 type span struct {
 	firstTick, lastTick uint64
 	firstSeq, lastSeq   uint64
@@ -34,8 +34,8 @@ func (r span) holds(e journal.Entry) bool {
 	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
 }
 
-// span parses A..B, A.., ..B or a single point, which is both ends. A tick limits only ticks, and
-// any other point only positions. So 100..record:88 limits both.
+// span parses A..B, A.., ..B or a single point, which is both ends. The span of 100..record:88 has
+// the records with a tick of at least 100 and a number of at most 88.
 func (s *source) span(text string) (span, error) {
 	r := span{0, math.MaxUint64, 0, math.MaxUint64}
 	first, last, isRange := strings.Cut(text, "..")
@@ -96,7 +96,7 @@ func (s *source) resolveEnds(first, last string) (from, to uint64, err error) {
 	return from, to, err
 }
 
-// ends are the two sides of diff.
+// ends has the two states of diff, or the second store.
 type ends struct {
 	a, b  string // Points of the first store.
 	store string // The second store; if set, a and b are empty.

@@ -61,7 +61,7 @@ type choice struct {
 	*selection
 	*sweeper
 	query.Filter
-	sort []*query.Swept // Empty: by index.
+	sort []*query.Swept // Empty if the entities are sorted by index.
 }
 
 // choice finds the components of l and compiles its expressions. whereName names the argument of
@@ -109,7 +109,8 @@ func (c *choice) part(counted bool) (p part, err error) {
 		return c.sorted()
 	}
 	if c.isAll() {
-		// Skipped entities are included in total, so n continues after them.
+		// Skip returns the number of skipped entities as the first value of total, so n below
+		// counts them too.
 		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Living)))); err != nil {
 			return part{}, err
 		}
@@ -173,8 +174,9 @@ func (c *choice) all(visit func(ecs.Entity) error) error {
 	})
 }
 
-// sorted returns the part in the order of --sort, then by index. It evaluates all entities. With a
-// limit, it keeps in memory only the keys of entities up to the end of the part.
+// sorted returns the entities to print if --sort is set. Entities with equal keys are in index
+// order. sorted evaluates all entities. With a limit, only the keys of the first offset + limit
+// entities are in memory.
 func (c *choice) sorted() (p part, err error) {
 	limit := 0
 	if end := uint64(c.from) + uint64(c.limit); c.limit > 0 && end < math.MaxInt32 {

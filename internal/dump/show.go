@@ -278,8 +278,8 @@ func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []
 }
 
 // findWriters returns a writerSearch for entity e after record seq. If e is [ecs.Vacant], the
-// search is for a resource. The result has the components, and the ticks that last wrote them. With
-// --brief it has no such ticks. only has the numbers of the wanted components; nil means all.
+// search is for a resource. The result has the components and, without --brief, the ticks that last
+// wrote them. The parameter only lists the wanted components by number; nil means all components.
 func (o *showCmd) findWriters(s *source, e ecs.Entity, only []int, seq uint64) (b *writerSearch, err error) {
 	b = &writerSearch{only: only, bytes: showBytes}
 	if o.brief {
@@ -301,7 +301,8 @@ func (o *showCmd) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc,
 	})}, nil
 }
 
-// setWriters adds the writers of b. With --brief b is nil. In a save the writers are unknown.
+// setWriters adds the ticks that wrote the component, from b. It adds nothing with --brief, where b
+// is nil, and for a save, which does not show them.
 func (d *originDoc) setWriters(s *source, b *blamedDoc) {
 	if b != nil && !s.IsSave() {
 		d.Changed, d.Written = b.changed(), b.Written
@@ -403,8 +404,8 @@ func (d *originDoc) grid(a *app, columns ...string) *term.Grid {
 	return a.Grid(columns...)
 }
 
-// rows adds a row for each field of v and marks those with dead entities. The cells before the
-// field, and the writers, appear only in the first row.
+// rows adds a row for each field of v and marks those with dead entities. Only the first row has
+// the given cells on the left, and the writers on the right.
 func (d *originDoc) rows(g *term.Grid, v layout.Value, before ...any) {
 	var behind []any
 	if d.Changed != nil {

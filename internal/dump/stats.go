@@ -196,7 +196,7 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	for _, r := range c.Rows {
 		u := d.usage(c.Component(r.Component))
 		u.Bytes += int64(r.Bytes)
-		// OtherBytes included these bytes above.
+		// Subtract the bytes of rows, which the sum above counted as other bytes.
 		d.OtherBytes -= int64(r.Bytes)
 	}
 	for _, change := range doc.Components {
@@ -305,7 +305,7 @@ func share(part, whole int64) string {
 // component over all files, which are computed during the first table.
 func (d *statsDoc) snapshots(a *app) {
 	a.Line("")
-	var sums []arrayBytesDoc // By component.
+	var sums []arrayBytesDoc // One sum for each component.
 	term.Table(a.Out, d.Snapshots, func(s spaceDoc) []any {
 		var all int64
 		for _, c := range s.Components {

@@ -28,11 +28,12 @@ type treeDoc struct {
 	By string `json:"by"`
 	// The ancestors of ENTITY, from the root to the target of ENTITY.
 	Ancestors []string `json:"ancestors,omitempty"`
-	// True if ENTITY has no root: the target of the first ancestor is a later ancestor, or ENTITY.
+	// True if ENTITY has no root, because its targets form a cycle. The target of the first
+	// ancestor is then a later ancestor, or ENTITY.
 	Cycle bool      `json:"cycle,omitempty"`
 	Total int       `json:"total"` // Number of nodes within --depth.
 	Nodes []nodeDoc `json:"nodes"` // At most --limit.
-	// Missing with ENTITY, and if all entities are below roots.
+	// Missing if ENTITY is given, or if all entities are roots or below roots.
 	Rootless *rootlessDoc `json:"rootless,omitempty"`
 }
 
@@ -95,16 +96,17 @@ type treeCmd struct {
 
 // run draws the tree. It loads no state; it reads only the rows of one component.
 //
-// A peek returns the components and the tick. If the command line names no entity, run peeks at an
-// arbitrary one, which need not be alive. If the command line names no field, run prints a note
-// with the field that it used.
+// It learns the components and the tick from a peek at the entity. If the command line names no
+// entity, run peeks at an arbitrary one, which need not be alive. If the command line names no
+// field, run prints a note with the field that it used.
 func (d *treeCmd) run(s *source) error {
 	seq, err := s.Resolve(d.at)
 	if err != nil {
 		return err
 	}
-	root := ecs.Entity(0)      // 0 means all roots.
-	ask := ecs.NewEntity(0, 1) // Without ENTITY, a peek at any entity returns the components.
+	root := ecs.Entity(0) // 0 means all roots.
+	// Without ENTITY, peek at any entity: each peek lists the components.
+	ask := ecs.NewEntity(0, 1)
 	if len(s.args) > 1 {
 		if root, err = s.entity(s.args[1], seq); err != nil {
 			return err
@@ -243,9 +245,9 @@ type rails struct {
 	levels int
 }
 
-// mostLevels limits the levels in a line. Otherwise the lines of a long chain of entities would
-// fill a square. A narrow output has fewer levels: noteCells columns remain for the entity and its
-// notes. A level takes railCells columns.
+// mostLevels is the largest number of levels in a line. It bounds the output for a long chain of
+// entities. Each level takes railCells columns. On a narrow output, a line has fewer levels, so
+// that noteCells columns remain for the entity and its notes.
 const (
 	mostLevels = 32
 	noteCells  = 40
@@ -260,9 +262,9 @@ func railLevels(width int) int {
 	return min(max((width-noteCells)/railCells, 4), mostLevels)
 }
 
-// prefix returns the lines to draw in front of n. Each node precedes its sources, so below already
-// contains the columns of the levels above n. The columns of deeper levels are finished, so they
-// are removed.
+// prefix returns the lines to draw in front of n. Parents are drawn before children, so the slice
+// below already has the columns of the levels above n. prefix removes the columns of deeper levels,
+// which end at the line above n.
 func (r *rails) prefix(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
 		return ""

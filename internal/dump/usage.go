@@ -38,8 +38,8 @@ func (c *call) exclusive(names ...string) error {
 	return nil
 }
 
-// atOrRange returns an error if the command line has both --at and a range. The range is the
-// argument after the first n.
+// atOrRange returns an error if the command line has both --at and a range. The range follows the
+// first n arguments.
 func (c *call) atOrRange(n int) error {
 	if len(c.args) > n && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
@@ -109,8 +109,8 @@ func namesBelow(cmd *cobra.Command) []string {
 	return describe.Listed(cmd.Commands(), (*cobra.Command).Name)
 }
 
-// checkHelpTopic makes help on an unknown command an error. Package cobra would print the help of
-// the program and succeed.
+// checkHelpTopic replaces the action of the command help: an unknown command is now an error.
+// Without it, package cobra prints the help of the program and succeeds.
 func checkHelpTopic(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // Every root has this command.
@@ -137,8 +137,8 @@ func (a *app) fitHelp(root *cobra.Command) {
 	})
 }
 
-// checkShell makes completion for an unknown shell an error. Package cobra would print the help of
-// completion and succeed.
+// checkShell replaces the action of the command completion: an unknown shell is now an error.
+// Without it, package cobra prints the help of completion and succeeds.
 func checkShell(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"}) // Every root has this command.
