@@ -39,8 +39,9 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	return err
 }
 
-// apply applies one tick. If p has the present tick and no changes that rewind, apply adds no tick.
-// It then only writes NoRewind rows, and gives the present tick the record number of p.
+// apply applies the patch p of one tick. Normally it adds this tick to the world. But p may have
+// the number of the present tick and change only NoRewind storages. Then apply writes their rows,
+// adds no tick, and gives the present tick the record number of p.
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {

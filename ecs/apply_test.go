@@ -102,15 +102,15 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 }
 
-// loseExempt records that storages without rewind may have lost rows in a seek: the rows of
-// entities that were not alive at the target.
+// loseExempt records that NoRewind storages may have lost rows in a seek. A seek removes the rows
+// of entities that are not alive at its target tick.
 func (t *patchedWorld) loseExempt() {
 	for _, s := range t.Raw().Storages() {
 		t.lost[s.Name()] = !s.Rewinds()
 	}
 }
 
-// known reports whether t can seek to the state of mark, a number that Record returned.
+// known reports whether t can seek to the state that Record numbered mark.
 func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	for i := range t.frames {
 		if f := &t.frames[i]; f.tick && f.seq.first == mark && f.at == r.states[mark].tick {
@@ -120,8 +120,8 @@ func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	return false
 }
 
-// mustBe compares t with the state that r recorded for a mark. It skips storages that do not
-// rewind.
+// mustBe compares t with the state that r recorded under the number mark. It skips NoRewind
+// storages.
 func (t *patchedWorld) mustBe(r *recorderModel, mark uint64) {
 	s := &r.states[mark]
 	if rows, alive, free := t.Raw().Registry(); !slices.Equal(raw.As[Entity](rows), s.rows) || alive != s.alive || free != s.free {

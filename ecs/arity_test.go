@@ -76,9 +76,9 @@ func TestQuery_EveryArityTwoLoops(t *testing.T) {
 	}
 }
 
-// everyArity returns a query of each arity. The function at decides the order of rows. For
-// component k and step i of n, it returns the next entity, and whether the entity gets the
-// component.
+// everyArity returns a query of each arity, n entities, and the storages. It adds component k to
+// the entities in an order that the function at decides. at(k, i, n) returns the index of the i-th
+// entity, and whether this entity gets component k.
 func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnyStorage) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")

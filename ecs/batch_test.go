@@ -134,8 +134,8 @@ func (p *model) drain(i, most, others int) bool {
 	return visits > 0
 }
 
-// keepOnly removes all components of e, except those of stores whose bits are set and those of
-// storages without a store in the oracle.
+// keepOnly calls KeepOnly for e. It keeps the components of the stores whose bits are set, and of
+// all storages that the oracle does not model.
 func (p *model) keepOnly(e Entity, bits int) bool {
 	keep := slices.Clone(p.w.storages)
 	for _, f := range p.stores {
@@ -291,7 +291,7 @@ func TestBatchModel_Ticks(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{listKind, extraKind}, entities: 3, members: 2, history: 2, record: true, maxGeneration: 2}
 	explore(t, s, operations(batches(2, 0), writes(0, 2), destroys(1), clearAll, ticks(), checkpoints(1)), *depth-1)
-	// A recorder without history makes bare frames.
+	// With a recorder and without history, the world cannot be restored to the start of a frame.
 	s = modelOptions{kinds: []kind{plainKind}, entities: 3, members: 2, record: true}
 	explore(t, s, operations(batches(1, 1), removes(0, 1), ticks(), checkpoints(1)), *depth-1)
 }

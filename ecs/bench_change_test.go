@@ -369,17 +369,17 @@ func (w *framedWorld) set() {
 	}
 }
 
-// framedChanges maps the name of a change to the limit's implementation of the change and its
-// inverse. It has only some of the changes.
+// framedChanges maps the names of some changes to hand-written code. Here work makes the change,
+// and undo makes the opposite change before it.
 var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 	"destroy":    {(*framedWorld).create, (*framedWorld).destroy},
 	"remove+add": {nil, (*framedWorld).removeAdd},
 	"set":        {nil, (*framedWorld).set},
 }
 
-// framedSides returns two sides for a change of n entities in the limit. The first side is the
-// first run in a frame, and the second side is a later run. It returns nil if the limit does not
-// implement the change.
+// framedSides returns two sides that change n entities by hand-written code. The first side is the
+// first run in a frame, and the second side is a later run. It returns nil if framedChanges does
+// not have the change.
 func framedSides(name string, n int) (sides []side) {
 	c, ok := framedChanges[name]
 	if !ok {

@@ -402,7 +402,7 @@ func interpolated(n, part int) (ours, limit side) {
 }
 
 // BenchmarkBudgetPastGet looks up the positions that entities had some ticks ago. Each tick has
-// written a tenth of all rows. The limit looks up the present positions.
+// written a tenth of all rows. The benchmark compares this with look-ups of the present positions.
 func BenchmarkBudgetPastGet(b *testing.B) {
 	for _, c := range []struct {
 		name    string

@@ -132,7 +132,7 @@ func TestBundle_EveryAritySameAsSingleCalls(t *testing.T) {
 				}
 				check("Set")
 			}
-			for _, b := range both { // all[10+n] keeps only component n.
+			for _, b := range both { // Leave only component n at all[10+n].
 				storages := b.w.Storages()[:b.n]
 				for k, s := range storages {
 					for n := range storages {

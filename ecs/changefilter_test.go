@@ -126,7 +126,7 @@ func TestChangeFilter_SameAsDelta(t *testing.T) {
 				for range rng.IntN(1 + n/[]int{1, 10, 300, n}[tick%4]) {
 					at := all[rng.IntN(n)]
 					if tick%2 == 0 {
-						at = all[lo] // Consecutive rows.
+						at = all[lo] // In every second tick, change consecutive entities.
 						lo = (lo + 1) % n
 					}
 					switch rng.IntN(20) {
@@ -165,7 +165,7 @@ func TestChangeFilter_SameAsDelta(t *testing.T) {
 							var got []Entity
 							for run := range q.Runs() {
 								got = append(got, run.Entities...)
-								// After a boundary, the loop searches again from the next run.
+								// The checkpoint makes the loop search again before the next run.
 								w.Release(w.Checkpoint())
 							}
 							if !slices.Equal(got, want) {

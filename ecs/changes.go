@@ -325,8 +325,9 @@ func (d *Delta[T]) loadOldValues(before int) {
 	}
 }
 
-// walk compares the written values of rows below limit, which exist both at the boundary and now. A
-// row in d.rows may have another entity than at the boundary, so compareEntity compares it.
+// walk compares the values of written rows below limit. These rows exist both at the boundary and
+// now. A row in d.rows may have another entity than at the boundary, so walk leaves it to
+// compareEntity.
 func (d *Delta[T]) walk(limit int) {
 	p, next := 0, d.at(0)
 	plain := plainRows[T](d.s.adapter.codec)
@@ -530,8 +531,8 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 	return nil
 }
 
-// boundary returns the id of the k-th frame, which begins at the end of tick. It returns an error
-// if the history does not hold the rows of t at that tick.
+// boundary returns the id of frames[k], which begins at the end of tick. It returns an error if the
+// history does not hold the rows of t at that tick. name is the name of the storage in this error.
 func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (frame uint64, err error) {
 	switch {
 	case t.Exempt:

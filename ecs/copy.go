@@ -99,7 +99,7 @@ func (r Reference) Refuse() (Entity, error) { return 0, errNotCopied }
 
 var errNotCopied = errors.New("it is not copied")
 
-// in adds the field, the entity and the target of r to err.
+// in adds to err the field and the entity that have the reference, and the entity that it names.
 func (r Reference) in(err error) error {
 	where := r.Field
 	if r.From != 0 {
@@ -322,8 +322,9 @@ func resolveExternal[T any](c *copyJob, refs *references, values []T) error {
 	return nil
 }
 
-// replaceReferences replaces the references in values. values has one value for each holder, then
-// the same number of values for the second copies, and so on.
+// replaceReferences replaces the references in the values of all copies. First come the values of
+// the first copies, one for each entity in c.holders. The values of the second copies follow, and
+// so on.
 func replaceReferences[T any](c *copyJob, refs *references, values []T) error {
 	if refs.unseen != "" {
 		return errors.New(refs.unseen)

@@ -28,7 +28,7 @@ type kin struct {
 	private Entity
 }
 
-// mapped returns the expected copy of k. The function to maps each entity to its copy.
+// mapped returns the expected copy of k. to(e) is the copy of entity e.
 func (k kin) mapped(to func(Entity) Entity) kin {
 	c := k
 	c.Parent, c.private = to(k.Parent), to(k.private)

@@ -58,12 +58,12 @@ type cursor struct {
 	// The iteration repeats the only run of the previous iteration, without a search.
 	repeating bool
 
-	// A word is 64 positions of the driver. wordOrder points to the driver's rows of the current
-	// word. addrs[k].row points to the row numbers of the word in column k, relative to base[k].
-	// addrs[k].first is the address of row base[k].
+	// A word has 64 positions of the driver. wordOrder points to the driver's rows at the positions
+	// of the current word, minus from. In column k, addrs[k].row points to the rows of these
+	// positions, minus base[k]. addrs[k].first is the address of row base[k] of column k.
 	wordOrder *uint32
-	// The row numbers of the word in the last column that is not the driver's. It equals wordOrder
-	// if there is no such column.
+	// Equal to addrs[k].row of the last column k that is not the driver's. It equals wordOrder if
+	// there is no such column.
 	wordRows *uint32
 	entities *Entity
 	addrs    [maxColumns]struct {
@@ -71,10 +71,10 @@ type cursor struct {
 		first unsafe.Pointer
 	}
 
-	// The buffer of words if the span is a run or a part of a word.
+	// The memory of words if the span is a run or only a part of a word.
 	part [1]uint64
-	// The buffer of rows and order if the span is a run, and of the result of nextRun. It has the
-	// first row of each column, the first row of the driver, and the number of rows.
+	// The first row of each column, then the first row of the driver, then the number of rows. It
+	// is the memory of rows and order if the span is a run, and of the result of nextRun.
 	run [maxColumns + 2]uint32
 
 	span
@@ -124,7 +124,8 @@ func (j *join) walkAll() *cursor {
 	return j.startWalk(j.columns)
 }
 
-// repeats reports whether an iteration over columns finds the same single run as c. c may be nil.
+// repeats reports whether an iteration over columns can reuse the result of c. That holds if c
+// found a single run and the world has not changed since. c may be nil.
 func (c *cursor) repeats(columns []joinedColumn) bool {
 	return c != nil && c.oneRun && c.began == c.j.w.changes && c.matchCache == c.j.matches && len(c.columns) == len(columns)
 }
@@ -265,8 +266,8 @@ func (c *cursor) advance() bool {
 	return c.advanceAhead() || c.progress.behind != nil && c.advanceBehind()
 }
 
-// advanceBehind sets the span to an entity behind the loop that the loop has not visited. It
-// returns false if there is none.
+// advanceBehind sets the span to an unvisited entity whose row has moved behind the loop's
+// position. It returns false if there is none.
 func (c *cursor) advanceBehind() bool {
 	for e, row := c.progress.takeBehind(c.set); row >= 0; e, row = c.progress.takeBehind(c.set) {
 		var at [maxSets]uint32
@@ -318,8 +319,9 @@ func (c *cursor) advanceAhead() bool {
 	return false
 }
 
-// advanceIn sets the span to found positions in [lo, hi) of chunk, and moves the cursor past them.
-// base is the first position of chunk. advanceIn returns false if no position is found.
+// advanceIn makes the next positions of chunk the span: those from lo on, up to hi-1 at most. It
+// moves the cursor past them. lo and hi count from base, the first position of chunk. advanceIn
+// returns false if none of these positions has a match.
 func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	w := lo >> 6
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
@@ -375,9 +377,9 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	return slices.ContainsFunc(words, func(word uint64) bool { return word != 0 })
 }
 
-// advanceList is advanceIn for a chunk that stores its found positions as a list. It sets the span
-// to positions below hi, and moves the cursor past them. base is the first position of chunk. It
-// returns false if no position is left.
+// advanceList is advanceIn for a chunk that lists the positions with a match. It makes the next
+// listed positions below hi the span, and moves the cursor past them. base is the first position of
+// chunk. It returns false if no listed position is left.
 func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	lo, behind := chunk.before(c.row-base), chunk.before(hi)
 	n := min(behind-lo, c.step)
@@ -559,8 +561,8 @@ func (s *span) positions(w int) (n int) {
 	return n
 }
 
-// skipRest subtracts the positions of the span that the loop has not reached from the number of
-// visited rows.
+// skipRest corrects j.visited, which counts all rows of the span, after a loop that ended early. It
+// subtracts the rows that the loop has not reached.
 func (c *cursor) skipRest() {
 	if c.columns != nil {
 		c.j.visited -= uint64((bits.OnesCount64(c.rest) + c.positions(c.word+1)) * c.n)

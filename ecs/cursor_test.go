@@ -109,9 +109,9 @@ func TestQuery_SecondLoopAfterChange(t *testing.T) {
 	})
 }
 
-// If a loop over a query found a single run, the next loop takes a fast path. It must not take the
-// fast path if a loop in between found nothing. In that loop, another storage with the same number
-// of rows was the driver.
+// If a loop over a query found a single run, the next loop takes a fast path. Here the loop over 64
+// rows of storage a found a single run. Then storage b becomes the driver, and a loop over its 64
+// rows finds nothing. The loop after that must not take the fast path.
 func TestQuery_SecondLoopFindsNothing(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)

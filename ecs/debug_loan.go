@@ -24,7 +24,7 @@ import (
 type loan struct {
 	t    *track.Tracker        // Has the current number of rows.
 	c    *track.Column[Entity] // Has the current rows.
-	rows []Entity              // The slice that the program has.
+	rows []Entity              // The slice that the world returned to the program.
 	was  []Entity              // The expected content of rows.
 }
 

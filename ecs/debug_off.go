@@ -24,7 +24,8 @@ func (s *set) displace()           {}
 func (s *set) recordCaller()       {}
 func (s *set) caller() string      { return "" }
 
-// lendWritten takes columns of any type, so that this file does not depend on joins.
+// lendWritten does nothing in this build. It is generic so that this file need not name
+// joinedColumn, a type of the joins.
 func lendWritten[C any](columns []C) {}
 
 func checkedClone[T any](clone func(T) T, _ string) func(T) T { return clone }

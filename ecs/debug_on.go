@@ -36,12 +36,13 @@ type guard struct {
 	saved   int // Number of rows that a frame protects. Only indexes need the later rows.
 	scratch []byte
 
-	// A row that the program may write without a mark, because an index reads it again later.
+	// A row that the program may write although the world does not know of the write. An index
+	// reads this row again later.
 	pointed    uint32
-	pointedAll bool // The program may write every row without a mark.
+	pointedAll bool // The program may write every row, not only the row pointed.
 }
 
-// mayBeWritten reports whether the program may write row without a mark.
+// mayBeWritten reports whether pointed or pointedAll allows a write of row.
 func (g *guard) mayBeWritten(row int) bool { return g.pointedAll || row == int(g.pointed) }
 
 // guards are the additional state of a world in a debug build.
@@ -70,7 +71,8 @@ type guardedRows struct {
 	what    func(row int) string                // Describes a row for an error.
 }
 
-// verify panics if the program wrote a protected row in the current span without a mark.
+// verify panics if the program wrote a protected row that the world had not made writable in the
+// current span.
 func (w *World) verify() {
 	w.verifyLoans()
 	w.verifyOld()
@@ -89,7 +91,8 @@ func (w *World) panicOfStray(what string) {
 		"take pointers and slices again after Checkpoint, Commit, Restore, Release, Seek and a look-up in an index", what, w.tick))
 }
 
-// stray returns a row that changed in span and has no mark, or -1.
+// stray returns a row that differs from its copy although the world did not make it writable in the
+// given span. It returns -1 if there is none.
 func (c *guardedRows) stray(span uint64) int {
 	g := c.guard
 	g.scratch = c.append(g.scratch[:0], 0, g.n)
@@ -158,12 +161,12 @@ func (w *World) rememberRows(c guardedRows) {
 	}
 }
 
-// verifyOf is verify for only the rows of t.
+// verifyOf is verify for the columns of t alone.
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
-// rememberOf is remember for only the rows of t, after an index lookup. pointed is the row to which
-// the program took its newest pointer; the program may still write that row. If all is true, the
-// program may write all rows.
+// rememberOf copies the rows of t, as remember copies those of all columns. It runs after an index
+// lookup. The program may still write the row pointed, to which it took its newest pointer. If all
+// is true, it may still write every row.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)

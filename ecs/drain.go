@@ -11,7 +11,7 @@ type drainLoops []*drainLoop
 type drainLoop struct {
 	running bool
 	undone  bool   // A rollback has undone the removal of the row.
-	taken   Entity // The entity of the row.
+	taken   Entity // The entity whose row the loop removed last, or 0.
 	frame   uint64 // Id of the frame in which the loop removed the row.
 }
 

@@ -39,8 +39,8 @@ func ExampleHistory_At() {
 	// the guard was alive: true and is: false
 }
 
-// Between two ticks, a frame draws each entity between its last two positions. An entity that was
-// added in the last tick is drawn at its present position.
+// An image that is drawn between two ticks shows each entity between its last two positions. An
+// entity that was added in the last tick is drawn at its present position.
 func ExamplePastStorage_Beside() {
 	type Position struct{ X float64 }
 	world := ecs.NewWorld(ecs.Options{History: 1})

@@ -203,7 +203,7 @@ func (tl *timeline) removeFrame(k int) {
 	case was && !is:
 		tl.evictableTicks--
 	case is && !was:
-		tl.markEvictable(before, after) // f no longer prevents the removal of before.
+		tl.markEvictable(before, after) // evict can now remove the boundary before f.
 	}
 	tl.reuseLists(f)
 	f.removed, f.tick = true, false
@@ -258,8 +258,8 @@ func (tl *timeline) firstFrame(tick uint64) int {
 	return track.Search(tl.oldest, len(tl.frames), func(i int) bool { return tl.frames[i].at >= tick })
 }
 
-// lastBoundary returns the position of the newest frame that begins with the end of tick at, or -1
-// if there is none.
+// lastBoundary returns the position of the newest frame that begins at the end of the tick with the
+// number at. It returns -1 if there is none.
 func (tl *timeline) lastBoundary(at uint64) int {
 	k := -1
 	for i := tl.firstFrame(at); i < len(tl.frames) && tl.frames[i].at == at; i++ {
@@ -284,8 +284,8 @@ func (tl *timeline) isEvictable(k, next int) bool {
 	return tl.frames[k].deferred || !tl.frames[next].deferred
 }
 
-// markEvictable counts the boundary of frames[k] as evictable if it is. frames[next] is the frame
-// that now follows.
+// markEvictable counts the boundary at the start of frames[k] if evict can remove it. frames[next]
+// is the frame that now follows.
 func (tl *timeline) markEvictable(k, next int) {
 	if tl.isEvictable(k, next) {
 		tl.evictableTicks++

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A groupLoop is a loop over a world with a group. The body changes the world at one visit. The
-// entities are x0 … x3, of which x0 and x2 are members, and more entities that have only one of the
-// components.
+// A groupLoop is a loop over a world with a group. At one visit, the loop body changes the world.
+// The entities are x0 to x7. x0, x2 and x4 are members of the group, and the others have only one
+// of the two components.
 type groupLoop struct {
 	w     *World
 	a     *Storage[plain]

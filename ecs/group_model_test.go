@@ -137,7 +137,8 @@ func (p *model) group(stores ...int) bool {
 		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
 	p.oracle.groups = append(p.oracle.groups, oracleGroup{stores: stores})
-	// If no frame has records of the stores, all states have the same rows as the present state.
+	// If no frame has saved rows of the stores, all older states have the same rows as the present
+	// state. So the group is packed in them as well.
 	if g.untouched() && g.rows.Untouched() {
 		forward := p.oracle.forward
 		p.oracle.pack()

@@ -74,8 +74,9 @@ func TestHistory_EveryUndoRule(t *testing.T) {
 	}
 }
 
-// A seek clears a row that no frame protects. The rewind releases the checkpoint that protected the
-// last row. The seek forward discards the undone frames that needed it.
+// Seek must clear a row that has left the storage if no frame protects it. Here a checkpoint
+// protects the last row at first. Rewind removes the checkpoint, and Seek then discards the undone
+// frames that needed the row.
 func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})

@@ -40,7 +40,7 @@ type observers struct {
 	released     bool            // Relations have already permitted the next Destroy.
 
 	recorders []raw.Recorder
-	recording bool // The recorders are running. The pins already have the rows of the tick.
+	recording bool // The recorders are running. Pins already contain the rows that the tick wrote.
 	change    change
 	ops       *[]raw.Op // The operations of the open frame, or nil without a recorder.
 
@@ -193,7 +193,8 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy pops the top of the stack destroying, and cuts the stack notifiedSets to length told.
+// endDestroy pops an entity from the stack h.destroying. From the stack h.notifiedSets it pops all
+// sets from position told on.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {
@@ -342,8 +343,9 @@ func (s *set) notifyClearing() (done bool) {
 	return false
 }
 
-// notifyDestroying notifies the observers before e is destroyed. may is true if e is alive and the
-// caller may destroy it. Otherwise ended reports whether a hook has destroyed e.
+// notifyDestroying notifies the observers before e is destroyed. The result may is true if e is
+// alive and the caller may destroy it. If it is false, the result ended reports whether a hook has
+// destroyed e.
 func (w *World) notifyDestroying(e Entity) (may, ended bool) {
 	released := w.released
 	if w.released = false; !w.entities.alive(e) {

@@ -145,7 +145,8 @@ func (s *Session[In]) check(m *Message[In]) error {
 	return nil
 }
 
-// take adds the new inputs of r. It ignores them if the peer from may not send them.
+// take adds those inputs of r that are new. The parameter from is the peer that sent r. take
+// ignores r if this peer may not send the inputs of r.Player.
 func (s *Session[In]) take(from int, r Run[In]) {
 	owner, p := s.o.Players[r.Player], &s.players[r.Player]
 	if owner != from && s.local > 0 && !s.peers[owner].gone {

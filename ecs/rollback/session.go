@@ -25,9 +25,9 @@ var (
 // A DesyncError reports the tick at which another peer has a different world.
 type DesyncError struct {
 	Peer int
-	// The first compared tick that differs.
+	// The oldest compared tick at which the digests differ.
 	Tick uint64
-	// The last compared tick that was equal, or 0.
+	// The newest compared tick at which the digests were equal, or 0.
 	Agreed       uint64
 	Ours, Theirs ecs.Digest
 	// The other peer's program and machine, in the form of [Session.Build].
@@ -112,7 +112,7 @@ type Session[In comparable] struct {
 	err     error
 }
 
-// A player has the known inputs of a player, for the ticks first, first+1, ...
+// A player has the known inputs of one player. values[i] is the input for tick first+i.
 type player[In comparable] struct {
 	first  uint64
 	values []In
