@@ -386,7 +386,8 @@ func TestRuns_MaxLength(t *testing.T) {
 		for i, e := range entities[first:] {
 			b.Set(e, padded{B: int64(first + i)})
 		}
-		for range 100 { // Makes a smaller than b, so a drives the query.
+		// Storage b gets more rows than storage a, so the query iterates over the rows of a.
+		for range 100 {
 			b.Set(w.Create(), padded{})
 		}
 		n := 0

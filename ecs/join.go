@@ -237,7 +237,7 @@ func (j *join) markRows(rows []uint32) {
 	}
 }
 
-// mark saves the rows of a span in the columns that the query writes.
+// mark saves the rows of the span s, in the columns that the query writes.
 func (j *join) mark(s *span, columns []joinedColumn) {
 	if debug && j.writes && columns != nil {
 		lendWritten(columns)
@@ -256,8 +256,8 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe looks up e in all sets, stores its rows in at, and reports whether e matches. If driver is
-// not -1, row is the row of e in that set.
+// probe looks up e in all sets and reports whether e matches. It writes the row of e in set i to
+// at[i]. If driver is not -1, the caller passes the row of e in that set as row.
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -275,10 +275,11 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 // A matchCache has the cached matches of a join for one driver. A position is a row of the driver.
 // If the driver is iterated by index, a position is an entity index.
 type matchCache struct {
-	driver    int
-	set       *set
-	chunks    []chunk
-	epoch     uint64   // A chunk is valid if it has this epoch. Epoch 0 has no chunks.
+	driver int
+	set    *set
+	chunks []chunk
+	// The current epoch. A chunk with another epoch is stale. Epoch 0 has no chunks.
+	epoch     uint64
 	readNotes []uint64 // For each of allSets, the number of its notes that update has processed.
 }
 
@@ -461,7 +462,8 @@ func (j *join) alloc(f *matchCache, c *chunk, n int) {
 	}
 }
 
-// setWhole sets bit w of whole if all 64 positions of word w match and their rows are consecutive.
+// setWhole updates bit w of c.whole. The bit is 1 if all 64 positions of word w match and their
+// rows are consecutive in each column.
 func (j *join) setWhole(c *chunk, w int) {
 	c.whole &^= 1 << w
 	if c.words[w] != ^uint64(0) {
@@ -496,8 +498,9 @@ func (j *join) chunk(f *matchCache, b int) *chunk {
 	return c
 }
 
-// build finds the matches in chunk b of the driver's rows. It makes the chunk a list only if the
-// chunk is new or was a list, and chunk b-1, if any, is a list.
+// build finds the matches in chunk b of the driver's rows, and stores them in c. It may store them
+// as a list only under two conditions. The chunk is new or was a list before, and the preceding
+// chunk is a list or does not exist.
 func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
@@ -555,7 +558,8 @@ func (j *join) listing(f *matchCache) *listBuffer {
 		l = &listBuffer{word: chunk{words: make([]uint64, 1)}}
 		j.w.finding = l
 	}
-	l.word.rows = [maxColumns][]uint32{} // Drop the slices of another query.
+	// The buffer is shared by all queries. Remove the slices that another query set here.
+	l.word.rows = [maxColumns][]uint32{}
 	for k := range j.columns {
 		if k != f.driver {
 			l.rows[k] = longer(l.rows[k], len(l.order)+64)
@@ -578,7 +582,7 @@ func (j *join) cachedColumns(f *matchCache) (n int) {
 // cut splits room after the first n elements.
 func cut(room []uint32, n int) (first, rest []uint32) { return room[:n:n], room[n:] }
 
-// buildWords finds the matches among entities. entities[i] has position i of c.
+// buildWords finds the matches in the chunk c. entities has the entity of each position of c.
 func (j *join) buildWords(f *matchCache, c *chunk, entities []Entity) {
 	for w := range c.words[:(len(entities)+63)>>6] {
 		j.buildWord(f, c, w, entities[w<<6:min(w<<6+64, len(entities))])
@@ -606,7 +610,7 @@ func (j *join) buildRun(f *matchCache, c *chunk, b int, entities []Entity) bool 
 	return true
 }
 
-// buildWord finds the matches among entities. entities[i] has position i of word w.
+// buildWord finds the matches in word w of c. entities has the entity of each position of the word.
 func (j *join) buildWord(f *matchCache, c *chunk, w int, entities []Entity) {
 	word := firstBits(len(entities))
 	if f.set.gaps() > 0 {

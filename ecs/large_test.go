@@ -74,7 +74,7 @@ func TestLargeRow_HistoryStoresChangedPieces(t *testing.T) {
 			w.Commit()
 			states[w.Tick()] = of()
 		}
-		// Full copies of the rows would take 105 KB.
+		// A tick would take 105 KB with full copies of its rows.
 		for tick := h.Oldest(); tick < h.Newest() && !much; tick++ {
 			require.Less(t, h.TickBytes(tick), int64(64<<10), "seed %d, tick %d", seed, tick)
 			require.Greater(t, h.TickBytes(tick), int64(11*64), "seed %d, tick %d", seed, tick)

@@ -316,8 +316,9 @@ func indexOf(state *raw.State) ([]uint32, error) {
 	return rows, nil
 }
 
-// soundPages sets p.pages to the sparse array, for each plan whose rows were checked together with
-// the registry. Such a plan needs no check that its entities are alive and have one row each.
+// soundPages finds the plans whose rows were checked against the registry before Load. It sets
+// p.pages of such a plan to the checked sparse array. Such a plan needs no check that its entities
+// are alive and have one row each.
 func soundPages(state *raw.State, plans []*plan) {
 	for _, p := range plans {
 		if s := p.stored; !s.Indexed {

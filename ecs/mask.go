@@ -41,14 +41,14 @@ type Mask struct {
 	Bits // The same set, for reading and combining.
 
 	w *World
-	// N is the number of rows of the longest column. Extra is the epoch of the mask: see maskWord.
-	// Total is minus the number of indices in the set. Because Total is never positive, it does not
-	// affect which rows a restore needs.
+	// rows.N is the number of rows of the longer column. rows.Extra is the epoch of the mask: see
+	// maskWord. rows.Total is minus the number of indices in the set. Because rows.Total is never
+	// positive, it does not affect which rows a restore needs.
 	rows track.Tracker
 
-	// The row in words of the first word of each page. A page that is not allocated has row 0,
-	// which is the row of an empty page. The slice is not tracked: a page is allocated once, and
-	// its words are 0 until the first write. So the page is empty in all earlier frames.
+	// For each page, the row of its first word in the column words. A page that is not allocated
+	// has row 0, the row of an empty page. No frame saves this slice. An allocated page remains,
+	// and all its words are 0 in the frames before its first write.
 	pages []uint32
 	words maskWords // Levels 0 and 1.
 	upper maskWords // Levels 2 to 5.
@@ -199,8 +199,9 @@ func (m *Mask) grow(p int) {
 	if need := upperRow[2] + p>>6 + 1 - len(m.upper.Live); need > 0 {
 		m.upper.Live = append(m.upper.Live, make([]maskWord, need)...)
 	}
-	// All frames get the new rows, as empty rows. Otherwise a restore of an older epoch could keep
-	// words that were written in that epoch.
+	// Lengthen adds the new rows to all frames, as empty rows. So a restore of any frame also
+	// restores these rows. Otherwise, words of an older epoch could remain after that epoch becomes
+	// current again.
 	m.rows.Lengthen(max(len(m.words.Live), len(m.upper.Live)))
 }
 
@@ -367,7 +368,7 @@ func search(t tree, b int) int {
 	if b >= maskBlocks {
 		return -1
 	}
-	for level := 1; level < maskLevels; { // b is the number of a bit of this level.
+	for level := 1; level < maskLevels; { // b is the number of a bit in this level.
 		rest := t.summary(level, b>>6) >> (b & 63)
 		switch {
 		case rest == 0:
@@ -454,8 +455,8 @@ func (o *orBits) summary(level, k int) (word uint64) {
 
 func (o *orBits) nextWord(b int) int { return search(o, b) }
 
-// notBits is the set of the indices in tree that are in none of others. Its summaries are those of
-// tree, because a region without indices of others may still have indices of tree.
+// notBits is the set of the indices in tree that are in none of others. It has the summaries of
+// tree. So a summary bit may be 1 although others exclude all indices of that word.
 type notBits struct {
 	tree
 	others []tree

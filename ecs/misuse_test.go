@@ -508,8 +508,8 @@ func TestNewRelation_ConflictingPolicyPanics(t *testing.T) {
 	edges := MustRegister[edge](w)
 	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
 	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
-	// NewRelation compares these functions by an edge that has both ends. Both functions return no
-	// target for it, so they count as different.
+	// These functions return a target only for an edge with one end. NewRelation compares them by a
+	// sample edge with two ends. Both return None for it, so they count as different.
 	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} {
 		NewRelation(edges, func(e edge) Entity {
 			if from && e.To == 0 {

@@ -184,7 +184,7 @@ func (w *oracle) destroy(e Entity) bool {
 	return true
 }
 
-// end destroys an alive entity, after its relations are resolved.
+// end destroys the alive entity e. The caller has applied the policies of the relations before.
 func (w *oracle) end(e Entity) {
 	k := slices.Index(w.alive, e)
 	w.forward = nil

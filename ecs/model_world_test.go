@@ -253,7 +253,7 @@ type modelOptions struct {
 	// Number of entities with every component and without handles.
 	filler   int
 	entities int // Number of further entities, which have handles.
-	members  int // Number of entities with handles that have every component.
+	members  int // How many of the further entities get every component.
 }
 
 // A model is a world and its oracle. Every operation changes both. A difference between them panics
@@ -339,7 +339,8 @@ func newModelOn(s modelOptions, pages []*track.Page) *model {
 	return p
 }
 
-// populate creates entities and gives every component to the first members.
+// populate creates entities, and gives every component to the first of them. The parameters are the
+// number of all entities and the number of those with components.
 func (p *model) populate(entities, members int) {
 	for range entities {
 		p.create()

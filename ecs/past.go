@@ -253,7 +253,8 @@ func (x *pastSet) row(e Entity) int {
 	return x.movedRow(e)
 }
 
-// noRewindRow is row for a NoRewind component.
+// noRewindRow returns the current row of e, for a NoRewind component. It returns -1 if e has no
+// row, or was not alive at the tick.
 func (x *pastSet) noRewindRow(e Entity) int {
 	if !x.p.Alive(e) {
 		return -1
@@ -274,7 +275,8 @@ func (x *pastSet) presentRow(e Entity) int {
 	return math.MaxInt
 }
 
-// movedRow is row for an entity whose row was written since the tick.
+// movedRow returns the row that e had at the tick, or -1. The function row calls it if the current
+// row of e is not that row.
 //
 //go:noinline
 func (x *pastSet) movedRow(e Entity) int {
@@ -294,7 +296,7 @@ func (x *pastSet) movedRow(e Entity) int {
 	return x.notedRow(e)
 }
 
-// notedRow is row for an entity recorded in oldRows.
+// notedRow returns the row of e that oldRows has. It returns -1 if the entry is missing or stale.
 func (x *pastSet) notedRow(e Entity) int {
 	if i := int64(e.Index()); i < int64(len(x.oldRows)) {
 		if r := int(x.oldRows[i]); r < x.then.N && x.entity(r) == e {
@@ -304,8 +306,8 @@ func (x *pastSet) notedRow(e Entity) int {
 	return -1
 }
 
-// notePastEnd records the entities of the rows from lo on. lo is the current number of rows. Unless
-// such a row was written since the tick, it still has its old content.
+// notePastEnd adds rows after the last current row to oldRows. lo is the current number of rows. A
+// row from lo on still has the entity of the tick, unless it was written since.
 func (x *pastSet) notePastEnd(lo int) {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if !x.old(pastDense).Has(row) {
@@ -315,7 +317,8 @@ func (x *pastSet) notePastEnd(lo int) {
 	x.notedFrom = lo
 }
 
-// search is row for an entity that notePastEnd has not recorded yet.
+// search returns the row that e had at the tick, or -1. It finds the same row as notePastEnd
+// followed by notedRow, but does not write to oldRows.
 func (x *pastSet) search(e Entity, lo int) int {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if x.dense.Live[row] == e && !x.old(pastDense).Has(row) {

@@ -30,8 +30,8 @@ type rawPin struct {
 // A pinPart has the registry, a storage or a resource at the pinned boundary.
 type pinPart struct {
 	track.Lengths
-	dense   rowWriter // Nil for a resource.
-	data    rowWriter // Nil for the registry.
+	dense   rowWriter // Writes the entities. Nil for a resource.
+	data    rowWriter // Writes the values. Nil for the registry.
 	columns []*track.Old
 }
 
@@ -134,9 +134,9 @@ func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	}
 }
 
-// invalidatePins invalidates the pins of boundaries after the start of frame from, to which the
-// world is restored. Frames before a pin's frame have lower ids than the pin, even if an undo
-// changes the ids. So a restore to such a frame always invalidates the pin.
+// invalidatePins invalidates pins when the world is restored to the start of frame from. It
+// invalidates the pins of later boundaries. They have higher ids than frame from, even if an undo
+// changes the ids of frames.
 func (w *World) invalidatePins(from uint64) {
 	for _, p := range w.pins {
 		if p.id > from {

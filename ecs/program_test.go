@@ -211,7 +211,7 @@ func loadedRunner(r *programRunner, known []kind, stores []int) *programRunner {
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
 	l.checkIndexes()
 	state := stateOf(r.w)
-	if r.w.Tick()%2 == 1 { // A state with the results of all checks must have the same effect.
+	if r.w.Tick()%2 == 1 { // Load must have the same effect with a state that has check results.
 		state = checkedState(r.w)
 	}
 	if err := l.w.Raw().Load(state); err != nil {

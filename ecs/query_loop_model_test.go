@@ -15,7 +15,8 @@ type walker struct {
 	byIndex bool
 	row     int             // The first row that the loop has not reached.
 	passed  map[Entity]bool // The members of the driver that the loop has visited or passed by.
-	// The members below row that are not in passed, in the order in which they moved there.
+	// The members in rows before the field row that the loop has not visited. They are in the order
+	// in which they moved there.
 	late  []Entity
 	index int
 }

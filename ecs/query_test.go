@@ -35,7 +35,7 @@ const (
 	storePadded
 	storeWord
 	storeLabel
-	storeList // Only programs have this store and the stores below.
+	storeList // Only the worlds of program_test.go have this store and the stores below.
 	storeExtra
 	storeIndexed
 	storeGap
@@ -348,8 +348,8 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	}
 }
 
-// If the ring of notes of a set grows, the old notes are lost. A query that has not processed all
-// of them rebuilds its cache.
+// A set keeps the entities of recent changes in a ring. If the ring grows, its old content is lost.
+// A query that has not processed all of it rebuilds its cache.
 func TestQuery_ManyChangesSinceLastLoop(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)

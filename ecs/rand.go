@@ -72,9 +72,9 @@ func (r *Rand) Uint64N(n uint64) uint64 {
 	if n == 0 {
 		panic("ecs: Rand.Uint64N(0): there is no number below 0")
 	}
-	// The result is the upper half of x·n. x is one of 2⁶⁴ numbers, which form n groups by result.
-	// A number among the first 2⁶⁴ mod n of its group is drawn again, so that all groups have the
-	// same size (Lemire 2019).
+	// The result is hi, the upper half of x·n, where x is a random number of 64 bits. Some results
+	// have one x more than others. So x is drawn again while lo, the lower half, is less than 2⁶⁴
+	// mod n. Then all results have equally many x (Lemire 2019).
 	hi, lo := bits.Mul64(r.Uint64(), n)
 	if lo < n {
 		for uneven := -n % n; lo < uneven; {

@@ -225,8 +225,8 @@ func (w rawWorld) Deferred() bool {
 	return k >= 0 && w.frames[k].deferred
 }
 
-// RecordDeferred records the deferred ticks. It does nothing while a forward branch exists: a
-// record of that branch continues the present tick, so no tick waits for a record.
+// RecordDeferred records the deferred ticks. While a forward branch exists, it does nothing: a
+// record of that branch already includes the changes of the deferred ticks.
 func (w rawWorld) RecordDeferred() error {
 	if !w.Deferred() || w.clock.Undone {
 		return nil
@@ -244,8 +244,9 @@ func (w rawWorld) RecordLast() error {
 }
 
 // recordLate records the ticks since the newest record. If there are none, it records the newest
-// tick again. It drops the forward branch, whose records continue another record. The open frame
-// must have no writes, except to NoRewind storages. Their present values become part of the record.
+// tick again. It drops the forward branch, because the records there do not continue the new
+// record. The open frame must have no writes, except to NoRewind storages. Their present values
+// become part of the record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()
@@ -253,7 +254,9 @@ func (w *World) recordLate() {
 	was := w.isEvictable(before, k)
 	n := w.record(w.tick, true)
 	w.frames[k].seq, w.frames[k].deferred = n, false
-	w.newSpan() // The record has the values of NoRewind storages.
+	// The record has the present values of NoRewind storages. A later write, in a new span, counts
+	// as a change again.
+	w.newSpan()
 	w.exemptSpan = w.clock.Span
 	w.saveActiveCursors()
 	if !was {
@@ -354,8 +357,9 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written appends to ranges the rows below limit that are in log k of l or in later logs. ranges
-// must be empty. The result sorted reports whether the ranges are ascending and disjoint.
+// written appends rows to ranges: those that log k of l or a later log has saved. It leaves out
+// rows from limit on. The parameter ranges must be empty. The result sorted reports whether the
+// ranges are ascending and disjoint.
 func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0

@@ -34,7 +34,7 @@ type place struct {
 	kind   reflect.Kind // Array, Slice, Map or Pointer, or 0 for an entity.
 	typ    reflect.Type // Type of the container, or nil for an entity.
 	elem   *references
-	key    *references // For a map: the places in its keys.
+	key    *references // The entities in the keys of a map.
 
 	number int    // The number of the entity among the entities of the type, from 1.
 	path   string // Path to the entity, as in Reference.Field.
@@ -212,7 +212,8 @@ func (p *place) rename(v reflect.Value, n *renaming) {
 	}
 }
 
-// renameMap replaces the entities in a map. It omits entries in whose key an entity became zero.
+// renameMap replaces the entities in the keys and values of a map. It removes an entry if an entity
+// in its key became zero.
 func (p *place) renameMap(v reflect.Value, n *renaming) {
 	m := reflect.MakeMapWithSize(p.typ, v.Len())
 	kept, cleared := 0, n.cleared

@@ -64,8 +64,8 @@ func (r *registry) create() Entity {
 	return e
 }
 
-// addIndex adds a new index after the last free one, in the state of an index that was used once.
-// If a retired entity has that row, it moves to the end.
+// addIndex adds a new index as the last free entity, with generation 1. If there are retired
+// entities, the first of them moves to the end.
 func (r *registry) addIndex() {
 	i := r.rows.Total
 	if i == len(r.dense.Live) {
@@ -207,7 +207,6 @@ type border struct {
 	last, next Entity
 }
 
-// border returns the current border.
 func (r *registry) border() border {
 	b := border{Lengths: r.rows.Lengths}
 	if r.rows.N > 0 {

@@ -107,13 +107,14 @@ func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 	}
 }
 
-// sameTarget compares the functions a and b. It calls them with a component whose entities are all
-// different, and reports whether both return the same entity, except None.
+// sameTarget reports whether a and b are the same function, or return the same entity for a sample
+// component. The entities in the sample are all different. If both return None, the functions count
+// as different.
 func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 	if closureOf(a) == closureOf(b) {
 		return true
 	}
-	defer func() { _ = recover() }() // A function may panic for this incomplete component.
+	defer func() { _ = recover() }() // The function a or b may panic for the sample.
 	var v T
 	for i, p := range s.references().places {
 		if p.kind == 0 {
@@ -226,7 +227,7 @@ func (f *relationTarget[T]) kept() []Entity {
 // without a target. In a cycle, it visits each entity once. If e is in the cycle, e comes last.
 func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
-		var near [16]Entity // The first ancestors. Most chains are short.
+		var near [16]Entity // The first ancestors. Few entities have more than 16.
 		n := 0
 		var far *visited
 		for at, ok := r.Target(e); ok && !slices.Contains(near[:n], at); at, ok = r.Target(at) {

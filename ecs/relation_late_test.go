@@ -23,7 +23,7 @@ type lateWorld struct {
 	ended     []Entity // The arguments of the OnDestroy hook.
 }
 
-// newLateWorld returns a world with a relation of the given policy over the first target.
+// newLateWorld returns a world with one relation of the given policy, whose target is link.To.
 func newLateWorld(t *testing.T, policy Policy, o Options) *lateWorld {
 	w := &lateWorld{World: NewWorld(o)}
 	checkAtEnd(t, w.World)
@@ -33,7 +33,7 @@ func newLateWorld(t *testing.T, policy Policy, o Options) *lateWorld {
 	return w
 }
 
-// relateAlso adds a relation of the given policy over the second target of the same component.
+// relateAlso adds a relation of the given policy, whose target is link.Also.
 func (w *lateWorld) relateAlso(policy Policy) {
 	w.relations = append(w.relations, NewRelation(w.links, func(l link) Entity { return l.Also }, RelationOptions{Policy: policy}))
 }

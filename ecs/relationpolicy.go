@@ -154,7 +154,8 @@ func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	return b.reapplyPolicies(s.entities, 1)
 }
 
-// onClear applies the policies to sources that hooks of World.Clear have added to cleared entities.
+// onClear applies the policies to new sources of cleared entities. Hooks of World.Clear have added
+// these sources.
 func (b *relations) onClear(cleared []Entity) {
 	if slices.ContainsFunc(b.all, anyRelation.hasAny) {
 		b.reapplyPolicies(slices.Clip(cleared), 0)
@@ -225,9 +226,10 @@ func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool)
 	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
 }
 
-// carryOut detaches the sources of doomed, and destroys doomed[n:]. If hooks add more sources,
-// carryOut repeats this until there are none. The caller destroys doomed[:from]. did reports
-// whether carryOut detached or destroyed anything.
+// carryOut detaches the sources of doomed, and destroys doomed[n:]. If hooks add more sources, it
+// also applies the policies to these, until there are no more. The caller destroys doomed[:from],
+// and doomed[from:n] is destroyed already. The result did reports whether carryOut detached or
+// destroyed anything.
 func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
@@ -243,10 +245,9 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 	return destroyed{doomed, b.version()}, did
 }
 
-// withoutRevived returns doomed without entities that hooks have revived. Only doomed[from:] can
-// have been revived. It sets seen to the returned entities that are still alive, because their
-// destruction has not ended. It leaves dead ones out of seen, because their indices may belong to
-// new entities.
+// withoutRevived returns doomed without the entities that hooks have revived. Only entities in
+// doomed[from:] can be revived. It also replaces the content of seen by the returned entities that
+// are still alive. It leaves dead ones out of seen, because another entity may have the same index.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]

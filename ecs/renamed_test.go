@@ -239,7 +239,7 @@ func TestLoad_SuggestedTagsWork(t *testing.T) {
 				}
 			}
 			if _, isStored := then[f.name]; !isStored {
-				continue // Only a part of a stored field is lost.
+				continue // f.name is the path to a part of a stored field. Skip it.
 			}
 			for k, g := range fields {
 				head := g.Name + " "

@@ -18,7 +18,7 @@ type Resource[T any] struct {
 	adapter rowAdapter[T]
 	raw     rawAdapter
 
-	spans track.Spans // Buffer of the method since.
+	spans track.Spans // Buffer that the method since reuses.
 }
 
 func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
@@ -115,7 +115,7 @@ func (r *Resource[T]) In(w *World) *Resource[T] {
 // Raw returns the interface of the resource for code that does not know its type.
 func (r *Resource[T]) Raw() raw.Storage { return &r.raw }
 
-// Uses returns the use of a system that writes r, for package schedule.
+// Uses tells package schedule that a system writes r.
 func (r *Resource[T]) Uses() []raw.Use {
 	return []raw.Use{{Storage: &r.raw, Values: raw.Writes}}
 }

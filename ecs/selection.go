@@ -24,7 +24,9 @@ func (j *join) keeps(e Entity) bool {
 //	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit for each position
 //	some    |     1        0        0        1         a bit for each word that is not 0
 type selection struct {
-	on          bool   // False after rows have moved. Then the iteration tests each entity.
+	// If false, the iteration calls the predicates for each entity: for example, after rows have
+	// moved.
+	on          bool
 	version     uint64 // The version of the driver at the start of the iteration.
 	words, some []uint64
 }

@@ -45,7 +45,7 @@ type set struct {
 	// The fields below are for the caches of queries.
 	version uint64   // World.changes at the last structural change of the set.
 	ring    []Entity // The newest notes, or nil if no query reads them; see note.
-	notes   uint64   // The total number of notes.
+	notes   uint64   // The number of the next note, which also counts dropped ones.
 
 	// The fields below are for loops.
 	log        moveLog
@@ -443,7 +443,8 @@ func (s *set) pageFor(e Entity) *track.Page {
 	return page
 }
 
-// collides reports whether the entry of index i in page belongs to a member with another index.
+// collides reports whether another member uses the entry of index i in page. Indices with equal low
+// bits use the same entry.
 func (s *set) collides(page *track.Page, i uint32) bool {
 	r := int(page.Rows[i&pageMask])
 	if r >= s.rows.N {

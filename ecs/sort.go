@@ -53,7 +53,7 @@ type ranked[V any] struct {
 // A ranking is a buffer for sorting rows. The set keeps it for the next sort.
 type ranking[V any] struct{ rows, half []ranked[V] }
 
-// A scratch is a ranking for some type of values.
+// The interface scratch is implemented by a ranking of any type of values.
 type scratch interface{ room() int64 }
 
 // sorted reports whether the values of the rows in from are in order. The rows are consecutive.
@@ -61,8 +61,8 @@ func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
 }
 
-// sortRows sorts the row numbers in from, which are ascending. It compares the values that at
-// returns. Rows with equal values keep their order.
+// sortRows sorts the row numbers in from, which are ascending. It compares what the function at
+// returns for each row. Rows with equal values keep their order.
 func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
 	k, _ := s.sorting.(*ranking[V])
 	if k == nil {
@@ -120,7 +120,8 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	copy(rows[k:], left[i:])
 }
 
-// sortLike sorts from, which are consecutive rows of s, into the order of other.
+// sortLike sorts the row numbers in from, which are consecutive rows of s. Afterwards, their
+// entities are in the same order as in other. Entities that other does not have come last.
 func sortLike(from []uint32, s, other *set) {
 	if len(from) == 0 || likeAlready(from, s, other) {
 		return
@@ -190,7 +191,7 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 		return
 	}
 	lo, n := int(from[0]), 0
-	// For each position: 1 if its row moves to the front.
+	// comes[k] is 1 if row lo+k moves to the front.
 	comes := slices.Grow(s.w.used[:0], len(from))[:len(from)]
 	clear(comes)
 	for _, e := range entities {
@@ -200,7 +201,7 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 			n++
 		}
 	}
-	next := 0 // The next position in front whose row moves away.
+	next := 0 // Row lo+next is the next row that may have to leave the front.
 	for k := n; k < len(from); k++ {
 		if comes[k] == 0 {
 			continue

@@ -339,7 +339,7 @@ func (s *Storage[T]) Reserve(n int) {
 			s.w.spoil()
 		}
 	}
-	if s.special { // The sparse array depends on the indices in use.
+	if s.special { // Indexed and Hashed storages have no sparse pages that can be allocated here.
 		return
 	}
 	for first := 0; first < n; first += pageMask + 1 {
@@ -608,8 +608,8 @@ func (s *Storage[T]) settle() {
 	}
 }
 
-// settle calls settle of all storages after the forward branch was dropped. A forward branch can
-// make any row live again.
+// settle calls the function settle of each storage. World.settle runs when the forward branch was
+// dropped: until then, a redo could make any removed row live again.
 func (w *World) settle() {
 	for _, s := range w.storages {
 		if settle := s.tracked().Settle; settle != nil {

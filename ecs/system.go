@@ -78,7 +78,7 @@ func (rawWorld) OneAtATime() bool { return debug }
 // HistoryTicks implements [system.World].
 func (w rawWorld) HistoryTicks() int { return w.options.History }
 
-// Uses returns what an access needs, for package schedule.
+// Uses returns what a query with the access reads and writes, for package schedule.
 func (a Access[T]) Uses() []raw.Use { return []raw.Use{a.use()} }
 
 func (a Access[T]) use() raw.Use {
@@ -88,26 +88,26 @@ func (a Access[T]) use() raw.Use {
 	return a.s.use(raw.Reads, raw.Reads)
 }
 
-// Uses returns the use of a system that draws numbers, for package schedule.
+// Uses returns what drawing a number reads and writes, for package schedule.
 func (r *Rand) Uses() []raw.Use { return r.state.Uses() }
 
-// Uses returns the use of a system that sends events, for package schedule.
+// Uses returns what sending an event reads and writes, for package schedule.
 func (e *Events[T]) Uses() []raw.Use { return e.queue.Uses() }
 
-// Uses returns the use of a system that reads events with r, for package schedule.
+// Uses returns what reading events with r reads and writes, for package schedule.
 func (r *EventReader[T]) Uses() []raw.Use {
 	events := raw.Use{Storage: &r.events.queue.raw, Values: raw.Reads}
 	return append(r.next.Uses(), events)
 }
 
-// Uses returns the use of a system that looks entities up, for package schedule.
+// Uses returns what a look-up in x reads and writes, for package schedule.
 func (x *Index[T, K]) Uses() []raw.Use {
 	u := x.s.use(raw.Reads, raw.Reads)
 	u.Indexed = true
 	return []raw.Use{u}
 }
 
-// Uses returns the use of a system that looks sources and targets up, for package schedule.
+// Uses returns what a look-up of sources or targets reads and writes, for package schedule.
 func (r *Relation[T]) Uses() []raw.Use {
 	return append(r.sources.Uses(), raw.Use{Buffers: r.relations})
 }
@@ -115,7 +115,7 @@ func (r *Relation[T]) Uses() []raw.Use {
 // Visited implements [system.Query].
 func (j *join) Visited() uint64 { return j.visited }
 
-// uses returns the use of a system that runs the query.
+// uses returns what a loop over the query reads and writes.
 func (j *join) uses() []raw.Use {
 	uses := []raw.Use{{Buffers: j}}
 	add := func(s *set, values raw.Mode) {
@@ -138,7 +138,8 @@ func (j *join) uses() []raw.Use {
 	return uses
 }
 
-// bundleUses returns the use of a system that creates entities with components of the storages.
+// bundleUses returns what the creation of entities with components of the storages reads and
+// writes.
 func bundleUses(storages ...AnyStorage) []raw.Use {
 	uses := []raw.Use{{Members: raw.Writes}}
 	for _, s := range storages {

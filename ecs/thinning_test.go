@@ -337,7 +337,7 @@ func TestHistoryTickBytes_AddUpToBytes(t *testing.T) {
 		}
 		for i := range 200 {
 			if a.tick(); i == 195 {
-				a.w.Checkpoint() // The bytes of the checkpoint count for its tick.
+				a.w.Checkpoint() // TickBytes must include the bytes of checkpoints.
 			}
 		}
 		same()
