@@ -137,8 +137,8 @@ func node(c dump.Column) parquet.Node {
 	return n
 }
 
-// An ordered is a Parquet group whose fields have a given order. Package parquet orders the fields
-// of other groups by name.
+// The type ordered is a Parquet group that keeps the order of its fields. A parquet.Group orders
+// its fields by name.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field

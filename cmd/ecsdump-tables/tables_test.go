@@ -114,7 +114,7 @@ func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	points.Set(b, Point{math.NaN(), -0.25})
 	commit()
 	w.Destroy(a)
-	c := w.Create() // The new entity reuses the index of a.
+	c := w.Create() // Entity c reuses the index of the destroyed entity a.
 	points.Set(c, Point{3, 4})
 	mixed.Set(b, Mixed{-1, -2, -300, -70000, -1 << 40, 255, 65535, 1<<32 - 1, 1<<64 - 1, 0.5, true, 1, 1500 * time.Millisecond, [2]int32{8, -9}, [20]uint8{19: 1}})
 	far := int32(5)
@@ -361,7 +361,7 @@ func TestExport_RangeReadBack(t *testing.T) {
 	check(t, dir, file, without(2))
 	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last state.
 	check(t, dir, file, without(1))
-	// The export has state 1 and the last state of the range.
+	// State 1 and the last state of the range, state 2.
 	dir, file = exported(t, store, "1..2", "--every", "2")
 	check(t, dir, file, without(3))
 	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")
@@ -438,8 +438,8 @@ func TestExport_KeepsExistingFiles(t *testing.T) {
 	}
 }
 
-// A failed export is removed. In a store with a conversion, the export fails when it reaches the
-// conversion, so some files exist already.
+// An export that fails removes its files. This export fails at the conversion in the middle of the
+// store, when some files exist already.
 func TestExport_FailureRemovesFiles(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")

@@ -36,7 +36,7 @@ func TestKnots_FoundInFixture(t *testing.T) {
 	equal("the references from e to b", strings.Join(r.refs["e.go"]["b.go"], ", "), "g → Face, g → Face.M")
 	equal("the cycle", r.tell(r.cycle(knots[0])[0], 1), "a.go → b.go (T.A → T.B)")
 	equal("its length", len(r.cycle(knots[0])), 2)
-	// Without the edges from c and b to a, the largest knot consists of d and e.
+	// If c.go and b.go do not refer to a.go, the largest knot is d.go and e.go.
 	equal("the knot without two edges", r.knot(edge{"c.go", "a.go"}, edge{"b.go", "a.go"}), 2)
 	equal("the best cut", r.cuts(knots[0], 1)[0], "2 without a.go → b.go (T.A → T.B)")
 	equal("the exported names", r.names, 3)

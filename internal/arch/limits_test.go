@@ -19,8 +19,8 @@ import (
 
 var picture = flag.Bool("knots", false, "print the files of every package that need each other")
 
-// house has the largest permitted figures. A key is a kind of figure and the package, type or file
-// that the limit is for. A kind alone is the default limit.
+// house has the limits of the code. A key is the kind of a limit, then the package, type or file
+// that it applies to. A key without the second part is the default for this kind.
 var house = map[string]int{
 	"knot":                  12, // Files that refer to each other in a cycle.
 	"knot ecs":              21,
@@ -28,7 +28,7 @@ var house = map[string]int{
 	"methods ecs.World":     9,
 	"methods persist.Store": 5,   // Slots have a file of their own.
 	"lines":                 585, // Lines with code in a file that is not generated.
-	// Types of functional options. CONTRIBUTING.md describes the alternative.
+	// No package may have types of functional options. CONTRIBUTING.md says what to use instead.
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
 	"names ecs":             117,
@@ -101,7 +101,8 @@ func limitOf(what string) (limit int, ok bool) {
 	return limit, ok
 }
 
-// summary returns the text of -knots.
+// summary returns the lines that go test -knots prints for a package: its size, and the knots of
+// its files.
 func (r *room) summary() string {
 	lines, longest := 0, ""
 	for file, n := range r.lines {

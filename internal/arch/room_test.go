@@ -234,8 +234,9 @@ type edge struct{ from, to string }
 // knots returns the strongly connected sets of two or more files, the largest first. It ignores the
 // edges in cut.
 func (r *room) knots(cut ...edge) (knots [][]string) {
-	// This is Tarjan's algorithm. The stack has the files whose knot is not complete. low has, for
-	// each file, the lowest number of a file on the stack that it reaches.
+	// This is Tarjan's algorithm. It numbers the files in the order of visits. The stack has the
+	// visited files whose knot is not complete yet. For each file, low has the lowest number among
+	// the files on the stack that the file reaches.
 	number, low := map[string]int{}, map[string]int{}
 	var stack []string
 	var visit func(file string)
@@ -300,7 +301,8 @@ func (r *room) cycle(knot []string) (shortest []edge) {
 }
 
 // cuts returns at most n edges of the knot. Removing any one of these edges makes the largest knot
-// smaller. Edges with a small remaining knot are first, and among those, edges with few references.
+// smaller. The edge that leaves the smallest knot is first. If two edges leave equal sizes, the one
+// with fewer references is first.
 func (r *room) cuts(knot []string, n int) (text []string) {
 	type candidate struct {
 		edge

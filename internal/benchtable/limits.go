@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Limits maps the name of a benchmark that exceeds its budget to the greatest accepted value. A
-// budget is a goal. The file of limits has a reason for each.
+// limits has the greatest accepted value of each benchmark that exceeds its budget, by name. The
+// file of limits gives a reason for each value.
 type limits map[string]float64
 
 // readLimits reads lines "name<TAB>limit<TAB>reason". Lines that begin with # are comments.

@@ -3,22 +3,22 @@
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs | go run ./internal/benchtable
 //
-// A benchmark states a budget with a metric whose unit ends in /budget. The budget bounds the
-// metric of the same quantity that ends in /limit, /more or /op. If the result has several of these
-// metrics, the first one in this order is bounded:
+// A benchmark states a budget with a metric whose unit ends in /budget. The budget is the goal for
+// a measured metric with the same beginning and the end /limit, /more or /op. If a result has
+// several of them, the budget is for the first in this order:
 //
-//	x/budget  bounds x/limit: a ratio to the hand-written limit
-//	ns/budget bounds ns/more, or else ns/op
+//	x/budget  is for x/limit: the ratio to hand-written code
+//	ns/budget is for ns/more, or for ns/op if the result has no ns/more
 //
 // With -grid it prints Markdown for benchmarks that differ only in the last element of their names.
 // Each unit has a table, and each last element a column. Repeated results show their median.
 //
 //	go test -run '^$' -bench . ./benchmarks | go run ./internal/benchtable -grid
 //
-// A budget is a goal. The file of -limits lists benchmarks above their budget, each with the
-// greatest accepted value and the reason. With -strict the exit status is 1 if a benchmark exceeds
-// its budget and its limit by more than -noise. Such a benchmark first runs alone again, up to
-// -retry times. Lines that are not results are copied unchanged.
+// The file of -limits lists benchmarks above their budget, each with the greatest accepted value
+// and the reason. With -strict the exit status is 1 if a benchmark exceeds its budget and its limit
+// by more than -noise. Such a benchmark first runs alone again, up to -retry times. Lines that are
+// not results are copied unchanged.
 package main
 
 import (
@@ -53,8 +53,9 @@ func main() {
 	}
 }
 
-// run reads the output of go test -bench from in and writes the table to out. It reports whether no
-// benchmark exceeds its allowed value. It first runs such benchmarks again with bench.
+// run reads the output of go test -bench from in and writes the table to out. A benchmark that
+// exceeds its allowed value runs again, by a call of bench. The result ok reports whether all
+// benchmarks are within their allowed values at the end.
 func run(o options, in io.Reader, out io.Writer, bench func(result) (result, error)) (ok bool, err error) {
 	t := &table{noise: o.noise}
 	if o.limits != "" {

@@ -75,8 +75,8 @@ func (t *table) over() (names []string) {
 }
 
 // render returns the table. It has a row for every budget, and a row for every result without a
-// budget. The verdict is "ok" within the budget, "listed" within the limit, and "noise" within the
-// noise above either. Otherwise it is "over".
+// budget. The verdict is "ok" up to the budget, "listed" up to the accepted limit, and "noise" if
+// the excess is only noise. Otherwise it is "over".
 func (t *table) render() string {
 	var b strings.Builder
 	out := term.NewOut(&b, nil)

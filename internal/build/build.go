@@ -70,7 +70,8 @@ func Differ(ours, theirs string) string {
 var third, three, minusOne = 1.0 / 3, 3.0, -1.0
 
 // fusion returns whether the compiler fuses a product and a sum. It computes third*three-1. The
-// rounded product is 1, so the result is 0 unless it is fused: the exact product is 1-2^-54.
+// exact product is 1-2^-54, which rounds to 1. So the result is 0 if the product is rounded, and
+// not 0 if it is fused with the sum.
 func fusion() string {
 	if productAndSum(third, three, minusOne) != 0 {
 		return "fused"
@@ -78,8 +79,8 @@ func fusion() string {
 	return "unfused"
 }
 
-// productAndSum computes the expression that MACHINES.md warns about. Its operands are in
-// registers, because amd64 does not fuse other operands.
+// productAndSum computes the expression that MACHINES.md warns about. It is a function of its own,
+// so that the operands are in registers: on amd64, the compiler fuses only operands in registers.
 //
 //go:noinline
 func productAndSum(x, y, z float64) float64 { return x*y + z }

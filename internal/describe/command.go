@@ -15,8 +15,8 @@ func Command(name string, args ...string) string {
 	return line
 }
 
-// RecoverCommand returns the recover command that would save something from path, or "" if no
-// command would. r and err are the result of a recovery that wrote nothing.
+// RecoverCommand returns the recover command that restores as much of path as possible, or "" if
+// nothing can be restored. r and err are the result of a trial recovery, which wrote nothing.
 func RecoverCommand(path string, r *repair.RecoverReport, err error) string {
 	switch {
 	case err == nil:

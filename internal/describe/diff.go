@@ -15,7 +15,7 @@ type RowCounts struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Changed int    `json:"changed"`
-	// Number of rows with another row number. They may also count as changed.
+	// Number of rows whose row number differs. A row that moved and changed counts in both fields.
 	Moved int `json:"moved"`
 }
 
@@ -39,11 +39,11 @@ type Difference struct {
 	Row       inspect.RowDiff
 }
 
-// Differences returns the differences in the components that the function of selects by name. It
-// includes created, destroyed and moved entities if of("") is true. If of is nil, the result has
-// all differences. Resources come first, followed by entities. The difference of an entity itself
-// comes before those of its components. If moved is not set, the result omits rows that have only
-// moved.
+// Differences returns the differences of two states. The parameter of is a filter: it is called
+// with the name of a component and reports whether to include it. It is called with "" for created,
+// destroyed and moved entities. A nil filter includes everything. Resources come first, followed by
+// entities. The difference of an entity itself comes before those of its components. If moved is
+// not set, the result omits rows that have only moved.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }

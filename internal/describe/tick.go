@@ -74,13 +74,13 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	return d
 }
 
-// removed returns the number of rows that the tick removed. A destroyed entity loses its components
-// without an operation for each. So removed subtracts the final rows from the initial and added
-// rows.
+// removed returns the number of rows that the tick removed. It cannot count operations, because a
+// destroyed entity loses its components without one. So it computes rows before the tick + added
+// rows - rows after the tick.
 //
-// Rows of an Indexed storage include gaps, so removed counts its rows in another way. It counts
-// remove calls, and destroyed entities whose row becomes a gap or gets another entity. A clear also
-// counts the gaps that it removes.
+// In an Indexed storage, the numbers of rows include gaps. There, removed adds the remove calls and
+// the destroyed entities whose row became a gap or got another entity. If the tick cleared the
+// component or left no rows, removed uses the first formula, which counts gaps as rows.
 func (c *ComponentCounts) removed() int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)

@@ -27,7 +27,8 @@ func Dotted(path string) string {
 	return "." + path
 }
 
-// Inside reports whether path is the field or leads into it.
+// Inside reports whether path names the given field or a part of it: "A", "A.B" and "A[1]" are
+// inside "A".
 func Inside(path, field string) bool {
 	rest, ok := strings.CutPrefix(path, field)
 	return ok && (field == "" || rest == "" || rest[0] == '.' || rest[0] == '[')

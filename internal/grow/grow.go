@@ -9,10 +9,10 @@ const (
 	Bytes    = 64 << 10
 )
 
-// For returns dst with space for the elements that are not appended yet. The first done of n
-// elements are in dst[start:]. For assumes that the remaining elements have the same average size.
-// A call at most doubles the buffer, and only if little space is left. So elements of equal size
-// allocate about twice their total size, and other elements a few times their total size.
+// For grows dst in a loop that appends n elements after dst[:start], of which done are appended. It
+// makes space for the remaining elements, and assumes that they have the same average size. A call
+// at most doubles the buffer, and only if little space is left. So elements of equal size allocate
+// about twice their total size, and other elements a few times their total size.
 func For(dst []byte, start, done, n int) []byte {
 	if done == 0 || done >= n {
 		return dst

@@ -176,7 +176,7 @@ func queryAgain(string) (run func() error, err error) {
 	if err := move(); err != nil {
 		return nil, err
 	}
-	// The query finds its rows again after this change.
+	// Make the query search its rows again in the measured call.
 	g.velocities.Remove(g.entities[0])
 	return move, nil
 }
@@ -197,7 +197,8 @@ func commitSync(dir string) (run func() error, err error) {
 	}, nil
 }
 
-// writeStore writes a store with one snapshot and some ticks after it. It returns an entity of it.
+// writeStore writes a store with one snapshot and some ticks after it. It returns an entity in the
+// store.
 func writeStore(dir string) (e ecs.Entity, err error) {
 	g := newGame()
 	store, err := persist.Open(context.Background(), dir, g.World, persist.Options{})

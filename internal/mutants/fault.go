@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A fault changes one node of a source. The texts before and after are inserted around the node, so
-// lines keep their numbers. In these texts, "\x00" is a placeholder for the condition that the
-// switch of the fault is on.
+// A fault changes one node of a source. The texts in the fields before and after are inserted
+// around the node, so lines keep their numbers. In these texts, "\x00" stands for the call that
+// reports whether this fault is switched on.
 type fault struct {
 	*source
 	function   string
@@ -63,8 +63,8 @@ func number(faults []*fault) []*fault {
 func rewrite(s *source, faults []*fault) string {
 	type insertion struct {
 		at int
-		// order sorts insertions at one offset: the ends of nodes before the beginnings, ends of
-		// inner nodes first, and beginnings of outer nodes first.
+		// order sorts insertions at the same offset: first texts that follow a node, the inner node
+		// first, then texts that precede a node, the outer node first.
 		order [3]int
 		text  string
 	}

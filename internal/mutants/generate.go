@@ -245,8 +245,8 @@ func (s *source) isBool(e ast.Expr) bool {
 	return ok && t.Info()&types.IsBoolean != 0 && !s.isConstant(e)
 }
 
-// pick adds the fault that makes e evaluate to the text is. It does so only if e is an integer
-// whose type has a name in this package.
+// pick adds the fault that replaces the value of e by that of the expression in is. It does so only
+// if e is an integer whose type can be named in this package.
 func (g *generator) pick(e ast.Expr, is string) {
 	t := g.info.Types[e].Type
 	if t == nil {

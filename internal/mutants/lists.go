@@ -46,8 +46,8 @@ func readEqual(name string, sources []*source, faults []*fault) (map[string]stri
 
 // readHand returns the faults of hand.txt. Each line is "file function: text => replacement". The
 // text is an expression or a statement of the function. The suffix " #2" selects the second
-// occurrence of the text. If an expression is not a condition, the text and its replacement are
-// both evaluated, and the fault's switch selects one of the results.
+// occurrence of the text. An expression that is not a condition is always evaluated, and so is its
+// replacement. A switch selects one of the results.
 func readHand(name string, sources []*source) (faults []*fault, err error) {
 	err = entries(name, sources, func(s *source, line string) error {
 		place, change, _ := strings.Cut(line, ": ")

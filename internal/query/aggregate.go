@@ -86,9 +86,9 @@ func WantOf(kind string) Want {
 	return k.want
 }
 
-// markAggregates marks the aggregates in text: calls with one argument that are not inside
-// another aggregate. Package expr has functions of the same names that take a slice and a
-// predicate. Its parser rejects them with one argument.
+// markAggregates marks the aggregates in text, so that the parser of package expr accepts them.
+// Package expr has functions of the same names with two arguments, a slice and a predicate. So a
+// call with one argument is an aggregate. An aggregate inside another one is not marked.
 //
 //	any(Waves, #.N > count(has(Foe)))     two arguments: continue inside, and mark count
 //	any(count(Bag.Items, #.N > 1) > 2)    one argument: mark any, and skip its brackets
@@ -207,7 +207,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition evaluates to like for at least one of entities.
+// find reports whether the condition has the result given by like for at least one of the entities.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -399,7 +399,8 @@ func (t *Total) Result() Answer {
 	case t.whole.IsUint64():
 		return Answer{t.whole.Uint64()}
 	}
-	// Return a copy by value: t may change later, and Answer follows pointers.
+	// Return a copy of the sum, because a later Add changes t. The copy is a big.Int and not a
+	// pointer, because an Answer treats pointers as pointers in the data.
 	return Answer{*new(big.Int).Set(&t.whole)}
 }
 

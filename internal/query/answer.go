@@ -68,7 +68,7 @@ func goText(v reflect.Value, t *layout.Type) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
-		// If an expression has created v, t is unnamed, and the fields have no types.
+		// If the expression created this struct, the types of its fields are unknown.
 		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i), fieldType(t, i)) })
 	case reflect.Slice:
 		if v.IsNil() {
@@ -85,8 +85,9 @@ func goText(v reflect.Value, t *layout.Type) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// named returns the text of v, whose number is n. The text is the name of a constant or a duration
-// if t has one, such as "Running" or "1.5s". Otherwise it has the digits of the number.
+// named returns the text of an integer v, which equals n. The text is the name that the type t has
+// for n, such as the constant "Running" or the duration "1.5s". Without a name, the text is the
+// number.
 func named(v reflect.Value, t *layout.Type, n int64) string {
 	if name := t.NameOf(n); name != "" {
 		return name
@@ -340,7 +341,8 @@ func exact(v any) (*big.Float, bool) {
 }
 
 // Types of answers. Answers of different types can compare as equal and still be distinct: 1 as an
-// integer and 1 as a float. Of such answers, min and max return that of the first entity.
+// integer and 1 as a float. If such answers are the smallest or largest, min and max return the
+// answer of the first entity.
 const (
 	noAnswer = iota
 	intAnswer

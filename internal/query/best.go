@@ -188,8 +188,8 @@ func (b *Best) Add(e ecs.Entity, keys ...Answer) {
 	}
 }
 
-// leavesOut reports whether a place need not be stored: it is beyond the limit, or is not after
-// After.
+// leavesOut reports whether a place need not be stored, because it is beyond the limit, or because
+// it does not come after b.After.
 func (b *Best) leavesOut(p *Place) bool {
 	worst := b.worst.Load()
 	return worst != nil && b.compare(p, worst) > 0 || b.After != nil && b.compare(p, b.After) <= 0

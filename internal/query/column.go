@@ -106,12 +106,11 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	return nil
 }
 
-// row returns the row number of e, or that of the resource. It returns -1 if there is no row.
+// row returns the number of the row of e, or -1 if there is none. A resource has only row 0.
 func (c *column) row(e ecs.Entity) int {
 	switch {
 	case c.component == nil:
 		return -1
-	// A resource has at most one row.
 	case c.resource:
 		return c.component.Len() - 1
 	}

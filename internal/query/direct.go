@@ -30,7 +30,7 @@ type reading struct {
 	entity ecs.Entity
 	find   Rows
 	found  []foundRow // Rows of the current entity, by column.
-	others []otherRow // Rows of referred entities, by referred column.
+	others []otherRow // Rows of other entities, by number of the column in Expr.referred.
 	err    error      // The first error of looking up a row.
 }
 
@@ -47,14 +47,14 @@ func (r *reading) begin(e ecs.Entity, rows Rows) {
 	clear(r.others)
 }
 
-// An otherRow caches the last row of a referred column and its entity.
+// An otherRow is the last row that was looked up in a column of another entity, and that entity.
 type otherRow struct {
 	entity ecs.Entity
 	foundRow
 }
 
-// A foundRow is the row of an entity in a column. The caller of OfRows owns the row, and says how
-// long it is valid.
+// A foundRow is the result of looking up the row of an entity in a column. The caller of OfRows
+// owns the memory of the row.
 type foundRow struct {
 	asked, has bool
 	row        []byte
@@ -73,8 +73,8 @@ func (r *reading) row(n int) *foundRow {
 	return f
 }
 
-// other returns the row of entity e in referred column n of x. It caches the last row: a guard
-// checks that the row exists, and then the expression reads it.
+// other returns the row of entity e in the column x.referred[n]. It caches the last row, because an
+// expression uses a row twice: it checks that the row exists, and then reads it.
 func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	o := &r.others[n]
 	if !o.asked || o.entity != e {
@@ -87,9 +87,9 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// A direct is a part of an expression as a closure. Only the field for the type of its result is
-// set. A typical expression combines comparisons of scalar fields with numbers. Its closures read
-// only these fields, and use neither variables nor the virtual machine.
+// The type direct is a part of an expression, compiled to a closure. Only one field is set, the one
+// for the type of the result. A typical expression combines comparisons of scalar fields with
+// numbers. Its closures read only these fields, and use neither variables nor the virtual machine.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int
@@ -97,12 +97,12 @@ type direct struct {
 	float   func(*reading) float64
 }
 
-// directly compiles the tree n of x to a closure, if all its parts have one. If the expression
-// needs components, guard.go has wrapped it in a conditional without an else part. Its answer is
-// then nil for entities that lack such a component.
+// directly compiles the tree n of x to the closure x.direct, if every node of the tree can be
+// compiled. The root of the tree may be a conditional from guard.go without an else part. Then the
+// answer is nil for entities that lack a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// only reports whether the expression has an answer for the entity.
+	// The function only evaluates the condition of the root: whether the entity has an answer.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
@@ -132,9 +132,9 @@ func (x *Expr) directly(n ast.Node) {
 	}
 }
 
-// part returns n as a closure, or a zero direct. It handles the nodes that the passes of this
-// package produce: variables of columns, and comparisons of uint64 values as calls of
-// [compareCall].
+// part compiles node n to a closure. It returns a zero direct if it cannot. It knows the nodes that
+// the passes of this package produce: variables of columns, and comparisons of uint64 values as
+// calls of [compareCall].
 func (x *Expr) part(n ast.Node) direct {
 	switch n := n.(type) {
 	case *ast.BoolNode:
@@ -170,8 +170,8 @@ func (x *Expr) part(n ast.Node) direct {
 	return direct{}
 }
 
-// exactly compiles a call of [compareCall] for integers, one of which is a uint64, or for an int
-// and a float. Other comparisons need the machine: a uint64 with a float, or values that may be
+// exactly compiles a call of [compareCall] that compares a uint64 with an integer, or an int with a
+// float. Other comparisons need the virtual machine: a uint64 with a float, or values that may be
 // nil.
 func (x *Expr) exactly(n *ast.CallNode) direct {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
@@ -194,8 +194,8 @@ func (x *Expr) exactly(n *ast.CallNode) direct {
 	return direct{}
 }
 
-// apart returns a function that compares a with b. Its result is -1, 0 or 1, times sign. A negative
-// b is less than every uint64.
+// apart returns a function that compares a uint64 with an int. Its result is cmp.Compare(a, b) *
+// sign. A negative int is less than every uint64.
 func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
 	return func(r *reading) int {
 		b := b(r)
@@ -206,7 +206,7 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
-// zero is the right side of comparisons with the result of apart.
+// zero returns 0, with which the result of apart is compared.
 func zero(*reading) int { return 0 }
 
 // mixed returns an exact comparison of an int with a float. With sign -1 it compares the float

@@ -1,5 +1,5 @@
-// Package fusible has products of floats that a compiler may fuse with a sum, each in a line
-// that ends with "want". No other line has one.
+// Package fusible tests the search for products of floats that a compiler may fuse with a sum. A
+// line ends with "want" exactly if it has such a product.
 package fusible
 
 type meters float64
