@@ -63,8 +63,8 @@ func number(faults []*fault) []*fault {
 func rewrite(s *source, faults []*fault) string {
 	type insertion struct {
 		at int
-		// order sorts insertions at the same offset: first texts that follow a node, the inner node
-		// first, then texts that precede a node, the outer node first.
+		// order sorts insertions at the same offset. Texts that follow a node come first, beginning
+		// with the inner node. Then come texts that precede a node, beginning with the outer node.
 		order [3]int
 		text  string
 	}

@@ -102,7 +102,7 @@ type direct struct {
 // answer is nil for entities that lack a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// The function only evaluates the condition of the root: whether the entity has an answer.
+	// The variable only has the condition of the root. It reports whether the entity has an answer.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
