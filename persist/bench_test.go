@@ -469,7 +469,7 @@ func bytesOf[T any](rows []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*int(unsafe.Sizeof(rows[0])))
 }
 
-// save writes the rows of s.
+// save writes the rows of the storage s to the file.
 func (l *limitFile) save(b *testing.B, s *ecs.Storage[point]) {
 	l.publish(b, bytesOf(s.Entities()), bytesOf(s.Values()))
 }

@@ -57,7 +57,8 @@ func (r *sparseRun) note() {
 	}
 }
 
-// unnoted sets late to the present state if the state has no record: the next call may record it.
+// unnoted stores the present state in late if the state has no record yet. A Seek or a Close may
+// still record it.
 func (r *sparseRun) unnoted() {
 	if r.w.Raw().Deferred() {
 		r.late = storetest.Persistent(r.w.World)

@@ -30,7 +30,7 @@ func (e *edits) of(st raw.Storage) *format.EditedRows {
 	return nil
 }
 
-// next returns an empty entry for the edits of st. The entry belongs to the tick once the caller
+// next returns a cleared entry for the edits of st. To keep the entry in the tick, the caller
 // increments n.
 func (e *edits) next(st raw.Storage) *format.EditedRows {
 	if e.n == len(e.found) {

@@ -213,7 +213,7 @@ func TestConversion_OpenAtOlderTick(t *testing.T) {
 		})
 	}
 
-	// An older state of the second era needs no conversion to the types of that era.
+	// The types changed twice. Here a program with the second types opens a state that has them.
 	w := newNewerWorld()
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("record:", mark-1), SnapshotBytes: -1})
 	require.NoError(t, err)

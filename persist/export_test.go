@@ -73,7 +73,7 @@ func (s *Store) SnapshotBefore(ctx context.Context, beforePublish func(context.C
 	return err
 }
 
-// Segmented returns o for a journal with segments of the given size.
+// Segmented returns the options o with a journal segment size of size bytes.
 func Segmented(o Options, size int64) Options {
 	o.segmentSize = size
 	return o

@@ -202,7 +202,7 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 		return f.reread(ctx, l, options)
 	}
 	s := f.store
-	f.state.id = f.at() // The follower may have gone back to this state.
+	f.state.id = f.at() // Going back over the history does not update the ID.
 	s.options, s.lock = options.resolved(s.files), l
 	if err := s.takeOver(f.state, cat, &catalog.Recovery{Snapshot: bases[0]}); err != nil {
 		return nil, err
@@ -360,8 +360,8 @@ func (f *Follower) read(ctx context.Context, e journal.Entry) (*format.Tick, *fo
 	return r.Decoded, r.Schema, nil
 }
 
-// note updates s after tick t was applied. id is the ID of t's record, and schema is the schema of
-// t.
+// note updates s after the tick t was applied. The other parameters are the schema of t and the ID
+// of its record.
 func (s *storedState) note(t *format.Tick, schema *format.Schema, id journal.ID) {
 	s.id = id
 	if len(schema.Components) > len(s.schema.Components) {
@@ -416,7 +416,7 @@ func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 	})
 }
 
-// fill fills the world with im. If im is a bare image, the world takes over its memory.
+// fill loads the image im into the world. If bare is set, the world takes over the memory of im.
 func (f *Follower) fill(im *image.Image, bare bool) error {
 	held := stateOf(im)
 	state := im.Settled().State()

@@ -82,7 +82,7 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 		return s.journal.Roll(ctx)
 	}
 	s.base = pageBase{} // Pages of the previous schema must not be shared.
-	// A cancelled restart would leave the world at a state that no record leads to.
+	// A cancelled restart would fail the journal, and the world is already at the new state.
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	if converted {
@@ -109,7 +109,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err != nil {
 		return err
 	}
-	// Number of rows of each storage before the load. The tick records that it replaces these rows.
+	// Number of rows of each storage before the load. The new tick replaces these rows.
 	before := make(map[string]int)
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()
@@ -153,8 +153,8 @@ func (s *Store) leave(ctx context.Context) error {
 	return err
 }
 
-// fits returns an error if im has a component that the program did not register, and the store has
-// the component with another layout.
+// fits compares the layouts of components that the program did not register. It returns an error if
+// im and the store have different layouts for such a component.
 func (s *Store) fits(im *image.Image) error {
 	registered := make(map[string]bool)
 	for _, st := range s.world.Raw().Storages() {

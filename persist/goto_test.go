@@ -202,8 +202,8 @@ func TestGoto_AnyState(t *testing.T) {
 	require.NotZero(t, closed)
 }
 
-// close closes the store. Close may record NoRewind values that no record of the present state has.
-// Such a record changes only these values, and the next opening begins with it.
+// close closes the store. Close may append a record for NoRewind values that changed since the last
+// record. Such a record changes only these values, and the next opening starts at that record.
 func (r *traveller) close() {
 	state, tick, values := storetest.Persistent(r.w.World), r.w.Tick(), exempt(r.w)
 	storetest.CloseStore(r.t, r.s)
@@ -711,8 +711,7 @@ func TestLoadedHistory_EndsAtConversionOrSave(t *testing.T) {
 }
 
 // NoRewind values stay when the world goes to another state. The next tick writes them, so they
-// exist when the store is opened again. This also holds for a tick before the oldest one of a
-// loaded history.
+// exist when the store is opened again. That tick may be older than all ticks of a loaded history.
 func TestGoto_NoRewindValuesJournaled(t *testing.T) {
 	mem := disktest.New()
 	var w *storetest.World

@@ -110,8 +110,9 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	if err != nil {
 		return nil, err
 	}
-	// Two images are needed. im advances along the ticks, to check that all of them fit. start
-	// stays at the first state. Like a world, it has no NoRewind rows of dead entities.
+	// Two images are needed. The image im applies every tick, to check that all of them fit. The
+	// image start stays at the first state. A world has no NoRewind rows of dead entities, so start
+	// has none either.
 	start := im.Clone()
 	start.DropDead()
 	w := &replayPath{base: start}

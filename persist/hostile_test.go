@@ -99,7 +99,8 @@ func checkPages(t testing.TB, file string) {
 	}
 }
 
-// requirePages requires that im equals the pages of r, and that table has all of them.
+// requirePages requires that the image im has the content of all pages of r. A page that is not in
+// table must be empty, and table must have no other entries.
 func requirePages(t testing.TB, r *snap.Reader, im *image.Image, table snap.PageTable, bare bool) {
 	t.Helper()
 	require.NoError(t, r.File.Verify(storetest.Background))

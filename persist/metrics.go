@@ -60,8 +60,8 @@ type counters struct {
 	durable uint64        // The last durable tick before the current journal was opened.
 	before  journal.Stats // Statistics of the syncs of earlier journals, which failed.
 
-	// The world moved to tick without a record, when next was the seq of the journal's next record.
-	// Once the journal has a later record, the tick of that record counts.
+	// The tick that an opening or a restore moved the world to. It is the newest tick until the
+	// journal appends record next.
 	tick, next uint64
 
 	snapshots, failures int

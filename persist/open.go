@@ -217,7 +217,7 @@ func openLocked(ctx context.Context, files disk.FS, w *ecs.World, options Option
 	return s, err
 }
 
-// openFiles opens the store in files, which l locks.
+// openFiles opens the store in the file system files. The caller holds the lock l on that store.
 func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World, options Options) (*Store, error) {
 	s := &Store{world: w, options: options.resolved(files), files: files, lock: l, ids: make(map[uint64]journal.ID)}
 	if err := s.open(ctx); err != nil {

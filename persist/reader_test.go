@@ -66,8 +66,8 @@ func python(t *testing.T, input string, args ...string) []byte {
 	return out
 }
 
-// eachByReader evaluates an expression of reader.py for each line of input. In the expression, b is
-// the bytes of the line, which has them in hexadecimal.
+// eachByReader evaluates a Python expression with the names of reader.py for each line of input.
+// Each line holds bytes in hexadecimal, and the expression gets these bytes as the variable b.
 func eachByReader(t *testing.T, expression, input string) string {
 	t.Helper()
 	program := "import sys; sys.path.insert(0, '../docs')\nfrom reader import *\nfor line in sys.stdin:\n b = bytes.fromhex(line); print(" + expression + ")"

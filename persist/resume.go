@@ -104,8 +104,8 @@ func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cau
 	return &origin{id: id, rows: func(raw.Storage) int { return 0 }, found: found, lost: true}, nil
 }
 
-// goOnFrom journals the present state as one tick that continues the state in from. If full is set,
-// it prunes the store first.
+// goOnFrom journals the present state as one tick. The parent of the tick is the state that from
+// describes. If full is set, goOnFrom prunes the store first.
 func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, full bool) error {
 	now, err := s.now()
 	if err != nil {
@@ -140,9 +140,9 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	return nil
 }
 
-// journalAll journals the whole present state as one tick that continues parent. The world's
-// history already has the seq of that tick's record. before returns the number of rows of a storage
-// in the parent's state.
+// journalAll journals the whole present state as one tick that continues parent. The caller has
+// already attached the world with the seq of the new record. before returns the number of rows that
+// a storage has in the parent's state.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
 	seq, tick := s.seq(), s.world.Tick()
 	payload := s.encodeAll(parent, before, now)

@@ -131,7 +131,7 @@ func TestResume_RetryAfterFailure(t *testing.T) {
 			require.ErrorIs(t, s.Commit(), syscall.ENOSPC, "call %d", n)
 			_, err := persist.Open(storetest.Background, ".", storetest.New(0).World, persist.Options{Files: mem.Crash()})
 			require.NoError(t, err)
-			// The refused Commit has ended a tick in memory.
+			// Commit failed, but the tick has ended in memory.
 			digest = storetest.Persistent(w.World)
 			require.NoError(t, s.Resume(storetest.Background), "call %d", n)
 		}

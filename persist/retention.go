@@ -296,7 +296,7 @@ type pruning struct {
 type choice struct {
 	past
 	bases   []*storedSnapshot // Ancestors of the newest state, newest first.
-	oldest  int               // Index of the oldest base that step 0 keeps.
+	oldest  int               // Step 0 keeps the bases up to this index.
 	musts   []*storedSnapshot // Snapshots that must stay, with the journal after them.
 	periods []*storedSnapshot // The first snapshot of each period, oldest first.
 	all     bool              // Nothing is requested, so all data within the bound stays.
@@ -328,7 +328,7 @@ func (c *choice) at(step int) (kept map[uint32]bool, from uint64) {
 			kept[s.Number] = true
 		}
 		if kept[s.Number] {
-			for _, f := range s.Refs { // s stays readable only with the files it refers to.
+			for _, f := range s.Refs { // A snapshot is readable only with the files it refers to.
 				kept[f.Number] = true
 			}
 		}

@@ -243,8 +243,8 @@ func (f arrivingFile) WriteAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// A snapshot fails although its note is on the disk, and the store removes its file. No report then
-// calls that snapshot missing.
+// The journal writes a note about a snapshot, but the disk reports an error. The snapshot fails,
+// and the store removes its file. No later report calls the file missing.
 func TestSnapshot_RemovedAfterFailedNote(t *testing.T) {
 	mem, fail := disktest.New(), false
 	w := storetest.New(0)

@@ -292,7 +292,8 @@ func TestNoRewind_JournaledAfterRewind(t *testing.T) {
 	}
 }
 
-// copyAfter returns a copy of the store as a crash after a Sync leaves it.
+// copyAfter syncs the store and returns a copy of its directory. The store stays open, so the copy
+// is like the directory after a crash.
 func copyAfter(t testing.TB, s *persist.Store, dir string) string {
 	t.Helper()
 	require.NoError(t, s.Sync(storetest.Background))

@@ -208,7 +208,7 @@ func TestRecovery_OlderSnapshot(t *testing.T) {
 func TestSnapshot_BeginsWhenDue(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int64
-		minimum int // Snapshots in addition to the base.
+		minimum int // Smallest number of snapshots, without the first one of the store.
 		maximum int
 	}{{-1, 0, 0}, {0, 0, 0}, {1 << 30, 0, 0}, {3000, 2, 40}} {
 		var finished []persist.SnapshotResult

@@ -317,7 +317,8 @@ func TestCrash_DuringPrune(t *testing.T) {
 		w.Fill(2)
 		require.NoError(t, s.Commit())
 		if i == 2 {
-			// The next snapshot is a full one; the other two share pages with the base.
+			// The last snapshot is full. The other two share pages with the first snapshot of the
+			// store.
 			s.ForgetPages()
 		}
 		storetest.SnapshotOf(t, s)

@@ -28,7 +28,7 @@ func (f simFault) String() string {
 	return fmt.Sprintf("fail %d %s", f.n, f.name)
 }
 
-// arm makes mem fail.
+// arm makes the file system mem fail at the calls that f describes.
 func (f simFault) arm(mem *disktest.Mem) {
 	switch {
 	case f.n == 0:

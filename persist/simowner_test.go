@@ -105,7 +105,8 @@ func (s *simOwners) tell(state ecs.Digest) {
 	s.told = append(s.told, state)
 }
 
-// recovered returns an error unless state descends from all durable states in told.
+// recovered checks the state that a recovery returned. It must be the last state in told or a
+// descendant of that state.
 func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []error) error {
 	if len(skipped) > 0 {
 		return fmt.Errorf("the recovery reports damage: %w", errors.Join(skipped...))
@@ -178,7 +179,7 @@ func (s *simOwners) call(n int, call string) {
 		s.acts--
 		s.mu.Unlock()
 		err := s.act(s.owners[len(s.owners)-1])
-		synctest.Wait() // No part of the action continues later.
+		synctest.Wait() // Wait until every goroutine that the action started is blocked.
 		s.mu.Lock()
 		s.inside, s.broken = false, err
 	}
@@ -210,7 +211,7 @@ func (s *simOwners) run(steps int) error {
 	return nil
 }
 
-// check opens the images of the crashes.
+// check opens the store in each crashed disk image, and checks the recovered state.
 func (s *simOwners) check() error {
 	for i, img := range s.images {
 		w := storetest.New(0)

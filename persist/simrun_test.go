@@ -22,8 +22,8 @@ import (
 // A simRun runs a program on a file system in memory, in a bubble of package synctest. So the same
 // program always makes the same calls in the same order.
 //
-// After a crash, Open may recover commit acked, or commit fresh, or any later commit. Commits are
-// counted over all branches and openings; the base is number 0.
+// Commits are counted over all branches and openings; the base is number 0. After a crash, the
+// embedded simPromise says which commits Open may recover.
 type simRun struct {
 	program simProgram
 	mem     *disktest.Mem
@@ -43,7 +43,7 @@ type simRun struct {
 	first   int                 // The first commit of this opening.
 	told    int                 // Number of commits of this opening that OnDurable reported.
 	syncs   int                 // Number of the journal's syncs.
-	ackedBy int                 // Number of the sync before the newest acknowledgement.
+	ackedBy int                 // Value of syncs at the newest acknowledgement.
 	simPromise
 
 	quiet   bool // The process is dead, so its actions do not count.
@@ -62,8 +62,8 @@ type simCommit struct {
 // A simPromise says which states a store may recover.
 type simPromise struct {
 	acked int // The newest commit that is durable for certain; -1 means none.
-	// The value of acked before the last sync of the journal. Nothing on the disk confirms that
-	// sync yet.
+	// The value of acked before the journal's last sync. No later write has confirmed the bytes of
+	// that sync yet.
 	before  int
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.

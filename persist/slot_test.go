@@ -672,8 +672,8 @@ func TestClose_ReportsFailedSlot(t *testing.T) {
 	}
 }
 
-// Catalog.Relist leaves out snapshots of newer ticks. A slot that such a snapshot replaces still
-// has its name.
+// A slot is saved again while a catalog is in use. Catalog.Relist skips the new snapshot, whose
+// state is newer than the catalog. The old snapshot still has the slot's name.
 func TestRelist_SlotSavedMeanwhile(t *testing.T) {
 	w, mem := storetest.New(0), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})

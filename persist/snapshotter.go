@@ -103,7 +103,7 @@ type snapshotStage int
 
 const (
 	stageIdle    snapshotStage = iota // No snapshot is under way.
-	stageCopying                      // Each Commit copies a share of the state that the pin reads.
+	stageCopying                      // Each Commit copies a share of the pinned state.
 	stageWriting                      // A goroutine writes the copy, and then sends the result.
 )
 
@@ -288,8 +288,9 @@ func (s *Store) beginAsked() {
 	s.asked = s.asked[:0]
 }
 
-// beginAtPace begins a snapshot and copies a tick's share of it. No row was written since the
-// commit, so this share reads only the present rows. Later commits copy the other shares.
+// beginAtPace begins a snapshot and copies the first share of it, as many bytes as a tick may copy.
+// Later commits copy the rest. No row was written since the last commit, so the first share needs
+// no old rows.
 func (s *Store) beginAtPace(name slotName) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {

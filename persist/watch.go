@@ -18,9 +18,10 @@ const watchPeriod = time.Second
 // A watch detects that snapshot files of an open store were removed or truncated. The state is then
 // still in memory, so the store can write another snapshot.
 //
-// The directory is read without the lock. Files are published before expect adds them and removed
-// after expect drops them. So a file is in the directory if the watch expects it before and after
-// reading.
+// The watch reads the directory without holding the lock, while the list of expected files may
+// change. The store adds a file to the list after it has published the file, and drops it from the
+// list before it deletes the file. So a file that is in the list before and after the read must be
+// in the directory.
 type watch struct {
 	mu       sync.Mutex
 	expected map[uint32]int64 // The sizes of the files that the journal's note lists, by number.
@@ -54,7 +55,8 @@ func (w *watch) look(files disk.FS) []uint32 {
 	return w.missing()
 }
 
-// missing returns the result of look without reading the directory.
+// missing returns the files that earlier reads of the directory found missing, unless they were
+// replaced.
 func (w *watch) missing() []uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

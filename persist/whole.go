@@ -72,8 +72,8 @@ func (l wholeList) find(st raw.Storage) *wholeStorage {
 	return nil
 }
 
-// complete returns c, or the whole storage if record seq, which continues parent, must write it in
-// full.
+// complete returns the change to write for c.Storage in record seq, whose parent is record parent.
+// That is the whole storage if the record must write it in full, and c otherwise.
 func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent uint64) raw.StorageChange {
 	if _, numbered := s.Numbers[c.Storage.Name()]; !numbered {
 		l.add(c.Storage, neverGiven)
@@ -87,7 +87,8 @@ func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent 
 	return c
 }
 
-// gives reports whether a tick that continues parent must write st in full.
+// gives reports whether a tick must write the storage st in full. parent is the seq of the tick's
+// parent record.
 func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	if w := l.find(st); w != nil {
 		return !st.Rewinds() || w.pending(parent)

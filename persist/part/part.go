@@ -142,7 +142,7 @@ func (o *outsiders) standIn(r ecs.Reference) (ecs.Entity, error) {
 	return e, nil
 }
 
-// newPart returns a part without entities, with the types of w that keep selects.
+// newPart returns a part without entities. The part has the types of w for which keep returns true.
 func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 	for _, name := range [2]string{originName, outsideName} {
 		if s, ok := w.Storage(name); ok && !s.Raw().Unknown() {
@@ -233,8 +233,8 @@ func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error)
 	return p, nil
 }
 
-// fault describes the error of a part that was read, or returns "". A stand-in with other
-// components is an error, because Merge would lose these components.
+// fault describes the error of a part that was read, or returns "". An entity that stands for one
+// outside the part must have no other component, because Merge would lose that component.
 func (p *Part) fault() string {
 	for _, s := range p.world.Storages() {
 		if s.Name() == outsideName {

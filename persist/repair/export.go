@@ -168,8 +168,8 @@ func (x *exporter) print(text ...string) {
 	}
 }
 
-// head writes the head. In a document the object stays open, and the lists become further
-// members.
+// head writes the head of the export. In a document it leaves out the closing brace, because the
+// lists follow as members of the same object.
 func (x *exporter) head(h exportHead) {
 	text := x.marshal(h)
 	if x.lines {

@@ -83,7 +83,7 @@ func (p *pieces) pointTo(c *image.Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false
 	}
-	// An unknown row was counted as a gap.
+	// The old entity of row r was counted as a gap.
 	c.CountGap(c.Entities[r], -1)
 	c.Entities[r] = p.im.Registry[row]
 	return true

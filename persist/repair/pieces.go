@@ -117,8 +117,8 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 	return len(path), nil
 }
 
-// adopt adds the components of s that the image does not have. Added components have no rows, so
-// no row of them is unknown.
+// adopt adds the components that the schema s has and the image lacks. A new component has no rows,
+// so it has no unknown rows.
 func (p *pieces) adopt(s *format.Schema) error {
 	if err := p.im.Adopt(s); err != nil {
 		return err

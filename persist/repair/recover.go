@@ -328,9 +328,13 @@ func (s *salvage) unreachable() error {
 	return fmt.Errorf("%w: no complete state can be reached: no snapshot leads to record %d or to an earlier one", format.ErrCorrupt, s.wanted)
 }
 
-// attempt returns the state after record target. If it cannot reach the state, im is nil. In that
-// case next is the record before the first tick that cannot be applied, or target itself if no
-// snapshot leads to target. attempt returns an error only if ctx ends.
+// attempt returns the state after record target, or a nil image if it cannot reach that state. With
+// a nil image, next is the record to try instead:
+//
+//   - the record before the first tick that cannot be applied
+//   - target itself, if no snapshot leads to it
+//
+// attempt returns an error only if ctx ends.
 func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, next uint64, err error) {
 	for _, sn := range s.basesOf(target) {
 		im, err := s.load(ctx, sn)
@@ -494,8 +498,8 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *image.Image) error {
 	return r.end(ctx, s.reached)
 }
 
-// reportResult completes the report for the result. Records on branches in the result are not
-// lost.
+// reportResult completes the report after the result is written. The search counted some records as
+// lost; those that the result has on a branch are subtracted.
 func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {

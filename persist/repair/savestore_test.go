@@ -25,8 +25,8 @@ func filled(t testing.TB, n int) *inspect.Image {
 	return inspect.NewImage(storetest.ImageOf(t, w))
 }
 
-// inTheMiddle returns a context that calls the function during a write, after the first progress
-// report.
+// inTheMiddle returns a context for a write. The progress callback in that context runs call once,
+// when a part of the data is written.
 func inTheMiddle(call func()) context.Context {
 	called := false
 	return persist.WithProgress(storetest.Background, func(p persist.Progress) {
