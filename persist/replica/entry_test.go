@@ -23,7 +23,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		}
 		again := encodeEntry(h, ops)
 		h2, ops2, err := decodeEntry(again)
-		if len(again) > MaxEntry { // The varints made the entry longer than MaxEntry.
+		if len(again) > MaxEntry { // With the longer varints, the entry exceeds MaxEntry.
 			return
 		}
 		if err != nil || h != h2 || len(ops) != len(ops2) {

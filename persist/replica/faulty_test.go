@@ -159,7 +159,7 @@ func TestOwner_LaterClaimLost(t *testing.T) {
 	require.ErrorIs(t, next.Rebase(background), persist.ErrLost)
 	require.NoError(t, next.Close())
 
-	for range 3 { // Readers skip the entry of the machine whose claim was lost.
+	for range 3 { // Readers skip the entry that next appended after its claim was lost.
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
 	}

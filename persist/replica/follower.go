@@ -98,7 +98,7 @@ type Follower struct {
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continuesLog.
 	fresh   time.Time // When the last valid entry was read, or when Follow was called.
-	// Whether fresh is the time of an entry, and not of the call of Follow.
+	// Set if fresh is the time of an entry. If not set, fresh is the time of the call of Follow.
 	timed bool
 	gap   time.Duration // The time between the last two entries, or the longest possible time.
 	// logged is the number of bytes read since the beginning of the last complete store in the log.
@@ -110,7 +110,7 @@ type Follower struct {
 	info   logInfo       // The identity and the versions of the log.
 	tree   *replicaFiles // The store. nil if this machine has no complete store.
 	next   *replicaFiles // The store that is being sent.
-	bare   time.Time     // The time since which tree is nil.
+	bare   time.Time     // The time since which this machine has no complete store.
 	owned  bool          // Whether the files may have data that the log does not have.
 	origin bool          // Whether this machine has a store and the log has none yet.
 	since  int           // The number of bytes applied since the file state was written.
@@ -415,7 +415,7 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 		}
 		f.mu.Lock()
 		if f.stuck = err; errors.As(err, new(*unansweredError)) {
-			f.stuck = nil // Any failure is now caused by the log, not by an entry.
+			f.stuck = nil // The log did not answer, so it is unknown whether this entry is valid.
 		} else if err != nil {
 			f.wakeWaiters()
 		}

@@ -151,7 +151,8 @@ func TestHandover_CutAtEveryAppend(t *testing.T) {
 		}
 		done()
 		whole := err == nil
-		// The link is not cut yet if the handover appended fewer than cut entries.
+		// The handover may end after fewer than cut appends. Then CutAfter has not cut the link
+		// yet.
 		link.Cut(true)
 		crashed := files.Crash() // This machine remains cut off until the end of the test.
 		taken, err := b.Claim(background)

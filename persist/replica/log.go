@@ -155,8 +155,9 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation returns the first entry after l that continues l. If no entry before upto does, it
-// returns the first entry at upto or later. It returns the zero Entry if the log ends before upto.
+// continuation searches the log from the position of l to upto. It returns the first entry that
+// names l as its previous entry. If it reaches upto without such an entry, it returns the entry at
+// upto or the next one after upto. It returns the zero Entry if the log ends first.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {
@@ -171,10 +172,14 @@ func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry,
 	}
 }
 
-// checkLink returns nil if the log has the entry that l names. The entry must not be newer than the
-// last entry. checkLink returns a [ShorterError] if the log has another entry at that position. It
-// returns errTrimmed if the log has no entry at that position, and errOldAnswer if the answer is
-// stale.
+// checkLink compares the link l of an entry, its position and its ID, with the log:
+//
+//	the log has the entry, or the next entry names it     nil
+//	the log has another entry at the position             [ShorterError]
+//	the log has only later entries                        errTrimmed
+//	the answer has no entry there or later, so it is old  errOldAnswer
+//
+// The entry must not be newer than the last entry of the log.
 func checkLink(ctx context.Context, log Log, l link) error {
 	if l.ID == (entryID{}) {
 		return nil // The ID is unknown, so there is nothing to compare.

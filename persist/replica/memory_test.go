@@ -183,9 +183,9 @@ func TestOwner_BudgetWithStoppedLog(t *testing.T) {
 			require.Positive(t, n, "owner %d, stopped %v", i, slow)
 		}
 		require.True(t, refused > 0 || !slow)
-		// While an owner waits for the log, its batch exists three times: in the journal, as
-		// operations and as an entry. The journals together accept at most the budget and one tick
-		// each.
+		// While an owner waits for the log, its newest ticks exist three times: as journal bytes,
+		// as operations and as an encoded entry. All journals together hold at most the budget, and
+		// one tick each above it.
 		const ticks = owners * 4 << 10
 		require.LessOrEqual(t, most, int64(3*(memory+ticks)), "stopped %v", slow)
 	}

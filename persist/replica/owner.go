@@ -291,8 +291,8 @@ func (o *Owner) maintainLog(ctx context.Context) {
 			return
 		}
 		if every > 0 {
-			// A tick during this time makes the next heartbeat due sooner, so check again after
-			// every/8.
+			// While this goroutine waits, a tick may make the next heartbeat due sooner. So wait at
+			// most every/8, and check again.
 			next = min(next, every/8)
 		}
 		select {

@@ -102,7 +102,8 @@ func (r *logReading) run(ctx context.Context, upto link) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case waiting.Err() != nil: // Entries does not yield the last entry.
+		// Entries did not yield the last entry in time, so treat it as missing.
+		case waiting.Err() != nil:
 			e.Position = upto.Position + 1
 		case err != nil:
 			return err

@@ -63,7 +63,7 @@ func (r *room) refresh(ctx context.Context, need int64) {
 	}
 	left, err := r.log.Room(ctx)
 	if err != nil {
-		return // The error of the next append has the reason.
+		return // The next append then returns an error with the reason.
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

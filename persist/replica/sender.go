@@ -61,7 +61,7 @@ type sender struct {
 	number uint64    // The number of entries that this sender appended.
 	at     trail     // The newest valid entries of the log, newest first.
 	end    Position  // The last entry of the log, valid or not.
-	// Whether the next append must verify that the log still has the entries of at.
+	// Set if the next append must first verify that the log still has the entries in the field at.
 	check bool
 	heard time.Time // When the log last acknowledged an entry.
 	// When the log first lacked entries that recent no longer has. Zero if it has all.
@@ -97,9 +97,9 @@ type sentEntry struct {
 	ops    []op
 }
 
-// keepSent is how many bytes of recent entries are retained, in case the log loses them. At least
-// one entry is retained. If many worlds share a budget, each retains at most the minimum share of
-// the budget.
+// keepSent is how many bytes of recent entries the sender retains, in case the log loses them. The
+// sender retains at least one entry. With a memory budget, it retains at most the minimum share of
+// one world.
 const keepSent = 4 << 20
 
 // An acknowledgement is verified if it took longer than slowAnswer, or if it follows a silence of
@@ -546,7 +546,7 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 			return err
 		}
 		s.mu.Lock()
-		// A segment stays open, and is written under its new name.
+		// If a segment is renamed while it is open, later writes go to its new name.
 		if f := s.files[from]; f != nil {
 			delete(s.files, from)
 			f.name, s.files[to] = to, f
@@ -603,10 +603,10 @@ func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size 
 	}
 }
 
-// sendAll sends all files that the log has, for new followers. It returns the position of the
-// first entry that it appends. Between the files, the sender also sends new files and writes. A
-// follower that has a complete file applies these writes. A new follower gets these writes with the
-// parts of the file. Only one call may run at a time.
+// sendAll sends all files that the log has, for new followers. It returns the position of the first
+// entry that it appends. Between the files, the sender also sends new files and writes. A follower
+// that has the written file applies the write. A new follower gets the written bytes with the file,
+// if the file is sent after the write. Only one call may run at a time.
 func (s *sender) sendAll(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}

@@ -270,7 +270,9 @@ func (s *sim) begin(n *simNode) error {
 		return nil
 	}
 	if !n.wrote {
-		return nil // The log has all replicated bytes, so a crash may have removed any of them.
+		// This machine was not the owner, so the log has all of its bytes. A crash may lose such
+		// bytes, so do not search for them.
+		return nil
 	}
 	n.wrote = false
 	s.see() // A late entry may have named a file, and a new owner may have removed it.
@@ -284,8 +286,9 @@ func (s *sim) begin(n *simNode) error {
 	return nil
 }
 
-// setAside reports whether a quarantine directory has the missing bytes of a file. The directory
-// has either the complete file, or files that continue the current bytes.
+// setAside reports whether one quarantine directory restores the content of a file. now has the
+// bytes of the file in the store. The directory has either the complete file, or parts that
+// continue these bytes.
 func setAside(m *disktest.Mem, name string, content, now []byte) bool {
 	parts := map[string]map[int][]byte{} // By directory and offset.
 	for _, file := range m.Files() {

@@ -94,7 +94,8 @@ func filesCome(t *testing.T) (order []string) {
 	require.NoError(t, same(mem, other))
 	require.NoError(t, f.Close())
 
-	// A machine that crashed during the snapshot reads only the entries after the rebase.
+	// A machine that crashed during the snapshot does not read the log from its beginning. It reads
+	// only the entries after the rebase.
 	log.asked = nil
 	f = follow(t, log, crashed, replica.Options{})
 	require.NoError(t, same(mem, crashed))

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// changing is the directory of a store that changes while it is copied. When its journal is listed,
-// the field then replaces FS.
+// changing is the directory of a store that changes while it is copied. When the copier lists the
+// journal, the directory then takes the place of FS.
 type changing struct {
 	disk.FS
 	then disk.FS

@@ -267,10 +267,10 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 	return nil
 }
 
-// ScanToOpen is like Scan, but serves a program that holds the lock and continues from the newest
-// state, or from the point at. The newest state does not need records before the newest snapshot,
-// so ScanToOpen reads few of these records; see [journal.Log.ScanFrom]. The caller closes c.Log
-// before it writes.
+// ScanToOpen is like Scan, but for a program that holds the lock and continues the store. The
+// program continues from the point at, or from the newest state if at is "". In the second case,
+// ScanToOpen reads few records before the newest snapshot; see [journal.Log.ScanFrom]. The caller
+// closes c.Log before it writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err

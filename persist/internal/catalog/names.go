@@ -1,17 +1,21 @@
 package catalog
 
-// A name belongs to the newest snapshot that was given the name. Older snapshots with the name lose
-// it when the newer file exists, so no moment is without a snapshot of that name. A program can
-// also remove a name. The list of snapshots in the ledger then says that the files lost their
-// names:
+// Several snapshots may be given the same name. The name then belongs to the newest of them. An
+// older snapshot loses the name only once the newer file exists, so a snapshot always has the name.
+// A program can also remove a name. The list of snapshots in the ledger records which files have
+// lost their names:
 //
 //	snapshot 3 "quick"   snapshot 7 "quick"   snapshot 9 "boss"
 //	lost the name        has the name         removed: the list says so
 
-// NameSnapshots sets the labels of c.Snapshots from the names in the files and the ledger's list. A
-// file with a number above all listed ones is newer than the list and keeps its name. Any other
-// unlisted file gets no label: the program ended while it removed the file, or while the snapshot
-// failed.
+// NameSnapshots sets the label of each snapshot in c.Snapshots:
+//
+//	the ledger lists the file with a name      the name in the file
+//	the number is above all listed numbers     the name in the file, which is newer than the list
+//	any other file                             no label
+//
+// A file of the third kind was left when the program ended while it removed the file, or while the
+// snapshot failed.
 func NameSnapshots(c *Catalog) {
 	named, last := map[uint32]bool{}, uint32(0)
 	for s := range c.listed() {

@@ -351,7 +351,7 @@ func (c *Catalog) snapshotAt(seq uint64) (SnapshotInfo, bool) {
 // unreachable.
 func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	low, high := uint64(math.MaxUint64), uint64(0)
-	// The newest state and the base may have snapshots and no records.
+	// The newest and the oldest state may exist as a snapshot without a record.
 	inSnapshot := func(seq uint64) bool {
 		s, ok := c.snapshotAt(seq)
 		if ok {

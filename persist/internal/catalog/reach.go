@@ -205,7 +205,8 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 			onPath[e.ID] = true
 		}
 		if stored[e.Parent] {
-			// The record is damaged. The tick after it contains its ID.
+			// The record of the parent is missing, so read its ID from the payload of the tick
+			// after it.
 			if _, ok := c.Log.Find(e.Parent); !ok {
 				if t, err := c.Read(e); err == nil {
 					onPath[t.Parent] = true
@@ -280,9 +281,9 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
 	}
-	// Search backwards from target. newestOn searches as far as the path is known.
-	// LastReachableBefore returns the next target before a hole, which is an unknown record. Each
-	// step succeeds or goes further back, so the loop ends.
+	// Search backwards from target for a state that can be reached. newestOn searches until an
+	// unknown record interrupts the path. LastReachableBefore then returns a target before the
+	// unknown record. Each step succeeds or goes further back, so the loop ends.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
@@ -483,7 +484,7 @@ func (c *Catalog) converted() bool {
 func (c *Catalog) ConvertedImage(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
 	next, err := c.SchemaAt(e)
 	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {
-		return im, nil // Applying the tick returns the error.
+		return im, nil // The caller gets the error when it applies the tick.
 	}
 	if s, ok := c.SnapshotUnder(im.ID, next); ok {
 		converted, _, err := c.LoadSnapshot(ctx, s, false)
@@ -626,8 +627,9 @@ func (c *Catalog) Missing(base SnapshotInfo) error {
 	return nil
 }
 
-// headBehind reports whether the head was chosen after the bytes of p were written. If the head is
-// readable, records lost before it were rewound or are older than the head.
+// headBehind reports whether the head was chosen after the damaged bytes of p were written. This is
+// the case after a clean close, or if the head is a readable record after the damage. The lost
+// records are then older than the head, or a rewind has removed them.
 func (c *Catalog) headBehind(p *disk.DamageError) bool {
 	if c.Log.Clean {
 		return true

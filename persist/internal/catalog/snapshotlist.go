@@ -81,9 +81,9 @@ func EncodeSnapshotListOf(ctx context.Context, files disk.FS) ([]byte, error) {
 	return EncodeSnapshotList(c.Snapshots), nil
 }
 
-// missingSnapshots returns the snapshots that the note lists and that are missing or replaced. It
-// returns nil for a store in use, because its program may have removed files since the note was
-// read.
+// missingSnapshots returns an error for each snapshot in the journal's list of snapshots whose file
+// is missing or replaced. It returns nil for a store in use: its program may have removed files
+// since the list was read.
 func (c *Catalog) missingSnapshots() (errs []error) {
 	if c.InUse {
 		return nil
@@ -96,8 +96,8 @@ func (c *Catalog) missingSnapshots() (errs []error) {
 	return errs
 }
 
-// snapshotMismatch returns how a snapshot differs from the note, or "". It ignores unreadable
-// files, which Damage reports.
+// snapshotMismatch returns how a snapshot file differs from its entry in the journal's list of
+// snapshots, or "". It ignores unreadable files, which Damage reports.
 func (c *Catalog) snapshotMismatch(number, crc uint32) string {
 	for _, s := range c.Snapshots {
 		if s.Number == number {

@@ -116,9 +116,9 @@ func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *for
 	if err == nil {
 		return s, nil
 	}
-	// Within a segment, a schema only adds components to the one before. So the stored schema fits
-	// if a record of the same segment led to the state. In addition, neither the store nor a
-	// component of that schema may have been converted.
+	// Within a segment, each schema has all components of the previous schema. So the schema of the
+	// state fits this record if the state's record is in the same segment. After a conversion of
+	// the store or of a component, this does not hold.
 	if last, ok := c.Log.Find(id.Seq); ok && last.ID == id && last.Segment == e.Segment && !c.converted() {
 		isConverted := func(c format.Entry) bool { return len(c.Former) > 0 }
 		if s := stored(); !slices.ContainsFunc(s.Components, isConverted) {
@@ -200,8 +200,8 @@ func (c *Catalog) decoded(e journal.Entry, payload []byte, err error) *Record {
 	return r
 }
 
-// Describe finds the schema of r, which continues state id; see [Catalog.SchemaAfter]. It also
-// returns the error of reading r.
+// Describe sets the schema of record r, whose previous state has this ID; see
+// [Catalog.SchemaAfter]. It also returns the error of reading r.
 func (c *Catalog) Describe(r *Record, id journal.ID, stored func() *format.Schema) error {
 	s, err := c.SchemaAfter(r.Entry, id, stored)
 	return c.describe(r, s, err)

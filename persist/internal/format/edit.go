@@ -407,7 +407,8 @@ func (d *decoder) edits(rows int) []byte {
 // rowEdits reads the edits of a row and returns an error if they are invalid.
 func (v *varints) rowEdits() error {
 	n := v.uint()
-	if v.bad || n > uint64(len(v.src))/3 { // An edit has three numbers.
+	// Each edit takes at least three bytes: its three numbers.
+	if v.bad || n > uint64(len(v.src))/3 {
 		return ErrShort
 	}
 	for i := range n {

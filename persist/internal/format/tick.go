@@ -122,9 +122,9 @@ func (t *TickEncoder) Registry(c raw.EntityChange, rows []ecs.Entity) {
 // Storages writes the number of storages that follow.
 func (t *TickEncoder) Storages(n int) { t.array(n) }
 
-// Storage writes the changes of a storage or resource with this number. It returns the size in
-// bytes of the rows stored as whole values. edited are the changed rows that are stored as edits,
-// or nil.
+// Storage writes the changes of the storage or resource that has this component number. edited has
+// the changed rows that are stored as edits, or is nil. Storage returns the size in bytes of the
+// rows that are stored as whole values.
 func (t *TickEncoder) Storage(number int, c raw.StorageChange, edited *EditedRows) (size int) {
 	t.array(7 + 2*isEdited(t.form))
 	t.Uint(uint64(number))
@@ -262,7 +262,7 @@ func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 // A rangeCutter splits ranges into pieces of a few rows.
 type rangeCutter struct {
 	ranges []raw.Range
-	taken  int // Number of rows of the first range that were in earlier pieces.
+	taken  int // Number of rows of ranges[0] that next has already returned.
 	piece  [1]raw.Range
 }
 

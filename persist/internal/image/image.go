@@ -254,7 +254,8 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
-		// No gap is counted for a new row, because its entity is not vacant.
+		// The old entity of a new row is 0, which is not vacant. So a new row does not reduce the
+		// number of gaps.
 		c.CountGap(c.Entities[row], -1)
 		c.CountGap(e, 1)
 		c.Entities[row] = e
@@ -543,9 +544,9 @@ func (c *Component) CheckSparse(page int, content []byte) (entries int, err erro
 	return c.compareSparse(page, content)
 }
 
-// compareSparse is the slow path of CheckSparse, which finds the error. It decodes all entries
-// before the first lookup. Otherwise the decoder's branches would prevent lookups with cache misses
-// from overlapping.
+// compareSparse is the slow path of CheckSparse. It finds the entry that is wrong. It decodes all
+// entries first and then looks up their rows, because a loop that only looks up can overlap its
+// cache misses.
 func (c *Component) compareSparse(page int, content []byte) (entries int, err error) {
 	var buf [format.PageRows]sparseRun
 	runs := buf[:0]

@@ -15,9 +15,9 @@ import (
 // tick's patches. Each image has one opCheck and reuses it.
 //
 // A tick contains its changes twice: patches have the changed rows, and operations have the calls
-// in order. A bug can write wrong rows with correct checksums. Then patches and operations give
-// different sets of entities. The cost is that of the operations, not of the rows: entities without
-// operations are not checked.
+// in order. A bug can write wrong rows with correct checksums. An opCheck detects this if the two
+// lead to different sets: of alive entities, or of the entities that have a component. The cost is
+// that of the operations, not of the rows: entities without operations are not checked.
 //
 //	before the rows change   expect: computes the sets of the image after the operations
 //	after the rows changed   compare: checks the number of members, and that each entity with an
@@ -101,7 +101,7 @@ type opSet struct {
 	known  entityMap // For each entity with operations, whether it is a member now.
 }
 
-// begin resets s to the n entities for which before returns true.
+// begin resets s to the set in the image, which has n entities.
 func (s *opSet) begin(n int) {
 	s.n, s.cleared = n, false
 	s.known.clear()
@@ -135,9 +135,9 @@ func (s *opSet) clear() {
 	s.known.clear()
 }
 
-// compare returns an error if s differs from the set of n entities in the image. The error names
-// the first difference in the order of the operations. The tick has been applied, so function
-// before reports the new membership.
+// compare returns an error if s differs from the set in the image after the patches, which has n
+// entities. The error names the first difference in the order of the operations. The patches have
+// been applied, so function before now reports the membership after them.
 func (s *opSet) compare(n int) error {
 	if s.n != n {
 		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)
@@ -193,7 +193,8 @@ func (m *entityMap) find(e ecs.Entity) *entityEntry {
 	return nil
 }
 
-// add adds an entity. The last call of find must have returned nil for this entity.
+// add adds an entity that the map does not have: the last call of find must have looked for this
+// entity and returned nil.
 func (m *entityMap) add(e ecs.Entity, in bool) {
 	m.entries = append(m.entries, entityEntry{entity: e, in: in})
 	i := len(m.entries) - 1

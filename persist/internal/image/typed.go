@@ -88,7 +88,9 @@ func (t *Typed) Patch(tick *format.Tick, s *format.Schema, id journal.ID) (*raw.
 func (t *Typed) whole(p *format.StoragePatch, st raw.Storage) (format.StoragePatch, error) {
 	n := st.Rows()
 	if st.IsResource() {
-		n = min(n, p.Before) // The world has the resource, even if it was never recorded.
+		// In the world, a resource always has its row. In the image, it has no row before its first
+		// write.
+		n = min(n, p.Before)
 	}
 	if err := CheckStorage(&t.schema.Components[p.Number], p, n, st.Layout().Width()); err != nil {
 		return *p, err

@@ -40,8 +40,8 @@ func checkFailedBolt(t *testing.T, root *os.Root, err error, want string) {
 	}
 }
 
-// If the device cannot read a mapped page, CreateWith returns an error. A file that is shorter than
-// its mapping faults in the same way.
+// If the device cannot read a mapped page, CreateWith returns an error. The test truncates the file
+// below its mapping, which causes the same page fault.
 func TestBolt_MappedPageUnreadable(t *testing.T) {
 	// A transaction takes 32 values, so the pages become unreadable in the second, the third and
 	// the last transaction.

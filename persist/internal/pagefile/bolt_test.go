@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// writtenByBolt reports whether bbolt wrote the file. bbolt counts its transactions from 0, and the
-// first one creates the empty database.
+// writtenByBolt reports whether bbolt wrote the file. Both writers give the metas of an empty file
+// the transactions 0 and 1. bbolt then counts up with each transaction.
 func writtenByBolt(data []byte) bool {
 	return binary.LittleEndian.Uint64(data[16+48:]) > 1 || binary.LittleEndian.Uint64(data[pageSize+16+48:]) > 1
 }

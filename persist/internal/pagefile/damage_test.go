@@ -129,7 +129,7 @@ func (p *patient) checkGets(at int64) {
 	p.t.Helper()
 	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
-		return // flip has checked this case.
+		return // patient.flip checks that Open fails.
 	}
 	defer f.Close()
 	good := 0

@@ -101,7 +101,7 @@ func sumMeta(m []byte) uint64 {
 // tree is one leaf that follows the bucket header directly ("inline").
 type bucket struct {
 	root     uint64 // Page of the root node. 0 if inline.
-	inline   node   // A checked leaf. Without entries if the tree is not inline.
+	inline   node   // The checked leaf of an inline tree. Otherwise it has no entries.
 	inlineAt int64  // File offset of inline.
 }
 

@@ -370,7 +370,8 @@ func TestCreate_RemovesUnfinishedFiles(t *testing.T) {
 		if !locked {
 			temp.Unlock()
 		}
-		old := time.Now().Add(-2 * time.Hour) // Systems without file locks use the age of a file.
+		// Without file locks, Create removes a temporary file only if it is old.
+		old := time.Now().Add(-2 * time.Hour)
 		if err := root.Chtimes(temp.Name(), old, old); err != nil && !locked {
 			t.Fatal(err)
 		}

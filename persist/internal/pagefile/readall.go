@@ -91,7 +91,8 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 			if !errors.As(err, &damage) {
 				return err
 			}
-			// The stripe stopped at the first damaged block. Find the other ones.
+			// visitStripe stops at the first damaged block of the stripe. Find the other damaged
+			// blocks.
 			found := f.damagedBlocks(start, end)
 			mu.Lock()
 			defer mu.Unlock()
@@ -187,7 +188,8 @@ func (w *window) visitStripe(ctx context.Context, start, end int64, places []pla
 			return err
 		}
 		page := w.buf[p.off-w.start:][:p.size:p.size]
-		// The key was read before, without verification. Here its checksum is verified.
+		// The method places read this key without verifying its block. The block is now verified,
+		// so compare the key again.
 		if decodeKey(page) != p.key {
 			return corrupt(w.name, p.off, keySize, "it changed while it was read")
 		}

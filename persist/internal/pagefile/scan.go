@@ -128,8 +128,9 @@ func (w *walk) branch(n node, id uint64, depth int, first, next *Key) error {
 	return nil
 }
 
-// leaf visits the pages of a leaf. With large values, each key costs reading a block. A sparing
-// walk skips these reads if the leaf has as many keys as there are numbers from first to next.
+// leaf visits the pages of a leaf. first is its first key, and next is the first key of the next
+// leaf, if they are known. With large values, reading a key means reading a block. A sparing walk
+// reads only the first key if n has exactly the keys first, first+1, … before next.
 func (w *walk) leaf(n node, id uint64, depth int, first, next *Key) error {
 	if w.leafDepth == 0 {
 		w.leafDepth = depth

@@ -125,7 +125,8 @@ func (t *sequentialTree) endLeaf() {
 // encodeLeaf writes the header and elements of the open leaf.
 func (t *sequentialTree) encodeLeaf(id uint64) {
 	place := headerSize + len(t.sizes)*elementSize // Offset of the next key in the leaf.
-	// Keys and values move forward, or back if the leaf has fewer elements than maxLarge.
+	// The keys and values begin at offset leafRoom. Move them to offset place: forward if the leaf
+	// has more than maxLarge elements, otherwise backward.
 	data := t.buf[t.leaf+leafRoom:]
 	t.buf = slices.Grow(t.buf, max(0, place-leafRoom))[:t.leaf+place+len(data)]
 	copy(t.buf[t.leaf+place:], data)

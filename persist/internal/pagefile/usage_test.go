@@ -97,8 +97,8 @@ func TestUsage_LeavesOfLargeValues(t *testing.T) {
 	}
 }
 
-// The test damages each byte of a branch and of the leaves' nodes in turn. In a leaf without
-// checksum verification, the size of the last value cannot be checked.
+// The test damages each byte of a branch and of the leaves' nodes in turn. Usage does not verify
+// the checksums of leaves. So it cannot notice a wrong size of the last value in a leaf.
 func TestUsage_DamagedTree(t *testing.T) {
 	root := pagefile.OpenRoot(t)
 	pages := numbered(40, 5000)

@@ -40,8 +40,8 @@ type Writer struct {
 //	[sequentialTree]   any file: in memory, of a stream, under WebAssembly
 //	[boltTree]         bbolt itself, which needs a file of the operating system
 type tree interface {
-	// put adds a page. Its key is greater than all keys before. put copies the parts of the value,
-	// which have size bytes together.
+	// put adds a page. Its key is greater than the keys of all earlier pages. The value is the
+	// concatenation of the parts, of size bytes. put copies the parts.
 	put(k Key, size int, value [][]byte) error
 
 	// finish completes the tree, which has this number of pages. It writes and returns the trailer.

@@ -184,7 +184,7 @@ func (c *check) holders(p *image.Page, n, lo, hi int) ([]byte, error) {
 // it with each row and its encoding.
 func (c *check) values(p *image.Page, n, lo, hi int, each func(row int, value []byte) error) error {
 	a, t := c.Manifest.Array(n, format.DataArray), c.image.Components[n].Layout
-	if a.Rows == 0 { // The rows have no bytes.
+	if a.Rows == 0 { // The rows have zero bytes, so there is no data array.
 		for row := lo; row < hi && each != nil; row++ {
 			if err := each(row, nil); err != nil {
 				return err

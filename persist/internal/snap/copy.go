@@ -23,8 +23,8 @@ type past interface {
 	Done(st raw.Storage, lo, hi int)
 }
 
-// A present reads the current world. It is used for resources and for storages that do not rewind,
-// which a pin does not cover.
+// A present reads the current world instead of a pin. It is used for resources and for storages
+// that do not rewind, because a pin does not cover them.
 type present struct {
 	*ecs.World
 	staged   raw.Storage
@@ -67,8 +67,8 @@ func (p *present) Done(_ raw.Storage, _, _ int) {}
 //
 //	group    | entities | data page | data page | ... |    as digests sum it
 //
-// Groups without changes since the previous snapshot are not copied. Of some groups only the
-// entities are copied:
+// What is copied of group g depends on rows and dense. The right column says what the snapshot
+// writes from the copy:
 //
 //	rows.has(g)   entities and data   makes dense page, data pages, checksum of the group
 //	else dense    entities            makes only parts of sparse pages

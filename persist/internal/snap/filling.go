@@ -147,8 +147,8 @@ func entitiesOf(b []byte) []ecs.Entity {
 
 // fitting returns how many rows of the array a fit into room, and subtracts their minimum size from
 // room. So even for a wrong manifest, the caller allocates no more than files of that size can
-// contain. For rows of varying width, fitting allows one more page, because only its bytes show
-// whether it is too short.
+// contain. For rows of varying width, fitting allows one more page, because only decoding shows
+// that the page is too short.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
 		return 0
@@ -162,9 +162,9 @@ func fitting(a *format.Array, room *int64) int {
 	return int(n)
 }
 
-// read decodes the value of a page of the file itself. If the value is a reference, read records
-// it. Otherwise read returns the part, and the content and its position for put. The part is nil if
-// the page needs no further work.
+// read decodes the value of a page of the file itself. It returns the arguments of put: the part of
+// the page, the content and its position. If the value is a reference, read records the reference
+// and returns a nil part. The part is also nil for the manifest and for an unused page.
 func (f *Filling) read(k pagefile.Key, value []byte) (p *part, content []byte, ref format.PageRef, err error) {
 	if p = f.parts[k.Column]; p == nil || int64(k.Page) >= int64(p.Pages()) {
 		return nil, nil, ref, nil // The page is the manifest, or unused.
@@ -200,7 +200,8 @@ func readReferred(refs []reference, value []byte, take func(r reference, content
 	if len(refs) == 0 || err != nil || content == nil {
 		return
 	}
-	// All references have the same kind of array, because a page repeats only pages of its kind.
+	// The kept part of the content depends only on the kind of array. All references have the same
+	// kind, because a page repeats only pages of its kind.
 	content = refs[0].kept(content)
 	for _, r := range refs {
 		if held.CRC == r.ref.CRC {

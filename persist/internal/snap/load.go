@@ -136,9 +136,11 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	l.table[k] = t
 }
 
-// resolve handles pages that are stored elsewhere. It copies entities of the same file that are
-// already in place. It reads each other file once for all its pages and ignores errors there. Then
-// it reads each page that is still missing on its own, which returns the error.
+// resolve reads the pages that the file only refers to, in three steps:
+//
+//	entities that repeat a page of this file   are copied from the rows that are in place
+//	all other pages                            one pass over each file, which ignores errors
+//	pages that are still missing               one by one, which reports errors
 func (l *loading) resolve(ctx context.Context) error {
 	if err := l.repeat(ctx, l.references[l.Number()]); err != nil {
 		return err
@@ -251,8 +253,9 @@ func (l *loading) firstOf(n int) error {
 	return l.parts[format.Column(n, format.DataArray)].first()
 }
 
-// first returns the error of the first page that is missing or bad. A sparse page may be missing:
-// pages without entries are not stored, and firstOf counts the entries.
+// first returns the error of the first page that is missing or bad. It accepts a missing sparse
+// page, because pages without entries are not stored. firstOf finds a lost sparse page by the
+// number of entries.
 func (p *part) first() error {
 	for page := range p.Pages() {
 		switch {

@@ -61,8 +61,9 @@ func TestLoad_ChecksOnlyBareImage(t *testing.T) {
 	}
 }
 
-// Entities stored under another key are copied from the placed page. Missing or different pages are
-// not copied.
+// Component a has the entities of the registry, so its pages of entities are references to pages of
+// the registry. A load copies them from the registry in memory. It does not copy a page that is
+// missing there or has another checksum.
 func TestLoad_CopiesRepeatedEntities(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a := ecs.MustRegister(w, ecs.Component[int64]{Name: "a"})

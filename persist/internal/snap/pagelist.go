@@ -26,7 +26,8 @@ import (
 type pageList struct {
 	Manifest format.Manifest
 	pages    []page
-	// Index of the first page with this content, for pages that others may repeat.
+	// Maps a content to the first page with it, as an index in pages. It has only pages that may be
+	// repeated.
 	first map[pageContent]int
 }
 

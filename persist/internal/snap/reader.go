@@ -82,9 +82,11 @@ func corrupt(name, reason string, args ...any) error {
 	return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf(reason, args...), Err: format.ErrCorrupt}
 }
 
-// Damage converts err to damage of the file. It returns err unchanged if err already has a
-// position, or is no damage. It is no damage if the context ended or the file could not be read.
-// Nor is it damage if the file is newer than this program, too large for it, or not a snapshot.
+// Damage converts err to damage of the file. It returns err unchanged in these cases:
+//
+//	it has a position            a DamageError, or the PathError of a failed read
+//	the context has ended        the file may be intact
+//	the file is not damaged      newer than this program, too large for it, or not a snapshot
 func (r *Reader) Damage(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -200,7 +202,7 @@ func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef
 	return nil
 }
 
-// holder returns the file with this number, which a reference names, and its name.
+// holder returns the file with the number that a page reference contains, and the name of the file.
 func (r *Reader) holder(number uint32) (f *pagefile.File, name string, err error) {
 	if number == r.Number() {
 		return r.File, r.Name, nil

@@ -34,7 +34,7 @@ type Saving struct {
 type savedRows struct {
 	entities []ecs.Entity // Nil for a resource.
 	n        int
-	append   func(dst []byte, lo, hi int) []byte // Appends values.
+	append   func(dst []byte, lo, hi int) []byte // Appends the values of rows [lo, hi) to dst.
 	// Maximum size of the values in 4096 rows, if they vary in width.
 	largest int
 }

@@ -161,9 +161,10 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 	p := base.Dirty.component(n)
 	c.rows = p.rows
 	if !st.IsResource() && c.size.Rows > 0 {
-		// Pages of a sparse array are made from the entities of all rows. If one such page must be
-		// written, the entities of all rows are copied, 8 bytes each. A destroyed entity may have
-		// been in any component, because the operation names none.
+		// A page of a sparse array is made from the entities of all rows. If such a page must be
+		// written, all entities are copied, 8 bytes each. The operation that destroys an entity
+		// does not name its components. So every component writes the sparse pages of destroyed
+		// entities.
 		c.sparse = p.sparse
 		c.sparse.addAll(base.Dirty.destroyed)
 		if all || p.cleared || !fixed {

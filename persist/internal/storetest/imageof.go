@@ -121,7 +121,7 @@ func rangeBytes(ranges []raw.Range) (b []byte) {
 }
 
 type (
-	Array int // Begins an array of that many values in the result of [Pack].
+	Array int // The head of an array of that length. The next values of [Pack] are its elements.
 	Cut   int // Writes the head of a byte string of that length, but no bytes.
 )
 

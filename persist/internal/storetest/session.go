@@ -134,9 +134,9 @@ func (s *Session) reopen() {
 	require.Equal(s.t, head, s.World.Raw().Seq())
 }
 
-// closing is called before a close. It returns a function that takes the head after the close, and
-// returns the expected head. Close may add a record with NoRewind values that no commit had. Then
-// the current state is expected after that record.
+// closing is called before a close. It returns a function that takes the head after the close and
+// returns the expected head. Close may add a record if NoRewind values have changed since the last
+// commit. In this case, closing expects the current state after the added record.
 func (s *Session) closing() func(head uint64) uint64 {
 	want, next, state, ended := s.World.Raw().Seq(), uint64(len(s.States)), s.look(), !s.World.Raw().Dirty()
 	return func(head uint64) uint64 {

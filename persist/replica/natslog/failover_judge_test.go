@@ -272,7 +272,7 @@ func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	return history, true
 }
 
-// knows reports whether the judge has read all ticks up to the tick with the sum head.
+// knows reports whether the judge has read the tick whose sum is head, and all ticks before it.
 func (j *judge) knows(head uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -53,7 +53,7 @@ type scene struct {
 	fresh    []time.Duration // The time that each new follower needed until it was ready.
 	// The number of servers that got an empty store because they did not catch up by themselves.
 	renewed int
-	excused int // The number of late followers for which a machine reported a reason.
+	excused int // The number of followers that were ready late while a machine reported a reason.
 	bits    int // The number of flipped bits.
 	begun   time.Time
 }

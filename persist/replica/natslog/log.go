@@ -86,8 +86,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	return at, err
 }
 
-// mine returns the position of the first entry after a position, if that entry is the message with
-// the ID. Otherwise it returns [replica.ErrTaken].
+// mine returns the position of the first entry after the given position. If that entry is not the
+// message with this ID, mine returns [replica.ErrTaken].
 func (l *Log) mine(ctx context.Context, after replica.Position, id string) (replica.Position, error) {
 	m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 	switch {

@@ -128,8 +128,8 @@ func closed(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrConnectionClosed)
 }
 
-// refusal returns advice on how to resolve the error of a failed connection. For any other error,
-// it returns the text otherwise.
+// refusal returns advice on how to resolve err, if err is a known reason for a failed connection.
+// Otherwise it returns the text of the parameter otherwise.
 func refusal(err error, otherwise string) string {
 	if err == nil {
 		return otherwise

@@ -96,8 +96,9 @@ func TestErrOperator_StreamFaults(t *testing.T) {
 	}
 }
 
-// A server that deletes its last stream removes the directory of streams a moment later. A new
-// stream whose directory was already created in it then fails, and the next attempt succeeds.
+// When a server deletes its last stream, it removes the directory of all streams a moment later. If
+// a new stream is created in between, its directory is removed, too. The creation fails, and the
+// next attempt of Create succeeds.
 func TestCreate_AfterLastStreamDeleted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)

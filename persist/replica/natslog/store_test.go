@@ -81,7 +81,7 @@ func TestStore_MovesBetweenMachines(t *testing.T) {
 	h, second, next := own(t, b)
 	assert.EqualValues(t, 15, h.score.Get())
 	h.play(t, next, 1)
-	_ = store.Commit() // Commit may fail already.
+	_ = store.Commit() // Commit may already report the loss. Sync must report it.
 	require.ErrorIs(t, store.Sync(background), persist.ErrLost)
 
 	require.NoError(t, reader.Wait(ctx, second.Position()))
