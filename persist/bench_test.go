@@ -162,7 +162,7 @@ func filled(n int) []byte { return bytes.Repeat([]byte{1}, n) }
 const budgetEntities = 1_000_000
 
 // BenchmarkBudgetSave measures a save of a million rows of 16 bytes that replaces an older one. The
-// limit is hand-written code: a limitFile.
+// budget allows a multiple of the time of hand-written code, see limitFile.
 func BenchmarkBudgetSave(b *testing.B) {
 	dir := b.TempDir()
 	w, s := points(b, budgetEntities, 0)
@@ -376,7 +376,7 @@ type (
 	matrix [16]float32
 )
 
-// BenchmarkLoadMixed loads a save of components of 4, 16 and 64 bytes and of strings. It has no
+// BenchmarkLoadMixed loads a save with strings and with components of 4, 16 and 64 bytes. It has no
 // budget. The reported bytes are those of the file.
 func BenchmarkLoadMixed(b *testing.B) {
 	register := func() (*ecs.World, func(i int, e ecs.Entity)) {
@@ -464,7 +464,7 @@ type limitFile struct {
 	buf  []byte // Reused buffer for the copy.
 }
 
-// bytesOf returns the memory of rows.
+// bytesOf returns the bytes in memory of the slice rows, without a copy.
 func bytesOf[T any](rows []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*int(unsafe.Sizeof(rows[0])))
 }
@@ -474,7 +474,8 @@ func (l *limitFile) save(b *testing.B, s *ecs.Storage[point]) {
 	l.publish(b, bytesOf(s.Entities()), bytesOf(s.Values()))
 }
 
-// saveNamed writes the entity at each index of w and the rows of s. All entities of w are alive.
+// saveNamed writes the entity at each index of the world w, and then the rows of the storage s. All
+// entities of w are alive.
 func (l *limitFile) saveNamed(b *testing.B, w *ecs.World, s *ecs.Storage[point]) {
 	names := make([]ecs.Entity, w.Len())
 	for _, e := range w.Entities() {
@@ -489,8 +490,8 @@ func (l *limitFile) snapshot(b *testing.B, s *ecs.Storage[point]) {
 	l.publish(b, l.buf)
 }
 
-// publish writes the parts and their sums to a file. The file is complete and durable before it
-// gets its name.
+// publish writes the given byte slices and the checksums of all pages to a file. The file is
+// complete and durable before it gets its name.
 func (l *limitFile) publish(b *testing.B, parts ...[]byte) {
 	unnamed := l.name + ".part"
 	f, err := os.Create(unnamed)

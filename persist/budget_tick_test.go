@@ -25,10 +25,12 @@ var budgetTicks = flag.Int("ticks", 600, "the `number` of ticks that BenchmarkBu
 
 // BenchmarkBudgetTick measures what a store adds to a tick that writes all positions of a hundred
 // thousand entities. There are 60 ticks a second, an fsync every 100 ms, and one snapshot after
-// another. The result is the time of writing and Commit minus the median time in a world without a
-// store, whose ticks run in turns. The limits are a millisecond for the median and four for the
-// worst tick. The 99th percentile is also compared with two other runs. One has a store without
-// snapshots. In the other one, hand-written code copies all rows instead.
+// another. Two worlds take turns, one with a store and one without.
+//
+//   - median: the store adds at most a millisecond
+//   - worst: the store adds at most four milliseconds to any tick
+//   - p99: compared with a store without snapshots
+//   - p99-copied: compared with a store where hand-written code copies all rows
 func BenchmarkBudgetTick(b *testing.B) {
 	measured := map[snapshotMode]tickTimes{}
 	measure := func(b *testing.B, how snapshotMode) tickTimes {
@@ -77,12 +79,12 @@ type tickTimes struct {
 	snapshots     int
 }
 
-// added returns what the store adds to the tick at quantile share, above the plain median.
+// added returns a quantile of the ticks with a store, minus the median of the ticks without one.
 func (t tickTimes) added(share float64) time.Duration {
 	return at(t.stored, share) - at(t.plain, 0.5)
 }
 
-// at returns the time at quantile share of the ascending times.
+// at returns a quantile of ascending times: share 0.5 is the median, and share 1 the longest time.
 func at(times []time.Duration, share float64) time.Duration {
 	return times[int(share*float64(len(times)-1))]
 }
@@ -294,10 +296,10 @@ func mustSnapshot(b *testing.B, s *persist.Store) persist.SnapshotResult {
 	return r
 }
 
-// BenchmarkBudgetSnapshot measures a full snapshot of a million rows of 16 bytes. The limit is a
-// limitFile, which also copies the rows before the next tick and sums them. The benchmark also
-// takes a snapshot after a contiguous hundredth of the rows was written. It compares the bytes of
-// its pages, and its time, with those of a full snapshot.
+// BenchmarkBudgetSnapshot measures a full snapshot of a million rows of 16 bytes. It compares the
+// time with that of hand-written code, a limitFile, which copies the rows and then writes the copy
+// with checksums. It also measures a snapshot after a contiguous hundredth of the rows was written.
+// Time and bytes of that snapshot are compared with those of a full one.
 func BenchmarkBudgetSnapshot(b *testing.B) {
 	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	write := func() {

@@ -202,8 +202,9 @@ func headDigest(dir string) (ecs.Digest, error) {
 	return im.Digest(), nil
 }
 
-// lostTail returns the copy of a store that lost its last ticks in a crash and then committed other
-// ticks. It also returns a snapshot of a lost tick, which the original store wrote.
+// lostTail creates a store that loses its last ticks in a crash and then commits others other
+// ticks. dir is its directory. The other results are the name and the content of a snapshot of a
+// lost tick.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()

@@ -306,9 +306,9 @@ func (w *mapWorld) change(rng *rand.Rand) {
 	}
 }
 
-// The random stores of storetest.WildView have edits of all kinds. Tests of entities, columns and
-// references need them.
-func TestWildView_HasEditsOfAllKinds(t *testing.T) {
+// The random stores of storetest.WildView contain edits of chunk and land rows. Tests of entities,
+// columns and references need such edits.
+func TestRandomStores_HaveEdits(t *testing.T) {
 	t.Parallel()
 	edited := map[string]int{}
 	for seed := range uint64(4) {

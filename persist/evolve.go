@@ -80,8 +80,8 @@ func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return rewindChanges(s, w, conversions), nil
 }
 
-// rewindChanges appends a change to conversions for each component that rewinds in only one of s
-// and w. Package ecs does not report these changes.
+// rewindChanges finds components that rewind only in the schema s, or only in the world w. It adds
+// these changes to conversions, because package ecs does not report them.
 func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion) []raw.Conversion {
 	for _, st := range w.Raw().Storages() {
 		n, stored := image.NumberOf(s, st)

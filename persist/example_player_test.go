@@ -21,7 +21,8 @@ func newPatient(most int) (w *ecs.World, heal func([]inspect.Input) error) {
 	}
 }
 
-// recordHealing records in dir the healing with these doses.
+// recordHealing creates a store in dir. It has one tick for each dose, and each tick heals by that
+// dose.
 func recordHealing(ctx context.Context, dir string, doses ...byte) error {
 	w, heal := newPatient(1000)
 	store, err := persist.Open(ctx, dir, w, persist.Options{})

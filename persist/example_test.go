@@ -15,7 +15,7 @@ import (
 
 type Score struct{ Points int }
 
-// newGame returns a world of scores, and a function that adds one each turn.
+// newGame returns a world, and a function that adds an entity with a score.
 func newGame() (w *ecs.World, turn func()) {
 	w = ecs.NewWorld(ecs.Options{History: 10})
 	scores := ecs.MustRegister[Score](w)

@@ -156,7 +156,7 @@ func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	})
 }
 
-// continues reports whether the tick of e has the same components as the head.
+// continues reports whether the journal entry e has the same components as the head.
 func (s *Store) continues(c *catalog.Catalog, e journal.Entry) bool {
 	schema, err := c.SchemaAt(e)
 	return err == nil && schema.Differs(s.schema) == nil

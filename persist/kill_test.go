@@ -212,8 +212,8 @@ type promises struct {
 	begun   bool     // A process has reported that the store exists.
 }
 
-// noPromises returns the promises for a store that does not exist yet. No process has reported the
-// store. After its creation, its world is empty.
+// noPromises returns the promises for a store that no process has reported to exist. A recovery may
+// find no store, or create an empty world.
 func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }

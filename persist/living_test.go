@@ -100,7 +100,8 @@ func thin(s *persist.Store, dir string) error {
 		}
 		r.Close()
 	}
-	// This test removes the files, not the store. So the journal's note must list no snapshot.
+	// The journal's note lists snapshots that must exist. Clear that list, because this test
+	// removes files without the store.
 	if err := s.Journal().KeepNote([]byte{0}); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func TestConversion_LossRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		refused, agreed program
 		want            string
-		said            string // Text of the player that shows the state.
+		said            string // Losses that a player of the store lists.
 		units           int    // Number of units in the program's world.
 	}{
 		"a field": {

@@ -286,7 +286,7 @@ func coherent(t testing.TB, m *persist.Metrics) {
 	}
 }
 
-// grows checks that counts since Open never decrease from before to m.
+// grows checks that no count in m is less than the same count in the earlier metrics before.
 func grows(t testing.TB, before, m *persist.Metrics) {
 	t.Helper()
 	require.GreaterOrEqual(t, m.Syncs, before.Syncs)

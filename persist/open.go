@@ -204,7 +204,7 @@ func openAnyway(ctx context.Context, files disk.FS, dir string, w *ecs.World, op
 	return s, err
 }
 
-// openLocked locks the store in files and opens it.
+// openLocked locks the store in the file system files, and opens it.
 func openLocked(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
 	l, err := catalog.Acquire(files)
 	if err != nil {
@@ -386,8 +386,9 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	// The record that wrote each component, by component number, as in wholeStorage. 0 means the
-	// loaded state. Components without rows have no entry.
+	// The first record that wrote each component, by component number; for NoRewind components, the
+	// last one. 0 means that the loaded state has the component. Components without rows have no
+	// entry.
 	given map[int]uint64
 }
 

@@ -96,7 +96,7 @@ func TestFindDivergence_OfTwoStores(t *testing.T) {
 			w.Fill(3)
 			// Differences in NoRewind values do not count.
 			w.Heat.Set(w.Entities()[0], storetest.Heat{Degrees: int32(wrong)})
-			// This tick writes an equal value, so it differs but its state is the same.
+			// This tick writes an equal value. The ticks differ, but the states are the same.
 			if wrong > 0 && tick == 2 {
 				w.Seed.Set(w.Seed.Get())
 			}

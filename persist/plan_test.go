@@ -70,7 +70,7 @@ func TestRetentionPlan_RequestAndBound(t *testing.T) {
 	const young = 1000
 	plain := chain("", "", "", "", "", "", "", "", "", "")
 	boss := chain("", "", "boss", "", "", "", "", "", "", "")
-	all := func(n uint32) (files []uint32) { // Returns the files below n.
+	all := func(n uint32) (files []uint32) { // Returns the numbers n-1, n-2, …, 1.
 		for n--; n > 0; n-- {
 			files = append(files, n)
 		}

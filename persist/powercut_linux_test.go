@@ -98,7 +98,7 @@ type powerCut struct {
 // mountOptions are the ways in which ext4 orders data and names.
 var mountOptions = []string{"data=ordered", "data=writeback", "data=journal", "data=ordered,noauto_da_alloc", "data=ordered,commit=1"}
 
-// disks cuts the power of a disk and loses all or a part of its cache.
+// disks simulates power cuts of a disk. Each cut loses all or a part of the disk's write cache.
 func (p *powerCut) disks() {
 	for i := range *powerCuts {
 		p.renew(i)

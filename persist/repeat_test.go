@@ -141,8 +141,8 @@ func requireMoved(t *testing.T, d *inspect.Diff, older, newer *image.Image) {
 	}
 }
 
-// However the orders change between snapshots, the snapshots and saves have the state of the world.
-// The test reads them in memory and page by page.
+// The order of rows changes between snapshots. All snapshots and saves still have the state of the
+// world, whether the test reads whole files or single pages.
 func TestRepeatedPages_ChangingOrders(t *testing.T) {
 	t.Parallel()
 	repeats := 0

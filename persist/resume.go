@@ -149,7 +149,8 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 	if err := s.announce(); err != nil {
 		return err
 	}
-	// The journal's goroutine may report the tick as durable at once, so await comes before Append.
+	// Call await first: after Append, the journal's goroutine may report the tick as durable at
+	// once.
 	s.await(seq, tick)
 	id, err := s.journal.Append(parent.Seq, tick, 0, payload)
 	if err != nil {

@@ -174,7 +174,7 @@ func (s *storedSnapshot) names(n uint32) bool {
 	return s.Number == n || slices.ContainsFunc(s.Refs, func(f format.FileRef) bool { return f.Number == n })
 }
 
-// apart reports whether s and other share no file, and no conversion is between them: ticks do not
+// apart reports whether s and other share no file and have no conversion between them. Ticks do not
 // lead across a conversion.
 func (s *storedSnapshot) apart(other *storedSnapshot) bool {
 	if s.Schema != nil && other.Schema != nil && s.Schema.Differs(other.Schema) != nil {
@@ -394,8 +394,8 @@ func (r Retention) plan(p past, bound int64) pruning {
 	return pruned
 }
 
-// whole returns the pruning that removes nothing. asked says that Retention.KeepAll is set. A
-// negative apart says that no two bases without a shared file exist.
+// whole returns the pruning that removes nothing. asked means that Retention.KeepAll is set. apart
+// is negative if all pairs of bases share a file.
 func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	c.all, c.oldest = true, len(c.bases)-1
 	k := c.keeping(0, bound)
@@ -477,8 +477,8 @@ func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
-// promise returns the note for the journal. It names the snapshots of list that stay after the
-// pruning.
+// promise returns a note for the journal, which lists the snapshots that stay after the pruning.
+// list has all snapshots before it.
 func (p *pruning) promise(list []storedSnapshot) []byte {
 	var stay []catalog.SnapshotInfo
 	for _, s := range list {

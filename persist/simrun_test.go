@@ -49,7 +49,7 @@ type simRun struct {
 	quiet   bool // The process is dead, so its actions do not count.
 	images  []simImage
 	seeds   int // Images of each crash in addition to the one with synced bytes only.
-	changes int // Number of changes of mem at the last image.
+	changes int // Value of mem.Changes at the last crash image.
 	grown   int // Number of images that the last crash added.
 }
 

@@ -200,8 +200,8 @@ func (s *Store) BeginSnapshot() (begun bool, err error) {
 	return err == nil, err
 }
 
-// snapshotable returns an error unless a snapshot of the last commit can be taken. It records the
-// ticks that wait.
+// snapshotable returns an error unless a snapshot of the last commit can be taken. If the last
+// ticks have no record yet, it journals them.
 func (s *Store) snapshotable() error {
 	switch {
 	case s.closed:
@@ -613,7 +613,8 @@ func (s *Store) waitSnapshot() SnapshotResult {
 // snapshotting reports whether a snapshot is under way.
 func (s *Store) snapshotting() bool { return s.stage() != stageIdle }
 
-// adoptResult adopts the result of a finished snapshot.
+// adoptResult ends the snapshot under way. The next snapshot shares pages with it, unless it
+// failed.
 func (s *Store) adoptResult(f *finishedSnapshot) {
 	s.underWay = nil
 	if f.Err != nil {

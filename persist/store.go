@@ -270,7 +270,7 @@ func (s *Store) reserve() error {
 	return ErrBacklog
 }
 
-// dropAsked drops the slots of a tick that continues another state than the present one.
+// dropAsked drops the requested slots if the world has gone to another state since the request.
 func (s *Store) dropAsked() {
 	if s.askedAt != s.present() {
 		s.asked = s.asked[:0]
@@ -567,7 +567,7 @@ func (s *Store) seal(head uint64) error {
 	r := s.waitSnapshot()
 	err := cmp.Or(s.journal.Close(context.Background(), head), s.failed)
 	if err = cmp.Or(err, s.lock.Release(err == nil), s.files.Close()); err == nil && r.Slot != "" {
-		err = r.Err // Nothing else may report that the slot is not saved.
+		err = r.Err // Otherwise the failed slot might stay unreported.
 	}
 	return err
 }

@@ -106,8 +106,8 @@ func (l wholeList) valuesOf(seq uint64) {
 	}
 }
 
-// stayed records that the world changed to another state, while NoRewind storages kept their
-// values. stored has the values of that state, see [exemptRows].
+// stayed records that the world changed to another state, but NoRewind storages kept their values.
+// stored maps each NoRewind storage to its values in the new state: see [exemptRows].
 func (l wholeList) stayed(stored map[string][]byte) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() {
@@ -127,8 +127,8 @@ func (l wholeList) resourcesPending(parent uint64) bool {
 	return false
 }
 
-// different reports whether record seq leads to other values of a NoRewind storage than the world
-// has. Changes after the last commit do not count.
+// different reports whether the values of NoRewind storages differ from those after record seq.
+// Changes after the last commit do not count.
 func (l wholeList) different(seq uint64) bool {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() && (w.kept || w.seq != neverGiven && w.pending(seq)) {

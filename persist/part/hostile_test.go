@@ -80,7 +80,8 @@ func TestMerge_HostileSave(t *testing.T) {
 	require.Positive(t, refused)
 }
 
-// Changed bytes are refused, or all entities in them are merged.
+// LoadFrom either returns an error for changed bytes, or returns a part. A merge of that part adds
+// all its entities.
 func FuzzLoadFrom(f *testing.F) {
 	w := newWorld(0)
 	_, list := chain(w, 2)

@@ -150,8 +150,8 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	// A save of a whole world lacks both components. With empty former names, no other component of
-	// such a save is mistaken for one of them.
+	// A save of a whole world has neither of these two components. They have no former names, so no
+	// other component of such a save is mistaken for one of them.
 	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})

@@ -318,8 +318,8 @@ func (x *importer) component(item *importItem) error {
 	return nil
 }
 
-// entity adds a row to the registry. Rows of live entities come first, then free and retired ones.
-// Alive is the number of live rows, and Free that of live and free rows.
+// entity adds a row to the registry. The rows of live entities come first, then free rows, then
+// retired rows. Alive is the end of the live rows, and Free is the end of the free rows.
 func (x *importer) entity(item *importItem) error {
 	e, err := ecs.ParseEntity(item.Entity)
 	if err != nil {

@@ -576,7 +576,7 @@ func (s *salvage) piecedTo(ctx context.Context, sn catalog.SnapshotInfo) (p *pie
 	}
 }
 
-// writePieces writes a state that was restored from pieces.
+// writePieces writes a partial state, which was restored from the undamaged parts of files.
 func (s *salvage) writePieces(ctx context.Context, im *image.Image, out string) error {
 	// The store was never in this state, so it becomes the first state of a new world.
 	im.ID = journal.ID{}

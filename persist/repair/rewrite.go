@@ -49,7 +49,7 @@ type rewrite struct {
 // out.
 type loader func(context.Context, catalog.SnapshotInfo) (*image.Image, error)
 
-// newRewrite returns a rewrite of from. It copies those snapshots that have names.
+// newRewrite returns a rewrite of the catalog from. The rewrite copies only snapshots with a name.
 func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load loader) *rewrite {
 	named := slices.DeleteFunc(slices.Clone(snapshots), func(s catalog.SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
 	return &rewrite{Catalog: from, ids: map[uint64]journal.ID{}, labelled: named, load: load}
@@ -155,9 +155,12 @@ func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
 	return nil
 }
 
-// writeTo writes the records that lead from the base im to record seq. It also writes snapshots
-// of the states that have names, that a conversion made, and of the last state. It returns the
-// last state.
+// writeTo writes the records from the base image im to record seq. It returns the state after
+// record seq. It writes a snapshot of:
+//
+//   - each state with a name
+//   - each state that a conversion made
+//   - the last state
 func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*image.Image, error) {
 	path, err := r.Path(im.ID.Seq, seq)
 	if err != nil {
