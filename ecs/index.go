@@ -87,7 +87,7 @@ type entry struct {
 const (
 	// The row is in no list: it is a gap, or its key is not equal to itself.
 	unlisted = ^uint32(0)
-	// The row was removed from its list. The method list will add it to another one.
+	// The row was removed from its list and is not in another list yet.
 	unassigned = unlisted - 1
 )
 

@@ -197,7 +197,7 @@ func (j *join) find(e Entity) []uint32 {
 	return j.at[:copy(j.at[:], rows[:len(j.columns)])]
 }
 
-// get is find, and saves the rows that the caller may write.
+// get is like find, but also saves the rows that the caller may write.
 func (j *join) get(e Entity) []uint32 {
 	rows := j.find(e)
 	if rows != nil {
@@ -340,7 +340,8 @@ func (j *join) rematch(f *matchCache, e Entity) {
 	j.setMatch(f, &f.chunks[b], p, found, &at)
 }
 
-// setMatch records, in chunk c, whether the entity at position p matches. at has its rows.
+// setMatch records, in chunk c, whether the entity at position p matches. The array at has the rows
+// of that entity.
 func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
 	if c.list {

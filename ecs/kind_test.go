@@ -192,8 +192,8 @@ func TestKind_HashedStorageSharesPages(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
-	// Both slices have one entity per block of indices. In the slice some, the entities have
-	// different positions in their blocks. In same, they have equal positions.
+	// Both slices get one entity per block of indices. The entities in some have different
+	// positions in their blocks, and the entities in same have equal positions.
 	var some, same []Entity
 	for i := range blocks * track.PageSize {
 		e := w.Create()

@@ -169,8 +169,8 @@ func TestLoop_BatchSameAsSingleRemovals(t *testing.T) {
 	}
 }
 
-// A somePredicate keeps an entity if it exists when the iteration begins and its index is a
-// multiple of every.
+// A somePredicate keeps the entities that exist when the iteration begins and whose index is a
+// multiple of the field every.
 type somePredicate struct {
 	w     *World
 	every uint32

@@ -178,7 +178,8 @@ func (m *Mask) fill(entities []Entity) {
 	}
 }
 
-// place returns the column of word k of a level above 0, and its row there. Its page must exist.
+// place returns the column that has word k of the given level, and the row of that word. The level
+// is above 0. The page of the word must exist.
 func (m *Mask) place(level, k int) (*maskWords, int) {
 	if level == 1 {
 		return &m.words, int(m.pages[k]) + maskPage

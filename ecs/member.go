@@ -264,7 +264,7 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
 					return
 				}
-				if s.w.changes != changes { // A new frame also changes the count.
+				if s.w.changes != changes { // World.changes also changes when a frame begins.
 					f.next = int(f.at[k]) + 1
 					break
 				}

@@ -66,10 +66,11 @@ func TestMemoryUsage_CountsEachPart(t *testing.T) {
 	w.entities.sparse = make([]uint32, 0, 10)
 	w.entities.dense.Live = make([]Entity, 0, 10)
 	w.batch = make([]Entity, 0, 10)
-	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // The set now has 16 words.
+	// Adds 16 words of 64 rows each.
+	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {})
 	w.change.values, w.change.entities = make([]raw.Range, 0, 10), make([]raw.Range, 0, 10)
 	a.ring = make([]Entity, 0, 10)
-	// Open allocates ten marks for each column.
+	// Reopen allocates ten marks for each column, one per 64 rows.
 	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} {
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Reopen()

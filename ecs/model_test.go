@@ -168,8 +168,8 @@ func destroys(handles int) []operation {
 	return on("destroy", handles, (*model).destroy)
 }
 
-// createsAt returns operations that create the entities of handles again, and entities of two
-// generations with the first indices.
+// createsAt returns operations that call CreateAt. Some use the entities of handles. The others use
+// the first indices, with the generations 1 and 2.
 func createsAt(handles, indices int) []operation {
 	list := on("create at", handles, (*model).createAt)
 	for i := range 2 * indices {

@@ -75,8 +75,9 @@ type kind struct {
 	add     func(w *World) intStore
 }
 
-// newKind returns a kind of component. from converts an int to a component, and to converts it
-// back. It computes the spec of the type only once, because that is slow.
+// newKind returns a kind for components of type T. The function from converts an int to a
+// component, and the function to converts it back. newKind computes the spec of T only once,
+// because that is slow.
 func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Component[T]) kind {
 	spec, err := newSpec(NewWorld(Options{}), optional(c))
 	if err != nil {

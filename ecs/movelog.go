@@ -1,8 +1,12 @@
 package ecs
 
-// A rowMove is a change of the rows of a set. Entity a was in row i and entity b in row j. Now b is
-// in row i. If swapped is true, a is in row j. Otherwise a was removed and j was the last row, so i
-// and j are equal if a was the last entity. If a is 0, all rows were removed.
+// A rowMove is a change of two rows of a set:
+//
+//	before          row i: a    row j: b
+//	if swapped      row i: b    row j: a
+//	if a removed    row i: b    row j was the last row
+//
+// If the removed entity was in the last row, i and j are equal. If a is 0, all rows were removed.
 type rowMove struct {
 	a, b    Entity
 	i, j    uint32

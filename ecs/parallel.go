@@ -25,7 +25,7 @@ type parallel[R any] struct {
 	// its length.
 	stride int
 	runs   []uint32
-	parts  []int // The position in runs at which each part starts, then the length of runs.
+	parts  []int // For each part, its start in runs. The last element is the length of runs.
 
 	taken  atomic.Int64 // The number of parts that a goroutine has started.
 	group  sync.WaitGroup

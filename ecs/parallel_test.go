@@ -121,8 +121,8 @@ func TestParallelRuns_GoexitInBody(t *testing.T) {
 		t.Errorf("%d rows visited after a Goexit, want 20000", count)
 	}
 
-	// The body ends a goroutine that ParallelRuns started. ParallelRuns starts this goroutine after
-	// the first part.
+	// mustEnd ends the goroutine that ParallelRuns starts after the first part. In its second part,
+	// the goroutine of the test waits for this.
 	var other atomic.Bool
 	first := true
 	mustEnd := func() {

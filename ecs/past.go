@@ -44,9 +44,10 @@ import (
 type Past struct {
 	_ noCopy
 
-	w         *World
-	tick      uint64
-	state     uint64 // Identifies the boundary at the end of tick: frame.state.
+	w    *World
+	tick uint64
+	// The field frame.state of the boundary at the end of tick, which identifies the boundary.
+	state     uint64
 	checkedAt uint64 // World.turn when find last found the frame.
 	// The id of the frame that begins at the boundary. On the forward branch, it is the id of the
 	// frame that ends there.
@@ -193,7 +194,7 @@ type pastSet struct {
 	dense     *track.Column[Entity]
 	set       *set // Nil for the registry.
 	noRewind  bool // The component is NoRewind, so only its current state exists.
-	notedFrom int  // Entities of the old rows at or above notedFrom are recorded in oldRows.
+	notedFrom int  // oldRows has all entities that were in rows from notedFrom on.
 	// For each entity index, the row at the tick. Entries may be stale: each look-up also compares
 	// the entity of the row.
 	oldRows []uint32

@@ -305,8 +305,7 @@ func TestPin_MemoryAfterRead(t *testing.T) {
 
 type pinMark struct{ N int }
 
-// The saved rows that a pin copies are stored in chunks. Rows of several groups of 4096 rows can
-// share a chunk.
+// A pin copies saved rows into chunks. Rows of several groups of 4096 rows can share a chunk.
 func TestPin_SavedRowsOfManyGroups(t *testing.T) {
 	for seed := range uint64(deep.Or(4, 60)) {
 		if err := runGroupPins(t, seed); err != nil {

@@ -13,13 +13,14 @@ import "fmt"
 // world changed, the loop applies the logged moves to its progress. So the loop visits each entity
 // that stays a member exactly once.
 type progress struct {
-	next    int      // The first row that the loop has not reached.
-	moves   uint64   // The number of the next move in the set's log to apply.
-	behind  *visited // The entities below next that the loop has not visited, or nil.
-	ahead   *visited // The entities at or after next that the loop has visited, or nil.
-	taken   int      // The number of entities of behind that takeBehind has returned or skipped.
-	back    bool     // The entity that the loop is visiting was in behind.
-	counted bool     // The set's log counts the loop.
+	next   int      // The first row that the loop has not reached.
+	moves  uint64   // The number of the next move in the set's log to apply.
+	behind *visited // The entities below next that the loop has not visited, or nil.
+	ahead  *visited // The entities at or after next that the loop has visited, or nil.
+	// The number of entities in behind.added that takeBehind has returned or skipped.
+	taken   int
+	back    bool // The entity that the loop is visiting was in behind.
+	counted bool // The log of the set counts this loop in its field loops.
 }
 
 // begin begins a loop over s. In a parallel loop, goroutines share s, and its rows do not move. A
@@ -116,16 +117,17 @@ func addTo(v **visited, e Entity, w *World) {
 
 func removeFrom(v *visited, e Entity) bool { return v != nil && v.remove(e) }
 
-// isVisited reports whether the loop has visited the entity e at or after next.
+// isVisited reports whether e is in a row that the loop has not reached, but the loop has visited e
+// before.
 func (p *progress) isVisited(e Entity) bool { return p.ahead != nil && p.ahead.has(e) }
 
-// takeBehind removes an entity from behind and returns it with its row. The row is -1 if behind is
-// empty.
+// takeBehind removes an entity from the set p.behind, and returns it with its row. The row is -1 if
+// the set is empty.
 func (p *progress) takeBehind(s *set) (e Entity, row int) {
 	for p.behind != nil && p.taken < len(p.behind.added) {
 		e = p.behind.added[p.taken]
 		p.taken++
-		// The list has entities that were removed from the set, and some entities twice.
+		// behind.added also has entities that were removed from the set s, and some entities twice.
 		if row = s.row(e); row >= 0 && p.behind.remove(e) {
 			return e, row
 		}
@@ -145,8 +147,8 @@ func (p *progress) take(s *set) (lo, hi int, more bool) {
 	return row, row + 1, p.back
 }
 
-// mustKeepOrder panics if the rows of s got a new order after World.changes was since. A loop was
-// visiting e. loop returns the name of the loop, for the error.
+// mustKeepOrder panics if the rows of s got a new order after World.changes had the value of the
+// parameter since. A loop was visiting e. loop returns the name of the loop, for the error.
 func (s *set) mustKeepOrder(loop func() string, e Entity, since uint64) {
 	if s.arrangedAt > since {
 		panic(fmt.Sprintf("ecs: the rows of %s were %s%s while a loop over %s was visiting %v; end the loop first",

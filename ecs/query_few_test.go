@@ -50,8 +50,9 @@ func (t *thinWorld) want() (found []ecs.Entity) {
 	return found
 }
 
-// found returns the entities that the query finds by a random method. own is false if an entity has
-// wrong values. Some methods also change the world during the loop, without moving rows.
+// found returns the entities that the query finds by a random method. The result own is false if a
+// row has the values of another entity. Some methods also change the world during the loop, without
+// moving rows.
 func (t *thinWorld) found() (found []ecs.Entity, own bool) {
 	own = true
 	visit := func(e ecs.Entity, p *position, v *velocity) {

@@ -308,7 +308,8 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	checkAtEnd(t, w)
 	x := w.Create()
 	a.Set(x, plain{})
-	for range 3 { // Makes a smaller than b, so a drives the query.
+	// Storage b gets more rows than storage a, so the query iterates over the rows of a.
+	for range 3 {
 		b.Set(w.Create(), padded{})
 	}
 	w.Commit()

@@ -21,7 +21,7 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
 	case len(w.recorders) > 0 && (k < 0 || len(w.recorders) > 1) && w.Dirty():
-		return raw.ErrDirty // The present recorders would miss the open changes.
+		return raw.ErrDirty // The other recorders would miss the changes of the open tick.
 	}
 	w.verify()
 	if k < 0 {
@@ -436,8 +436,9 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
 }
 
-// eachBefore calls tell for each row below limit that is in log k or in later logs. It calls tell
-// once per row, in ascending order. then and now are the encoded row before the tick and now.
+// eachBefore calls tell once for each row that log k or a later log has saved, in ascending order.
+// It skips rows from limit on. The arguments then and now of tell are the encoded row before the
+// tick and the encoded current row.
 func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()

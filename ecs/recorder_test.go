@@ -71,8 +71,8 @@ func newRecorderModel(w *World) *recorderModel {
 	return r
 }
 
-// storesOf returns the map that contains the copy of as. Storages that do not rewind are in a
-// separate map, because they do not depend on the sequence number.
+// storesOf returns the map that has the copy of a storage: s.stores, or a separate map for storages
+// that do not rewind. Copies in that map do not depend on the sequence number.
 func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores

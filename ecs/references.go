@@ -36,7 +36,7 @@ type place struct {
 	elem   *references
 	key    *references // The entities in the keys of a map.
 
-	number int    // The number of the entity among the entities of the type, from 1.
+	number int    // The position of the entity among all entities of the type, from 1.
 	path   string // Path to the entity, as in Reference.Field.
 }
 
@@ -56,7 +56,8 @@ type finder struct {
 	unseen string
 }
 
-// find appends the places in a type t, at offset in the whole value.
+// find appends the places of entities in the type t. offset and path say where t is in the whole
+// type.
 func (f *finder) find(places []place, t reflect.Type, offset uintptr, path string) []place {
 	switch t.Kind() {
 	case reflect.Uint64:
@@ -111,7 +112,7 @@ func (p *place) at(base unsafe.Pointer) reflect.Value {
 // hold reports whether the value at base contains e.
 func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	for i := range r.places {
-		if p := &r.places[i]; p.kind == 0 { // The usual case makes no calls.
+		if p := &r.places[i]; p.kind == 0 { // Entities outside of containers need no calls.
 			if *(*Entity)(unsafe.Add(base, p.offset)) == e {
 				return true
 			}

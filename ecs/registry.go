@@ -201,7 +201,7 @@ func (r *registry) enterRows(lo, hi int) {
 
 // A border is the state of the registry at the boundary between alive and free entities. It differs
 // after every change of the registry, even if equal numbers of entities were created and destroyed.
-// A created entity then has a higher generation, and is the last alive or the first free one.
+// In that case, the last alive or the first free entity has a new generation.
 type border struct {
 	track.Lengths
 	last, next Entity

@@ -144,7 +144,8 @@ func (c *cursor) keep() bool {
 	return left != 0
 }
 
-// keepOf returns the positions of word that the predicates keep. word is word w of the span.
+// keepOf returns the bits of word that the predicates keep. The parameter word is word number w of
+// the span.
 func (c *cursor) keepOf(w int, word uint64) uint64 {
 	s, i := &c.selected, w<<6
 	if s.on && (c.n > 1 || c.set.byIndex || &c.order[0] == &identity[0]) {

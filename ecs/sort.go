@@ -183,9 +183,9 @@ func (w *World) align(sets []*set) {
 	}
 }
 
-// bringForward moves the rows of entities to the front of from, in the order of entities. from has
-// consecutive rows of s. Entities in other rows are ignored. The rows that were in front move to
-// the free positions and keep their order.
+// bringForward changes the order of the list from, which has consecutive rows of s. The rows of
+// entities come first, in the order of entities. The rows that were in front move to the free
+// positions and keep their order. Entities with rows that are not in the list are ignored.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return
@@ -301,8 +301,8 @@ func staying(from []uint32, lo, k int) int {
 	return k
 }
 
-// rotate moves the rows of the cycle that contains row lo+k. It also changes from, so that later
-// calls skip these rows.
+// rotate moves the rows of the cycle that contains row lo+k. It also marks these rows in the list
+// from, so that later calls skip them.
 func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 	first := lo + k
 	if int(from[k]) == first {

@@ -422,9 +422,8 @@ func (s *Storage[T]) use(values, members raw.Mode) raw.Use {
 	return raw.Use{Storage: &s.raw, Values: values, Members: members, Hooked: hooked}
 }
 
-// Uses returns the use of a system that adds, removes and sets components of s, for package
-// schedule. For the storages of a group, it includes the other storages of the group, whose rows
-// move.
+// Uses returns what adding, removing and setting components of s reads and writes, for package
+// schedule. If s is in a group, this includes the other storages of the group, whose rows move.
 func (s *Storage[T]) Uses() []raw.Use {
 	uses := []raw.Use{s.use(raw.Writes, raw.Writes)}
 	if s.group == nil {
@@ -549,7 +548,7 @@ type predicate interface {
 	// query's storages.
 	kept() []Entity
 
-	// uses returns what begin, keeps and kept use.
+	// uses returns what begin, keeps and kept read and write.
 	uses() []raw.Use
 }
 

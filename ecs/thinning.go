@@ -19,7 +19,7 @@ import "math/bits"
 // ticks.
 type thinning struct {
 	from   [64]uint64 // For each level, the first tick that may be dropped.
-	oldest uint64     // The minimum of from, for a history that drops its oldest tick.
+	oldest uint64     // The lowest tick in from, for a history that always drops its oldest tick.
 }
 
 func levelOf(tick uint64) int { return min(63, bits.TrailingZeros64(tick)) }

@@ -91,7 +91,7 @@ func (w *World) Create() Entity {
 	if debug {
 		w.mustBeWritable("World.Create")
 	}
-	r := &w.entities // As in Storage.Set, the usual case makes no calls.
+	r := &w.entities // The usual case below makes no calls, as in Storage.Set.
 	n := r.rows.N
 	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.hasObservers || r.dense.Live[n].Generation() == r.maxGeneration {
 		return w.createSlow()
@@ -467,7 +467,8 @@ type relationHandler interface {
 // destroyed has the results of onDestroy for an entity: the entities that are destroyed together
 // with it, and the version of the relations after that.
 type destroyed struct {
-	entities []Entity // The entity itself, then the others. Nil if the entity had no sources.
+	// The destroyed entity, then those destroyed with it. Nil if it had no sources.
+	entities []Entity
 	version  uint64
 }
 
