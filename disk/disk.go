@@ -122,9 +122,9 @@ func SyncDir(fsys FS, dir string) error {
 	return nil
 }
 
-// Replicated reports whether a Sync of a file of fsys waits for other machines. why says what the
-// current Sync waits for, or is nil if that is unknown. An FS opts in with a method Replicated()
-// (bool, error).
+// Replicated reports whether a Sync of a file of fsys waits for other machines. The error why says
+// what the current Sync waits for. It is nil if that is unknown. An FS opts in with a method
+// Replicated() (bool, error).
 func Replicated(fsys FS) (replicated bool, why error) {
 	if fsys, ok := fsys.(interface{ Replicated() (bool, error) }); ok {
 		return fsys.Replicated()
@@ -134,7 +134,8 @@ func Replicated(fsys FS) (replicated bool, why error) {
 
 // Reopen opens a file of the operating system a second time, for a library that needs an
 // [*os.File]. If f is another kind of file, such as one in memory, the error is
-// [errors.ErrUnsupported]. If the name of f refers to another file by now, it wraps [ErrLost].
+// [errors.ErrUnsupported]. If the name of f refers to another file by now, the error wraps
+// [ErrLost].
 func Reopen(f File) (*os.File, error) {
 	if f, ok := f.(interface{ reopen() (*os.File, error) }); ok {
 		return f.reopen()

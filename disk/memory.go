@@ -219,7 +219,7 @@ func (l *memoryLock) Close() error {
 	return nil
 }
 
-// A memoryFile is an open file of a memory.
+// A memoryFile is an open file of a tree in memory.
 type memoryFile struct {
 	fs       *memory
 	inode    *inode

@@ -133,8 +133,9 @@ func (f *inode) unsynced() []int {
 	return sectors
 }
 
-// Fork returns a Mem with the same bytes, synced or not. It continues with the same call number.
-// The fork can crash later than m. The failures and the OnCall function stay with m only.
+// Fork returns a copy of m with the same synced and unsynced bytes. The copy goes on counting calls
+// from the same number. So a test can let m crash first and the copy at a later call. The failures
+// and the OnCall function are not copied.
 func (m *Mem) Fork() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -49,8 +49,8 @@ type Mem struct {
 }
 
 // A nameChange adds, removes or renames a name within one directory. No SyncDir has covered the
-// change yet. An empty from means that a name is added, an empty to that it is removed. Renaming a
-// directory also renames its contents.
+// change yet. If the field from is empty, the name is added. If the field to is empty, the name is
+// removed. Renaming a directory also renames its contents.
 type nameChange struct {
 	from, to string
 	file     *inode
@@ -100,8 +100,9 @@ func New() *Mem {
 }
 
 // Fail makes call number n fail with err. The number counts all calls since creation, starting at
-// 1. A failed call changes nothing, with three exceptions. See [ErrShortWrite] for writes. A failed
-// Sync marks its bytes clean, and a failed Close of a lock releases the lock.
+// 1. A failed call changes nothing, with three exceptions. A write that fails with [ErrShortWrite]
+// stores half of its bytes. A failed Sync marks its bytes clean. A failed Close of a lock releases
+// the lock.
 func (m *Mem) Fail(n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 //
 //	chunks   | 3 7 9 | 12 40 | 41 77 78 |     at most 256 in each
 //
-// Insert and Remove cost O(log n) and the move of some entities within a chunk. At the end, where
-// most entities are inserted, no entities are moved. The zero List is empty.
+// Insert and Remove take O(log n) time, and move some entities within a chunk. An entity that is
+// inserted at the end, as most are, moves no others. The zero List is empty.
 type List[E ~uint64] struct {
 	// All entities of a list that fits in one chunk.
 	only []E

@@ -2,9 +2,9 @@ package roster
 
 import "unsafe"
 
-// Lists is a hash table of non-empty lists of entities by key. Each list has a number. A caller can
-// store the number of the list that contains an entity. Lists are stored by number, and a table of
-// slots finds the number for a key:
+// Lists maps each key to a non-empty list of entities. Each list has a number, which a caller can
+// store for each entity in the list. Lists are stored by number, and a hash table finds the number
+// for a key:
 //
 //	slots   | – | 3 | 1 | – | 2 | – |     at the hash of the key, or after it
 //	lists   | k1: 7 12 | k2: 3 | k3: 41 78 |

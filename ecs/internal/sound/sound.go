@@ -5,8 +5,9 @@
 //	sparse     entry i names a row, whose entity has index i       Registry.Sparse, Put ─▶ Sparse
 //	           and is alive
 //
-// If there are as many entries as rows, each row has an entry, and no entity has two rows. Package
-// raw exports both types. Only package ecs reads their contents.
+// No two entries name the same row. So a sparse array with as many entries as the storage has rows
+// is complete, and no entity has two rows. Package raw exports Registry and Sparse. Only package
+// ecs reads their contents.
 package sound
 
 import (
@@ -40,8 +41,7 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	rows := make([]uint32, total)
 	for r, e := range entities {
 		i := uint32(e)
-		// The row 0 in rows[i] usually means that index i did not occur yet. Only the index of
-		// entities[0] has row 0.
+		// If rows[i] is 0, index i did not occur yet, or it is the index of entities[0].
 
 		if uint64(i) >= uint64(total) || rows[i] != 0 || r > 0 && i == uint32(entities[0]) || e>>32 == 0 {
 			return nil, fmt.Errorf("entities: row %d holds %dv%d, which is out of range or there twice", r, i, e>>32)
@@ -69,8 +69,9 @@ func (r *Registry) Sparse(entities []uint64) *Sparse {
 }
 
 // Put checks and copies a page, which has the row of each index, or [NoRow]. It returns the number
-// of entries, and whether the entity of each row has the index of the entry. Goroutines may call
-// Put at the same time for different pages. A second Put replaces the page.
+// of entries. ok is false if an entry names a row that does not exist, or the row of an entity with
+// another index. Goroutines may call Put at the same time for different pages. A second Put
+// replaces the page.
 func (s *Sparse) Put(page int, rows *[PageRows]uint32) (entries int, ok bool) {
 	if page >= len(s.pages) {
 		return 0, false

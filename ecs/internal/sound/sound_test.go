@@ -117,7 +117,7 @@ func TestPagesOf_ValidPages(t *testing.T) {
 // The number of entries equals the number of rows, because one page was counted twice.
 func TestPut_SamePageTwice(t *testing.T) {
 	r, entities := sample(t)
-	// Number of entities whose index is in the second page. They are the first ones.
+	// Number of entities whose index is in the second page. They come first in entities.
 	half := 0
 	for uint32(entities[half])>>track.PageBits == 1 {
 		half++

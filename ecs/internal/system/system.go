@@ -11,8 +11,8 @@ type System struct {
 	Alone bool
 }
 
-// May reports whether s may use the storage called name in these modes, for its values and its
-// members. The name of the registry is "".
+// May reports whether s may use the storage called name. The parameter values is the wanted mode
+// for the values of the storage, members that for its members. The name of the registry is "".
 func (s *System) May(name string, values, members raw.Mode) bool {
 	if s.Alone {
 		return true
@@ -49,9 +49,9 @@ type World interface {
 	Stage() (span uint64)
 
 	// Sums returns the digest of the registry, then the digest of each storage and resource, in the
-	// order of registration. It computes the digests of storages that were written in span or
-	// later, and copies the other digests from before. A digest is 0 if a storage has no rows or is
-	// excluded from digests.
+	// order of registration. It computes the digest of a storage that was written in span or later.
+	// It copies the digests of all others from the slice before. A digest is 0 if a storage has no
+	// rows or is excluded from digests.
 	Sums(before []uint64, span uint64) []uint64
 
 	// InSystem reports whether a system runs on the world.
@@ -64,7 +64,7 @@ type World interface {
 	HistoryTicks() int
 }
 
-// A Query is a query of a world. It is the Buffers of the raw.Use of a query.
+// A Query is a query of a world. Package schedule finds it in the field Buffers of a raw.Use.
 type Query interface {
 	// Visited returns the number of rows that loops over the query have visited. A loop that ends
 	// early also counts the rest of its last run of rows.

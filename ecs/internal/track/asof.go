@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// An AsOf lets a reader look up the past state of a tracker while the tracker continues to change.
-// The state is that at a boundary, the start or end of a frame. An AsOf contains the lengths at the
-// boundary. It also contains the rows of two columns that were written since, with their old
-// values.
+// An AsOf lets a reader look up the state of a tracker at a boundary, while the tracker continues
+// to change. A boundary is the start or the end of a frame. An AsOf contains the lengths at the
+// boundary. It also contains the rows of two columns that were written since the boundary, with
+// their old values.
 //
 //	             boundary                          now
 //	logs            | rows 3 4 7 | rows 4 5 | row 3 ..      if the boundary is ahead, the
@@ -31,7 +31,8 @@ type AsOf struct {
 	saves uint64
 }
 
-// NewAsOf returns an AsOf for two columns of t. CatchUp sets its boundary. b may be nil.
+// NewAsOf returns an AsOf for the logs of two columns of t. The second log may be nil. CatchUp sets
+// the boundary of the AsOf.
 func NewAsOf(t *Tracker, a, b *Log) AsOf {
 	h := AsOf{t: t}
 	for i, l := range [2]*Log{a, b} {
@@ -83,9 +84,8 @@ func (h *AsOf) CatchUp(id uint64, ahead bool) {
 	}
 }
 
-// ahead returns the position, in the list of undone records, of the last record to redo in order to
-// reach the end of frame id. The undone logs have the same positions. after is the lengths at that
-// end.
+// ahead returns the lengths at the end of the undone frame id. It also returns k, so that a redo of
+// the undone records forward[k:] leads to that end. The undone logs have the same positions.
 func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	k = sort.Search(len(t.forward), func(i int) bool { return t.forward[i].frame <= id })
 	if k == len(t.forward) {
@@ -117,7 +117,7 @@ type Old struct {
 	blocks []oldBlock
 	// Numbers of the blocks with at least one row.
 	used  []uint32
-	slabs []slab // Memory that the Old allocated for rows.
+	slabs []slab // Memory of the saved rows, except those in the memory of a log.
 	slab  int    // Position of the first slab with free space.
 	place place  // The position up to which the logs are read.
 	moves uint64 // The value of u.moves when this Old began to read the logs.
@@ -126,7 +126,7 @@ type Old struct {
 	pinned bool
 	// Returns a deep copy of the n rows at p, for a pinned Old. Nil if plain copies are enough.
 	clone func(p unsafe.Pointer, n int) unsafe.Pointer
-	left  int // Number of blocks of a pinned Old that are not done.
+	left  int // Number of blocks of a pinned Old that Done has not covered yet.
 }
 
 type oldBlock struct {
@@ -134,7 +134,8 @@ type oldBlock struct {
 	rows  unsafe.Pointer
 }
 
-// doneBlock is a block without memory that has all rows, so none is added: see [Old.Done].
+// doneBlock stands for a block that no reader needs: see [Old.Done]. It has no memory, but all its
+// rows count as saved, so no row is added to it.
 var doneBlock = oldBlock{saved: ^uint64(0)}
 
 // blocksOf returns the number of blocks for the given number of rows.
@@ -223,9 +224,9 @@ func (o *Old) readLog(l *undoLog) {
 	}
 }
 
-// readAhead adds the rows of the undone logs from position k on. A redo to the boundary would apply
-// the last log first and log k last. The value that it would apply last to a row is the one at the
-// boundary. add keeps the first value of a row, so readAhead reads in the opposite order.
+// readAhead adds the rows of the undone logs from position k on. A redo to the boundary applies the
+// last log first and log k last, so later values replace earlier ones. The method add keeps the
+// first value of a row instead, so readAhead reads in the opposite order.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {
 		for _, c := range slices.Backward(o.u.forward[k].chunks) {
@@ -238,8 +239,8 @@ func (o *Old) readAhead(k int) {
 	}
 }
 
-// add adds the n rows at p as row and the following rows. It skips rows that are not below limit,
-// and rows that o already has.
+// add adds n rows, whose values are at p. The parameter row is the number of the first one. It
+// skips rows that are not below limit, and rows that o already has.
 func (o *Old) add(row, n int, p unsafe.Pointer) {
 	end := min(row+n, o.limit)
 	if row < end {
@@ -382,8 +383,8 @@ func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	return row
 }
 
-// each calls f for all runs of consecutive rows in [lo, hi) that o has. row is the first row of a
-// run, and some is the number of rows. A run does not cross the end of a block.
+// each calls f for all runs of consecutive rows in [lo, hi) that o has. f gets the first row of the
+// run and the number of its rows. A run does not cross the end of a block.
 func (o *Old) each(lo, hi int, f func(row, some int)) {
 	for at := lo; at < hi && at>>6 < len(o.blocks); {
 		stop := min(at|63+1, hi)
@@ -412,7 +413,7 @@ func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 		}
 		return dst
 	}
-	// The live rows from index live on are not copied yet.
+	// All rows below live are in dst already.
 	live := row
 	o.each(row, end, func(at, n int) {
 		copy(dst[live-row:], c.Live[live:at])
@@ -423,9 +424,9 @@ func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	return dst
 }
 
-// RunAsOf returns row and rows after it, up to row hi, as they were at the boundary of o. It copies
-// nothing, so it returns only rows whose values are consecutive in memory. The caller must not
-// write to them. RunAsOf returns nil for large rows.
+// RunAsOf returns the rows from number row on, as they were at the boundary of o. It ends before
+// row hi, or earlier: it copies nothing, so the values must be consecutive in memory. The caller
+// must not write to them. RunAsOf returns nil for large rows.
 func RunAsOf[T any](c *Column[T], o *Old, row, hi int) []T {
 	switch {
 	case o.u.pieces > 1:
@@ -448,12 +449,12 @@ func (o *Old) liveEnd(lo, hi int) int {
 	return hi
 }
 
-// run returns the address of row, which o has, and the number of rows up to hi that are stored
-// there one after the other.
+// run returns the address p of a row that o has. n is the number of rows in [row, hi) that are
+// stored consecutively at p.
 func (o *Old) run(row, hi int) (p unsafe.Pointer, n int) {
 	size := o.u.size
 	p = o.at(row, size)
-	room := o.room(p) // Rows behind p in other memory do not belong to the run.
+	room := o.room(p) // The run ends with the slab, even if another slab follows in memory.
 	for at := row; ; {
 		b := &o.blocks[at>>6]
 		some := min(bits.TrailingZeros64(^(b.saved >> (at & 63))), 64-at&63)
@@ -519,8 +520,8 @@ func Pin[T any](c *Column[T], rows int) *Old {
 	return o
 }
 
-// Absorb adds the rows of the logs from position k on. It skips rows that o already has, and rows
-// that are done.
+// Absorb adds the rows of the logs from position k on. It skips rows that o already has, and blocks
+// that Done covers.
 func (o *Old) Absorb(k int) {
 	o.place = place{} // The log at this place may have been recycled.
 	o.read(k)

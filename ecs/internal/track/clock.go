@@ -20,9 +20,9 @@ import (
 	"sync/atomic"
 )
 
-// A Clock is the state that all trackers of a world share. The owner of the clock advances it.
-// Writes to rows only read the clock, except for [Tracker.Reopen], which the first change of a
-// tracker in a span calls.
+// A Clock is the state that all trackers of a world share. The owner of the clock advances it. Most
+// writes of rows only read it. The first change of a tracker in a span also changes it, in
+// [Tracker.Reopen].
 type Clock struct {
 	// Serial number of the current span, a period in which each row is saved at most once. It only
 	// increases.

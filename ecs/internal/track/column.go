@@ -249,7 +249,8 @@ func notNone(r uint32) int {
 }
 
 // TouchEach calls Touch for rows[:n], which may contain a row more than once. It reads the marks of
-// all these rows before it copies a row, so their cache misses overlap. TouchEach overwrites rows.
+// all these rows before it copies a row, so their cache misses overlap. TouchEach overwrites the
+// array rows.
 func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	switch {
 	case c.Log.prot == 0:
@@ -273,8 +274,8 @@ func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	}
 }
 
-// markEach marks the first n of rows as saved. It moves the rows that were unmarked to the front of
-// rows and returns their number.
+// markEach marks rows[:n] as saved. It moves those that had no mark to the front of the array and
+// returns their number.
 func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	marks, span, prot := l.marks, l.span, l.prot
 	for _, r := range rows[:n] {
@@ -367,8 +368,8 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open makes all marks invalid, by the new serial number marks, and makes the newest log the open
-// one.
+// open makes the newest log the open one. It sets the serial number of valid marks to the parameter
+// marks, so all older marks become invalid.
 func (l *Log) open(marks uint64, prot int) {
 	l.span, l.prot = marks, l.pick(prot)
 	l.reserve(l.prot)
@@ -399,8 +400,8 @@ func swapRows[T any](a, b []T) {
 	}
 }
 
-// SavedRuns calls f for the runs of the logs from position k on, oldest first. A run of pieces
-// becomes the run of their rows. The slice is valid until f returns.
+// SavedRuns calls f for the runs of the logs from position k on, oldest first. If the log counts
+// pieces, f gets the runs of their rows. The slice is valid until f returns.
 func (l *Log) SavedRuns(k int, f func(runs []Run)) {
 	for ; k < len(l.logs); k++ {
 		for _, c := range l.logs[k].chunks {

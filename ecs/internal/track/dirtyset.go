@@ -7,8 +7,9 @@ package track
 //	touched     1 3                                          the indices of the non-zero words
 //	seen      the number of rows at the last look; rows above it are not reported
 //
-// Rows [seen, N) were added since the last look. Rows [N, seen) were removed. A row below both that
-// was written has its bit set. [Tracker.Follow] returns a DirtySet.
+// If seen is less than N, rows [seen, N) were added since the last look. If N is less than seen,
+// rows [N, seen) were removed. Of the other rows, the written ones have their bits set.
+// [Tracker.Follow] returns a DirtySet.
 //
 // Rows are reported when they are saved or restored. So no write is reported twice, and a reader
 // adds a cost to the first write of a row after each look.

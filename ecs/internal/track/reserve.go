@@ -19,7 +19,7 @@ func (c *Column[T]) resize(rows int) {
 	c.Live, c.front = live, front
 }
 
-// Take replaces the live rows by rows. The column uses the memory of the slice.
+// Take makes the slice rows the live rows. It does not copy them.
 func (c *Column[T]) Take(rows []T) { c.Live, c.front = rows, 0 }
 
 // Bytes returns the memory size of the live rows, including the free rows in front of them and the

@@ -81,7 +81,7 @@ func (s *RowSet) Drain(f func(lo, hi int)) {
 // Bytes returns the memory size of the set.
 func (s *RowSet) Bytes() int64 { return room(s.words) }
 
-// room returns the bytes of the array behind s, including its spare capacity.
+// room returns the memory size of the slice s in bytes, including its spare capacity.
 func room[T any](s []T) int64 {
 	var zero T
 	return int64(cap(s)) * int64(unsafe.Sizeof(zero))

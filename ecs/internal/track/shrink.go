@@ -36,7 +36,7 @@ func (c *Column[T]) fit(rows int) {
 	}
 }
 
-// reach returns 0: saved entries do not need a minimum number of entries.
+// reach returns 0, because no saved entry prevents a sparse array from shrinking.
 func (s *Sparse) reach() int { return 0 }
 
 func (s *Sparse) shrink(int) {
@@ -46,7 +46,7 @@ func (s *Sparse) shrink(int) {
 
 func (s *Sparse) fit(int) { s.Pages = Fitting(s.Pages) }
 
-// reach returns the minimum number of live rows that the saved rows in all logs need.
+// reach returns the number of live rows that a column needs to hold every row saved in its logs.
 func (u *undoStack) reach() (rows int) {
 	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {
@@ -66,7 +66,7 @@ func (u *undoStack) shrink() {
 // Shrink frees the memory of s, which must be empty.
 func (s *RowSet) Shrink() { s.words = nil }
 
-// Fitting returns s without spare capacity. It copies s if it has some.
+// Fitting returns s without spare capacity. It copies s only if s has spare capacity.
 func Fitting[T any](s []T) []T {
 	if len(s) == cap(s) {
 		return s

@@ -23,7 +23,7 @@ func (c *Column[T]) OldRow(s *Span) *T { return (*T)(s.old) }
 type Spans struct {
 	all []Span
 	// The sort keys, one per span. The upper half is the first row of the span. The lower half is
-	// its position in the field all. Empty if all is already sorted.
+	// its position in the field all. Empty if the field all is already sorted.
 	order []uint64
 	// Second buffer of the sort.
 	other []uint64
@@ -52,8 +52,9 @@ func (s *Spans) Seek(k int, row uint32) int {
 	return Search(k, s.Len(), behind)
 }
 
-// Spans returns all spans, and their order by row. The lower half of order[i] is the index in all
-// of the i-th span by row. If order is empty, all is already in order.
+// Spans returns all spans, and their order by row. To visit the spans in order, take the index in
+// the slice all from the lower half of each element of order. If order is empty, the slice all is
+// already in order.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
 // Reset empties s and drops its references to the memory of logs.

@@ -15,8 +15,9 @@ func (u *undoStack) count(n int64) {
 	u.most = max(u.most, u.used)
 }
 
-// giveBack drops spare chunks, the largest first, for the garbage collector. It stops when the logs
-// can allocate another more bytes without exceeding the limit.
+// giveBack drops spare chunks, the largest first, for the garbage collector. The parameter more is
+// the number of bytes that a log is about to allocate. giveBack stops when these bytes fit within
+// the limit.
 func (u *undoStack) giveBack(more int64) {
 	limit := u.most + u.most/4 + leastSpare - u.used - more
 	for rung := len(u.spares) - 1; rung >= 0 && u.spare > limit; rung-- {

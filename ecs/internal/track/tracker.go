@@ -71,15 +71,15 @@ type Tracked interface {
 // Init initializes a Tracker.
 type Tracker struct {
 	clock *Clock
-	// The clock's span at the last call of Reopen. If the bit stale is set, Span differs from every
-	// span of a clock.
+	// The clock's span at the last call of Reopen. The bit stale may be set in addition, so that
+	// the next Open calls Reopen.
 	Span uint64
 	// Serial number of the last call of Reopen. Only marks with this number are valid.
 	marks uint64
 	Lengths
 	// Rows below Prot are saved before a write. Open computes it.
 	Prot int
-	// The minimum of Prot that as-of readers need.
+	// Prot must be at least this, because as-of readers need these rows.
 	floor int
 	// Readers that are notified of written rows.
 	readers []*DirtySet
@@ -199,8 +199,8 @@ func (t *Tracker) topProt() int {
 	return 0
 }
 
-// Protect makes Open protect at least the rows that l covers, for as-of readers. Protected rows are
-// saved before they are written.
+// Protect makes t save rows before a write even if no frame needs them, for as-of readers. It
+// applies to all rows below l.height().
 func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 
 // Unprotect removes the minimum that Protect set.
@@ -314,9 +314,9 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore returns the result of find for an id below the frame of recs[k]. It searches backward
-// from k. The next older record is enough, because id is usually the frame directly before that of
-// recs[k].
+// findBefore returns the result of find for an id below the frame of recs[k]. It looks at one older
+// record only: k is the result of find for the frame directly after id, so all records before k
+// belong to frame id or older frames.
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {
@@ -447,8 +447,8 @@ func (t *Tracker) Drop(id uint64) {
 }
 
 // remove marks recs[k], whose logs are empty, as removed. It updates the protected lengths of the
-// later records. The records between k and last are removed ones, and get the frame of the record
-// before k.
+// later records. All records between k and last must already be removed ones. They get the frame id
+// of recs[k-1], so that recs stays sorted.
 func (t *Tracker) remove(k, last int) {
 	var before record
 	if k > 0 {
