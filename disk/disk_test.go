@@ -257,7 +257,7 @@ func TestLock_SymbolicLink(t *testing.T) {
 	}
 }
 
-func TestDir_ErrorsNameOperation(t *testing.T) {
+func TestDir_ErrorTextHasOperation(t *testing.T) {
 	tree, err := disk.Open(t.TempDir())
 	must(t, err)
 	defer tree.Close()

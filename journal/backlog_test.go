@@ -16,7 +16,7 @@ func hanging() (fs *disktest.Mem, release func()) {
 	leave := make(chan bool)
 	fs.OnCall(func(_ int, call string) {
 		if call == "write 00000001.seg" {
-			<-leave // release closes leave.
+			<-leave // Block until release is called.
 		}
 	})
 	return fs, func() { close(leave) }

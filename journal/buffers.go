@@ -26,8 +26,8 @@ func (j *Journal) Buffer() []byte {
 const maxIdleBuffer = 1 << 20
 
 // keep puts a buffer on the free list if there is room. It drops a large buffer if the payload used
-// less than a quarter of it, because payloads have become smaller. All free buffers together have
-// at most atMost bytes.
+// less than a quarter of it, because payloads have become smaller. There is room if all free
+// buffers together then have at most atMost bytes.
 func (j *Journal) keep(b []byte, atMost int64) {
 	if cap(b) > maxIdleBuffer && len(b) < cap(b)/4 {
 		return
@@ -38,8 +38,8 @@ func (j *Journal) keep(b []byte, atMost int64) {
 	}
 }
 
-// dropFree releases the least recently used free buffers, at most buffers of them. It stops when
-// the remaining ones have at most atMost bytes.
+// dropFree releases the least recently used free buffers. The parameter buffers is their maximum
+// number. It stops earlier if the remaining ones have at most atMost bytes.
 func (j *Journal) dropFree(buffers int, atMost int64) {
 	n := 0
 	for ; n < buffers && j.freed > atMost; n++ {

@@ -308,7 +308,7 @@ func failCall(t *testing.T, n int, failure error, forEver bool) {
 	var j *journal.Journal
 	err := h.work(fs, func(opened *journal.Journal) { j = opened })
 	if call == "" {
-		return // The writer wrote fewer, larger batches than in the run that counted the calls.
+		return // Call n did not happen: this run wrote fewer, larger batches.
 	}
 	// A failed close or unlock is harmless if the file was only read, or already has its name.
 	harmless := strings.HasPrefix(call, "close") || strings.HasPrefix(call, "unlock")

@@ -342,8 +342,8 @@ func (j *Journal) KeepNote(b []byte) error {
 func (j *Journal) KeepsNotes() bool { return j.ledger != nil }
 
 // waitForFailure returns the journal's error if the journal has failed, and otherwise err, which
-// comes from the ledger. An error of an fsync is final. After such an error, waitForFailure first
-// waits until the writer goroutine has failed the journal.
+// comes from the ledger. A failed fsync of the ledger fails the journal too. So after such an
+// error, waitForFailure first waits until the writer goroutine has done so.
 func (j *Journal) waitForFailure(err error) error {
 	if err == nil {
 		return nil

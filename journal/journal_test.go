@@ -99,7 +99,7 @@ func TestScan_PartMissing(t *testing.T) {
 	}
 }
 
-func TestClose_AtOlderHead(t *testing.T) {
+func TestClose_HeadBeforeLastRecord(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	for parent := range uint64(5) {
@@ -421,7 +421,7 @@ func TestAppend_FullQueueBlocks(t *testing.T) {
 		leave := make(chan bool)
 		fs.OnCall(func(_ int, call string) {
 			if call == "write 00000001.seg" {
-				<-leave // release closes leave.
+				<-leave // Block until the test closes leave.
 			}
 		})
 		j := open(t, fs, journal.Options{QueueSize: 1000})
@@ -642,11 +642,10 @@ func TestOpen_LowestEpoch(t *testing.T) {
 	}
 }
 
-// A sharedFS simulates a replicated tree: a file is durable only when other machines have its
-// bytes, too.
+// A sharedFS simulates a replicated tree: a sync waits for this machine first, then for others.
 type sharedFS struct {
 	disk.FS
-	ours func() // Called in Sync when this machine has the bytes.
+	ours func() // Stands for the wait for other machines. Called after local.
 }
 
 type sharedFile struct {

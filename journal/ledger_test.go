@@ -57,7 +57,7 @@ func onlyLedger(t testing.TB, files *disktest.Mem) string {
 	return names[0]
 }
 
-func TestLedger_EveryFileMissing(t *testing.T) {
+func TestScan_AnyFileMissing(t *testing.T) {
 	whole := sample(t)
 	last := scan(t, whole).Segments[len(scan(t, whole).Segments)-1].Name
 	for _, name := range whole.Files() {

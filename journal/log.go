@@ -254,9 +254,9 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 	return e, ok
 }
 
-// Path returns the records that change state from into state to, oldest first. Both states are
-// named by the seq of their last record, so the result excludes from and includes to. From 0 is the
-// state before the first record; record from itself may have been pruned.
+// Path returns the records that change the state after record from into the state after record to,
+// oldest first. The result contains record to, but not record from, which may have been pruned. If
+// from is 0, the path starts before the first record.
 //
 // Path fails with the damage if a record on the path is lost, and with [ErrNotFound] if a record is
 // unknown. It fails with [ErrNotAncestor] if from is not an ancestor of to.

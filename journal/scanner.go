@@ -27,7 +27,7 @@ type scanner struct {
 	limit int64 // Offset after the last byte to scan.
 
 	shared *scanWindow
-	window []byte // Bytes of the file, in the buffer of shared.
+	window []byte // Bytes of the file, in the buffer that all scanners share.
 	base   int64  // File offset of window[0].
 	filled int
 	single [recordHeader]byte
@@ -62,8 +62,8 @@ type sealAt struct {
 // end returns the end of the segment that the seal states.
 func (s sealAt) end() int64 { return int64(s.header.tick) }
 
-// A badRange is the range [start, end). With padding set, the range is the padding of a valid
-// record that begins at record.
+// A badRange is the range [start, end). If padding is set, the bad bytes are the padding of a valid
+// record, and the field record has the offset of that record.
 type badRange struct {
 	start, end int64
 	reason     string
@@ -298,7 +298,8 @@ func (h *header) entry(offset int64) Entry {
 	}
 }
 
-// dropParts discards the parts of a payload that does not continue at end.
+// dropParts discards the parts of an unfinished payload. They become a bad range that ends at the
+// offset end.
 func (s *scanner) dropParts(end int64) {
 	if s.parts == nil {
 		return

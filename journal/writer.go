@@ -311,8 +311,9 @@ func (w *writer) confirm() error {
 	return nil
 }
 
-// retryBriefly retries look for about half a second while no file descriptor is available. During
-// that time the result of look is unknown, and nothing is acknowledged.
+// retryBriefly calls look. If look fails because no file descriptor is free, it calls look again,
+// for about half a second. During that time the result of look is unknown, and nothing is
+// acknowledged.
 func retryBriefly(look func() error) error {
 	err := look()
 	for pause := time.Millisecond; pause <= 256*time.Millisecond && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)); pause *= 2 {
@@ -465,7 +466,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	old, name := w.file, w.name
 	err := w.begin(next, preamble, w.sums.ended(w.written, false, w.seq, w.head))
 	if w.file == old {
-		return err // begin has failed, and run closes old at its end.
+		return err // begin has failed: old is still the current file, and run closes it.
 	}
 	if closeErr := old.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", name, closeErr)

@@ -19,7 +19,7 @@ func writers(log *journal.Log) (all []string) {
 	return all
 }
 
-// written opens the journal as the program writer, adds a record, and closes the journal.
+// written opens the journal with this [journal.Options.Writer], adds a record, and closes it.
 func written(t *testing.T, files *disktest.Mem, writer string) {
 	t.Helper()
 	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: writer})

@@ -58,7 +58,7 @@ func TestCrash_KeepsSyncedBytes(t *testing.T) {
 	}
 }
 
-func TestCrashSeed_DeterministicKeepsSyncedBytes(t *testing.T) {
+func TestCrashSeed_KeepsSyncedBytes(t *testing.T) {
 	m := disktest.New()
 	f := create(t, m, "f")
 	appendText(t, f, strings.Repeat("s", 700))

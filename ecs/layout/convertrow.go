@@ -246,7 +246,8 @@ func (c conversion) skip(r *reader, t *Type) *DataError {
 	return nil
 }
 
-// A piece is the range [lo, hi) of the output. It holds the new field with the index order.
+// A piece is the range [lo, hi) of the output, which holds one field of the new struct. The member
+// order is the index of that field.
 type piece struct{ order, lo, hi int }
 
 // rearranged sorts the pieces of dst[start:] by their order. It returns dst unchanged if pieces is

@@ -26,7 +26,7 @@ const (
 // of the code byte. Larger lengths follow the code byte in 1, 2 or 4 bytes.
 type form struct {
 	name string
-	// A length below fixed is added to code.
+	// For a length below fixed, the code byte is code plus the length.
 	code   byte
 	fixed  int
 	code8  byte // 0 if the family has no code for lengths of one byte.

@@ -66,7 +66,7 @@ func TestNarrowInt_RowsOfVaryingSize(t *testing.T) {
 	}
 }
 
-func TestUnexpectedValue_ErrorTexts(t *testing.T) {
+func TestReader_UnexpectedByteErrorText(t *testing.T) {
 	for code := range 256 {
 		require.NotContains(t, found(byte(code)), "0x", "code %#x", code)
 		if code == 0xc0 {

@@ -155,7 +155,7 @@ func TestOf_DepthAndSizeLimits(t *testing.T) {
 	require.False(t, HasPointers(wide))
 }
 
-func TestOf_EntityTypes(t *testing.T) {
+func TestOf_TypesSimilarToEntity(t *testing.T) {
 	require.Equal(t, Entity, of[id](t).Kind)
 	require.Equal(t, Uint64, of[halfEntity](t).Kind)
 	require.Equal(t, Struct, of[pointerAsEntity](t).Kind)

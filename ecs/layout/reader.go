@@ -203,8 +203,8 @@ func (r *reader) length(f *form) (int, *DataError) {
 	return 0, unexpected("a value of kind "+f.name, code)
 }
 
-// longLength reads a length of size bytes. A length below least is an error, because it has a
-// shorter form. A length above the number of remaining bytes is an error too.
+// longLength reads a length of size bytes. A length below the parameter least is an error, because
+// it has a shorter form. A length above the number of remaining bytes is an error too.
 func (r *reader) longLength(size, least int) (int, *DataError) {
 	n, err := r.number(size)
 	if err != nil {
@@ -233,8 +233,8 @@ func (r *reader) bytes(f *form) ([]byte, *DataError) {
 	return content, nil
 }
 
-// open reads the head of an array or map. It reserves least bytes for each element. The caller
-// calls element before it reads an element.
+// open reads the head of an array or map. It reserves bytes for all elements, of the minimum size
+// least each. The caller calls element before it reads an element.
 func (r *reader) open(f *form, least int) (int, *DataError) {
 	n, err := r.length(f)
 	if err != nil {
@@ -251,7 +251,7 @@ func (r *reader) expect(f *form, n, least int) *DataError {
 	return r.reserve(n, least)
 }
 
-// reserve reserves least bytes for each of n elements, if src has enough bytes.
+// reserve reserves bytes for n elements of the minimum size least, if src has enough bytes.
 func (r *reader) reserve(n, least int) *DataError {
 	if err := r.fits(n, least); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (r *reader) reserve(n, least int) *DataError {
 	return nil
 }
 
-// fits returns an error if src is too short for n elements of at least least bytes.
+// fits returns an error if src is too short for n elements of the minimum size least.
 func (r *reader) fits(n, least int) *DataError {
 	if left := len(r.src) - r.reserved; left < 0 || n > left/least {
 		return tooLong(uint64(n), max(left, 0))

@@ -231,7 +231,7 @@ func TestAppend_KeepsDstContent(t *testing.T) {
 	}
 }
 
-func TestFixedRows_Allocations(t *testing.T) {
+func TestCodec_Allocations(t *testing.T) {
 	plain, moved := newCodec(t, reflect.TypeFor[position]()), newCodec(t, reflect.TypeFor[[2]padded]())
 	require.True(t, plain.Plain())
 	require.False(t, moved.Plain())

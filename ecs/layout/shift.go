@@ -104,7 +104,8 @@ type shifting struct {
 	numbers []uint64
 }
 
-// run runs shifts for all rows of the block. It adds from and to to the offsets of the shifts.
+// run applies the shifts to all rows of the block. The parameters from and to are added to the
+// offsets in the old and the new row.
 func (s *shifting) run(shifts []shift, from, to int) {
 	for k := range shifts {
 		p := &shifts[k]

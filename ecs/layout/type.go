@@ -30,8 +30,8 @@ type Type struct {
 	// program declares them. They are not part of the encoded description.
 	Former map[string][]string
 
-	// The Go source of each field whose declaration differs from its stored name and the name of
-	// its type. Only [Of] sets it.
+	// The Go source of each field, unless it consists of the stored name and the type that the
+	// description has. Only [Of] sets it.
 	sources map[string]fieldSource
 }
 

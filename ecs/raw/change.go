@@ -86,7 +86,7 @@ const (
 	OpClear
 )
 
-// An Op is an operation of a tick, in the form of the call.
+// An Op is an operation of a tick, as the program called it.
 type Op struct {
 	Kind    OpKind
 	Entity  uint64

@@ -92,17 +92,17 @@ type World interface {
 	// Deferred reports whether the newest tick waits to be recorded together with the next one.
 	Deferred() bool
 
-	// RecordDeferred makes the recorder record the deferred ticks now. It does nothing if the
-	// history has ticks after the current one, because the record of those ticks includes the
-	// deferred ones. The world records deferred ticks itself before it goes back over them. The
-	// error wraps [ErrDirty] if anything was written since the last commit.
+	// RecordDeferred makes the recorder record the deferred ticks now. If the history has ticks
+	// after the current one, it does nothing: their record includes the deferred ticks. No call is
+	// needed before a restore to an older tick, because the world then records the deferred ticks
+	// itself. The error wraps [ErrDirty] if anything was written since the last commit.
 	RecordDeferred() error
 
-	// RecordLast records the deferred ticks up to the current one. If there are none, the recorders
-	// receive the current tick once more: a [Change] without writes, except of storages that do not
-	// rewind. The new number replaces the earlier one of that tick. Like a commit, RecordLast drops
-	// the ticks after the current one. It costs O(storages), and returns [ErrDirty] as
-	// RecordDeferred does.
+	// RecordLast records the deferred ticks up to the current one. If there are none, it records
+	// the current tick a second time. The recorders then receive a [Change] that has only the
+	// writes of storages that do not rewind. The new number of the tick replaces the earlier one.
+	// Like a commit, RecordLast drops the ticks after the current one. It costs O(storages). The
+	// error is that of RecordDeferred.
 	RecordLast() error
 
 	// Seq returns the first recorder's number for the current tick, or for the last tick before it

@@ -11,8 +11,8 @@ import (
 // keys with equal hashes.
 type hasher[K comparable] struct {
 	seed  maphash.Seed
-	word  uint64 // The seed of the hash of a key that is hashed as one word.
-	words bool   // Set if keys are hashed as one word: they have at most 8 bytes, and isWord is true.
+	word  uint64 // The seed of the hash if the field words is set.
+	words bool   // Set if isWord is true for the type of keys, and keys have at most 8 bytes.
 }
 
 func newHasher[K comparable]() hasher[K] {

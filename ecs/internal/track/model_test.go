@@ -556,7 +556,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 // The keys include the last one of a page and the first one of the next page.
 var keys = []uint32{1, PageSize - 1, PageSize}
 
-func TestModel_EverySequence(t *testing.T) {
+func TestTracker_EveryCallSequence(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		t.Run(fmt.Sprint("bare ", bare), func(t *testing.T) {
 			t.Parallel()
@@ -602,7 +602,7 @@ func names(sequence []operation) (list []string) {
 // frequentOps lists operations to run more often, because they enable other operations.
 var frequentOps = []string{"frame", "frame", "undo", "redo", "pin", "clear", "release 0"}
 
-func TestModel_RandomSequences(t *testing.T) {
+func TestTracker_RandomCallSequences(t *testing.T) {
 	t.Parallel()
 	many := make([]uint32, 200) // Enough rows for several marks, runs and chunks.
 	for i := range many {

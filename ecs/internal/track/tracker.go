@@ -314,9 +314,9 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore returns the result of find for an id below the frame of recs[k]. It looks at one older
-// record only: k is the result of find for the frame directly after id, so all records before k
-// belong to frame id or older frames.
+// findBefore returns the result of find for an id below the frame of recs[k]. The caller found k
+// for the frame directly after id. So all records before k belong to frame id or older frames, and
+// findBefore looks only at the newest of them.
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {

@@ -27,7 +27,8 @@ type rowsOf interface {
 	fit(rows int)
 }
 
-// A slab is memory with space for room rows. The first n rows are in use.
+// A slab is memory for rows. It has space for as many rows as the field room says, and the first n
+// are in use.
 type slab struct {
 	p    unsafe.Pointer
 	n    int
@@ -130,8 +131,8 @@ type undoStack struct {
 	Moving func(Run)
 	// Called with rows after they were restored, undone or redone. May be nil.
 	Moved func(Run)
-	// A row can extend a run only if its number has one of these bits. With PageMask, no run
-	// crosses a page.
+	// A row whose number has none of these bits begins a new run, even if it follows the last run.
+	// With PageMask, no run crosses a page.
 	split uint32
 	// Set if rows hold pointers. Recycled chunks are then zeroed.
 	wipes bool
@@ -167,8 +168,8 @@ type undoStack struct {
 }
 
 // push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
-// log. The log of a bare frame stores values only if Keeps is set, or if read is set and the rows
-// are not derived.
+// log. If bare is set, the log stores values only for readers: if Keeps is set, or if as-of readers
+// exist (read is set) and the rows are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.dropUnchanged()
 	var l *undoLog
@@ -202,8 +203,8 @@ func (u *undoStack) save(row, n int) {
 	u.keep(row, u.rows.from(row), n, u.pieces)
 }
 
-// keep appends the n rows at p to the open log and records them as row and the following rows. If
-// whole is above 1, it fills chunks in groups of whole rows, so the pieces of a large row stay in
+// keep appends n rows, whose values are at p, to the open log. The parameter row is the number of
+// the first one. The parameter whole is the number of pieces of a row: all pieces of a row go into
 // one chunk.
 func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	l := u.top
