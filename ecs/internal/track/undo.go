@@ -168,8 +168,8 @@ type undoStack struct {
 }
 
 // push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
-// log. If bare is set, the log stores values only for readers: if Keeps is set, or if as-of readers
-// exist (read is set) and the rows are not derived.
+// log. If bare is set, the log stores values only for readers. That is, Keeps must be set, or the
+// parameter read must be set for rows that are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.dropUnchanged()
 	var l *undoLog
