@@ -36,7 +36,7 @@ type work struct {
 	check func(times int) bool
 }
 
-// tracked adds a checkpoint before each repetition of k.
+// tracked makes the timed operation of k take a checkpoint first.
 func (k *work) tracked() {
 	checkpoint := k.checkpoint
 	if checkpoint == nil {
@@ -50,7 +50,8 @@ func (k *work) tracked() {
 	}
 }
 
-// A renewal has the newest checkpoint of a world, and releases the previous one.
+// A renewal replaces the checkpoint of a world: it releases the previous one before it takes the
+// next.
 type renewal struct {
 	world *ecs.World
 	cp    ecs.Checkpoint
@@ -90,7 +91,8 @@ func (k *work) once() {
 	k.repeat()
 }
 
-// run times k. It divides the nanoseconds per repetition by per, and reports the result in unit.
+// run measures the time of a repetition, in nanoseconds. It divides that time by the parameter per
+// and reports the quotient as a metric with the name unit.
 func (k *work) run(b *testing.B, per float64, unit string) {
 	b.ReportMetric(k.nanos(b)/per, unit)
 	b.ReportMetric(0, "ns/op") // Omit ns/op, because it would include prepare.

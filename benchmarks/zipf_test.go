@@ -15,8 +15,8 @@ type zipf struct {
 	rng *rand.Rand
 	n   float64
 	sum float64 // Sum of all n weights.
-	// Let x be sum times a random number below 1. Rank 0 is drawn if x is below first, and rank 1
-	// if x is below second.
+	// The generator multiplies sum by a random number from 0 to 1. A product below first draws rank
+	// 0, and otherwise a product below second draws rank 1.
 	first, second  float64
 	slope, inverse float64
 }

@@ -196,7 +196,8 @@ func TestPlayer_Slots(t *testing.T) {
 	p, m := start(t, dir), newTerminal(80, 24)
 	p.play(t, m, strings.Repeat("a..", 30)+"2")
 	require.Contains(t, m.String(), "saved slot 2")
-	tick := p.game.World.Tick() - 1 // The slot has the tick before the frame of the key 2.
+	// The frame saves first and then runs a tick, so the slot has the previous tick.
+	tick := p.game.World.Tick() - 1
 	p.play(t, m, strings.Repeat("d..", 30))
 	require.NotContains(t, m.String(), "slot")
 	p.play(t, m, "4")

@@ -43,7 +43,7 @@ var recipes = [items]recipe{
 }
 
 const (
-	limit   = 4  // The limit of a new machine.
+	limit   = 4  // The field Limit of a new machine.
 	beltLen = 15 // The number of belts from one machine to the next.
 )
 
@@ -51,7 +51,7 @@ const (
 type (
 	Plant  struct{ Name string }
 	PartOf struct{ Plant ecs.Entity } // A part is destroyed with its plant.
-	Feeds  struct{ To ecs.Entity }    // A belt or a machine hands its items to To.
+	Feeds  struct{ To ecs.Entity }    // A belt or a machine hands its items to this entity.
 
 	Belt struct {
 		Item  Item

@@ -45,7 +45,8 @@ func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	}
 }
 
-// takeObject moves the object with the cell first from the set left to the end of object.
+// takeObject appends to object the cell first and all cells that belong to the same object. It
+// removes these cells from the set left.
 func takeObject(object []Cell, left map[Cell]bool, first Cell) []Cell {
 	object = append(object, first)
 	delete(left, first)
@@ -120,7 +121,7 @@ func (s shape) cells() []Cell {
 	return cells
 }
 
-// moved returns the shape of the cells of s, each mapped by the function to.
+// moved applies the given function to each cell of s, and returns the shape of the results.
 func (s shape) moved(to func(Cell) Cell) shape {
 	cells := s.cells()
 	for i, cell := range cells {

@@ -177,7 +177,8 @@ func (l *Life) judge() {
 		if n := l.crowd[cell]; n != 3 && n != 4 {
 			l.dead = append(l.dead, e)
 		}
-		// Clear the number, because the next loop finds births only among dead cells.
+		// Clear the count of the living cell, so that the next loop does not take the cell for a
+		// birth.
 		l.crowd[cell] = 0
 	}
 	for _, cell := range l.cells.Values() {

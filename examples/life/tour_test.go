@@ -44,8 +44,8 @@ func TestTour_Output(t *testing.T) {
 	if got, want := strings.Count(out, "equal to an uninterrupted run in memory"), 4; got != want {
 		t.Errorf("tour compares itself with a run in memory %d times, want %d", got, want)
 	}
-	// Generations that became durable just before the kill have no line of the child. The parent
-	// prints only the last of these generations, when it recovers the store.
+	// Some generations became durable just before the kill, so the child had no time to print them.
+	// Of these, the parent prints only the last, when it recovers the store.
 	told, found := numberAfter(t, out, "the last line of the child: durable "), numberAfter(t, out, "recovered tick ")
 	for generation := range 1104 {
 		if generation > told && generation < found {

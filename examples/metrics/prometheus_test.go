@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A parsed is a metric as a reader of the page sees it.
+// A parsed holds what a reader of the page sees of one metric.
 type parsed struct {
 	help, kind string
 	samples    map[string]float64 // The values by the name of the store.

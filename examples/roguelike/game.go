@@ -89,7 +89,7 @@ func (g *game) place(p Position, l Look) ecs.Entity {
 	return e
 }
 
-// lose puts a new thing on a random place.
+// lose puts a new thing on the floor at random, as if it was lost there.
 func (g *game) lose() {
 	p := Position{int8(g.Dice.IntN(width)), int8(g.Dice.IntN(height))}
 	looks := []Look{{'(', "bag"}, {'!', "potion"}, {'=', "ring"}, {'/', "wand"}}
@@ -158,7 +158,7 @@ func (g *game) walk(hero ecs.Entity, dx, dy int8) {
 	g.Position.Set(hero, p)
 }
 
-// step returns the place after a step of e. The walls limit the step.
+// step returns the position of e after a step. A step into a wall does not leave the dungeon.
 func (g *game) step(e ecs.Entity, dx, dy int8) Position {
 	p, _ := g.Position.Get(e)
 	return Position{max(0, min(p.X+dx, width-1)), max(0, min(p.Y+dy, height-1))}

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	window     = 8  // The number of ticks that a peer may be ahead of the received buttons.
+	window     = 8  // A peer may run this many ticks beyond the newest received buttons.
 	checkEvery = 20 // The number of ticks between two exchanged digests.
-	// The history of a world, in ticks: for rollbacks, and for the search for the first difference.
+	// Ticks in the history of a world. Rollbacks use it, and the search for the first difference.
 	history = 100
 )
 
@@ -29,7 +29,7 @@ type peer struct {
 	rng     *rand.Rand
 
 	ours    []byte // The buttons of this player, by tick.
-	pressed bool   // Whether the last element of ours is for the next tick.
+	pressed bool   // True if ours already has the buttons of the next tick.
 
 	rollbacks, longest, waited, checks int // Numbers for the final report.
 }

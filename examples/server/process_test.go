@@ -59,7 +59,8 @@ func startProcess(t *testing.T, args ...string) *process {
 	return p
 }
 
-// startServer returns a server process, and what it found in dir.
+// startServer starts a server for the store in dir. It returns the process and the first printed
+// line, which reports on the store.
 func startServer(t *testing.T, dir string) (p *process, report string) {
 	t.Helper()
 	p = startProcess(t, "-dir", dir, "-addr", "localhost:0", "-admin", "localhost:0")

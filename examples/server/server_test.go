@@ -249,7 +249,7 @@ func TestRun_LastTickHasAllMessages(t *testing.T) {
 
 func TestSend_SlowClient(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "store"))
-	near, far := net.Pipe() // The test does not read from far yet.
+	near, far := net.Pipe() // Nothing reads from far while the ticks run.
 	c := client{&session{player: "ann", conn: near}, s, t}
 	c.order("join")
 	s.ticks(t, 15)

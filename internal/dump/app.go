@@ -113,8 +113,8 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	return inspect.OpenFS(ctx, files, name)
 }
 
-// A lendFunc returns a view of what path names, for the exclusive use of the caller. The caller
-// returns the view by one call of the function back, and does not use it afterwards.
+// A lendFunc returns a view of what path names, for the exclusive use of the caller. After its last
+// use of the view, the caller calls the returned function once.
 type lendFunc func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
 // view returns a view of what path names, and a function that releases it.
@@ -136,9 +136,10 @@ type command struct {
 	// Synopsis of the command: its name, then its arguments, as in "ls STORE [A..B]".
 	use string
 	// Help text: one line; then, if needed, an empty line and the details.
-	doc      string
-	example  string
-	complete []completer // One per argument after the first. The first is a file.
+	doc     string
+	example string
+	// Completers of the second and later arguments. The first argument is a file name.
+	complete []completer
 
 	// run declares the flags and returns the action of the command.
 	run func(f flags) action

@@ -28,7 +28,7 @@ type arraysDoc struct {
 	Kind      string `json:"kind"`    // Component, tag or resource.
 	Rows      int    `json:"rows"`    // Total number of rows in dense and data.
 	Indices   int    `json:"indices"` // Total number of indices in sparse.
-	// The first row, and the first index, of the lists.
+	// The lists begin with this row, and Sparse with this index.
 	From int `json:"from,omitempty"`
 	// The row of each index; -1 means no row. The list ends at the last index with a row, or at
 	// --limit.
@@ -146,8 +146,8 @@ func (l *arraysWindow) read() (err error) {
 	return nil
 }
 
-// row returns the entity of a row and the value in the row. The entity is "-" for a gap, and
-// empty for a resource. Rows that read has loaded are returned from memory.
+// row returns the entity of a row and the value in the row. The entity is "-" for a gap, and empty
+// for a resource. If the method read has loaded the row, it comes from memory.
 func (l *arraysWindow) row(row int) (holder string, v layout.Value, err error) {
 	if first, _ := l.of(l.c.Len()); row-first < len(l.data) {
 		return l.dense[row-first], l.data[row-first], nil

@@ -412,9 +412,9 @@ func (b *bisectCmd) skipped(i int) bool { return b.lost[i] || b.verdicts[i].Verd
 
 // narrow finds the first bad state after index lo, up to index hi.
 //
-// The state hi is bad. The state lo is good, or is the first state and was skipped. A skipped state
-// does not narrow the range: the search judges the next nearest to the middle instead. So the
-// search is undecided only if all states between lo and hi were skipped.
+// The state hi is bad. The state lo is good, or is the first state and was skipped. If the state in
+// the middle is skipped, the search judges the nearest state to the middle that is not skipped. So
+// the search is undecided only if all states between lo and hi were skipped.
 //
 // At the end every state between lo and hi was skipped. If hi-1 is lo, and lo was judged, hi is the
 // answer. Otherwise any state after lo may be the first bad one, and lo too if it was skipped. The
@@ -514,8 +514,8 @@ func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 //	blocks         3.        2.             1.          judged forward, newest block first
 //
 // Within a block it judges forward, because only then can a condition evaluate single ticks. The
-// last change of the block is the answer. A block ends with oldest, the first judged state of the
-// block after it, so a change between two blocks is found.
+// last change of the block is the answer. A block also includes the first judged state of the block
+// after it (the field oldest), so a change between two blocks is found.
 func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
@@ -574,8 +574,8 @@ func (b *bisectCmd) listChanges(last int) error {
 	return nil
 }
 
-// withFlag returns this call with another flag, which an error suggests. It omits --at if it has
-// the default value, and arguments that the user omitted.
+// withFlag returns the command line of this call with an additional flag, which an error suggests.
+// It omits a default --at, and arguments that the user omitted.
 func (b *bisectCmd) withFlag(flag string) string {
 	words := []string{b.path, b.text, b.span}
 	if b.entity != "" {

@@ -187,7 +187,8 @@ func (w *writerDoc) textUnless(other *writerDoc) string {
 // reads the whole journal. So show limits the bytes to read.
 type writerSearch struct {
 	only []int // Numbers of the wanted components; none means all.
-	// Bytes of ticks to read, in addition to the newest stretch; 0 means no limit.
+	// Largest size of the ticks to read. It excludes the ticks after the nearest snapshot, which
+	// are always read. 0 means no limit.
 	bytes int64
 
 	last       *inspect.EntityState
@@ -212,20 +213,21 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// errNoStretch reports that there is no state to begin with. It never occurs: TraceBack yields at
-// least the stretch of the requested state.
+// errNoStretch reports that TraceBack has yielded nothing. That never occurs: TraceBack yields at
+// least the Stretch that ends with the requested state.
 var errNoStretch = errors.New("no state to begin with")
 
 // search reads the journal backward from record seq until all writers are known or the journal
-// ends. With a limit on bytes, it also stops after that many, at the end of a stretch. The newest
-// stretch does not count, because the search always needs it. Damage before the newest stretch ends
-// the search too; search stores it in unread, to be reported at the end of the output.
+// ends. With a limit on bytes, it also stops at a snapshot, once it has read that many bytes. The
+// ticks after the nearest snapshot do not count, because the search always needs them. Damage
+// before that snapshot ends the search too; search stores it in unread, to be reported at the end
+// of the output.
 func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
 	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
-			// The last state of the newest stretch lists the components of the entity.
+			// The newest Stretch comes first. Its last state has all components of the entity.
 			b.setComponents(stretch.Last)
 		} else {
 			read += stretch.Bytes
@@ -284,8 +286,8 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 		for _, f := range e.Fields() {
 			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
-		// The old value may have an older type. No difference lists the fields that this type
-		// lacks, so they are added here.
+		// A conversion may have added fields. The differences above lack these, so add each field
+		// that the old value does not have.
 		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
 		d.Written.at(e)

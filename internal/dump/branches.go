@@ -111,13 +111,13 @@ type lineage struct {
 }
 
 // branches splits the records of the journal into branches. The first branch is the path to the
-// newest state. Then each other tip gets a branch, the newest tip first. A branch goes back until
-// a record already belongs to another branch, so every record is visited once.
+// newest state. Then each other tip gets a branch, the newest tip first. A branch goes back to the
+// first record that already belongs to another branch, so every record is visited once.
 //
-// Lost records belong to a branch but are not counted; the first record of a branch is a readable
-// one. If another record continues the newest state, the branch of the newest state has no tip
-// number and is called @latest. If the journal lost the record of the newest state, and only a
-// snapshot has the state, its branch has no records.
+// Lost records belong to a branch but are not counted, and are never shown as its first record. The
+// first branch is called @latest if the newest state is not a tip: then later records continue it
+// on another branch. If only a snapshot has the newest state, because the journal lost the record,
+// the first branch has no records.
 func (s *source) branches() lineage {
 	log, in := s.Log(), s.standing()
 	onHead := map[uint64]bool{} // Records on the path to the head of the journal.

@@ -89,7 +89,7 @@ type standing struct {
 	known uint64
 }
 
-// standing returns the standing of records in the current journal of s.
+// standing returns a standing for the current journal of s.
 func (s *source) standing() standing { return standing{s.latest(), s.rewoundFrom()} }
 
 // of describes record seq. onHead is true if the record is the last record of the journal or one of

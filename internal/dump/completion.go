@@ -289,9 +289,9 @@ func (c *completion) holders() error {
 	return c.entities()
 }
 
-// subjects offers entities; after a dot, their components and fields; and resources with their
-// fields. After a dot it looks up one entity, which needs no loaded state. If the word before the
-// dot is no entity, it may be a resource.
+// subjects offers entities and resources. If the typed text contains a dot, it offers the
+// components and fields of the entity before the dot, without loading the state. If the text before
+// the dot is no entity, it offers resources and their fields.
 func (c *completion) subjects() error {
 	text, _, narrowed := strings.Cut(c.typed, ".")
 	if !narrowed {

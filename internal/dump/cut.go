@@ -36,13 +36,13 @@ const (
 // A cutter copies a document token by token and leaves out what is too long. It preserves the order
 // of members and the digits of numbers.
 //
-// A place is a path without indices, such as rows[].values.Bag. So the same member of all elements
-// is counted at one place.
+// Paths have no indices, as in rows[].values.Bag. So one count holds for the same member of all
+// elements.
 type cutter struct {
 	*json.Decoder
 	out   bytes.Buffer
-	left  map[string]int // Number of things left out, by place.
-	where []string       // Places with something left out, in order of occurrence.
+	left  map[string]int // Number of elements left out, by path.
+	where []string       // Keys of left, in the order in which they were added.
 	// Sentences about what the command left out because of its limit.
 	limits []string
 }
@@ -107,7 +107,7 @@ func (c *cutter) addLimits(printed []byte, args []string) {
 	}
 }
 
-// addLeftOut records that n things were left out at a place. The first places are counted
+// addLeftOut records that n elements were left out at the path where. The first paths are counted
 // separately, and all later ones as "others".
 func (c *cutter) addLeftOut(where string, n int) {
 	const most = 16
@@ -122,8 +122,8 @@ func (c *cutter) addLeftOut(where string, n int) {
 	c.left[where] += n
 }
 
-// value copies the next value. where is its place. Depth 0 is the document, 1 its members, and 2
-// and more the values inside them.
+// value copies the next value, which has the path where. Depth 0 is the document, 1 its members,
+// and 2 and more the values inside them.
 func (c *cutter) value(where string, depth int) error {
 	token, err := c.Token()
 	if err != nil {

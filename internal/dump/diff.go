@@ -25,7 +25,7 @@ import (
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
-	*firstDoc             // Set with --first; the only members if no tick differs.
+	*firstDoc             // Only with --first; the whole document if no tick differs.
 	Old       diffSideDoc `json:"old"`
 	New       diffSideDoc `json:"new"`
 	Same      bool        `json:"same"`
@@ -176,8 +176,8 @@ func (d *diffCmd) run(c *call) error {
 	})
 }
 
-// compare compares t, the new side, with s, the old one. It resolves the points before reading
-// states, so a wrong point fails immediately.
+// compare compares two states: s is the old side, and t is the new side. It resolves both points
+// before it reads a state, so a wrong point fails immediately.
 //
 // With --first, the points are the ends of two histories. The compared states are then those after
 // the first tick that differs. If no tick differs, compare prints only the result of diverge. A
@@ -398,7 +398,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "moved":
 		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.Row.OldRow, x.Row.NewRow)
 	case "added", "removed":
-		// Values returns the value on both sides; one side has none.
+		// Values returns the values on both sides. Only the new side of an added row, and the old
+		// side of a removed one, has a value.
 		style, sign := term.Added, "+"
 		before, v, err := x.Values()
 		if x.Change == "removed" {
@@ -411,8 +412,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "changed":
 		fields, err := x.Component.Fields(x.Row)
 		for _, f := range fields {
-			// differingTexts needs two values. In a map or a slice one side may be missing, and the
-			// code below then replaces the texts.
+			// An element of a map or slice may exist on one side only. The texts of differingTexts
+			// are then useless, and the code below replaces them.
 			before, after := differingTexts(f.Old, f.New)
 			if f.Old.Kind() == 0 {
 				before, after = "", f.New.String()

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// buildDiverged creates a store of nine ticks. With wrong set, tick 6 moves 3v1 less far, and tick
-// 4 also sets a value that stays equal.
+// buildDiverged creates a store of nine ticks. If the parameter wrong is true, tick 6 moves 3v1
+// less far. Tick 4 then also sets a value to itself.
 func buildDiverged(dir string, wrong bool) error {
 	s := newSample()
 	ctx := context.Background()

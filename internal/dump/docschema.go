@@ -64,9 +64,9 @@ func typeSchema(t reflect.Type) map[string]any {
 	return map[string]any{"type": "integer"}
 }
 
-// structSchema returns the schema of a struct. A member is not required if it says omitempty, or
-// belongs to an embedded pointer. Other members may be added at any time. Fields of embedded
-// structs are members of the outer struct, as in package json.
+// structSchema returns the schema of a struct. A member is not required if its tag has omitempty,
+// or if it belongs to an embedded pointer. Other members may be added at any time. Fields of
+// embedded structs are members of the outer struct, as in package json.
 func structSchema(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {

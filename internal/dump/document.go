@@ -169,8 +169,8 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 
 // stream prints doc as JSON with items as its list, which may exceed memory. The list in doc is
 // empty. With --ndjson each item has its own line, and so have the members before and after the
-// list. Lines of items have no format. If an item fails, stream completes the document without
-// further items, and returns the error.
+// list. The lines of items do not contain the member format. If an item fails, stream completes the
+// document without further items, and returns the error.
 //
 // Members after the list are marshalled after the last item. If doc is a pointer, the caller can
 // set them while items are printed.

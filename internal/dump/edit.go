@@ -222,9 +222,10 @@ func (s *source) noField(a *assignment, field string) error {
 
 // An editResult is the result for a span of entities: the edited rows and the counts.
 type editResult struct {
-	entities int         // Number of entities that the filters select.
-	edits    []editedDoc // By assignment: how many values changed, were the same, or were missing.
-	rows     []repair.RowEdit
+	entities int // Number of entities that the filters select.
+	// For each assignment: how many values changed, were equal, or were missing.
+	edits []editedDoc
+	rows  []repair.RowEdit
 }
 
 // computeEdits returns the number of entities that where selects, and the new rows if wanted. It
@@ -268,7 +269,8 @@ func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, 
 	return rows, entities, err
 }
 
-// edit adds the rows of e that assignments change, or those of resources if e is [ecs.Vacant].
+// edit computes the rows of entity e that assignments change, and adds them to d. If e is
+// [ecs.Vacant], it does so for resources.
 //
 // For each assignment it evaluates the expression on the unchanged state, and applies the value to
 // the row. It starts from an earlier edit of the same component, or from the row in the state. A

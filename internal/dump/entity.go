@@ -19,8 +19,8 @@ import (
 // the error names the tick of its death and a command that shows its last state.
 
 // entity parses an ENTITY of the command line. An index alone means the living entity with that
-// index in the state of record seq; entity prints a note with its name. If the index has no living
-// entity, the error describes the last entity with the index.
+// index in the state of record seq. A printed note then tells which generation that is. If the
+// index has no living entity, the error describes the last entity with the index.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {

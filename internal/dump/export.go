@@ -136,8 +136,8 @@ func (x *exportCmd) check(c *call) error {
 	return c.atOrRange(1)
 }
 
-// run exports a state, or with a range the changes of its ticks. Names and values are written
-// without escaping for terminals (Raw).
+// run writes the export: one state, or the changes of a range of ticks. The call of Raw turns off
+// the escaping for terminals, so files contain names and values unchanged.
 func (x *exportCmd) run(s *source) error {
 	if x.writesTables() {
 		return x.tables(s)
@@ -243,8 +243,8 @@ func FileName(name string) string {
 
 // changes writes the changes of the ticks of a range.
 //
-// The ends of the range are states, as for diff; a single point means a range up to the newest
-// state. The changes of tick A are not included.
+// The ends of a range A..B are states, as for diff. So the changes of tick A are not included. A
+// single point A means A.. up to the newest state.
 func (x *exportCmd) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {

@@ -117,7 +117,7 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 
 // add appends the cell of v to a column.
 //
-//	Bits    sign-extended integers, floats as those of a float64, booleans as 0 or 1
+//	Bits    integers, sign-extended; floats, as the bits of a float64; booleans, as 0 or 1
 //	Texts   names of constants, strings, JSON
 //	Null    only in nullable columns: a nil pointer, or entity 0, which means no entity
 //
@@ -195,7 +195,8 @@ func (x *exportCmd) exportFormat(a *app) *Format {
 // missing rows for a complete one.
 func (x *exportCmd) tables(s *source) (err error) {
 	if len(s.args) < 2 {
-		// readState may call this function twice; writeTables removes the output after an error.
+		// After a read error, readState calls this function again. That works, because writeTables
+		// has then removed the output.
 		return s.readState(x.at, func(st *inspect.State) error {
 			return x.writeTables(s, outline(st), func(w *tableWriter) error { return w.state(st) })
 		})

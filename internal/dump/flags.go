@@ -44,7 +44,8 @@ func (v *value) String() string        { return v.begin }
 func (v *value) Set(text string) error { return v.set(text) }
 func (v *value) Type() string          { return v.kind }
 
-// errTakes rejects a text. The error of the flag then names the valid texts.
+// errTakes reports that a text is not a valid value of a flag. The reported error then lists the
+// valid values.
 var errTakes = fmt.Errorf("invalid value of the flag")
 
 // pointForms lists the forms of points in help texts. It omits the names of snapshots and marks.

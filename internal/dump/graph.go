@@ -22,8 +22,8 @@ type branches map[uint64]branchLines
 // branchLines are the lines of one record.
 type branchLines struct {
 	apart bool // True if the text in the field fork is printed, on its own line before the record.
-	// fork has the columns, with a fork if a branch begins here. It has no fork if a new tree
-	// begins.
+	// The line before the record. It shows the fork where a branch begins, or separates a new tree
+	// from the lines before.
 	fork   string
 	row    string // Drawn on the line of the record.
 	before string // The columns between the record and its parent.
@@ -119,7 +119,7 @@ func (d *branchDrawer) draw(seq, parent uint64) (lines branchLines) {
 	return lines
 }
 
-// free returns the first free column at or after least.
+// free returns the first free column whose index is at least the parameter least.
 func (d *branchDrawer) free(least int) int {
 	for i := least; i < len(d.columns); i++ {
 		if d.columns[i] == 0 {

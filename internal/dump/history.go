@@ -229,7 +229,8 @@ func (h *historyCmd) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	}
 	doc.Row, doc.WasRow = rowPointer(e.Row), rowPointer(e.Was)
 	doc.Old, doc.New = differingJSON(e.Old, e.New)
-	if len(h.steps) == 0 { // Otherwise the values are those of the requested field.
+	// With a requested field, Old and New contain only that field, so Fields is not needed.
+	if len(h.steps) == 0 {
 		doc.Fields = fieldDiffDocs(e.Fields())
 	}
 	return doc, nil
@@ -365,8 +366,8 @@ func (c *seriesSet) of(field string) *term.Series {
 	return c.list[len(c.list)-1]
 }
 
-// print prints the series of numbers that changed; for a constant number, the event is enough.
-// Series end at the last tick of the range.
+// print prints a chart of each number that changed. A constant number needs no chart, because the
+// events show it. All charts end at the last tick of the range.
 func (c *seriesSet) print(a *app, last uint64) {
 	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
 	drawn := 0

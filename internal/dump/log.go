@@ -300,9 +300,9 @@ func (l *logCmd) ticks(entries []journal.Entry) walk[*recordDoc] {
 // Moving a cursor forward is cheap; moving it back may load a snapshot again.
 const backwardBlock = 64
 
-// backward visits the ticks of forward, newest first. It divides the entries into blocks and starts
-// with the newest block. Each block is read forward, copied and visited in reverse. Damage does not
-// end the walk. The returned error is that of the newest damaged block.
+// backward visits the same ticks as forward, but newest first. It divides the entries into blocks
+// and starts with the newest block. Each block is read forward, copied and visited in reverse.
+// Damage does not end the walk. The returned error is that of the newest damaged block.
 func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*recordDoc
@@ -452,7 +452,7 @@ func (d *recordDoc) removalOp(im *inspect.Image, name string, e ecs.Entity) stri
 // because a tick may move rows. A resource has one row, of entity 0.
 type oldRows struct {
 	layout   *layout.Type
-	entities []ecs.Entity // In row order.
+	entities []ecs.Entity // The keys of rows, in row order.
 	rows     map[ecs.Entity][]byte
 }
 
@@ -495,9 +495,10 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities()[row]
 }
 
-// changes compares the old rows with those of now. It returns the removed rows, then new and
-// changed rows. gone returns the op that removed the row of an entity. Rows with the same bytes
-// are left out. A row that only moved is found by its entity, and has the same bytes.
+// changes compares the old rows with the rows of the component now, in the state after the tick. It
+// returns the removed rows, then new and changed rows, without rows whose bytes stayed the same.
+// The function gone returns the op that removed the row of an entity. A row that only moved is
+// found by its entity, and has the same bytes.
 func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
 		// Copy, because the rows change when the cursor moves.

@@ -60,9 +60,10 @@ loading it.
 // must print nothing before.
 const loadLimit = 1 << 14
 
-// loadedWalk returns a walk over the results of f for entities. If st is not whole, f reads pages
-// and may fail. So loadedWalk computes all results immediately. For more than loadLimit results, it
-// returns an error that requests the whole state; f then runs when an item is visited.
+// loadedWalk returns a walk that visits the result of f for each entity. If st is not fully in
+// memory, f reads pages and may fail, so loadedWalk computes all results before it returns. For
+// more than loadLimit entities, it returns an error, on which View.Read loads the whole state and
+// starts again. The walk then calls f for each visited entity.
 func loadedWalk[T any](st *inspect.State, entities []ecs.Entity, f func(e ecs.Entity) (T, error)) (walk[T], error) {
 	n := len(entities)
 	if st.Whole() {

@@ -67,7 +67,7 @@ type original struct {
 	digests map[uint64]ecs.Digest
 	answers map[string]answer
 	head    uint64
-	seqs    []uint64 // Records of all states.
+	seqs    []uint64 // Numbers of all records that have a state.
 }
 
 // An answer is the output and the exit status of a command.

@@ -180,9 +180,9 @@ func (x *trial) state(seq uint64, args []string) {
 	}
 }
 
-// latest runs a command for the newest state. If damage hides that state, the output must name
-// another state, and no newer state may be readable. at returns the same command for a given
-// record. The output must equal the original output for the state that it names.
+// latest runs a command for the newest state. If damage hides that state, the command must print
+// the newest readable one, and say so. The function at returns the same command for the state of a
+// record. The output must equal that of the undamaged store for the printed state.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -259,7 +259,7 @@ func (x *trial) writers(args ...string) {
 		a := x.try(args...)
 		doc := x.object(a, args...)
 		if doc == nil {
-			continue // The method states checks this case.
+			continue // The method states checks whether the command may fail here.
 		}
 		seq := seqOf(doc)
 		if point == at(seq) || seq == x.original.head || saysNewestMissing(a) {
@@ -433,9 +433,9 @@ func bisectOracle(x *trial) {
 	}
 }
 
-// valuesOverTime runs a command that prints values over time. of returns the key of a value within
-// a state, such as its entity. Each printed value must equal the original value with the same
-// record and key. Every state that is reachable from a printed state must be printed.
+// valuesOverTime runs a command that prints values over time. The function of returns the key of a
+// value within a state, such as its entity. Each printed value must equal the original value with
+// the same record and key. Every state that is reachable from a printed state must be printed.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }

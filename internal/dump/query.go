@@ -189,8 +189,8 @@ func exprsOf(fields []field) []*query.Swept {
 	return describe.Listed(fields, func(f field) *query.Swept { return f.expr })
 }
 
-// fields compiles texts to columns. what names the argument in errors. A text is an expression,
-// optionally followed by "as NAME".
+// fields compiles texts to columns. The parameter what is the name of their argument, for errors. A
+// text is an expression, optionally followed by "as NAME".
 func (w *sweeper) fields(what string, texts []string) (fields []field, err error) {
 	for _, text := range texts {
 		text, name := query.SplitName(text)
@@ -219,8 +219,12 @@ func checkDistinct(what string, fields []field) error {
 }
 
 // A totalFlag is one of --count, --sum, --min, --max and --avg, or one of the totals in --total.
-// flag is the flag name for errors, kind the kind of total, and text the expression. as is the
-// column name in "as NAME", or "".
+// Its fields are:
+//
+//	flag   the name of the flag, for errors
+//	kind   count, sum, min, max, …
+//	text   the expression
+//	as     the NAME of "as NAME", or ""
 type totalFlag struct{ flag, kind, text, as string }
 
 // name returns the column name of t, in the syntax of an expression.
@@ -306,7 +310,8 @@ type grouping struct {
 	sort   []int                 // Sort columns. Groups with equal sort columns are ordered by key.
 	groups []*group              // Groups in order of discovery.
 	byName map[string]*group
-	byKey  map[query.Answer]*group // The groups with a single plain key, by that key.
+	// The groups with a single key that is plain, by that key.
+	byKey map[query.Answer]*group
 }
 
 // maxGroups bounds the number of groups in memory. All groups stay in memory until the end, because

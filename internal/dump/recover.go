@@ -142,7 +142,7 @@ func (o *recoverCmd) report(c *call, r *repair.RecoverReport, err error) error {
 	return fail(exitProblem, next, "%s: something is lost; what was saved is in %s", path, o.out)
 }
 
-// recoverDocOf describes r. Empty lists are not null.
+// recoverDocOf describes r. Empty lists are printed as [], not as null.
 func recoverDocOf(r *repair.RecoverReport) *recoverDoc {
 	return &recoverDoc{
 		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: describe.Unprefixed(r.More),

@@ -39,9 +39,10 @@ type docType struct {
 type docMember struct {
 	name, kind, comment string
 	optional            bool
-	of                  string     // The document type of the value or its elements, or "".
-	embedded            bool       // True if its members belong to the enclosing document.
-	inline              *ast.Field // The field, if its type is an unnamed struct.
+	of                  string // The document type of the value or its elements, or "".
+	// True for an embedded struct, whose members are members of the outer document.
+	embedded bool
+	inline   *ast.Field // The field, if its type is an unnamed struct.
 }
 
 // isDocument reports whether d is the output of a command. The comment of such a type contains

@@ -84,7 +84,7 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// A part is the printed entities of a choice.
+// A part has those entities of a choice that are printed, and the counts of the others.
 type part struct {
 	entities []ecs.Entity
 	more     int // Number of selected entities after the printed ones.
@@ -92,18 +92,18 @@ type part struct {
 	open     bool
 }
 
-// part returns the entities of c within offset and limit. If counted is false, the search may stop
-// at the limit. The part is then open: more entities follow, but their number is unknown.
+// part returns the entities of c within offset and limit. If the parameter counted is true, it also
+// returns the total. Otherwise the search may stop at the limit. The part is then open: more
+// entities follow, but their number is unknown.
 //
 //	n             number of selected entities before this one
 //	n < from      left out
 //	from … end    printed
-//	n ≥ end       counted, if the total is needed; otherwise the first such entity ends the search
+//	n ≥ end       the first such entity may end the search, see below
 //
-// The first entity after the limit shows that more follow. The search stops there if the total is
-// known without reading. It also stops if c has conditions and counted is false; the part then
-// stays open. In all other cases the search counts all entities, which is cheap without
-// conditions.
+// The first entity after the limit shows that more follow. The search ends there in two cases: the
+// total is known without reading, or c has conditions and counted is false. In all other cases the
+// search counts the remaining entities, which is cheap without conditions.
 func (c *choice) part(counted bool) (p part, err error) {
 	if len(c.sort) > 0 {
 		return c.sorted()
@@ -248,7 +248,8 @@ func (s *source) printRest(err error, g *term.Grid, p part, one, many string) er
 	return nil
 }
 
-// compile compiles text for the components of im. what names the argument in errors.
+// compile compiles text for the components of im. The parameter what is the name of the argument,
+// for errors.
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
 	return x, s.uncompiled(err)

@@ -87,10 +87,12 @@ func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 // read calls f with the store or save at path. Damage found while opening is returned as an error
 // after all output.
 //
-//	f fails, no damage              the failure of f
-//	f finds nothing, damage         both, because the damage may hide what f did not find
-//	f fails otherwise               the failure of f; for damage, with the newest readable state
-//	f succeeds, damage              the damage, after the output
+//	no damage at opening           the failure of f, if any
+//	damage, and f found nothing    both, because the damage may hide what f did not find
+//	damage, and f failed           the failure of f
+//	damage, and f succeeded        the damage, after the output
+//
+// If the failure of f is itself damage, read adds the newest readable state to it.
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
 	if err != nil {

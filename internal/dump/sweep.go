@@ -38,7 +38,7 @@ func (w *sweeper) compile(what, text string, want query.Want) (*query.Swept, err
 	return x, w.uncompiled(err)
 }
 
-// compileAll compiles texts. what names their argument in errors.
+// compileAll compiles texts. The parameter what is the name of their argument, for errors.
 func (w *sweeper) compileAll(what string, texts []string, want query.Want) ([]*query.Swept, error) {
 	return describe.TryListed(texts, func(text string) (*query.Swept, error) { return w.compile(what, text, want) })
 }

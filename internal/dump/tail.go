@@ -74,12 +74,12 @@ them.`,
 //	a higher epoch              a program opened the store
 //	a record, parent ≠ head     the program rewound before this record
 //	another head, no record     the program rewound and has not committed since
-//	clean                       the program closed the store
+//	the journal ends clean      the program closed the store
 //
 // The journal does not show that a program was killed. checkLock checks the lock of the store for
 // that.
 //
-// seen and head differ after a rewind, because the head is then an older record.
+// After a rewind the field head is an older record than the field seen.
 type tailCmd struct {
 	logCmd
 	only     bool // True if ticks that exist at the start are skipped.

@@ -239,7 +239,7 @@ func (d *rootlessDoc) print(s *source) {
 //
 // Element i of below is the column under the branch at depth i + 1.
 type rails struct {
-	below []string // By level: the column that the following lines draw.
+	below []string // For each level, the text that following lines draw there.
 	// Number of levels in a line. Deeper levels start at the margin again. The number of omitted
 	// levels is printed there in brackets.
 	levels int
@@ -274,8 +274,8 @@ func (r *rails) prefix(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
-	// from is the first level that the line draws. The number in brackets counts the levels before
-	// it.
+	// The line draws the levels from here on. The number in brackets is the number of levels that
+	// it leaves out.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {

@@ -153,7 +153,8 @@ func TestTree_DrawsAnyShape(t *testing.T) {
 	require.Greater(t, deepest, 2*mostLevels)
 }
 
-// siblingFollows reports whether a node of this depth comes before any node of a lower depth.
+// siblingFollows reports whether nodes contains another child of the same parent. That is a node at
+// the given depth before the first node nearer to the root.
 func siblingFollows(nodes []nodeDoc, depth int) bool {
 	for _, n := range nodes {
 		if n.Depth <= depth {

@@ -57,8 +57,8 @@ func leafText(v layout.Value) string {
 	return v.String()
 }
 
-// differingTexts returns different texts for two values with different bytes. Some such values
-// have the same printed form: NaNs with different bits, and long bytes, which are printed in part.
+// differingTexts returns different texts for two values with different bytes. Some such values have
+// the same printed form: NaNs with different bits, and long byte slices, which are printed in part.
 // The first case that applies decides:
 //
 //	printed forms differ   the printed forms

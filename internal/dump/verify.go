@@ -86,7 +86,8 @@ func (c *call) reportUnopened(path string, err error) error {
 	return f
 }
 
-// A recoverFunc returns what recover would save of a store or save, like [repair.Recoverable].
+// A recoverFunc returns the report that the command recover would print. It writes nothing, like
+// [repair.Recoverable].
 type recoverFunc func(ctx context.Context) (repair.RecoverReport, error)
 
 // reportProblems prints r and returns a failure if it has problems. If the store is damaged,

@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A longValues is a component with long values of every kind.
+// longValues is a component with long values of every kind.
 type longValues struct {
 	Title    string
 	Words    []string

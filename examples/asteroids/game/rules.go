@@ -139,7 +139,7 @@ func (g *Game) split(t *tick, rock ecs.Entity) {
 	}
 }
 
-// addRock creates a rock that differs in its velocity from v, in a random direction.
+// addRock creates a rock. Its velocity is v plus a vector in a random direction.
 func (g *Game) addRock(t *tick, at Position, v Velocity, size uint8) {
 	v.add(Direction(uint8(t.Rand().IntN(Headings))), 0.9/float64(size))
 	g.NewRock.Create(at, v, Rock{size})
