@@ -172,8 +172,8 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	return max(term, log.Epoch/termEpochs+1), log.Close()
 }
 
-// presentStore returns the replicaFiles of all files in store/, recorded as if the log had them.
-// The owner sends these files next.
+// presentStore returns replicaFiles that record every file in store/ as if the log had it. Next,
+// the owner sends these files to the log.
 func (f *Follower) presentStore() (*replicaFiles, error) {
 	t := newReplicaFiles(f.files, storeDir, f.aside)
 	if err := t.make(); err != nil {
@@ -326,8 +326,8 @@ func (o *Owner) saveOwnerState() error {
 	for _, name := range names {
 		file, err := f.files.OpenWrite(t.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			// The file was removed. If a crash undoes the removal, this machine gets all files
-			// again.
+			// The file was removed in the meantime. If a crash undoes the removal, this machine
+			// gets all files again.
 			continue
 		}
 		if err == nil {

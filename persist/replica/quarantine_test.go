@@ -93,7 +93,7 @@ func newAsideProgram(r *rand.Rand) *asideProgram {
 			continue
 		default:
 			at := len(content)
-			// The log overwrites earlier bytes, which a real journal never does.
+			// The log may overwrite earlier bytes, which a real journal never does.
 			if k == 1 && at <= len(here) {
 				at = r.IntN(at + 1)
 			}
@@ -137,9 +137,9 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *quarantine) error {
 	return x.sync()
 }
 
-// lowest returns the offset of the first byte of a file that must be quarantined. That is the first
-// byte that differs in any content of the file in the log, or the end of the file in the log. It
-// returns -1 if the log never had the file.
+// lowest returns the offset of the first byte of a file that must be quarantined. This is the first
+// difference from any content that the log gave the file, or the end of the last content. The lower
+// offset counts. lowest returns -1 if the log never had the file.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {

@@ -458,8 +458,8 @@ func TestFollow_InvalidEntry(t *testing.T) {
 	assert.True(t, errors.Is(err, replica.ErrTaken))
 }
 
-// The terms of a new log are above the epochs of an old store's journal. So the new ticks have
-// other epochs than the ticks of other owners.
+// The terms of a new log are above all epochs in the journal of an existing store. So the epochs of
+// new ticks differ from those of all earlier owners.
 func TestClaim_FirstTermAboveEpochs(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))

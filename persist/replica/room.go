@@ -41,8 +41,8 @@ const (
 	askShort     = 100 * time.Millisecond
 )
 
-// refresh calls Room if the last report is too old. If the room is less than need, refresh calls
-// Room more often. Appends continue while the log does not answer.
+// refresh calls Room if the last report is too old. A report is valid for a shorter time if the
+// room is less than need. While refresh waits for an answer, other goroutines may append.
 func (r *room) refresh(ctx context.Context, need int64) {
 	if r.log == nil {
 		return

@@ -64,7 +64,8 @@ type sender struct {
 	// Set if the next append must first verify that the log still has the entries in the field at.
 	check bool
 	heard time.Time // When the log last acknowledged an entry.
-	// When the log first lacked entries that recent no longer has. Zero if it has all.
+	// When the log first lacked an entry that is no longer in recent. Zero if the log has all such
+	// entries.
 	short time.Time
 	beats int // Heartbeats since the last entry with operations.
 	room  room
@@ -140,7 +141,7 @@ func (s *sender) keepEntry(e sentEntry) {
 		n := memoryOf(s.recent[0].ops)
 		s.kept -= n
 		s.share.Release(n)
-		// Other entries may share this array and keep it in memory, so drop the data.
+		// Drop the data. Other entries may share this array and would keep the data in memory.
 		clear(s.recent[0].ops)
 		s.recent[0] = sentEntry{}
 		s.recent = s.recent[1:]
@@ -501,7 +502,8 @@ func (s *sender) reappend(first, last Position) error {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
 		case errors.Is(err, ErrTaken):
-			// As in resolveTaken, the log may have the entry from an append whose answer was lost.
+			// As in resolveTaken: if the answer of an earlier append was lost, the log may already
+			// have the entry.
 			if h, at, err := s.headerAfter(e.before.Position); err != nil {
 				return err
 			} else if at == 0 {
@@ -570,9 +572,9 @@ func (s *sender) isRemovalPending(name string) bool {
 // parts.
 //
 // If the sender meanwhile begins to send all files again, sendParts restarts this file from its
-// beginning, for new followers. When the log has the complete file, sendParts calls end under the
-// same lock. A new follower would miss a write between the last part and end. sendParts calls admit
-// before each part, without the lock, and returns its error.
+// beginning, for new followers. When the log has the complete file, sendParts calls end before it
+// unlocks s.order. Otherwise a new follower could miss a write between the last part and end.
+// sendParts calls admit before each part, without the lock, and returns its error.
 func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {

@@ -23,7 +23,7 @@ func TestSender_SendsNameAfterLastPart(t *testing.T) {
 	var others atomic.Int32
 	asked := 0
 	size := func() int64 {
-		if asked++; asked == 3 { // Two parts are sent, and no bytes are left.
+		if asked++; asked == 3 { // Both parts are sent. The name comes next.
 			go func() {
 				s.order.Lock()
 				others.Add(1)

@@ -124,8 +124,9 @@ func (c *copier) sound() error {
 	return errors.Join(errs...)
 }
 
-// newerSlot returns a slot that is newer than c.last and took its name from an older snapshot. The
-// copy would lack this slot, because it has only the older snapshot.
+// newerSlot returns a slot that is newer than record c.last and has taken its name from an older
+// snapshot. The copy has only the older snapshot, which has lost the name. So the copy would have
+// no slot with this name.
 func (c *copier) newerSlot() *SnapshotInfo {
 	for i := range c.Snapshots {
 		s := &c.Snapshots[i]

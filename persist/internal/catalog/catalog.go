@@ -498,7 +498,7 @@ func (c *Catalog) list(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // If the same name fails every time, the file was not removed.
+	return nil // A file that fails in every listing was not removed. Its error is in c.Snapshots.
 }
 
 // SnapshotFiles returns the numbers of the existing snapshot files in ascending order. bad has an
@@ -569,7 +569,7 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
 	}
-	before := c.Snapshots // Safe to compare later, because list assigns a new slice.
+	before := c.Snapshots // list assigns a new slice, so before remains the old list.
 	if err := c.list(ctx); err != nil {
 		return false, err
 	}

@@ -228,9 +228,9 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 	return seq, err
 }
 
-// clock parses a time or a time of day. then returns the time for a newest state of the given time;
-// a time of day is the last one before that state. Without a zone the time is UTC, the same as in
-// output.
+// clock parses a time or a time of day. The function then returns the time that the text means,
+// given the time of the newest state. A time of day means its last occurrence before the newest
+// state. Without a zone, the text is UTC, like times in output.
 func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -255,10 +255,10 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 // errTooEarly reports a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by returns the newest record on the path to the newest state that was committed at or before a
-// limit. then computes the limit from the time of the newest state. If all records are later, by
-// returns [errTooEarly] and the time of the oldest one. The clock may go backwards, so by searches
-// from the newest state and stops at the first match.
+// by returns the newest record, on the path to the newest state, that was committed at or before a
+// limit. The function then returns the limit for the time of the newest state. If all records are
+// later, by returns [errTooEarly] and the time of the oldest one. The clock may go backwards, so by
+// searches from the newest state and stops at the first match.
 func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
 	// If the record of the newest state is lost, its snapshot provides the time.
@@ -279,7 +279,8 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 		if err != nil {
 			return 0, oldest, err
 		}
-		// Without a snapshot's time, the first readable record has the time of the newest state.
+		// If no snapshot has provided the time of the newest state, use the time of the first
+		// readable record.
 		if oldest.IsZero() {
 			limit = then(t.Time)
 		}

@@ -316,11 +316,12 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 
 // LastReachableBefore returns the next record to try when no snapshot leads to record target. The
 // result is always older. It is the parent of the first lost record on the path back from target.
-// If that parent is unknown, LastReachableBefore compares ticks. The result is then the newest
-// record or snapshot state that is at least 2 ticks older than the record after the hole. It is
-// never in bad.
+// If the path ends at an unknown record before that, LastReachableBefore compares ticks. The result
+// is then the newest record or snapshot state that is at least 2 ticks older than the oldest known
+// record of the path. It is never in bad.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
-	// hole is the first unknown record. ticks is the tick of the record after the hole.
+	// hole is the seq of the first unknown record on the path back from target. ticks is the tick
+	// of the record that continues it.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -457,7 +458,7 @@ func (c *Catalog) SameSchemaPath(s SnapshotInfo, seq uint64) bool {
 	}
 	path, err := c.Log.Path(s.ID.Seq, seq)
 	if err != nil || len(path) == 0 {
-		return true // Replaying the path returns the error.
+		return true // The caller gets the error when it replays the path.
 	}
 	next, err := c.SchemaAt(path[0])
 	return err != nil || s.Schema.Differs(next) == nil

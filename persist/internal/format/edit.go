@@ -51,8 +51,8 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 	if len(now) <= raw.LargeRow {
 		return
 	}
-	// The minimum size of the edits is compared first. So most rows that are stored whole cost no
-	// copying.
+	// First compare the smallest size that the edits can have. So most rows that are stored whole
+	// are not copied.
 	e.edits = appendEdits(e.edits[:0], then, now)
 	defer e.giveBack()
 	if leastSize(e.edits) >= len(now) {
@@ -97,10 +97,11 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	return dst
 }
 
-// appendEdits appends the edits from one row to another. It keeps the common suffix. The parts
-// before the suffix are compared up to the length of the shorter one, and each differing span is an
-// edit. The remaining bytes of the longer one belong to the last edit. So bytes inserted or removed
-// at one place are one edit, and a changed length before that place is another.
+// appendEdits appends the edits that turn row then into row now. If the lengths differ, it does not
+// edit the common suffix. It compares the bytes before the suffix up to the length of the shorter
+// row, and each differing span is an edit. The remaining bytes of the longer row belong to the last
+// edit. So bytes inserted or removed at one place are one edit. A changed length field before that
+// place is another edit.
 func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)
@@ -161,8 +162,9 @@ func differs(a, b []byte, at int) int {
 	return at
 }
 
-// spanEnd returns the end of the span that begins at at, and the start of the next span. No span
-// ends within a differing word, because at most six equal bytes are between two differing ones.
+// spanEnd returns the end of the span that begins at index at, and the start of the next span. Two
+// differing bytes in a word have at most six equal bytes between them. So a span never ends between
+// two differing bytes of a word.
 func spanEnd(a, b []byte, at int) (end, next int) {
 	end = at + 1
 	for w := at; w+8 <= len(a); w += 8 {
@@ -176,10 +178,10 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 		if first := w + bits.TrailingZeros64(x)/8; first-end >= editsApart {
 			return end, first
 		}
-		// The upper half of this word differs, so it ends with at most three equal bytes. A word
-		// with two differing halves begins with at most three equal bytes. Together that is less
-		// than editsApart, so no span ends between these words. Rows with mostly changed bytes are
-		// thus skipped quickly.
+		// The upper half of this word differs, so the word ends with at most three equal bytes. If
+		// both halves of the next word differ, it begins with at most three equal bytes. Together,
+		// these are fewer than editsApart, so the span continues. The loop quickly skips such words
+		// in rows with mostly changed bytes.
 		if x>>32 != 0 {
 			if n := dense(a[w+8:], b[w+8:]); n > 0 {
 				w += n
@@ -200,7 +202,8 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 	return end, next
 }
 
-// dense returns the number of leading bytes of a and b in words with two differing halves.
+// dense returns the length of the longest common range at the beginning of a and b in which both
+// halves of every word differ.
 func dense(a, b []byte) (n int) {
 	differ := func(a, b []byte) bool {
 		x := binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b)
@@ -307,9 +310,9 @@ func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 	return p
 }
 
-// Whole returns p with a whole value instead of the edits of each row, for callers that do not
-// support edits. The rows have type t, and was returns the old encoding of a row. Values are in the
-// order of their rows.
+// Whole returns p with whole values in place of edits, for callers that do not support edits. The
+// rows have type t. The function was returns the old encoding of a row. The values of the result
+// are in the order of their rows.
 func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePatch, error) {
 	if len(p.EditRanges) == 0 {
 		return p, nil

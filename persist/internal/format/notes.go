@@ -84,7 +84,8 @@ func (n *Notes) About(parent StateID) {
 	}
 }
 
-// Recorded sets the record of state was to seq. It keeps the notes of the tick that continues was.
+// Recorded is called when the state was has been recorded as seq. The notes of a tick that
+// continues this state remain valid.
 func (n *Notes) Recorded(was StateID, seq uint64) {
 	if n.parent == was {
 		n.parent.Seq = seq

@@ -122,7 +122,7 @@ type PageRef struct {
 // Elsewhere reports whether the content is not in the page's own value.
 func (r PageRef) Elsewhere() bool { return r.File != 0 || r.Column != 0 }
 
-// Of returns the key of the content of page k.
+// Of returns the key under which the content of page k is stored.
 func (r PageRef) Of(k pagefile.Key) pagefile.Key {
 	if r.Column != 0 {
 		k.Column = r.Column
@@ -135,8 +135,8 @@ func (r PageRef) Of(k pagefile.Key) pagefile.Key {
 // Data pages do not.
 func Repeatable(kind, size int) bool { return kind != DataArray && size >= minRepeated }
 
-// MayRepeat reports whether a page of column may repeat a page of other. other must be an earlier
-// column with the same kind of array.
+// MayRepeat reports whether a page of the first column may repeat a page of the second one. The
+// second column must be an earlier one with the same kind of array.
 func MayRepeat(column, other uint32) bool {
 	if column < FirstColumn || other >= column {
 		return false
@@ -323,9 +323,9 @@ func (r *sparseRuns) next() (i int, row uint32, n int) {
 	return i, uint32(to), n
 }
 
-// single decodes runs of one entry with a fast path. The first number has one byte and the second
-// one up to four, so both can be read at once. Almost all runs of rows in an unrelated order have
-// this form.
+// single is a fast path for runs of one entry. The first number of such a run has one byte and the
+// second one up to four, so both are read at once. If the rows have another order than the indices,
+// almost all runs are like this.
 func (r *sparseRuns) single(rows *[PageRows]uint32) {
 	src, end, row := r.src, r.end, r.row
 	for len(src) >= 8 {

@@ -149,8 +149,8 @@ func (t *TickEncoder) Storage(number int, c raw.StorageChange, edited *EditedRow
 	return size
 }
 
-// isEdited returns 1 for the format in which storages have edits, otherwise 0. The result is the
-// number of additional pairs of values.
+// isEdited returns 1 if storages have edits in this format, otherwise 0. A storage with edits has
+// one more pair of values.
 func isEdited(form uint64) int {
 	if form == editedTick {
 		return 1

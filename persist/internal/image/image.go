@@ -68,7 +68,7 @@ type Component struct {
 	Pages    [][]byte
 	PageRows int
 
-	Checked *raw.Sparse // The checked sparse array, for the world. Set by Image.Check.
+	Checked *raw.Sparse // The sparse array for the world, checked. Nil unless Check set it.
 }
 
 // New returns an image without entities, with the components of s.
@@ -309,9 +309,9 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// DropDead removes values of components that do not rewind from dead entities, as a world does
-// after a restore. A snapshot contains these values as of the time of its writing. That time may be
-// later than the ticks that are replayed on the snapshot.
+// DropDead removes the values of dead entities from components that do not rewind, as a world does
+// after a restore. A snapshot has these values as of the time when it was written. This may be
+// after the replayed ticks, so the entities may not exist in their state.
 func (im *Image) DropDead() {
 	for _, c := range im.Components {
 		if !c.Rewinds && !c.Resource {
@@ -512,9 +512,10 @@ func (im *Image) Link(ctx context.Context) error {
 	})
 }
 
-// Check prepares a bare image so that [Component.CheckSparse] also does the checks of the world
-// that the image fills. It skips components with few entities relative to the indices, because a
-// world may have no pages for them. If the registry is invalid, the world reports the error later.
+// Check prepares a bare image for [Component.CheckSparse]. CheckSparse then also does the checks
+// that a world would do when it loads the image. Check skips components with few entities relative
+// to the indices, because a world may have no pages for them. If the registry is invalid, the world
+// reports the error later.
 func (im *Image) Check() {
 	var err error
 	if im.Checked, err = raw.CheckRegistry(raw.As[uint64](im.Registry), im.Alive, im.Free); err != nil {
@@ -531,7 +532,7 @@ func (im *Image) Check() {
 const fewest = 16
 
 // CheckSparse compares a page of the sparse array with the dense array. It returns the number of
-// entries in the page. If the component is checked for a world, c.Checked stores the page.
+// entries in the page. If c.Checked is set, it also stores the page there for the world.
 func (c *Component) CheckSparse(page int, content []byte) (entries int, err error) {
 	if c.Checked != nil {
 		var rows [format.PageRows]uint32
@@ -617,7 +618,7 @@ func (c *Component) clone() *Component {
 func (im *Image) World(options ecs.Options) (*ecs.World, error) {
 	w := ecs.NewWorld(options)
 	state := im.State()
-	state.Owned = false // Makes the world copy the memory that it keeps.
+	state.Owned = false // The world copies the memory of im instead of using it.
 	if err := w.Raw().Load(state); err != nil {
 		return nil, err
 	}

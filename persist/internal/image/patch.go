@@ -81,7 +81,8 @@ func (im *Image) applyRegistry(p *format.RegistryPatch) error {
 	if err := CheckRegistry(p, len(im.Registry)); err != nil {
 		return err
 	}
-	// applyRegistry does not check that every index occurs once. Unsound and the world do.
+	// applyRegistry does not check that every index occurs once. Unsound checks this, and a world
+	// does when it loads the image.
 	im.Registry = Resized(im.Registry, p.Total)
 	im.Index = Resized(im.Index, p.Total)
 	im.Alive, im.Free = p.Alive, p.Free

@@ -53,7 +53,7 @@ type boltTree struct {
 	file disk.File // The file of temp. Used to write the bytes after the tree.
 	name string    // The final name of the file.
 
-	bolt   *os.File // The file of temp, opened again for bbolt, which closes it.
+	bolt   *os.File // The file of temp, opened a second time. bbolt closes it.
 	db     *bbolt.DB
 	tx     *bbolt.Tx // The open transaction, or nil.
 	bucket *bbolt.Bucket

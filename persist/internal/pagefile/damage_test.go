@@ -144,8 +144,8 @@ func (p *patient) checkGets(at int64) {
 			good++
 		}
 	}
-	// Unless a branch is in the block, at most the four or five values around the byte are lost.
-	// The root node is at the end of the file.
+	// Damage outside of the branches loses at most four or five values. The root node, a branch, is
+	// in the last blocks.
 	if good < len(p.pages)-8 && at < int64(len(p.data))-2*blockSize {
 		p.t.Errorf("byte %d is damaged, %d of %d pages are left", at, good, len(p.pages))
 	}

@@ -46,8 +46,8 @@ func (f forgery) leaf(id uint64) uint64 {
 // bump adds n to the little-endian 4-byte number at b.
 func bump(b []byte, n int32) { le.PutUint32(b, le.Uint32(b)+uint32(n)) }
 
-// checkHostile reads data in every way and fails if the file is accepted. Every error must be one
-// that known accepts.
+// checkHostile reads data in every way and fails if the file is accepted. Function known must
+// accept every error.
 func checkHostile(t *testing.T, name string, data []byte) {
 	t.Helper()
 	root := pagefile.OpenRoot(t)
@@ -235,8 +235,8 @@ func TestHostileFile_ChangedMetaPages(t *testing.T) {
 	checkHostile(t, "another checksum", sealed(b, pagesOf(data)))
 }
 
-// grow appends a branch with one child: the node below, whose first key is first. It returns the
-// page of the branch.
+// grow appends a branch whose only child is the node with page below. first is the first key of the
+// child. grow returns the page of the branch.
 func (f *forgery) grow(below uint64, first pagefile.Key) uint64 {
 	id := uint64(len(f.body) / pageSize)
 	branch := make([]byte, pageSize)

@@ -23,7 +23,7 @@ const (
 	minPages    = 3 // Two meta pages and the leaf that names the bucket.
 
 	// maxLarge is the maximum number of entries of a leaf that is longer than a page. bbolt does
-	// not split a node of at most twice its minimum of two entries.
+	// not split a node with four or fewer entries: twice its minimum of two.
 	maxLarge = 4
 
 	flagBranch = 1

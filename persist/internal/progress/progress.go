@@ -55,9 +55,10 @@ func Start(ctx context.Context, phase string, total int64) *Meter {
 // Quiet returns a context like ctx without a report function.
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
-// Part returns a context for an operation that counts as n of p. The progress of each phase of that
-// operation is scaled to the range from 0 to n. p never decreases, so it shows the phase with the
-// most progress. At the end of the operation, the caller calls UpTo.
+// Part returns a context for an operation whose work counts as n in p. The operation reports each
+// of its phases from 0 to a total. Part scales these reports to the range from 0 to n. p never
+// decreases, so it shows the phase with the most progress. At the end of the operation, the caller
+// calls UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	if p == nil {
 		return ctx

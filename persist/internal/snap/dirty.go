@@ -120,9 +120,9 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	}
 }
 
-// SetOp adds an operation. n is its component number, if it has one. SetOp is called after
-// SetStorage for the same tick. SetStorage has added each component that lost rows, so an operation
-// that clears the world concerns all components in d.
+// SetOp adds an operation of a tick. n is its component number, if it has one. SetStorage has
+// already added all changed storages of the tick. So if the operation clears the world, each
+// component that lost rows is in d, and SetOp changes all components in d.
 func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
 	case kind == raw.OpRemove:

@@ -26,8 +26,8 @@ import (
 // [image.Image.Link].
 //
 // [Reader.Load] takes all pages of a file, and [Salvage] takes the readable pages of a damaged one.
-// Both read the pages of the file first, and then those in other files or under other keys, which
-// references name. The rows of all other pages are missing.
+// Both first read the pages of the file. Then they read the pages that references name, in other
+// files or under other keys. The rows of all other pages are missing.
 type Filling struct {
 	Image    *image.Image
 	name     string // Name of the file, for errors.
@@ -192,9 +192,9 @@ func (f *Filling) refer(r reference) {
 	f.references[r.ref.File][there] = append(f.references[r.ref.File][there], r)
 }
 
-// readReferred calls take with the content of each page of refs. All refs name the page with this
-// value. A reference is skipped if its checksum differs from that of the page. All are skipped if
-// the page has no content.
+// readReferred calls take for each reference in refs, with the content of the page. All references
+// name the page with this value. readReferred skips a reference whose checksum differs from that of
+// the page. It skips all if the page has no content.
 func readReferred(refs []reference, value []byte, take func(r reference, content []byte)) {
 	content, held, err := format.DecodePage(value)
 	if len(refs) == 0 || err != nil || content == nil {

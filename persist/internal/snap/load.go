@@ -47,8 +47,8 @@ type loading struct {
 // single rows and cannot replay ticks.
 func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	m := r.Manifest
-	// An image with components that do not rewind may need access to single rows: see
-	// Image.DropDead.
+	// If a component does not rewind, Image.DropDead needs single rows. A bare image has whole
+	// pages instead.
 	bare = bare && m.AllRewind()
 	meter := progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
 	l, err := newLoading(ctx, r, table, bare)

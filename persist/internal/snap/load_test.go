@@ -24,8 +24,8 @@ func saved(t *testing.T, w *ecs.World) *Reader {
 	return r
 }
 
-// Loading a bare image also makes the checks of the world for each component, except for indexed
-// ones and those with few entities. Other images are not checked.
+// The load of a bare image also does the checks of a world. It skips indexed components and
+// components with few entities. The load of any other image skips all components.
 func TestLoad_ChecksOnlyBareImage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	all := ecs.MustRegister(w, ecs.Component[int64]{Name: "all"})

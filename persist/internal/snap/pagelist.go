@@ -67,8 +67,8 @@ func (l *pageList) add(kind, size int, p page) {
 		if at, ok := l.first[c]; !ok {
 			l.first[c] = len(l.pages)
 		} else if !p.shared() {
-			// Only a page that is not shared becomes a repeat. For a shared page, a repeat would
-			// not be smaller than the reference, and the other file is needed anyway.
+			// Only a page that is not shared becomes a repeat. A shared page is a reference to an
+			// older file. A repeat would not be smaller, and the older file is needed in any case.
 			p = page{key: p.key, repeats: &at, tablePage: tablePage{sum: p.sum}}
 		}
 	}
@@ -150,11 +150,13 @@ func (l *pageList) refer(p *page, e *format.Encoder) {
 		return // The page is a sparse page without entries, so the repeating page is absent, too.
 	}
 	p.PageRef = has.PageRef
-	// has is the page with the content, so all repeats of that content refer to the same column.
+	// The variable has is the page with the content. So all pages that repeat this content refer to
+	// the same column.
 	p.Column = has.key.Column
 	ref := p.PageRef
 	if ref.File == l.Manifest.Number {
-		// In the file, 0 stands for the file itself. The table has the number of the file.
+		// A reference in the file uses 0 for the file itself. The table uses the number of the
+		// file.
 		ref.File = 0
 	}
 	format.AppendReference(e, ref)

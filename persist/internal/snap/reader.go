@@ -192,7 +192,8 @@ func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef
 	if ref.Column == 0 {
 		return nil
 	}
-	// MayRepeat rejects the column of the manifest, so MayRepeat must be called first.
+	// While the manifest itself is read, m is nil. MayRepeat rejects the manifest's column, so call
+	// MayRepeat first.
 	if !format.MayRepeat(k.Column, ref.Column) || !m.Repeats {
 		return corrupt(name, "page %v cannot repeat one of column %d", k, ref.Column)
 	}
@@ -282,10 +283,10 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 	return nil, corrupt(r.Name, "it refers to file %d, which its manifest does not list", number)
 }
 
-// room returns the maximum number of state bytes in the files. It bounds the memory that is
-// allocated for the sizes in a manifest. The content of a page that repeats another one is larger
-// than its value. Any small page may be a repeat, so room counts the maximum size of a repeated
-// page for it.
+// room returns an upper bound of the bytes of state in the files. It prevents a wrong manifest from
+// allocating any amount of memory. A page that repeats another one has more content than its value
+// in the file. Any small page may be one, so room adds the maximum size of a repeated page for
+// each.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
 	if r.Manifest.Repeats {
@@ -294,8 +295,8 @@ func (r *Reader) room() int64 {
 	return room
 }
 
-// roomOnce is room without repeats, for arrays such as the registry. Files that cannot be opened
-// count as empty.
+// roomOnce is room for arrays whose pages repeat no others, such as the registry. Files that cannot
+// be opened count as empty.
 func (r *Reader) roomOnce() int64 {
 	files := map[*pagefile.File]bool{r.File: true}
 	for _, ref := range r.Manifest.Files {

@@ -91,7 +91,7 @@ func (s *salvage) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	crc, placed := s.crcs[k]
 	switch {
 	case s.unusable[k] != nil:
-	case placed && crc == ref.CRC: // Another copy is in place.
+	case placed && crc == ref.CRC: // The same content is already in place.
 	case placed || s.put(p, int(k.Page), content, ref.CRC) != nil:
 		s.unusable[k] = p
 	}

@@ -52,7 +52,7 @@ type tablePage struct {
 	// comparing their bytes, which are in a file. With 128 bits, a collision by chance is
 	// practically impossible.
 	sum xxh3.Uint128
-	// Size of the content in bytes. 0 means that the bytes count for another page of the snapshot.
+	// Size of the content in bytes. 0 if another page of the snapshot counts these bytes.
 	Size uint32
 	rows uint16 // Rows in a page of its array.
 	format.PageRef
@@ -151,8 +151,8 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.size.Rows = st.Rows()
 	}
 	c.size.PageRows = format.DataPageRows(c.width)
-	// A page can be shared only with a page that has as many rows. A group of 4096 rows must
-	// consist of whole pages.
+	// A page can be shared only with a page that has the same number of rows. This number must
+	// divide 4096, the rows of a group.
 	if shared := base.Table.pageRows(n); !all && shared > 0 {
 		if all = format.PageRows%shared != 0; !all {
 			c.size.PageRows = shared

@@ -26,7 +26,7 @@ type Session struct {
 	Store   *persist.Store
 	States  map[uint64]committed // The committed states by seq.
 	opened  int
-	loose   bool // A snapshot has NoRewind values that no commit had.
+	loose   bool // NoRewind values of a snapshot have changed since the commit.
 }
 
 func (s *Session) open() {

@@ -388,7 +388,7 @@ func (w *World) clear(a Action) {
 	}
 }
 
-// checkpoints creates, restores or releases a checkpoint, or fails a Try.
+// checkpoints creates, restores or releases a checkpoint, or calls Try with a function that fails.
 func (w *World) checkpoints(a Action) {
 	w.held = slices.DeleteFunc(w.held, func(cp ecs.Checkpoint) bool { return !cp.Valid() })
 	n := len(w.held)

@@ -114,7 +114,8 @@ func (r *reader) consume(ctx context.Context) error {
 	}
 	r.conn.heard()
 	defer r.remove(c)
-	// With only a limit of bytes, each reader would have a queue for a million messages.
+	// A limit of bytes alone would give each reader a queue for a million messages. So also limit
+	// the number of messages.
 	messages, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(queued, ahead), jetstream.PullHeartbeat(silence/2))
 	if err != nil {
 		return err

@@ -106,7 +106,8 @@ func (c *exampleCluster) log(nc *nats.Conn) *natslog.Log {
 func (c *exampleCluster) noneDenied(connections ...*nats.Conn) {
 	c.t.Helper()
 	for _, nc := range connections {
-		require.NoError(c.t, nc.Flush()) // The servers answer the flush after all errors.
+		// The servers answer a flush after they have sent all errors.
+		require.NoError(c.t, nc.Flush())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -295,8 +295,9 @@ func (j *judge) follows(machine string) bool {
 	return machine == j.owner || m != nil && m.shown > 0 && m.shown+60 >= j.newest
 }
 
-// silent returns the machines that had a lost tick and did not report the loss. A lost tick is not
-// in the history of head. Only machines that have run since before forget are returned.
+// silent returns the machines that knew a lost tick and did not report the loss. A tick is lost if
+// it is not in the history that ends at head. silent ignores machines that started after the call
+// of forget.
 func (j *judge) silent(head uint64) (owners, followers []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
