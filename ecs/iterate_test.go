@@ -465,7 +465,8 @@ func TestRuns_SameOrderAsAll(t *testing.T) {
 		}
 		q := NewQuery2(Read(a), Read(b))
 		check("scattered", q)
-		// Makes b the driver of the next query. The query does not read b.
+		// Storage a gets more rows than storage b. So the next query iterates over b, although it
+		// does not read the components of b.
 		a.Set(w.Create(), plain{X: int32(len(all))})
 		for run := range NewQuery1(Read(a)).With(b).Runs() {
 			for i, e := range run.Entities {

@@ -379,8 +379,8 @@ func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets
 	j.setWhole(c, w)
 }
 
-// continuesRun reports whether chunk c remains a run if position i has the rows at. In each column,
-// the row must be i rows after the first row.
+// continuesRun reports whether chunk c remains a run if the entity at position i has the rows in
+// at. In each column, that row must be i rows after the first row of the run.
 func (j *join) continuesRun(c *chunk, i int, at *[maxSets]uint32) bool {
 	for k := range j.columns {
 		if at[k] != c.at[k]+uint32(i) {

@@ -419,7 +419,7 @@ func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, 
 	})
 }
 
-// decodePages is decodeRows for a state whose rows are stored in pages.
+// decodePages does the same as decodeRows, for a state whose rows are stored in pages.
 func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	if s.PageRows <= 0 || len(s.Pages) != (n+s.PageRows-1)/s.PageRows {
 		return nil, fmt.Errorf("%d pages of %d rows for %d rows", len(s.Pages), s.PageRows, n)

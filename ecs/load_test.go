@@ -198,7 +198,7 @@ func TestLoad_DiscardsHistory(t *testing.T) {
 	}
 }
 
-func TestLoad_OnRestore(t *testing.T) {
+func TestLoad_CallsOnRestore(t *testing.T) {
 	from, _ := loadable(t)
 	state := stateOf(from)
 	w, p := loadable(t)

@@ -262,7 +262,7 @@ func TestPanicInLoop_DropsMoveLog(t *testing.T) {
 
 // A loop in a coroutine is not on the stack of the program. If the log of its storage is dropped,
 // the loop panics instead of missing entities.
-func TestPull_LogDropped(t *testing.T) {
+func TestIterPull_PanicsAfterLogDropped(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	next, stop := iter.Pull2(NewQuery1(Read(a)).All())
 	defer stop()

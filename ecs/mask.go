@@ -242,7 +242,8 @@ func (m *Mask) summary(level, k int) uint64 {
 
 func (c *maskWords) init(w *World) {
 	c.Init(&w.clock, false)
-	c.Log.Follows = true // Recorders skip masks, so bare frames record no runs of them.
+	// Recorders skip masks, so bare frames need no record of the written words.
+	c.Log.Follows = true
 }
 
 // bits returns the bits of the word in row, or 0 if the word was written in another epoch.

@@ -63,8 +63,8 @@ func (w *World) checkMasks() (bytes int64, err error) {
 	return bytes, nil
 }
 
-// maskOf returns the mask that t belongs to, or nil. If t belongs to no other object in w, it
-// belongs to a mask.
+// maskOf returns the mask that contains the tracker t. It returns nil if t belongs to the registry,
+// a storage or a group of w. Every other tracker belongs to a mask.
 func (w *World) maskOf(t *track.Tracker) *Mask {
 	known := t == &w.entities.rows
 	for _, s := range w.Storages() {

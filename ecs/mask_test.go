@@ -156,7 +156,7 @@ func TestMask_UpToDateInHooks(t *testing.T) {
 	}
 }
 
-func TestMask_LoadAndClone(t *testing.T) {
+func TestMask_CorrectAfterLoadAndClone(t *testing.T) {
 	source := NewWorld(Options{})
 	a := MustRegister(source, Component[plain]{Masked: true})
 	b := MustRegister(source, Component[extra]{Masked: true, NoRewind: true})
@@ -223,7 +223,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
 		t.Error("there are words after the last index")
 	}
-	// The level 2 word of this index is in the row that a read past the end of level 3 would hit.
+	// If nextWord read past the end of level 3, it would find the level 2 word of this index.
 	m.Add(255<<18 + 5*4096)
 	for b := maskBlocks; b < 8*maskBlocks; b += 4096 {
 		if got := m.nextWord(b); got != -1 {

@@ -8,7 +8,7 @@ import (
 
 // Each type that a copy would break has a field for which go vet reports copies. A type whose copy
 // is harmless has none, so that programs can keep it by value.
-func TestNoCopy_Types(t *testing.T) {
+func TestNoCopy_FieldInUncopyableTypes(t *testing.T) {
 	for _, guarded := range []reflect.Type{
 		reflect.TypeFor[World](), reflect.TypeFor[Storage[plain]](), reflect.TypeFor[Resource[plain]](),
 		reflect.TypeFor[Commands](), reflect.TypeFor[Deferred[plain]](), reflect.TypeFor[ChangeFilter](),

@@ -170,7 +170,7 @@ func TestParallelRuns_WorldChangedInBody(t *testing.T) {
 	})
 }
 
-func TestParallelRuns_SingleRows(t *testing.T) {
+func TestParallelRuns_RunsOfOneRow(t *testing.T) {
 	_, a, b, entities := members(5000, Options{})
 	b.Clear()
 	for _, e := range slices.Backward(entities) {

@@ -201,8 +201,8 @@ type pastSet struct {
 }
 
 const (
-	pastDense = iota // Index in then.Columns of the column of entities.
-	pastData         // Index of the column of values.
+	pastDense = iota // The column of entities has this index in then.Columns.
+	pastData         // The column of values has this index.
 )
 
 // follow makes x record the entities that were in rows before each write.

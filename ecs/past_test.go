@@ -452,7 +452,7 @@ func TestPast_RowMovedBetweenTicks(t *testing.T) {
 
 // A restore makes a saved row live again, so later writes change it in place. A Past does not see
 // these writes.
-func TestPast_RestoredRows(t *testing.T) {
+func TestPast_WritesToRestoredRows(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister(w, Component[list]{Clone: cloneList})
 	e := w.Create()

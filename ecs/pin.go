@@ -123,8 +123,9 @@ func (w *World) absorb(k int) {
 	}
 }
 
-// absorb copies the rows that t has saved since the start of frame from. The caller calls absorb
-// for each frame id since then that changed t. Only the first of these calls copies rows.
+// absorb copies the rows that t has saved since the start of frame from. World.absorb calls it for
+// each frame since then that changed t; id is the id of that frame. Only the first of these calls
+// copies rows.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {

@@ -404,7 +404,7 @@ func TestPin_UncommittedChangesError(t *testing.T) {
 	require.True(t, p.Valid())
 }
 
-func TestPin_AfterRewind(t *testing.T) {
+func TestPin_CreatedAfterRewind(t *testing.T) {
 	w := NewWorld(Options{History: 5})
 	s := MustRegister[pinPoint](w)
 	e := w.Create()
@@ -419,7 +419,7 @@ func TestPin_AfterRewind(t *testing.T) {
 	d.check(1)
 }
 
-func TestPin_RestoredRows(t *testing.T) {
+func TestPin_WritesToRestoredRows(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister(w, Component[[]int]{Name: "List", Clone: slices.Clone[[]int]})
 	e := w.Create()

@@ -19,12 +19,13 @@ type progress struct {
 	ahead  *visited // The entities at or after next that the loop has visited, or nil.
 	// The number of entities in behind.added that takeBehind has returned or skipped.
 	taken   int
-	back    bool // The entity that the loop is visiting was in behind.
+	back    bool // The loop is visiting an entity that takeBehind returned.
 	counted bool // The log of the set counts this loop in its field loops.
 }
 
-// begin begins a loop over s. In a parallel loop, goroutines share s, and its rows do not move. A
-// loop in index order does not depend on rows. So begin counts neither in the log of s.
+// begin begins a loop over s. The log of s counts the loop, with two exceptions. In a parallel
+// loop, goroutines share s, and its rows do not move. A loop in index order does not depend on
+// rows.
 func (p *progress) begin(s *set) {
 	if p.back = false; s.w.parallel || s.byIndex {
 		return

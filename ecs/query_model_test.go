@@ -303,7 +303,7 @@ func queryCases(w *World, f []intStore) []queryCase {
 
 func (b *moduloPredicate) rest(e Entity) bool { return b.rests[e.Index()%6] }
 
-// mask gives the set of f a mask.
+// mask gives a mask to the storage of f.
 func mask(f intStore, byIndex bool) { f.any().sparseSet().giveMask(byIndex) }
 
 // giveMask does the same as Masked and Ordered do at registration.

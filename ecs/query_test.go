@@ -255,7 +255,7 @@ func (p *model) writeLists(store int) {
 }
 
 // queryOperations returns two operations. One compares all queries of a model with the oracle, and
-// the other writes through one of the queries. keep caches the queries of a model.
+// the other writes through one of the queries. The map keep caches the queries of a model.
 func queryOperations(keep map[*model][]queryModel) (ask, write operation) {
 	of := func(p *model) []queryModel {
 		if keep[p] == nil {
@@ -282,7 +282,7 @@ func exploreQueries(t *testing.T, s modelOptions, n int, others ...any) {
 	t.Logf("%d sequences of up to %d operations", x.tried, n)
 }
 
-func TestQueryModel_StorageChanges(t *testing.T) {
+func TestQueryModel_MembersAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: queryKinds, entities: 3, members: 3, history: 2}
 	exploreQueries(t, s, *depth, adds(0, 3), removes(0, 3), adds(1, 3), removes(1, 3), clearStore(0), checkpoints(1), ticks()[:4])
@@ -295,7 +295,7 @@ func TestQueryModel_Filters(t *testing.T) {
 }
 
 // The entities are on both sides of the border between two blocks of 64 rows.
-func TestQueryModel_AcrossBlocks(t *testing.T) {
+func TestQueryModel_EntitiesInTwoBlocks(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: queryKinds[:4], filler: 62, entities: 4, members: 4, history: 1}
 	exploreQueries(t, s, *depth-1, adds(0, 4), removes(0, 4), removes(1, 4), adds(1, 4), removes(3, 1), checkpoints(1), ticks()[:4])

@@ -77,7 +77,7 @@ func (f *finder) find(places []place, t reflect.Type, offset uintptr, path strin
 	return places
 }
 
-// inside is find for types of arrays, slices, pointers and maps.
+// inside is the part of find for arrays, slices, pointers and maps.
 func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path string) []place {
 	if f.open[t] {
 		f.again[t] = true
@@ -104,7 +104,7 @@ func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path str
 	return append(places, p)
 }
 
-// at returns the container p of the value at base.
+// at returns the container that has the place p in the value at base.
 func (p *place) at(base unsafe.Pointer) reflect.Value {
 	return reflect.NewAt(p.typ, unsafe.Add(base, p.offset)).Elem()
 }
@@ -123,8 +123,8 @@ func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	return false
 }
 
-// find reports whether is returns true for any entity in the value at base. It calls is with the
-// place of each entity, including zero entities. The order of map entries is undefined.
+// find calls the function is for each entity in the value at base, including zero entities, until
+// is returns true. It reports whether that happened. The order of map entries is undefined.
 func (r *references) find(base unsafe.Pointer, is func(*place, Entity) bool) bool {
 	for i := range r.places {
 		if p := &r.places[i]; p.kind == 0 {

@@ -71,7 +71,8 @@ func (r *registry) addIndex() {
 	if i == len(r.dense.Live) {
 		r.grow(i + 1)
 	}
-	// No frame protects row total, because a restore that lowers total also drops the newer frames.
+	// A restore that lowers Total also drops the newer frames. So no frame needs the old content of
+	// row i.
 	r.dense.Live[i] = NewEntity(uint32(i), 1)
 	r.sparse[i] = uint32(i)
 	r.rows.Total++

@@ -390,7 +390,7 @@ func TestRelation_LookupsInParallelRuns(t *testing.T) {
 	})
 }
 
-func TestRelation_InOtherWorld(t *testing.T) {
+func TestRelationIn_OtherWorld(t *testing.T) {
 	w, other := NewWorld(Options{}), NewWorld(Options{})
 	r := NewRelation(MustRegister[childOf](w), func(c childOf) Entity { return c.Parent }, RelationOptions{})
 	assert.Nil(t, r.In(other))
@@ -455,7 +455,7 @@ func TestRelationSet_Errors(t *testing.T) {
 }
 
 // None is the target of a source without a target, and it is never alive.
-func TestRelation_None(t *testing.T) {
+func TestRelation_SourceWithoutTarget(t *testing.T) {
 	f := newRelationWorld(t, 1, 0)
 	s, e, parent := f.children.sources.s, f.w.Create(), f.w.Create()
 	for _, target := range []Entity{None, parent, None} {

@@ -177,7 +177,8 @@ func zeroJSON(v any) bool {
 	return v == nil || v == false || v == ""
 }
 
-// loadJSON loads a row of layout from into a world with layout to, and returns the loaded value.
+// loadJSON loads a row that has the layout from. The new world has the component with the layout
+// to. It returns the loaded value.
 func loadJSON(t *testing.T, from, to *layout.Type, row []byte, dropped []string) (now map[string]any, lost typeFaults, err error) {
 	e := []uint64{uint64(NewEntity(0, 1))}
 	state := &raw.State{Registry: e, Alive: 1, Free: 1, Storages: []raw.StorageState{{Name: "it", Layout: from, Entities: e, Rows: row}}}

@@ -161,7 +161,7 @@ func TestRequiredBy_RandomChanges(t *testing.T) {
 				c.w.Release(cp)
 				require.Equal(t, before, c.w.Digest(), "seed %d", seed)
 			case 13:
-				// The entity of the other world has only a plain.
+				// The entity of the other world has only the component plain.
 				other := newRequiredWorld()
 				alone := other.w.Create()
 				other.plain.Set(alone, plain{X: int32(v)})

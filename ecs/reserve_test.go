@@ -77,7 +77,7 @@ func TestReserve_Allocations(t *testing.T) {
 }
 
 // After Reserve in the body, a loop continues in the moved rows.
-func TestReserve_InLoop(t *testing.T) {
+func TestReserve_CalledInLoop(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	checkAtEnd(t, w)
 	n := int32(0)

@@ -106,7 +106,8 @@ func TestAlign_MovesFewRows(t *testing.T) {
 	checkAtEnd(t, w)
 	b.Remove(entities[99])
 	b.Remove(entities[98])
-	a.Remove(entities[97]) // The last entity of a is now in row 97, and 98 is after it.
+	// In storage a, entity 99 is now in row 97, and entity 98 is still in row 98.
+	a.Remove(entities[97])
 	w.Checkpoint()
 	w.Align(b, a)
 	if rows := saved(a); rows != [3]int{} || saved(b) != [3]int{} {

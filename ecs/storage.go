@@ -185,7 +185,7 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	}
 }
 
-// inOrder is All in the order of entity indices.
+// inOrder is like All, but visits the entities in the order of their indices.
 func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 	changes := s.w.changes
 	for b, word := scan(s.mask, 0); b >= 0; b, word = scan(s.mask, b+1) {

@@ -103,8 +103,8 @@ func TestUndo_LogCompacted(t *testing.T) {
 	}
 }
 
-// After a redo, the number of rows that a record protects depends on the older records that are
-// still retained.
+// Ticks are evicted between an undo and a redo. After the redo, rows are protected only for the
+// ticks that are still retained.
 func TestUndo_EvictionWithUndoneTicks(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 5})
 	w.Commit()
