@@ -114,8 +114,9 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	return puts, nil
 }
 
-// checkRanges checks the row ranges of a patch. The ranges must be ascending, disjoint and below
-// row after. They must have a total length of given, and include every row in [before, after).
+// checkRanges checks the row ranges of a patch that contains given rows. The patch changes the
+// number of rows from before to after. The ranges must be ascending, disjoint and below row after.
+// They must have given rows in total, and include every row in [before, after).
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {
@@ -259,7 +260,8 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.set.afterRewind(before)
 }
 
-// touchRanges makes the rows of ranges writable. It touches the rows of short ranges in groups.
+// touchRanges makes the rows of ranges writable. It collects the rows of short ranges, and makes up
+// to 64 of them writable at once.
 func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	var some [64]uint32
 	n := 0

@@ -31,8 +31,8 @@ func newPatchedWorld(w *World) *patchedWorld {
 // apply applies the recorded change c as a patch, and compares the patched world with the recorded
 // world.
 func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
-	// The seek below may remove NoRewind rows that the recorded world kept. That world may have
-	// restored a checkpoint instead of going back to the parent state.
+	// The seek below may remove NoRewind rows. The recorded world may have kept these rows, if it
+	// restored a checkpoint instead.
 	if t.Raw().Seq() != c.Parent {
 		t.loseExempt()
 	}
@@ -89,7 +89,7 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	// Sometimes seek back and forward again.
 	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick {
-		// Deferred ticks leave gaps.
+		// The patched world has no deferred ticks, so take the nearest tick that it has.
 		target, _ := t.History().Nearest(back + t.rng.Uint64N(t.tick-back))
 		must("seek", t.History().Seek(target))
 		must("check", t.check())

@@ -44,7 +44,7 @@ func TestQuery_FindsRowsForEveryArity(t *testing.T) {
 
 // If the rows of all storages are in the same order, a query caches the run of all rows. The next
 // iteration, by any method, must still find all entities, and must respect a filter added since.
-func TestQuery_EveryArityTwoLoops(t *testing.T) {
+func TestQuery_SecondLoopForEveryArity(t *testing.T) {
 	queries, entities, all := everyArity(func(_, i, _ int) (int, bool) { return i, true })
 	for i, q := range queries {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestQuery_OptionalForEveryArity(t *testing.T) {
 }
 
 // Get of a row returns the pointers in the order of the fields.
-func TestRowGet_Order(t *testing.T) {
+func TestRowGet_PointersInFieldOrder(t *testing.T) {
 	type p = plain
 	for _, row := range []any{
 		&Row2[p, p]{}, &Row3[p, p, p]{}, &Row4[p, p, p, p]{}, &Row5[p, p, p, p, p]{}, &Row6[p, p, p, p, p, p]{},

@@ -43,13 +43,14 @@ func (w *World) destroyOneByOne(entities []Entity) int {
 	switch {
 	case w.restores == restores && (n == len(entities) || !hooks && n == before-w.entities.rows.N):
 		return n // Each counted call destroyed only its own entity, so n is exact.
-	case hooks: // All of entities were alive before the loop.
+	case hooks: // Before the loop, every one of the entities was alive.
 		return w.countDistinct(entities, func(e Entity) bool { return !w.entities.alive(e) })
 	}
 	return w.countDistinct(entities, func(e Entity) bool { return w.entities.freed(e, before) })
 }
 
-// destroyCounting is destroyOneByOne for a world with hooks and a list with dead entities.
+// destroyCounting does the work of destroyOneByOne if the world has hooks and some of the entities
+// are dead.
 func (w *World) destroyCounting(entities []Entity) (n int) {
 	alive := w.spare.take()
 	defer w.spare.drop(alive)

@@ -125,8 +125,8 @@ func BenchmarkBatchCreateFresh(b *testing.B) {
 }
 
 // BenchmarkBudgetLarge measures a tick with history. The tick changes one byte of a row of 64 KiB,
-// one byte in each of 100 rows of 4 KiB, or all bytes. The limit is hand-written code that copies
-// the rows before they are written and compares them afterwards.
+// one byte in each of 100 rows of 4 KiB, or all bytes. The hand-written code copies the rows before
+// they are written, and compares them afterwards.
 func BenchmarkBudgetLarge(b *testing.B) {
 	type tiles struct{ Cells [1 << 16]byte }
 	type chunk struct{ Cells [1 << 12]byte }
@@ -200,9 +200,9 @@ type part struct{ X, Y float64 }
 
 var aPart = part{1, 2}
 
-// An eightfold is a world with n entities of eight components each. The limit is hand-written
-// sparse sets for the same entities, allocated in full beforehand. In the limit, one function
-// writes all components of an entity.
+// An eightfold is a world with n entities of eight components each, together with hand-written
+// sparse sets for the same entities. These sets have their full capacity from the start. One
+// hand-written function writes all components of an entity.
 type eightfold struct {
 	w        *ecs.World
 	bundle   *ecs.Bundle8[part, part, part, part, part, part, part, part]

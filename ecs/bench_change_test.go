@@ -82,8 +82,9 @@ func (p *benchWorld) removeVelocities() {
 	p.limitAddRemove()
 }
 
-// A change is one kind of work and its inverse. budget is the allowed multiple of the limit's time.
-// 0 means no budget. more is the extra nanoseconds that the first call in a frame may take.
+// A change is one kind of work and its inverse. budget is the allowed multiple of the hand-written
+// code's time, or 0 for no budget. The field more is the number of nanoseconds that the first call
+// in a frame may take in addition.
 type change struct {
 	name   string
 	budget float64
@@ -169,10 +170,10 @@ func BenchmarkBudgetChangeFirst(b *testing.B) {
 	}
 }
 
-// The limit for the first writes in a frame is a hand-written sparse set with undo logs. It saves
-// the same data as the package. One mark covers a row and its value. A sparse entry is saved when
-// its entity is added. For an entity, the generation and the position in the free list are saved.
-// Each log is one slice that grows by append.
+// The hand-written code for first writes in a frame is a sparse set with undo logs. It saves the
+// same data as the package. One bit says whether a row and its value are saved. A sparse entry is
+// saved when its entity is added. For an entity, the generation and the position in the free list
+// are saved. Each log is one slice that grows by append.
 
 // A framedSet is a sparse set with one open frame. Its capacity is fixed.
 type framedSet[T any] struct {
@@ -438,8 +439,9 @@ func (f *filledWorld) reserve(n int) {
 	}
 }
 
-// Entities with four components are inserted into a new world. The limit inserts the same
-// components into hand-written sparse sets, whose slices have their final capacity from the start.
+// Entities with four components are inserted into a new world. The benchmark compares this with
+// hand-written sparse sets for the same components, whose slices have their final capacity from the
+// start.
 func BenchmarkBudgetInsert(b *testing.B) {
 	const n = 10_000
 	limit := side{work: func() { insertByHand(n) }}
@@ -492,7 +494,8 @@ type limitUndo struct {
 	undo   []position
 }
 
-// newLimitUndo returns a copy of the n positions of p, and the handles by index.
+// newLimitUndo returns a copy of the n positions of p. handles[i] is the handle of the entity with
+// index i.
 func newLimitUndo(p *benchWorld, n int) (s *limitUndo, handles []limitEntity) {
 	s = &limitUndo{sparse: make([]uint32, n), saved: make([]uint64, n/64+1)}
 	handles = make([]limitEntity, n)
@@ -537,7 +540,8 @@ func (s *limitUndo) back() {
 }
 
 // A tenth of all rows, chosen at random, is written once in a frame. Mut writes one row at a time,
-// and MutEach writes 64. The limit is a hand-written look-up with an undo log.
+// and MutEach writes 64. The benchmark compares both with a hand-written look-up that has an undo
+// log.
 func BenchmarkBudgetMut(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		p := moving(n)

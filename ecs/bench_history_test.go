@@ -87,10 +87,11 @@ func BenchmarkBudgetClearRestored(b *testing.B) {
 }
 
 // The benchmark measures Restore after some of 1M rows of 16 bytes were written, at random or all
-// in order. The limit is a hand-written undo log that holds row numbers and old values.
+// in order. It compares Restore with a hand-written undo log of row numbers and old values.
 //
-// A copy of all rows would be an unfair limit, because an undo log cannot predict that every row
-// will be written in order. If few rows were written, Restore is compared with such a copy as well.
+// A comparison with a copy of all rows would be unfair, because an undo log cannot predict that
+// every row will be written in order. If few rows were written, Restore is compared with such a
+// copy as well.
 func BenchmarkBudgetRestore(b *testing.B) {
 	const n = 1_000_000
 	p := moving(n)
@@ -104,7 +105,7 @@ func BenchmarkBudgetRestore(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		rows []int
-		// The time limit, as a multiple of a copy of all rows; 0 means no limit.
+		// The allowed multiple of the time to copy all rows, or 0 for no budget.
 		copies float64
 	}{
 		{"0.1%", random[:n/1000], 1.0 / 30},
@@ -313,9 +314,10 @@ func delta(n, part int, moved bool) (ours, limit side) {
 
 // The hand-written alternative to a Past is a copy of all values at the end of each tick.
 
-// BenchmarkBudgetPastBeside measures a rendered frame between two ticks. It interpolates between
-// the values of the previous tick and the present values, for all rows. The limit has two arrays
-// and copies the older one first. A tick writes all rows, 1 % at random, or none.
+// BenchmarkBudgetPastBeside measures the interpolation for an image between two ticks. All rows get
+// a value between that of the previous tick and the present one. The hand-written code has an array
+// of present values and copies it before it interpolates. A tick writes all rows, 1 % at random, or
+// none.
 func BenchmarkBudgetPastBeside(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		for _, c := range []struct {
@@ -460,8 +462,8 @@ func compensated(n, lookups int, back uint64) (ours, limit side) {
 	return ours, limit
 }
 
-// BenchmarkBudgetPastAim measures the first look-up after Aim, per row written since the tick. The
-// limit is a loop that collects the old values in an array with an entry for every row. The array
+// BenchmarkBudgetPastAim measures the first look-up after Past.At, per row written since the tick.
+// The hand-written loop collects the old values in an array with an entry for every row. The array
 // takes 4 bytes per row and is cleared each time, however few rows were written.
 func BenchmarkBudgetPastAim(b *testing.B) {
 	for _, c := range []struct {
@@ -530,8 +532,9 @@ func aimed(n int, back uint64, runs bool) (ours, limit side, written int) {
 	return ours, limit, written
 }
 
-// A world with a history applies recorded ticks. Each tick wrote a thousand random rows. The limit
-// is hand-written code that decodes the rows into slices and keeps an undo log.
+// A world with a history applies recorded ticks. Each tick wrote a thousand random rows. The
+// benchmark compares this with hand-written code that decodes the rows into slices and keeps an
+// undo log.
 func BenchmarkBudgetApply(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(sizeName(n), func(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The benchmarks of masks compare with the same work on a flat []uint64. The slice tracks no
+// The benchmarks compare masks with a flat []uint64 that does the same work. The slice tracks no
 // changes, has no upper levels, and is cleared word by word.
 
 const benchIndices = 1 << 20

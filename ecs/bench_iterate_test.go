@@ -191,8 +191,8 @@ func getLimit(s *partSet, handles []limitEntity) {
 // splits the slices over goroutines. If rows are cheap, it is a single loop, because waking a
 // goroutine takes longer than the loop.
 //
-// The measured time is the time of the calling thread. With two processors, it is twice the limit
-// if the work is not shared.
+// The measured time is the time of the calling thread. If two processors do not share the work,
+// this time is twice that of the hand-written code.
 func BenchmarkBudgetParallel(b *testing.B) {
 	const n = 1000
 	p := moving(n)
@@ -238,9 +238,9 @@ func turnByHand(positions []position, velocities []velocity) {
 	group.Wait()
 }
 
-// In the scatter benchmarks, the rows of different storages are in different orders. The limit is a
-// hand-written loop over the entities of one storage. The loop looks up each entity in the other
-// storages.
+// In the scatter benchmarks, the rows of different storages are in different orders. The benchmarks
+// compare a query with a hand-written loop over the entities of one storage. This loop looks up
+// each entity in the other storages.
 
 type mass struct{ X, Y float64 }
 

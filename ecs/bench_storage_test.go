@@ -153,9 +153,9 @@ func (t times) per(n float64) float64 {
 	return max(0, float64(sorted[len(sorted)/4])/n)
 }
 
-// The benchmark measures a sort by value. The limit uses the key directly: it sorts pairs of key
-// and row with slices.SortFunc, and breaks ties by row. It then gathers entities and values into
-// separate arrays, and updates the sparse array.
+// The benchmark measures a sort by value. The hand-written sort uses the key directly: it sorts
+// pairs of key and row with slices.SortFunc, and breaks ties by row. It then gathers entities and
+// values into separate arrays, and updates the sparse array.
 func BenchmarkBudgetSort(b *testing.B) {
 	for _, n := range []int{1000, 100_000} {
 		w := ecs.NewWorld(ecs.Options{})
@@ -445,8 +445,8 @@ func newNest(n int, related bool) *nest {
 	return k
 }
 
-// A target is destroyed together with its sources. The limit is a loop that destroys the same
-// number of entities in a world without the relation.
+// A target is destroyed together with its sources. The benchmark compares this with a loop that
+// destroys the same number of entities in a world without the relation.
 func BenchmarkBudgetCascade(b *testing.B) {
 	for _, n := range []int{16_000, 256_000} {
 		related, plain := newNest(n, true), newNest(n, false)
@@ -462,13 +462,12 @@ func BenchmarkBudgetCascade(b *testing.B) {
 	}
 }
 
-// The benchmarks of groups compare with a limit: the same work without a group. They have no
-// budgets.
+// The benchmarks below compare a group with the same work without a group. They have no budgets.
 
 const grouped = 1_000_000
 
-// Two components were added in two different random orders and are then grouped. The limit is a
-// world whose components were added in the same order.
+// Two components were added in two different random orders and are then grouped. The benchmark
+// compares the group with a world whose components were added in the same order.
 func BenchmarkGroupIterate(b *testing.B) {
 	for _, form := range []string{"runs", "all"} {
 		b.Run(form, func(b *testing.B) {
@@ -486,8 +485,8 @@ func BenchmarkGroupIterate(b *testing.B) {
 	}
 }
 
-// Two components were added in two different random orders and are then grouped. The limit is a
-// world whose rows stay in random orders.
+// Two components were added in two different random orders and are then grouped. The benchmark
+// compares the group with a world whose rows stay in random orders.
 func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 	group, limit := shuffled(grouped), shuffled(grouped)
 	ecs.Must(group.w.NewGroup(group.positions, group.velocities))

@@ -131,9 +131,8 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	b.ReportMetric(ours.allocs(), "allocs")
 }
 
-// compareMore reports how much longer first takes than later, per operation, and the budget in
-// nanoseconds. If byHand has two sides, it also reports how much longer the first of them takes
-// than the second.
+// compareMore reports the time per operation of the side first minus that of the side later, and
+// the budget for the difference. If byHand has two sides, compareMore reports their difference too.
 func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
 	var x, y, handX, handY time.Duration
 	quiet(b, func() {
@@ -154,9 +153,9 @@ func perOp(d time.Duration, operations int) float64 {
 	return float64(d.Nanoseconds()) / float64(operations)
 }
 
-// The limit for structural changes and look-ups is hand-written sparse sets, without checkpoints
-// and without generations in the rows. Adding or removing a component checks that the entity is
-// alive.
+// The hand-written code for structural changes and look-ups has sparse sets, without checkpoints
+// and without generations in the rows. When it adds or removes a component, it checks that the
+// entity is alive.
 
 type position struct{ X, Y float64 }
 type velocity struct{ X, Y float64 }

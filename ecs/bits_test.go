@@ -101,7 +101,7 @@ func (b oracleBits) check() error {
 	return nil
 }
 
-func TestBits_AndOrAndNotOfSets(t *testing.T) {
+func TestBits_RandomCombinations(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -199,7 +199,7 @@ func TestBits_AndSkipsEmptyRegions(t *testing.T) {
 	}
 }
 
-func TestBits_AndFirstBlocksOfPages(t *testing.T) {
+func TestBits_AndOfFirstBlocksOfPages(t *testing.T) {
 	w := NewWorld(Options{})
 	x, y := w.NewMask(), w.NewMask()
 	want := []uint32{0, 4096, 8192, 1 << 18, 1 << 24, 1<<24 + 4096}
@@ -225,10 +225,10 @@ func TestMask_ChangedWhileIterating(t *testing.T) {
 		visited = append(visited, i)
 		switch i {
 		case 1:
-			m.Remove(2)  // In the current block, so index 2 is still visited.
-			m.Remove(70) // In a later block, so index 70 is not visited.
-			m.Add(3)     // In the current block, so index 3 is not visited.
-			m.Add(300)   // In a later block, so index 300 is visited.
+			m.Remove(2)  // Index 2 is in the current block, so it is still visited.
+			m.Remove(70) // Index 70 is in a later block, so it is not visited.
+			m.Add(3)     // Index 3 is in the current block, so it is not visited.
+			m.Add(300)   // Index 300 is in a later block, so it is visited.
 		case 300:
 			m.Clear()
 			m.Add(1 << 20)

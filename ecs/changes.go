@@ -400,8 +400,8 @@ func (d *Delta[T]) compareSingles(i, limit int) int {
 	return i
 }
 
-// compareRows compares old with the current values of the rows that begin with row. Each row has
-// the same entity as at the boundary.
+// compareRows compares the elements of old with the current values of as many rows, the first of
+// which is row. Each row has the same entity as at the boundary.
 func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	s, l, k := d.s, &d.changed, len(d.changed.entities)
 	l.room(len(old))

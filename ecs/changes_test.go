@@ -74,7 +74,8 @@ func newIntDelta[T any](s *Storage[T], to func(T) int) intDelta {
 	}
 }
 
-// difference returns the changes of a store between the states then and now.
+// difference returns the changes of a store. The parameter then is its earlier state, and now is
+// its present state.
 func difference(then, now *oracleStore) (d oracleDelta) {
 	for k, e := range now.entities {
 		switch was := slices.Index(then.entities, e); {
@@ -381,7 +382,7 @@ func TestDelta_IgnoresPadding(t *testing.T) {
 	expectChanges(t, "padding", s, 0)
 }
 
-func TestDelta_RestoredRows(t *testing.T) {
+func TestDelta_IgnoresRestoredRows(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 2})
 	checkAtEnd(t, w)
 	w.Commit()
@@ -607,7 +608,7 @@ func TestDelta_EmptyAfterError(t *testing.T) {
 	}
 }
 
-// A Delta refers to the values of earlier results only until its next use.
+// A Delta that is used again no longer refers to the values of its earlier result.
 func TestDelta_ReusedMemory(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	l := MustRegister(w, Component[list]{Clone: cloneList})

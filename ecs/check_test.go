@@ -113,8 +113,8 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// recorded reports whether t changed in frame id. It did if the first record since the start of the
-// frame differs from the first record since its end.
+// recorded reports whether t changed in frame id. If it did, the first record since the start of
+// the frame is not the first record since the end of the frame.
 func recorded(t *track.Tracker, id uint64) bool {
 	k, _, changed := t.Since(id)
 	behind, _, _ := t.Since(id + 1)

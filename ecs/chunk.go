@@ -34,8 +34,7 @@ const (
 //	ahead         0                   0                number of positions before each word
 type chunk struct {
 	epoch uint64
-	// Number of searched positions, from the first one. The search finds none of the later
-	// positions.
+	// The search has covered positions 0 to n-1. Later positions have no match.
 	n int
 	// The chunk is a single run: all positions are found, and their rows are contiguous in each
 	// column.
@@ -45,8 +44,8 @@ type chunk struct {
 	words []uint64
 	whole uint64 // Bit w is set if words[w] is full and its rows are contiguous.
 	rows  [maxColumns][]uint32
-	// In a list: the found positions. In other chunks in index order: the driver's row of each
-	// position.
+	// If list is true, the listed positions. Otherwise, if the driver is in index order, the
+	// driver's row of each position.
 	order []uint32
 
 	list  bool

@@ -23,7 +23,7 @@ type Commands struct {
 	skipped  int
 	issued   uint32 // Number of placeholders ever created.
 	applied  uint32 // Number of placeholders that a finished Apply resolved.
-	// Value of applied when the last Apply began: created[0] resolves placeholder base+1.
+	// Value of applied when the last Apply began. created[i] is the entity of placeholder base+1+i.
 	base      uint32
 	created   []Entity // Entities of the placeholders that the last Apply resolved.
 	following renaming // Replaces placeholders inside components.

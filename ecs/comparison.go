@@ -32,8 +32,9 @@ type comparison struct {
 	spans track.Spans // Scratch memory.
 }
 
-// load sets c to the comparison of dense with the start of the k-th frame. dense has now rows, and
-// had before rows at that boundary. rowOf returns the current row of an entity, or -1.
+// load compares the present rows of dense with its rows at the start of the k-th frame. The
+// parameters now and before are the numbers of these rows. rowOf returns the current row of an
+// entity, or -1.
 func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
 	c.rows, c.then = c.rows[:0], c.then[:0]
 	limit := min(before, now)

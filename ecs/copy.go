@@ -181,10 +181,11 @@ type copyJob struct {
 	apply    []func()       // Each function writes one component of all copies.
 
 	// The component or resource that is being copied.
-	source   AnyStorage
-	holders  []Entity               // The entities that have the component, or 0 for a resource.
-	holder   Entity                 // The entity whose value is being processed.
-	round    []Entity               // The copy of the list to which the processed value belongs.
+	source  AnyStorage
+	holders []Entity // The entities that have the component, or 0 for a resource.
+	holder  Entity   // The entity whose value is being processed.
+	// The part of copies that replaces the references in the value of holder.
+	round    []Entity
 	resolved map[externalRef]Entity // Results of Outside.
 }
 

@@ -408,8 +408,8 @@ func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	return true
 }
 
-// wholeFrom returns the number of positions from lo on that form full words with contiguous rows.
-// It counts only positions below hi.
+// wholeFrom returns how many positions from lo on are in full words and have contiguous rows. It
+// stops before position hi.
 func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	if lo&63 != 0 {
 		return 0
@@ -487,7 +487,7 @@ func (c *cursor) length(i int) int {
 	return c.extendRun(i)
 }
 
-// extendRun is length for a position i if position i+1 of the word is found as well.
+// extendRun does the work of length if position i+1 of the word has a match as well.
 func (c *cursor) extendRun(i int) int {
 	for n := 1; ; n++ {
 		next := c.rest & -c.rest
@@ -569,7 +569,8 @@ func (c *cursor) skipRest() {
 	}
 }
 
-// locate computes the address of row base in each column, and of row from in the driver.
+// locate computes the address of row base[k] in each column k, and the address of the driver's row
+// from.
 func (c *cursor) locate() {
 	c.entities = rowAfter(unsafe.SliceData(c.set.dense.Live), c.from)
 	for k := range c.columns {
@@ -645,9 +646,9 @@ func (c *cursor) finish() {
 }
 
 // resume continues the iteration after the world changed while the loop visited e. e is r rows
-// after the current position. It panics if the rows of the query were restored or sorted. In index
-// order, the loop continues with the entities of higher indices. Otherwise, progress says how it
-// continues.
+// after the current position. It panics if the rows of the query were restored or sorted. If the
+// driver is in index order, the loop continues with entities of higher indices. Otherwise
+// c.progress determines the next row.
 func (c *cursor) resume(r int, e Entity) {
 	for _, s := range c.j.sets {
 		s.mustKeepOrder(c.j.text, e, c.since)
@@ -696,7 +697,7 @@ func (j *join) requires(s *set) bool {
 	return k >= 0 && !j.isOptional(k)
 }
 
-// limit returns the upper bound of the positions that the join can find.
+// limit returns an upper bound of the positions at which the join can have a match.
 func (c *cursor) limit() int {
 	switch {
 	case c.set.byIndex:

@@ -22,7 +22,7 @@ func interrupted() (*ecs.World, *ecs.Storage[position], *ecs.Query2[position, ve
 	return w, positions, ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities))
 }
 
-func TestLoop_UnrelatedChange(t *testing.T) {
+func TestLoop_ContinuesAfterUnrelatedChange(t *testing.T) {
 	for _, changed := range []float64{0, 9, 11, 63, 64, 199} {
 		w, _, q := interrupted()
 		tags := ecs.MustRegister(w, ecs.Component[struct{}]{Name: "tag"})

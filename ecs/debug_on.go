@@ -19,7 +19,7 @@ import (
 //	boundary           boundary
 //	| ----- a span ----- |
 //	remember   |         verify: panics if a row that a frame protects differs, unless the row
-//	           |                 has a mark of this span
+//	           |                 was made writable in this span
 //	           saved: panics if a row differs before its first write
 //
 // A debug world also checks that each Clone returns a deep copy.
@@ -30,10 +30,11 @@ const debug = true
 
 // A guard has a copy of the protected rows of a column, made at the start of the span.
 type guard struct {
-	rows    []byte // Canonical bytes of the rows.
-	ends    []int  // End of each row in rows.
-	n       int
-	saved   int // Number of rows that a frame protects. Only indexes need the later rows.
+	rows []byte // Canonical bytes of the rows.
+	ends []int  // End of each row in rows.
+	n    int
+	// Number of rows that a frame protects. The copies of later rows are for indexes only.
+	saved   int
 	scratch []byte
 
 	// A row that the program may write although the world does not know of the write. An index

@@ -317,8 +317,8 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 	}
 }
 
-// A system may read other worlds, and may write worlds that it created. While a system steps such a
-// world, no system may write the world of the outer step.
+// A system may read other worlds, and may write worlds that it created. A system may also step such
+// a world. During this inner step, no system may write the world of the outer step.
 func TestDebug_SystemStepsClone(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})

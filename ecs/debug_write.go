@@ -106,8 +106,9 @@ func (s *set) refusesWrite(op string, e Entity) *refusal {
 	return s.w.refusesUse(name, raw.Writes, raw.Writes, "the members of "+naming.Shown(name), "the storage")
 }
 
-// refusesUse returns a refusal if the running system does not name this use in its access. In the
-// text of the refusal, what describes the use, and add describes the missing access.
+// refusesUse returns a refusal if the running system does not name this use in its access. The
+// parameters what and add are for the text of the refusal: the data that the system uses, and the
+// access that is missing.
 func (w *World) refusesUse(name string, values, members raw.Mode, what, add string) *refusal {
 	step := w.guards.stepped
 	if step == nil || step.system.May(name, values, members) {

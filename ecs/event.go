@@ -28,7 +28,7 @@ type Events[T any] struct{ queue *Resource[eventQueue[T]] }
 // An eventQueue is the value of the resource.
 type eventQueue[T any] struct {
 	Sent uint64 // Number of events ever sent.
-	Last []T    // Events of the last tick; never nil, as nil would be a different value.
+	Last []T    // Events of the last tick; never nil, because the digest of nil differs.
 	Now  []T    // Events of this tick; never nil.
 }
 

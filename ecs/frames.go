@@ -62,8 +62,8 @@ type frame struct {
 	// The world's tick at the start of the frame, or at its end if the frame is undone.
 	at  uint64
 	seq seqs // The recorders' numbers for the tick in the field at.
-	// The tick in the field at has no record yet. A later record has all changes since an older
-	// boundary. seq is unused then.
+	// The tick in the field at has no record yet. A later record will contain its changes. Until
+	// then, seq is unused.
 	deferred bool
 	// The id that the boundary had first. Rewinding and redoing give the frame new ids.
 	state uint64
@@ -273,10 +273,11 @@ func (tl *timeline) lastBoundary(at uint64) int {
 // anyCheckpoint reports whether the program holds a checkpoint.
 func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl.ticks }
 
-// isEvictable reports whether evict can remove the boundary at the start of frames[k]. It and the
-// boundary at the start of frames[next], which follows it, must be tick boundaries. So a boundary
-// before a checkpoint stays. A recorded boundary before a deferred one stays too: the next record
-// continues it. The newest boundary is never removed.
+// isEvictable reports whether evict can remove the boundary at the start of frames[k]. The frame
+// after that one is frames[next]. These boundaries stay:
+//   - The newest boundary.
+//   - Checkpoints, and the boundary before a checkpoint.
+//   - The boundary of a recorded tick before a deferred tick. The next record continues that tick.
 func (tl *timeline) isEvictable(k, next int) bool {
 	if k < 0 || next >= len(tl.frames) || !tl.frames[k].tick || !tl.frames[next].tick {
 		return false

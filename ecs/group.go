@@ -154,7 +154,7 @@ func (g *Group) smallest() *set {
 }
 
 // packEntity moves e to the end of the packed rows, if e is a member. e must not be packed yet.
-// Older members may not be packed either.
+// Entities that became members earlier may be unpacked too.
 func (g *Group) packEntity(e Entity) {
 	for i, s := range g.sets {
 		if g.at[i] = s.row(e); g.at[i] < 0 {
@@ -198,8 +198,8 @@ func (s *set) packed() int {
 	return s.group.rows.N
 }
 
-// measure counts the packed rows, and checks whether any later row is a member. If frames have
-// other rows, the caller must open g.rows first.
+// measure counts the packed rows, and checks whether any later row is a member. It changes g.rows.
+// If a frame needs the old lengths, the caller first calls g.rows.Open.
 func (g *Group) measure() {
 	d := g.smallest()
 	g.rows.Lengths = track.Lengths{Extra: 1}

@@ -88,7 +88,8 @@ func (v *groupLoop) spawn(a, b bool) {
 	}
 }
 
-// A loopAction is a change of the world while e is visited.
+// A loopAction is a change of the world in a loop body. The function do makes the change during the
+// visit of e.
 type loopAction struct {
 	name string
 	do   func(v *groupLoop, e Entity)
@@ -133,8 +134,8 @@ var loopActions = func() []loopAction {
 	return list
 }()
 
-// run makes both changes at visit number at, counted from 0. It returns the text of the panic, or
-// "".
+// run makes the change first and then the change second, in the loop body of one visit. The number
+// of this visit is at, counted from 0. run returns the text of the panic, or "".
 func (v *groupLoop) run(at int, first, second loopAction) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -324,8 +325,8 @@ func TestGroupInLoop_RandomChanges(t *testing.T) {
 	}
 }
 
-// A loop visits each entity once, even if a restore reduces the number of packed rows without a
-// change of the driving storage.
+// A restore may reduce the number of packed rows of a group without a change of the driving
+// storage. A loop still visits each entity once.
 func TestGroupInLoop_RestoreReducesPackedRows(t *testing.T) {
 	w, a, b, g, entities := grouped(3, Options{})
 	checkAtEnd(t, w)

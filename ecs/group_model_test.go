@@ -57,7 +57,8 @@ func (w *oracle) member(g *oracleGroup, e Entity) bool {
 	return true
 }
 
-// moveTo swaps the row of e with the row at position at, in all stores of g.
+// moveTo moves e to the row with the number at, in all stores of g. The entity that was there gets
+// the old row of e.
 func (w *oracle) moveTo(g *oracleGroup, e Entity, at int) {
 	for _, i := range g.stores {
 		s := &w.stores[i]
@@ -186,7 +187,8 @@ type sorter interface {
 	SortLike(other AnyStorage)
 }
 
-// byTens compares few different keys, so that the sort must keep the order of equal values.
+// byTens compares a and b by a key that has only three values. So many keys are equal, and the sort
+// must keep the order of their rows.
 func byTens(a, b int) int { return cmp.Compare(a/10%3, b/10%3) }
 
 func byIndexBackwards(a, b Entity) int { return cmp.Compare(b.Index(), a.Index()) }
@@ -299,7 +301,8 @@ func (w *oracle) align(stores []int) (moved bool) {
 	return moved
 }
 
-// forward returns the row numbers of entities in a new order. Entities in common come first.
+// forward returns the new order of the rows of entities: order[i] is the present row of the entity
+// that moves to row i. The entities that are also in common come first.
 func forward(entities, common []Entity) (order []int) {
 	for _, e := range common {
 		if k := slices.Index(entities, e); k >= 0 {
@@ -307,7 +310,7 @@ func forward(entities, common []Entity) (order []int) {
 		}
 	}
 	front := len(order)
-	var driven []int // Rows at the front that make room.
+	var driven []int // Rows at the front whose entities must make room.
 	for k := range front {
 		if !slices.Contains(order, k) {
 			driven = append(driven, k)

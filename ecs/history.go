@@ -75,7 +75,7 @@ func (w *World) endFrame(tick uint64, f frame) {
 		w.push(f)
 		w.exemptSpan = w.clock.Span
 		w.evict()
-		w.loopBoundaries = 0 // Lets saveActiveCursors drop the loops that panicked.
+		w.loopBoundaries = 0 // So saveActiveCursors drops the cursors of loops that panicked.
 		w.saveActiveCursors()
 	}
 }
@@ -206,9 +206,10 @@ func (w *World) discardOpen() {
 	}
 }
 
-// recordBeforeUndo records the deferred ticks before the world goes back over one of them. It first
-// discards the open frame, which the caller discards anyway. If the forward branch has ticks, their
-// record includes the present tick, so nothing is recorded.
+// recordBeforeUndo runs before the world goes back. It records the deferred ticks, because the
+// caller may undo one of them. Before that it discards the writes since the last commit, as the
+// caller does anyway. If the forward branch has ticks, recordBeforeUndo does nothing: their record
+// includes the present tick.
 func (w *World) recordBeforeUndo() {
 	if (rawWorld{w}).Deferred() && !w.clock.Undone {
 		w.discardOpen()
@@ -336,7 +337,8 @@ func (h History) TickBytes(tick uint64) (n int64) {
 
 // evict removes boundaries until the history is within its limits. A thinned history removes ticks
 // between older ticks; any other history removes the oldest tick. The boundary before a checkpoint
-// must stay. If it is the oldest one, evict removes younger boundaries, which merges their ticks.
+// must stay. If the oldest boundary has to stay for this reason, evict removes younger boundaries,
+// which merges their ticks.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1-w.pinned() > w.options.History || w.overBudget()) {
 		k := w.nextThinned()
@@ -361,8 +363,8 @@ func (w *World) overBudget() bool {
 	return bytes > w.options.HistoryBytes
 }
 
-// pinned returns the number of oldest ticks that the world retains only because a deferred tick
-// follows: 0 or 1. They are not part of the history.
+// pinned returns 1 if the world retains its oldest tick only because a deferred tick follows. That
+// tick is not part of the history. Otherwise pinned returns 0.
 func (w *World) pinned() int {
 	next := w.younger(w.oldest)
 	if next < len(w.frames) && w.frames[w.oldest].tick && !w.frames[w.oldest].deferred && w.frames[next].tick && w.frames[next].deferred {
@@ -389,7 +391,8 @@ func (w *World) nextThinned() int {
 		switch {
 		case k < 0:
 			*from = limit + 1
-		// A level with more ticks may now exist, so check again.
+		// Fewer ticks of this level remain now. Another level may have more, so choose a level
+		// again.
 		case ticksOfLevel(level, w.frames[k].at) > ticksOfLevel(level, *from):
 			*from = w.frames[k].at
 		default:
@@ -414,9 +417,9 @@ func (tl *timeline) oldestEvictable() int {
 	return k
 }
 
-// boundaryOfLevel returns the position of the first evictable boundary of the level, between ticks
-// from and limit. It returns -1 if there is none. The oldest boundary is never evictable, nor is a
-// boundary before a checkpoint.
+// boundaryOfLevel returns the position of the first evictable boundary of the level. Its tick must
+// be at least from and at most limit. It returns -1 if there is none. The oldest boundary is never
+// evictable, nor is a boundary before a checkpoint.
 func (tl *timeline) boundaryOfLevel(level int, from, limit uint64) int {
 	for k := max(tl.oldest+1, tl.firstFrame(from)); k < len(tl.frames) && tl.frames[k].at <= limit; k = tl.younger(k) {
 		if levelOf(tl.frames[k].at) == level && tl.isEvictable(k, tl.younger(k)) {

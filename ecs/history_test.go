@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Each sequence of steps fails if the undo log takes a certain wrong shortcut, which the name of
-// the case describes. All sequences begin with e0, e1 and e2 in a storage.
+// Each case names a wrong shortcut that an undo log might take. With this shortcut, the steps of
+// the case would fail. At the beginning, e0, e1 and e2 are in a storage.
 func TestHistory_EveryUndoRule(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
@@ -88,7 +88,7 @@ func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	s.Clear()
 	w.Commit()
 	w.Commit()
-	// When Rewind undoes the second tick, the forward branch already has the first one.
+	// Rewind undoes tick 3, and then tick 2. By then, the forward branch already has tick 3.
 	if err := w.History().Rewind(2); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,8 @@ func TestHistory_ByteLimit(t *testing.T) {
 	if held := h.Newest() - h.Oldest(); held < 2 || held > 6 {
 		t.Errorf("%d ticks are retained", held)
 	}
-	// Ticks after the checkpoint are merged, but the rows that its restore needs are kept.
+	// The ticks after the checkpoint are merged. The history keeps the rows that a restore of cp
+	// needs.
 	cp, before := w.Checkpoint(), w.Digest()
 	for range 20 {
 		for _, e := range entities {

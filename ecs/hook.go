@@ -307,8 +307,9 @@ func (s *set) notifyAdded(e Entity) {
 	}
 }
 
-// notifyRemoving notifies the observers that the member e in row is about to be removed. It
-// returns the row of e, which may have moved, or -1 if a hook removed e.
+// notifyRemoving notifies the observers that e is about to be removed. The parameter row is the
+// present row of e. The result is its row afterwards, because e may move, or -1 if a hook removed
+// e.
 //
 //go:noinline
 func (s *set) notifyRemoving(e Entity, row int) int {

@@ -83,8 +83,8 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 	return hooked
 }
 
-// expect compares the calls that the hooks received during do with the changes of the oracle. If
-// quiet is set, no hook may be called. The function do must either add components or remove them.
+// expect calls do and compares the calls of the hooks with the changes that do made in the oracle.
+// If quiet is set, no hook may be called. A single do must not both add and remove components.
 func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 	clear(log.deltas)
 	log.replaced, log.created, log.ended, p.oracle.replaced = nil, nil, nil, nil

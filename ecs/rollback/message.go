@@ -17,7 +17,7 @@ type Message[In comparable] struct {
 	Has []uint64
 	// The inputs that the receiver may not have received yet.
 	Runs []Run[In]
-	// The tick of Digest, which is confirmed. It is 0 if there is no digest.
+	// The confirmed tick that Digest belongs to, or 0 if there is no digest.
 	Checked uint64
 	// The digest of tick Checked.
 	Digest ecs.Digest

@@ -132,7 +132,7 @@ func (p *player[In]) sure() uint64 {
 	return p.known()
 }
 
-// A peer has the state that another peer reported to this session.
+// A peer is what this session knows about another peer.
 type peer struct {
 	// For each player, the last tick whose input the peer has.
 	has  []uint64
@@ -155,7 +155,7 @@ type peer struct {
 
 // A checked is the digest of a tick.
 type checked struct {
-	// 0 if there is no digest.
+	// The tick of the digest, or 0 if there is no digest.
 	tick   uint64
 	digest ecs.Digest
 }
