@@ -97,7 +97,7 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 		return err
 	}
 	setGo(c.value.Elem(), v)
-	// Structs are passed by pointer.
+	// For a struct, env gets the pointer, so that the struct is not copied.
 	if c.typ == c.value.Type() {
 		env[c.key] = c.value.Interface()
 	} else {

@@ -102,7 +102,7 @@ type direct struct {
 // answer is nil for entities that lack a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// The variable only has the condition of the root. It reports whether the entity has an answer.
+	// The variable named only has the condition of the root: whether the entity has an answer.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
@@ -255,8 +255,8 @@ func (x *Expr) existing(n *ast.CallNode) direct {
 // noRow is the row of a missing entity.
 var noRow foundRow
 
-// referring returns the row and column that n reads if n is a call that reads a component of
-// another entity: see refer.go.
+// referring handles a call that reads a component of another entity (refer.go). It returns a
+// function that finds the row of that component, and the column. ok is false for other nodes.
 func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 	call, ok := n.(*ast.CallNode)
 	if !ok {
@@ -266,8 +266,8 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
 			continue
 		}
-		// The entity may be in a row that another referring call reads: Owner.Unit.Owner.Unit.HP
-		// reads one row after the other.
+		// The argument is the field with the entity. This field may itself be in a row of another
+		// entity, as in Owner.Unit.Owner.Unit.HP.
 		of, t, offset, ok := x.place(call.Arguments[0])
 		if !ok || !isEntity(t) {
 			break
@@ -406,9 +406,9 @@ func unary(operator string, p direct) direct {
 	return direct{}
 }
 
-// joined compiles a binary operator. An int and a float are compared as floats: one of them is a
-// small constant here. A uint64 is never an operand here, see exactly. Arithmetic needs the
-// machine.
+// joined compiles a binary operator. It compares an int and a float as floats, which is exact:
+// here, one of them is always a small constant. A uint64 is never an operand here: the method
+// exactly compiles its comparisons. Arithmetic needs the virtual machine.
 func joined(operator string, a, b direct) direct {
 	switch {
 	case a.boolean != nil && b.boolean != nil:

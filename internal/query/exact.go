@@ -24,13 +24,14 @@ type exactness struct{}
 // exactly applies exactness to a whole expression.
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
-// Visit implements ast.Visitor. It visits operands before their node. A replaced operand has no
-// type until the checker runs again, so isDelicate accepts it.
+// Visit implements ast.Visitor. It visits operands before their node. An operand that Visit has
+// replaced has no type until the checker runs again. isDelicate returns true for an operand without
+// a type.
 func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
-		// These are the operators in outcomes.
+		// The map outcomes has an entry for each of these operators.
 		case "==", "!=", "<", ">", "<=", ">=":
 			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right) || isMixed(n.Left, n.Right)) {
 				*p = comparison(n)
@@ -45,8 +46,9 @@ func (exactness) Visit(p *ast.Node) {
 	}
 }
 
-// isMixed reports whether a and b are an int and a float, and comparing them needs exactness.
-// Package expr would round the int. For a constant below 2^53 this does not matter.
+// isMixed reports whether a and b are an int and a float that package expr would not compare
+// exactly, because it rounds the int to a float. If a or b is a constant below 2^53, the rounding
+// does not matter.
 func isMixed(a, b ast.Node) bool {
 	if isSmall(a) || isSmall(b) {
 		return false

@@ -195,9 +195,9 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 		return x.failed(err)
 	}
 	x.Number = tree.Node.Nature().IsNumber()
-	// Guard first, and then make exact. Guards are comparisons with nil, which exactly does not
-	// change. But exactly turns comparisons into calls, which guard would not recognize as
-	// conditions.
+	// The guarder runs first, because it recognizes conditions by their operators, and the function
+	// exactly replaces operators by calls. A guard is a comparison with nil, which exactly leaves
+	// alone.
 	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)
 		if _, err := checker.Check(tree, config); err != nil {
@@ -355,9 +355,9 @@ func (x *Expr) condition(a Answer) (bool, error) {
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is not a condition: it returns %v", a)})
 }
 
-// Text returns an answer of x as text, like [Answer.String]. If total is not empty, such as "sum",
-// a is that total of all answers of x. If x is a field, its constants and durations are written by
-// name. A sum or mean of constants is a plain number.
+// Text returns an answer of x as text, like [Answer.String]. If total is not empty, a is a total of
+// all answers of x, and total is its kind, such as "sum". If x is a field, its constants and
+// durations are written by name. A sum or mean of constants is a plain number.
 func (x *Expr) Text(total string, a Answer) string {
 	t := pointee(x.layout)
 	switch v := a.v.(type) {

@@ -101,8 +101,8 @@ type answerCache struct {
 	answers []Answer
 	// failing has the indices of entities whose evaluation failed.
 	failing map[uint32]bool
-	// asked has, by entity, the indices of the entities that checked whether it is alive. An
-	// outdated entry is harmless: it only causes a needless evaluation.
+	// asked maps an entity to the indices of those entities whose answers depend on whether it is
+	// alive. An outdated entry only causes a needless evaluation.
 	asked map[ecs.Entity]map[uint32]bool
 	asker ecs.Entity // The entity that is being evaluated.
 	tally tally
@@ -192,8 +192,8 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 		if !slices.Contains(k.columns, of) {
 			continue
 		}
-		// Rows of a no-rewind component may have other numbers in the image, which lacks rows of
-		// dead entities.
+		// The ranges do not apply to a no-rewind component: the image omits its rows of dead
+		// entities, so the rows after them have lower numbers.
 		if of.Resource || !of.Rewinds {
 			return false
 		}
@@ -243,7 +243,7 @@ func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 // note adds an index to again. A tick may contain an index many times, but it is evaluated once, in
 // the state after the tick.
 func (k *answerCache) note(index uint32) {
-	// Indices beyond noted are unused, both before and after the tick.
+	// An index beyond the length of noted is unused before and after the tick.
 	if int(index) < len(k.noted) && !k.noted[index] {
 		k.noted[index] = true
 		k.again = append(k.again, index)
@@ -283,7 +283,7 @@ func (k *answerCache) answer(a *aggregate) (Answer, error) {
 	return a.of.OfRows(k.asker, rows)
 }
 
-// asks records that the answer of asker depends on whether of is alive.
+// asks records that the answer of the entity k.asker depends on whether another entity is alive.
 func (k *answerCache) asks(of ecs.Entity) {
 	if k.asked[of] == nil {
 		k.asked[of] = map[uint32]bool{}

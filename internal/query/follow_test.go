@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Components of the followed world. The second program that opens the store has wider numbers and
-// one more component.
+// Components of the followed world. The first program that opens the store uses part. The second
+// one uses wider instead, and one more component.
 type (
 	part struct {
 		I, J  int32
@@ -170,7 +170,8 @@ func followedStore(t *testing.T, rng *rand.Rand) *inspect.View {
 				_ = s.Goto(ctx, "@latest~2")
 			}
 		}
-		// A rewind or a Goto keeps NoRewind values that the store does not have.
+		// After a rewind or a Goto, the world may have NoRewind values that are not in the store.
+		// Then Close returns ErrUncommitted.
 		if err := s.Close(ctx); !errors.Is(err, persist.ErrUncommitted) {
 			require.NoError(t, err)
 		}

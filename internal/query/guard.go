@@ -50,7 +50,7 @@ func (g guarder) condition(n ast.Node) ast.Node {
 	return and(n, needs)
 }
 
-// and returns the conjunction of needs and n. The first need is the outermost operand.
+// The function named and joins nodes: need1 && (need2 && n), for any number of needs.
 func and(n ast.Node, needs []need) ast.Node {
 	for i := len(needs) - 1; i >= 0; i-- {
 		n = at(n, &ast.BinaryNode{Operator: "&&", Left: needs[i].node, Right: n})
@@ -113,8 +113,8 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
 }
 
-// ends adds the need that n is not nil, if n is a pointer. Package expr fails on a field of a nil
-// pointer.
+// ends adds a need to needs if n is a pointer: that it is not nil. Without it, package expr would
+// fail on a field of a nil pointer.
 func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs
@@ -153,18 +153,19 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	if !isCondition[n.Operator] {
 		return n, needs
 	}
-	// In a comparison with nil, the compared pointer or component of another entity may be nil. The
-	// other parts of its path must not be nil.
+	// In A.B != nil, the pointer B itself may be nil, but A must exist, so only A is a need. In
+	// other comparisons, B must not be nil either.
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
-		// A comparison with nil checks itself whether the component exists.
+		// A comparison of a component of another entity with nil checks whether that component
+		// exists.
 	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok {
 		needs = slices.DeleteFunc(needs, func(n need) bool { return n.name == call.String() })
 	}
 	return and(n, needs), nil
 }
 
-// isCondition has the operators of the smallest conditions.
+// isCondition has the operators of conditions that contain no smaller condition.
 var isCondition = map[string]bool{
 	"==": true, "!=": true, "<": true, ">": true, "<=": true, ">=": true,
 	"in": true, "contains": true, "startsWith": true, "endsWith": true, "matches": true,

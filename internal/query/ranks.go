@@ -19,9 +19,9 @@ type ranks struct {
 
 // A run is a sorted part of the numbers, with their counts.
 type run struct {
-	values []any // Distinct numbers in ascending order; times has their counts.
+	values []any // Distinct numbers in ascending order. The slice times has the count of each.
 	times  []int
-	n      int // Sum of times.
+	n      int // Sum of the counts in times.
 }
 
 // longestRun is the length at which a run is split in two.
@@ -67,8 +67,8 @@ func compareNumbers(a, b any) int {
 	return cmp.Or(Answer{a}.Compare(Answer{b}), cmp.Compare(kindOf(Answer{a}), kindOf(Answer{b})))
 }
 
-// add adds times to the count of v. If the count becomes 0, add removes v. It returns the change in
-// the number of distinct numbers: 1, 0 or -1.
+// add changes the count of v by the number times, which may be negative. If the count becomes 0,
+// add removes v. It returns the change in the number of distinct numbers: 1, 0 or -1.
 func (r *ranks) add(v any, times int) (more int) {
 	// Find the first run whose greatest number is at least v, so that the runs stay in order.
 	k, _ := slices.BinarySearchFunc(r.runs, v, func(of run, v any) int { return compareNumbers(of.values[len(of.values)-1], v) })

@@ -108,8 +108,8 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	return to.Elem().Interface(), nil
 }
 
-// result returns the type of a c that is read from another entity. The value may be nil. So a
-// struct is a pointer, which has typed fields, and a scalar has the type any.
+// result returns the Go type of component c of another entity. The type must include nil, for an
+// entity without the component. So it is a pointer for a struct, and any for a scalar.
 func (c *column) result() reflect.Type {
 	switch {
 	case c.typ == nil:
@@ -120,7 +120,8 @@ func (c *column) result() reflect.Type {
 	return reflect.TypeFor[any]()
 }
 
-// signature returns the type of the function that reads c of another entity.
+// signature returns the type of the function that takes an entity as text and returns its component
+// c.
 func (c *column) signature() reflect.Type {
 	return reflect.FuncOf([]reflect.Type{reflect.TypeFor[string]()}, []reflect.Type{c.result()}, false)
 }

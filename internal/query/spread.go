@@ -19,7 +19,7 @@ type spread struct {
 	n      map[any]int
 	nans   int // Number of NaNs, which come after all other values.
 	values int
-	order  *ranks // Replaces n after a percentile was read; nil before.
+	order  *ranks // Nil until a percentile is read, then used instead of n.
 }
 
 // A precision is the number of bits that the spreads of one column use. They share one precision.
@@ -32,7 +32,8 @@ type precision struct {
 const (
 	wholeBits  = 64
 	fewestBits = 8 // The least precision: values have a relative error of half a percent.
-	// mostValues is the maximum number of values in a precision, unless it has the fewest bits.
+	// mostValues is the maximum number of distinct values in all spreads of a precision. It does
+	// not apply once the precision is down to fewestBits.
 	mostValues = 1 << 18
 )
 
@@ -66,8 +67,8 @@ func (s *spread) add(v any) error {
 	return nil
 }
 
-// take removes v, which was added before. The values of s must not be rounded, because several
-// values may have become one.
+// take removes v, which was added before. The values of s must not be rounded, because a rounded
+// value may stand for several values.
 func (s *spread) take(v any) {
 	s.values--
 	if f, ok := v.(float64); ok && math.IsNaN(f) {
@@ -167,15 +168,16 @@ func (s *spread) percentile(p int) Answer {
 // stores only the answers with the least hashes, and estimates the count from the density of these
 // hashes:
 //
-//	hash    000… 001… 01…. 1…..    how many hashes begin with three zero bits, two, one, none
-//	zeros     3    2    1    0     the least number such that at most mostKept have that many
+//	hash    000… 001… 01…. 1…..    the hashes, grouped by their leading zero bits
+//	zeros     3    2    1    0     at most mostKept hashes have this many leading zero bits or more
 //
-// Larger hashes are dropped, unless all is set because answers may be removed again.
+// The field zeros is the least such number. Hashes with fewer zero bits are dropped, unless answers
+// may be removed again. The field all is set then.
 type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
 	with   [65]int // Number of distinct hashes, by leading zero bits.
-	least  int     // Number of distinct hashes with at least zeros leading zero bits.
+	least  int     // Number of distinct hashes that have zeros or more leading zero bits.
 	all    bool    // If set, no hash is dropped.
 }
 
@@ -199,8 +201,7 @@ func (s *variety) add(a Answer) {
 	if zeros >= s.zeros {
 		s.least++
 	}
-	// About half of the hashes with at least n leading zero bits have more, so each step halves the
-	// number of hashes.
+	// Each step requires one more zero bit, so it halves the number of hashes, approximately.
 	for before := s.zeros; s.least > mostKept; {
 		s.least -= s.with[s.zeros]
 		if s.zeros++; s.least <= mostKept && !s.all {

@@ -78,7 +78,8 @@ func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	return w.sweep(x), nil
 }
 
-// sweep adds x to the sweep. x is compiled for the outline of the state.
+// sweep adds x to the expressions of the sweep, and the components that x reads to those of the
+// sweep.
 func (w *Sweeper) sweep(x *Expr) *Swept {
 	x.Among(w.State.IsAlive)
 	x.Looking(func(c *inspect.Component) Lookup { return w.State.Lookup(c) })
@@ -97,7 +98,8 @@ func (x *Swept) copy() {
 	x.copies = append(x.copies, c)
 }
 
-// to returns the copy of x for the asker of at, and sets its current entity to at.
+// The method named to returns the copy of x that belongs to the asker at.asker, and sets the copy's
+// current entity to at.
 func (x *Swept) to(at SweptEntity) *exprCopy {
 	c := x.copies[at.asker]
 	c.at = at
@@ -128,8 +130,8 @@ type Filter struct {
 	Where         []*Swept
 }
 
-// Holds reports whether f selects the entity at. Components are checked first, because checking a
-// component is one lookup, but an expression must be evaluated.
+// Holds reports whether f selects an entity of the sweep. It checks components first, because that
+// is cheaper than evaluating an expression.
 func (f *Filter) Holds(at SweptEntity) (bool, error) {
 	for _, n := range f.With {
 		if !at.Has(n) {
@@ -149,10 +151,10 @@ func (f *Filter) Holds(at SweptEntity) (bool, error) {
 	return true, nil
 }
 
-// Sweep calls ask for each entity. The argument found is the result of the entity's span, and ask
-// adds the entity to it. Sweep calls take with the result and the field Next of each span, in the
-// order of spans. If a span fails, Sweep calls take with its result first, because take may end the
-// sweep.
+// Sweep calls the function ask for each entity. Each span has one result, and ask adds its entity
+// to that result, *found. Then Sweep calls the function take for each span, in order, with the
+// result and the field Next of the span. If ask fails, Sweep still calls take with the partial
+// result of the span, and then returns the error.
 //
 //	asker 0: span 0 ask ask …   span 2 ask …          askers run concurrently, each with
 //	asker 1: span 1 ask ask ask …   span 3 ask …      its own copies of the expressions
@@ -165,8 +167,8 @@ func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, foun
 	}
 	askers := 0
 	return w.State.Sweep(ctx, w.Begin, w.components, func() func(*inspect.Span) (any, error) {
-		// State.Sweep calls this function once for each asker, one call after the other. The
-		// functions that it returns run concurrently.
+		// State.Sweep calls this function once for each asker, in sequence. Then it runs the
+		// returned functions concurrently.
 		asker := askers
 		askers++
 		for _, x := range w.exprs {

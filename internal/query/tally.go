@@ -58,9 +58,9 @@ func (t *tally) take(a Answer) {
 	}
 }
 
-// result returns the combined answers. k has the answers of the entities of im. If the tally cannot
-// decide the result, result adds all answers again, in the order of the registry. So an aggregate
-// has the same result as without following ticks.
+// result returns the combined answers. k has the answers of the entities of im. If the result
+// depends on the order of the answers, or on digits that the total has dropped, result adds all
+// answers again in the order of the registry. So the result is the same as without following ticks.
 func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
@@ -115,7 +115,7 @@ type extreme struct {
 	zeros int                  // Number of -0 answers.
 }
 
-// A ranked is an answer in the heap, with the index of its entity.
+// The type ranked is an element of the heap: an answer, and the index of its entity.
 type ranked struct {
 	Answer
 	index uint32
@@ -164,9 +164,9 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	case kinds > 1 || x.kinds[otherAnswer] > 0:
 		return Answer{}, false
 	}
-	// Pop outdated answers from the top. If an entity returns to an earlier answer, the answer is
-	// in the heap twice, and either copy is right. All answers have one type and were pushed, so
-	// the loop ends before the heap is empty.
+	// Pop outdated answers from the top. Every current answer is in the heap, so the loop ends
+	// before the heap is empty. If an answer of an entity changes and later changes back, the heap
+	// has it twice. That is harmless.
 	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
 		heap.Pop(x)
 	}
@@ -198,7 +198,8 @@ func (x *extreme) Pop() any {
 	return last
 }
 
-// same reports whether two answers of the heap are identical; 0 and -0 are not.
+// same reports whether two answers of the heap are identical. It treats 0 and -0 as different, and
+// all NaNs as identical.
 func same(a, b Answer) bool {
 	x, ok := a.v.(float64)
 	y, too := b.v.(float64)

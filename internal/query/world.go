@@ -44,7 +44,8 @@ func World(ctx context.Context, st *inspect.State, what, text string, want Want)
 	if st.Whole() {
 		return x.Of(ecs.Vacant)
 	}
-	// Only a few expressions use exists(…) outside of an aggregate, so Count runs at the first use.
+	// Outside of aggregates, only exists(…) needs the set of live entities. So Count, which reads
+	// this set, runs at the first call of exists.
 	x.Among(func(e ecs.Entity) bool { return st.Count(ctx) == nil && st.IsAlive(e) })
 	if len(x.aggregates) > 0 {
 		if err := x.gather(ctx, st); err != nil {
@@ -62,8 +63,8 @@ func WorldHolds(ctx context.Context, st *inspect.State, what, text string) (bool
 }
 
 // gather sweeps st once for all aggregates of x. It also sets the functions with which x reads st.
-// The error of an entity is stored in the aggregateResult, because x may not use that aggregate.
-// gather returns only errors of the sweep itself.
+// If an aggregate fails for an entity, gather stores the error as the result of the aggregate. It
+// does not return the error, because x may turn out not to need this aggregate.
 func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	w := &Sweeper{State: st}
 	var gathered []*aggregateResult

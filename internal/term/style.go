@@ -47,7 +47,8 @@ const (
 	Never  When = "never"
 )
 
-// is reports whether the feature is on, for a stream that is or is not a terminal.
+// The method named is reports whether the feature is on. The argument says whether the stream is a
+// terminal.
 func (w When) is(terminal bool) bool { return w == Always || w != Never && terminal }
 
 // wantsColour reports whether the environment permits colours (no-color.org).

@@ -34,7 +34,8 @@ func (c *ComponentDiff) Fields(r RowDiff) ([]FieldDiff, error) {
 	return diffFields(c.Old, c.OldRow(r), c.New, c.NewRow(r))
 }
 
-// diffFields compares row older, of layout from, with row newer, of layout to.
+// diffFields compares two encoded rows. The row older has the layout from, and the row newer has
+// the layout to.
 func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) ([]FieldDiff, error) {
 	a, err := from.Value(older)
 	if err != nil {

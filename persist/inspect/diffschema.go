@@ -72,8 +72,8 @@ func traits(c *format.Entry) string {
 
 // diffEntries appends the differences between two entries of the same name.
 func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
-	// Report type differences, and at most one other: the traits if they differ, otherwise the
-	// default value of gaps.
+	// Report at most one difference of traits and default values. Differences of types are always
+	// reported.
 	if traits(a) != traits(b) {
 		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: traits(a), New: traits(b)})
 	} else if string(a.Default) != string(b.Default) {
