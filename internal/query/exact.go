@@ -46,9 +46,8 @@ func (exactness) Visit(p *ast.Node) {
 	}
 }
 
-// isMixed reports whether a and b are an int and a float that package expr would not compare
-// exactly, because it rounds the int to a float. If a or b is a constant below 2^53, the rounding
-// does not matter.
+// isMixed reports whether a and b are an int and a float that package expr would compare inexactly.
+// It rounds the int to a float, which does not matter if a or b is a constant below 2^53.
 func isMixed(a, b ast.Node) bool {
 	if isSmall(a) || isSmall(b) {
 		return false

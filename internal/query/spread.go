@@ -168,8 +168,8 @@ func (s *spread) percentile(p int) Answer {
 // stores only the answers with the least hashes, and estimates the count from the density of these
 // hashes:
 //
-//	hash    000… 001… 01…. 1…..    the hashes, grouped by their leading zero bits
-//	zeros     3    2    1    0     at most mostKept hashes have this many leading zero bits or more
+//	hash    000… 001… 01…. 1…..    hashes, grouped by leading zero bits
+//	zeros     3    2    1    0     at most mostKept hashes have this many zero bits or more
 //
 // The field zeros is the least such number. Hashes with fewer zero bits are dropped, unless answers
 // may be removed again. The field all is set then.

@@ -58,9 +58,9 @@ func (t *tally) take(a Answer) {
 	}
 }
 
-// result returns the combined answers. k has the answers of the entities of im. If the result
-// depends on the order of the answers, or on digits that the total has dropped, result adds all
-// answers again in the order of the registry. So the result is the same as without following ticks.
+// result returns the combined answers. k has the answers of the entities of im. The result may
+// depend on the order of the answers, or on digits that the total has dropped. Then result adds all
+// answers again in the order of the registry, so the result is the same as without following ticks.
 func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
