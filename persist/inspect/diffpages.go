@@ -202,9 +202,9 @@ func (a *pagedArray) compare(page int) (bool, error) {
 
 // shared reports whether both states refer to the same stored page. A file refers only to pages of
 // files with lower numbers. So a page can be shared in two ways. Either the file with the higher
-// number refers to the page in the other file, or both files refer to a page in a third one. Pages
-// that are read on the way stay in held. The result is false for a save, which has no number, and
-// for files of different worlds.
+// number refers to the page in the other file, or both refer to a page in a third file. Pages that
+// are read on the way stay in held. The result is false for a save, which has no number, and for
+// files of different worlds.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0
 	if a.files[0].Number() > a.files[1].Number() {

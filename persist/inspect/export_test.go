@@ -99,7 +99,8 @@ func ColumnOf(t require.TestingT, im *image.Image, component, field string) *Col
 	return &Column{c}
 }
 
-// Apply applies a tick to the state id, and reads the rows.
+// Apply applies a tick to the column's state and reads the rows again. The parameter id is the ID
+// of the state that the tick continues.
 func (c *Column) Apply(ctx context.Context, t *format.Tick, id journal.ID) error {
 	c.c.state.outline.ID = id
 	if err := c.c.state.apply(t, id); err != nil {

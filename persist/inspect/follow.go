@@ -66,8 +66,9 @@ type followedRow struct {
 func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
 
 // checkExisted returns an error if the entity never existed up to the state of f. The caller has
-// followed it from record 0 on without an event. So no load of another state has replaced the
-// entity, and the generations of its index have only increased.
+// followed the entity from record 0 to this state and found no event. So the generations of the
+// index have only increased: the entity existed exactly if its generation is at most that of the
+// index.
 func (f *follower) checkExisted() error {
 	if generation := f.entity.Generation(); f.isWorld() || f.row >= 0 && generation > 0 && generation <= f.holder.Generation() {
 		return nil
@@ -209,7 +210,7 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 		case e.Index() == index:
 			f.row, f.holder = row, e
 		case row == f.row:
-			// The other row comes later in the patch.
+			// The row that now has the entity's index comes later in the patch.
 			f.row, f.holder = -1, 0
 		}
 	})
@@ -248,8 +249,9 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = nil
 		return nil
 	}
-	// If the tick neither writes nor edits the row, its value stays the same. The follower has
-	// that value only if the entity stays in the same row.
+	// If the tick neither writes nor edits the row, the value in the row stays the same. If the
+	// entity stays in its row, to.value already is that value. If it comes to this row, valueAt
+	// finds the value.
 	i := placeAmong(p.ValueRanges, to.row)
 	edits := p.EditsOf(to.row)
 	var err error
@@ -258,7 +260,7 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = []byte{}
 	case i >= 0:
 		to.value, err = cutRow(c.Layout, width, p.Values, i)
-	// An edited row keeps its entity, so these edits apply to to.value.
+	// An edited row belongs to the same entity as before, so the edits apply to its old value.
 	case edits != nil:
 		to.value, _, err = format.AppendEdited(nil, c.Layout, to.value, edits)
 	case to.row != was:

@@ -48,7 +48,8 @@ func NewImage(im *image.Image) *Image {
 // is that of im.
 func (im *Image) Internal() *image.Image { return im.state }
 
-// show makes im an image of state. Components that im has already stay valid.
+// show makes im an image of state. It reuses the components that im already has, so pointers to
+// them stay valid.
 func (im *Image) show(state *image.Image) {
 	im.Tick, im.Seq, im.state = state.Tick, state.ID.Seq, state
 	im.Living, im.Free, im.Indices = state.Alive, state.Free, len(state.Registry)

@@ -107,9 +107,9 @@ func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
 	if s.view.IsSave() {
 		return f, nil
 	}
-	// Find the row that e has when the state is loaded: loading drops the rows of dead entities,
-	// and later rows move up. In an indexed component, dropped rows become gaps instead. A tick
-	// that writes a no-rewind component writes all of its rows, with their entities.
+	// A row of a no-rewind component can have another number in the file than in the loaded state.
+	// Loading drops the rows of dead entities, and later rows move up. Find the row number in the
+	// loaded state. Indexed components keep their row numbers, because dropped rows become gaps.
 	for n := range s.columns {
 		if c := &s.columns[n]; f.has(n) > 0 && !c.Rewinds && !c.Indexed {
 			if err := c.dropDead(ctx); err != nil {

@@ -133,7 +133,7 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	if err != nil {
 		return err
 	}
-	// If the state after record end cannot be reached, the cursor returns the error.
+	// If no snapshot leads to record end, start there. The cursor below then returns the error.
 	p.start = end
 	if oldest, ok := p.view.OldestBase(end); ok {
 		p.start = oldest.ID.Seq

@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A past lists the states of a store's files over time, while a program commits, rolls back and
+// A past is a recording of a store's files over time, made while a program commits, rolls back and
 // removes old files.
 type past struct {
 	moments []moment
@@ -69,8 +69,8 @@ func newPast(t *testing.T, seed uint64) *past {
 	return p
 }
 
-// A show is a file system with the files of a past at one moment. During reads it switches to
-// later moments, in which files are missing.
+// A show is a file system for a reader under test. It has the files of one moment of the recording.
+// Between two calls of the reader it switches to a later moment, in which files are missing.
 type show struct {
 	*disktest.Mem
 	*past
@@ -78,19 +78,21 @@ type show struct {
 	at int
 	// calls counts the calls since jump was set.
 	calls int
-	// jump is the number of the call before which the show switches to moment number to. If jump is
-	// 0, the show does not switch.
+	// jump is the number of a call. Just before this call, the show switches to the moment in field
+	// to. If jump is 0, the show does not switch.
 	jump int
-	// to is the number of the moment to which the show switches.
+	// to is the number of the moment for the first switch.
 	to int
-	// pace is how many moments the show advances before each further call.
+	// pace is the number of moments by which the show advances before each call after call number
+	// jump.
 	pace int
 }
 
 // cut switches s to a moment.
 func (s *show) cut(at int) { s.at, s.Mem = at, s.moments[at].files }
 
-// call counts a call. It switches s to another moment if this is call number jump or later.
+// call counts a call. For call number jump and the calls after it, it first switches s to another
+// moment.
 func (s *show) call() {
 	if s.jump == 0 {
 		return

@@ -31,7 +31,8 @@ type SnapshotSpace struct {
 	// Entities is the registry: the live entities and their order.
 	Entities   int64
 	Components []ComponentSpace // Ordered by component number.
-	// References is the size of references to pages under other keys or in other files.
+	// References is the size of entries that contain no page, but refer to an equal page elsewhere
+	// in this file or in another file.
 	References int64
 	// Tree is the size of the keys and the unused space between them.
 	Tree int64
@@ -91,7 +92,7 @@ func snapshotSpace(v *catalog.Catalog, info catalog.SnapshotInfo, sizes pageSize
 	var shared []sharedPage
 	usage, err := r.File.Usage(format.MaxReference, func(k pagefile.Key, size int64, value []byte) (err error) {
 		var ref format.PageRef
-		// A value longer than a reference is a page.
+		// A value is a page or a reference to one. A longer value than MaxReference is a page.
 		if size <= format.MaxReference {
 			if _, ref, err = snap.DecodePage(r.Name, k, value); err != nil {
 				return err

@@ -232,7 +232,7 @@ func TestRead_PagesSameAsWholeState(t *testing.T) {
 // The columns have several pages, and their rows are not in the order of entities.
 func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
-		// One entity in every is destroyed: see manyPages.
+		// If every is 3, about a third of the entities is destroyed: see manyPages.
 		every int
 		persist.FileOptions
 	}{{every: 3}, {every: 400}, {every: 3, FileOptions: persist.FileOptions{Compress: true}}} {
@@ -260,8 +260,9 @@ func TestState_ManyPages(t *testing.T) {
 	}
 }
 
-// manyPages returns a world in which n entities were created, and n/every of them destroyed. If
-// every is large, most rows are in the order of indices, with a few exceptions on each page.
+// manyPages creates n entities and destroys random ones, n divided by the parameter every. Each
+// destroyed entity's row is filled by the last row. So if few entities are destroyed, most rows are
+// in the order of indices, with a few exceptions on each page.
 func manyPages(t *testing.T, n, every int) *ecs.World {
 	t.Helper()
 	type place struct{ X, Y float64 }

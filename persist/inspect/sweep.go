@@ -142,8 +142,8 @@ func (s *Span) pass(page int) {
 		if of.inMemory || of.Resource || of.data.Rows == 0 {
 			continue
 		}
-		// In an indexed component, row and index are equal. Gaps are passed too, though sparse
-		// lacks them.
+		// In an indexed component, the row of an entity is its index. So mark one row for each
+		// index of the span, gaps too.
 		if of.Indexed {
 			lo := page * format.PageRows
 			of.pass(lo, min(lo+format.PageRows, of.N))

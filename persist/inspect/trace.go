@@ -87,18 +87,19 @@ type Stretch struct {
 	Bytes       int64 // Size of the ticks in the stretch, in bytes.
 }
 
-// stretch returns the Stretch up to record seq and the snapshot where it begins. This is the
-// nearest snapshot with a number below older. stretch returns nil if there is none. Snapshots are
-// compared by number, not by seq, since a conversion makes two snapshots of one state.
+// stretch returns the Stretch that ends at record seq, and the snapshot at which it begins: the
+// nearest one whose number is below the parameter older. Without such a snapshot, it returns nil.
+// It compares numbers of snapshots instead of seqs, since a conversion makes two snapshots of one
+// state.
 func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s catalog.SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
 	case err == nil:
 		s, err = traceStretch(ctx, f, seq)
-	// A limit below MaxUint32 means that this Stretch is not the newest one.
+	// The caller passes MaxUint32 for the newest Stretch. For an older one, this error only ends
+	// the trace.
 	case older < math.MaxUint32 && ctx.Err() == nil:
-		// The older history cannot be read, so the trace ends without an error.
 		err = nil
 	}
 	return s, base, err

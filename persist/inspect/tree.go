@@ -186,9 +186,8 @@ func newRelation(c *column) *relation {
 	return r
 }
 
-// link sets target, first and sources by a counting sort. It counts the sources of each target in
-// first, and then turns the counts into start positions. next has the position for the next source
-// of each target. So the sources of a target are in the order of members.
+// link sets the fields target, first and sources. It groups the sources by target, with a counting
+// sort. The sources of a target stay in the order of members.
 func (r *relation) link() {
 	r.target, r.first = make([]int, len(r.members)), make([]int, len(r.members)+1)
 	for i, m := range r.members {
@@ -198,7 +197,8 @@ func (r *relation) link() {
 			r.first[t+1]++
 		}
 	}
-	// Turn the counts into start positions.
+	// So far, first[t+1] is the number of sources of member t. Turn it into the end of their range
+	// in sources.
 	for i := range r.members {
 		r.first[i+1] += r.first[i]
 	}

@@ -163,8 +163,8 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotI
 		report(v, s, r)
 		return im, nil
 	}
-	// The error of loading may be a consequence of damaged bytes, and names only the first
-	// damage.
+	// The error of loading names only the first damage. If checksums are wrong, report all wrong
+	// checksums instead.
 	errs := []error{err}
 	if _, e := pagefile.Check(progress.Quiet(ctx), v.Files, s.Name); e != nil {
 		errs = flatten(e)

@@ -121,8 +121,9 @@ func (c *replayCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// load returns the state of s. It may return base itself, but only once, since replay changes the
-// image. load compares the schema too, since a converted state has two snapshots.
+// load returns the state of s. If base is that state, load returns it instead of reading the file,
+// and sets base to nil, since replay will change it. A converted state has two snapshots with
+// different schemas, so load compares the schema too.
 func (c *replayCheck) load(ctx context.Context, s catalog.SnapshotInfo) (*image.Image, error) {
 	im := c.base
 	c.base = nil

@@ -119,8 +119,8 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 // this anchor. The distance between positions is so large that anchors on the whole path fit into
 // room.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
-	// base is the last position, up to position to, where a snapshot or anchor has the state. -1
-	// means that there is none.
+	// base is the position from which replay can start: that of the last snapshot or anchor at or
+	// before position to. It is -1 if there is none.
 	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {
@@ -139,7 +139,8 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	if d.cursor == nil || d.size > d.room {
 		return nil
 	}
-	// here says whether the cursor has a state on the path, and at is its position.
+	// The variable here says whether the cursor has a state on the path, and at is the position of
+	// that state.
 	at, here := d.line.find(d.cursor.Seq())
 	here = here && d.cursor.Image() != nil
 	if a := d.anchors.find(seq); a != nil {
@@ -152,10 +153,11 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 		}
 	}
 	spacing := max(stride, int(int64(len(d.line.path))*int64(d.size)/int64(d.room)))
-	// back says that the cursor goes back a short way, over a range without anchors. The user
-	// probably steps back, so an anchor shortly before position to makes the next step fast.
+	// The variable back says that the cursor moves a short distance back, in a range without
+	// anchors. Then the user probably makes many single steps back. An anchor shortly before
+	// position to makes the next of them fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	// If the cursor is after position to, replay starts at base, because it cannot go back.
+	// A cursor cannot replay backward. If it is after position to, replay starts at base.
 	if at > to {
 		here = false
 	}

@@ -24,7 +24,8 @@ var (
 	budgetEntities = flag.Int("budget.entities", 2_000_000, "entities of the save of BenchmarkBudgetPageOfASave; 20,000,000 make 1 GB")
 )
 
-// An asked is a request with a time limit. SEQ in the request is replaced by the result of next.
+// The type asked is a request with a time limit. In repetition i of the request, the text SEQ is
+// replaced by next(i).
 type asked struct {
 	name, question string
 	limit          time.Duration

@@ -92,8 +92,8 @@ func (c *counts) matchLog(log *journal.Log) {
 		}
 		end = e.ID.Seq + 1
 	}
-	// A bar may still read the counts that are removed here. Clip makes a later append copy the
-	// slice, so append does not overwrite these counts.
+	// A request for a bar may still read the removed counts, through an older slice with the same
+	// memory. After Clip, the next append copies the slice and does not overwrite them.
 	c.ticks = slices.Clip(c.ticks[:end-first])
 }
 

@@ -328,7 +328,8 @@ func (c *selection) addSpan(l spanResult, from int) {
 	switch {
 	case l.best != nil:
 		c.best.Join(l.best)
-		// If an earlier window has counted all entities, that count stays.
+		// For a later window, best.Total counts all entities from 0 again. Until it is complete,
+		// keep the count of the earlier window.
 		c.count = max(c.count, c.best.Total)
 	case c.sort == "" && len(l.found) > 0:
 		c.marks = append(c.marks, mark{from, c.count})
@@ -438,8 +439,7 @@ func (c *selection) isEnough(enough int) bool {
 }
 
 // sortWindow stores the entities of the window in sorted order, and drops their keys. If the list
-// continues after the window, it stores the start of the next window. If a later window was
-// requested, the next request starts its search.
+// continues after the window, it stores the start of the next window.
 func (c *selection) sortWindow() {
 	if c.sort == "" {
 		return

@@ -189,8 +189,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeNotFound, "the API has no %q", name))
 		return
 	}
-	// The tag uses the epoch of the last refresh, so it is never newer than the answer. A browser
-	// with the tag of an old epoch gets a new answer.
+	// The answer below may refresh the session, so it can belong to a newer epoch than the tag.
+	// That is harmless: the next request gets another tag, and a new answer. The opposite would be
+	// a fault: an old answer with a new tag.
 	cache := "no-store"
 	if q.cached {
 		tag := `"` + h.started + strconv.FormatUint(h.fast.newest.Load(), 36) + `"`

@@ -30,7 +30,8 @@ type healthDoc struct {
 	Records int                   `json:"records"`
 	Rewound int                   `json:"rewound"` // Number of rewound records.
 	Files   []snapDoc             `json:"snapshots"`
-	// Compare is the command that compares the store with another store of the same run.
+	// Compare is the command that compares this store with another recording of the same game, such
+	// as that of another player.
 	Compare string `json:"compare"`
 }
 

@@ -58,8 +58,9 @@ func decodeCounts(b []byte) (c counts, ok bool) {
 	return c, true
 }
 
-// file returns the file name for a world. A copy of a store uses the same file. matchLog compares
-// the checksums of payloads, so it removes counts that belong to the other copy.
+// file returns the file name for a world. Two copies of a store have the same world, so they share
+// a file. If the copies have different ticks, matchLog notices it by their checksums, and removes
+// the counts of the other copy.
 func (k keptCounts) file(world [16]byte) string {
 	return filepath.Join(string(k), hex.EncodeToString(world[:])+countsSuffix)
 }
@@ -109,8 +110,8 @@ func (k keptCounts) write(c *counts) {
 	k.prune(maxCountsDir)
 }
 
-// prune removes the least recently used files until the others take no more than most bytes. It
-// ignores files that are not counts.
+// prune removes the least recently used files with counts, until those that remain fit into the
+// number of bytes given by most. It leaves other files alone.
 func (k keptCounts) prune(most int64) {
 	entries, err := os.ReadDir(string(k))
 	if err != nil {

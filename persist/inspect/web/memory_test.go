@@ -19,8 +19,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Memory limits for the screens of a save. For a save of 1 GB, a request may use 200 MB.
-// Afterwards only the data about entities that a sweep needs may stay in memory. CI measures the
+// Memory limits for the screens of a save. For a save of 1 GB, a request may use 200 MB. After the
+// request, only small data such as the set of live entities may stay in memory. CI measures the
 // same with a save of 80 MB.
 const (
 	largePeak, largeKept = 200, 20 // In MB.

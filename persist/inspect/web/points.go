@@ -173,8 +173,8 @@ type line struct {
 	// path is ordered by seq, and so by tick: both increase from a record to the next one.
 	path     []journal.Entry
 	branches []branch
-	// entries is the number of records in the log at the last update. If the log has grown by
-	// more records than the path, there is a new branch.
+	// entries is the number of records in the log at the last update. If more records were added to
+	// the log than to the path since then, some of them are on a branch.
 	entries int
 
 	// newest is the record of the newest state: see [inspect.View.Newest]. In a damaged store the
@@ -236,11 +236,12 @@ func (l *line) update(v *inspect.View) {
 	l.branches = branchesOf(log, l.path)
 }
 
-// branchesOf returns the branches of log outside of path. It visits the records once, in the
-// order of seqs. A record that continues the end of a chain extends the chain; any other record
-// starts a chain. A branch gets the first lane in which no earlier branch overlaps it.
+// branchesOf returns the branches of log outside of path. It visits the records once, in the order
+// of seqs. A record extends a chain if its parent is the last record of the chain. Any other record
+// starts a new chain. A branch gets the first lane in which no earlier branch overlaps it.
 func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
-	// chains maps the last record of a chain to its number. i is the position in path.
+	// chains maps the last record of a chain to the index of the chain in all. The variable i is
+	// the position in path.
 	chains, i := map[uint64]int{}, 0
 	for _, e := range log.Entries {
 		for i < len(path) && path[i].ID.Seq < e.ID.Seq {
@@ -293,7 +294,7 @@ func (l *line) leadsToNewest(seq uint64) bool {
 func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	i, ok := l.find(seq)
 	switch {
-	// Records that continue the newest state were rewound, or are hidden by damage.
+	// A record that continues the newest state was rewound, or is not reachable because of damage.
 	case seq == l.newest:
 		return 0, false
 	case ok && i+1 < len(l.path):

@@ -72,7 +72,7 @@ func (h *server) series(a *params) (any, error) {
 	})
 }
 
-// A way is a sequence of ticks that lead to a state: those in a given range.
+// A way is a list of consecutive ticks: those ticks in a range that lead to a record.
 type way struct {
 	view *inspect.View
 	// start is the parent record of the first tick.
@@ -150,10 +150,11 @@ type sampler struct {
 	exprs []*query.Expr
 }
 
-// along visits the states of way and samples at most the given number of them. It always samples
-// the last state.
+// The method along visits the states of a way, and samples at most as many of them as the parameter
+// samples says. It always samples the last state.
 func (s *sampler) along(ctx context.Context, way way, samples int) error {
-	// left counts down, so the last state is always sampled.
+	// The variable left is the number of states still to visit. It is 0 after the last state is
+	// counted, so the last state is sampled.
 	left := way.states()
 	stride := max(1, (left+samples-1)/samples)
 	var answers []outcome
@@ -243,8 +244,9 @@ func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	return o
 }
 
-// value converts outcome o of expression i to an element of its line. The line's Error is that of
-// the newest state alone, because a component may be missing in early states.
+// value converts outcome o of expression i to an element of its line. It sets the line's Error to
+// the error in this state, or to nil. So in the end, Error is that of the newest state. In older
+// states a component may be missing, which is no error.
 func (s *sampler) value(i int, o outcome) *float64 {
 	line := &s.doc.Series[i]
 	if line.Error = nil; o.err != nil {

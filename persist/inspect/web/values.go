@@ -158,8 +158,8 @@ func numberOf(v layout.Value) (x float64, ok bool) {
 	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// cut shortens text to at most most bytes, and appends dots if it was longer. It does not split a
-// character.
+// cut returns text if it is no longer than the limit most, in bytes. Otherwise it returns the
+// beginning of text that fits, and dots. It does not split a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

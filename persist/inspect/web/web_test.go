@@ -175,7 +175,7 @@ func (c *client) send(r *http.Request) (status int, body string, head http.Heade
 	return a.StatusCode, string(text), a.Header
 }
 
-// ask sends a valid request and returns the answer: "entity?record=3&entity=0v1".
+// ask sends a valid request, such as "entity?record=3&entity=0v1", and returns the answer.
 func (c *client) ask(question string) map[string]any {
 	c.Helper()
 	status, body, _ := c.send(c.request(apiPath + question))

@@ -13,8 +13,8 @@ import (
 // A Spot is a component with a position. Its numbers may be any float64.
 type Spot struct{ X, Y float64 }
 
-// spots saves a world with one entity per place. others is the number of further entities, which
-// have no Spot.
+// spots saves a world with one entity per place. The parameter others is the number of additional
+// entities without a Spot.
 func spots(t testing.TB, places []Spot, others int) string {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -112,8 +112,8 @@ func TestMap_CountsOmittedEntities(t *testing.T) {
 func TestMap_SampleOfManyEntities(t *testing.T) {
 	b := browser(t)
 	var places []Spot
-	// Entities with close indices have close positions, so the last entities are far from the
-	// first.
+	// Neighbours in the order of indices are neighbours on the map. So a map of only the first
+	// entities would be too small.
 	for i := range 60_000 {
 		places = append(places, Spot{float64(i / 300), float64(i % 300)})
 	}

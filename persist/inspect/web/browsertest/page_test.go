@@ -33,7 +33,8 @@ func store(t testing.TB, ticks int) string {
 	return dir
 }
 
-// screens has the name of each screen, and a text that the screen shows at a place.
+// screens has the name of each screen, and a text that the screen shows in the element with the
+// selector where.
 var screens = []struct{ name, where, text string }{
 	{"Entities", "#entities", "Position{"},
 	{"Map", "#screen .status", "points"},
@@ -375,7 +376,7 @@ func TestTimeBar_ScrubsZoomsShowsBranches(t *testing.T) {
 	p.click("#legend button")
 	p.until(`!document.querySelector("#where").innerText.includes("rewound") || stet.bar.doc.marks.some((m) => m.rewound)`)
 
-	// If there are many marks, the legend lists the newest ones and the number of the others.
+	// If there are many marks, the legend lists the newest marks, and how many it omits.
 	eval[bool](p, `(stet.bar.doc.marks = Array.from({ length: 9 }, (_, i) => ({ name: "wave " + i, tick: 10 * i, record: 10 * i, rewound: false })), stet.bar.tell(), true)`)
 	p.shows("#legend", "marks: wave 5, wave 6, wave 7, wave 8 and 5 more")
 	p.do(chromedp.Click(`//*[@id="legend"]//button[text()="5 more"]`, chromedp.BySearch))
