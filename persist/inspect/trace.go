@@ -87,10 +87,10 @@ type Stretch struct {
 	Bytes       int64 // Size of the ticks in the stretch, in bytes.
 }
 
-// stretch returns the Stretch that ends at record seq, and the snapshot at which it begins: the
-// nearest one whose number is below the parameter older. Without such a snapshot, it returns nil.
-// It compares numbers of snapshots instead of seqs, since a conversion makes two snapshots of one
-// state.
+// stretch returns the Stretch that ends at record seq, and the snapshot at which it begins. This is
+// the nearest snapshot with a number below the parameter older. Without such a snapshot, it returns
+// nil. It compares numbers of snapshots instead of seqs, since a conversion makes two snapshots of
+// one state.
 func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s catalog.SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)

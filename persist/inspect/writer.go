@@ -43,9 +43,9 @@ func (w *writerWatch) look() {
 	}
 }
 
-// signed reports whether the text says in the lock file is that of the program that now holds the
-// lock, and not of an earlier program. A program locks the store before it writes the lock file,
-// and clears the lock file before it unlocks the store.
+// signed reports whether the lock file's text, in the parameter says, is that of the program that
+// now holds the lock. It may also be that of an earlier program. A program locks the store before
+// it writes the lock file, and clears the lock file before it unlocks the store.
 func (w *writerWatch) signed(says string) bool {
 	return says != "" && (says != w.says || w.held || !w.begun)
 }
