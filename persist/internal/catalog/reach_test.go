@@ -82,3 +82,29 @@ func TestRefreshAndRetry_FilesChanged(t *testing.T) {
 		})
 	}
 }
+
+// If record 3 is unknown, the search for an older state begins before the tick that record 3 made.
+// Record 4 may have made the next tick, or may repeat the tick of record 3 with a mark.
+func TestLastReachableBefore_HoleInPath(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		tick  uint64 // The tick of record 4.
+		flags uint32 // The flags of record 4.
+		want  uint64
+	}{
+		{"next tick", 14, 0, 2},
+		{"the same tick", 13, format.FlagRepeats, 2},
+		{"record 2 belongs to another branch", 13, 0, 1},
+	} {
+		c := catalog.New(disk.Memory())
+		c.Log = &journal.Log{Head: 5, Last: 5, LastID: journal.ID{Seq: 5}, Entries: []journal.Entry{
+			{ID: journal.ID{Seq: 1}, Tick: 11},
+			{ID: journal.ID{Seq: 2}, Parent: 1, Tick: 12},
+			{ID: journal.ID{Seq: 4}, Parent: 3, Tick: tt.tick, Flags: tt.flags},
+			{ID: journal.ID{Seq: 5}, Parent: 4, Tick: tt.tick + 1},
+		}}
+		got, ok := c.LastReachableBefore(5, nil, nil)
+		require.True(t, ok, tt.name)
+		require.Equal(t, tt.want, got, tt.name)
+	}
+}
