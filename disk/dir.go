@@ -96,8 +96,8 @@ func (d dir) Rename(from, to string) error {
 	return plain("rename", d.root.Rename(from, to))
 }
 
-// replaced opens the file that a rename to name is about to replace, if its space is worth freeing
-// in the background.
+// replaced opens the file called name, which a rename is about to replace. It returns nil if the
+// file is too small to be worth freeing in the background.
 func (d dir) replaced(name string) *os.File {
 	if runtime.GOOS == "windows" { // Windows does not replace an open file.
 		return nil

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Locked briefly holds the lock that it checks. So Lock tries to take a lock this many times,
-	// with this pause in between.
+	// Locked briefly holds the lock that it checks, so a Lock at the same time can fail. Lock
+	// therefore tries lockTries times, with a pause of lockPause in between.
 	lockTries = 10
 	lockPause = 5 * time.Millisecond
 )

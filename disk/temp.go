@@ -115,7 +115,7 @@ func (t *Temp) Lock() error {
 	}
 	t.lock = lock
 	named, err := t.File.Named(t.temp)
-	if err == nil && !named { // Taking the lock has created a new file.
+	if err == nil && !named { // The file was missing, so Lock has created a new one.
 		err = fmt.Errorf("%s: %w", t.temp, ErrLost)
 	}
 	return err
@@ -136,7 +136,7 @@ func (t *Temp) Rename() error {
 	return t.publish(t.fsys.Rename)
 }
 
-// keepMode gives temp the permissions of name.
+// keepMode gives the file temp the permissions of the file name, if fsys supports that.
 func keepMode(fsys FS, temp, name string) {
 	if fsys, ok := fsys.(interface{ keepMode(temp, name string) }); ok {
 		fsys.keepMode(temp, name)

@@ -37,7 +37,7 @@ type Journal struct {
 	pruning sync.Mutex // Held during one Prune.
 
 	mu       sync.Mutex
-	space    sync.Cond     // Signalled when queued falls, and on failure.
+	space    sync.Cond     // Signalled when the field queued decreases, and on failure.
 	progress chan struct{} // Closed at the next fsync or failure. Nil if no goroutine waits.
 
 	share  *budget.Share // Share of Options.Budget. Nil without a budget.
@@ -61,7 +61,7 @@ type Journal struct {
 	synced   uint64 // Number of items that an fsync covered.
 	wantSync bool
 	closing  bool
-	unsealed bool   // Set together with closing: end without a seal.
+	unsealed bool   // Set together with closing if no seal is to be written.
 	head     uint64 // Head for the seal; valid once closing is set.
 	err      error  // The first error. Every later call returns it.
 }
@@ -388,8 +388,9 @@ func (j *Journal) Sync(ctx context.Context) error {
 	return j.await(ctx, func() bool { return j.synced >= target })
 }
 
-// await waits until reached returns true; it calls reached under the lock. The caller holds j.mu,
-// and await releases it. If the journal fails after the condition was reached, await returns nil.
+// await waits until the function reached returns true. It calls that function with j.mu locked. The
+// caller holds j.mu, and await releases it. If reached returns true, await returns nil, even if the
+// journal has failed.
 func (j *Journal) await(ctx context.Context, reached func() bool) error {
 	for {
 		if reached() {

@@ -30,7 +30,7 @@ type move struct{ kind, segment, piece, other, from byte }
 const moveSize = 5
 
 // carryOut applies m to segments, which are split into pieces. Some moves copy pieces of another
-// journal, strange.
+// journal, which is in strange.
 func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	s := segments[int(m.segment)%len(segments)]
 	if len(s) == 0 {
@@ -75,7 +75,8 @@ func FuzzMovedRecords(f *testing.F) {
 	}
 	f.Add([]byte{5, 0, 2, 1, 4}) // Use records of another journal at their original positions.
 	fs, strange := sample(f), disktest.New()
-	// strange has the same world and another history, like a copy that was continued.
+	// The journal in strange has the same world but another history, like a copy that was
+	// continued.
 	j := open(f, strange, sampleOptions)
 	for seq := range uint64(9) {
 		add(f, j, seq, 70)

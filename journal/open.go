@@ -129,7 +129,7 @@ func (l *Log) ScanFrom(ctx context.Context, fs disk.FS, newest int64, base uint6
 	return nil
 }
 
-// Continuable returns the error with which [Open] refuses the journal under any options. It returns
+// Continuable returns an error if [Open] refuses the journal whatever its options are. It returns
 // nil if Open can continue the journal.
 func (l *Log) Continuable() error {
 	for _, p := range l.Problems {
@@ -146,8 +146,8 @@ func (l *Log) Continuable() error {
 	return nil
 }
 
-// fits returns the error with which the journal cannot be continued under these options. If opt has
-// no world, fits sets the world of the log.
+// fits returns an error if the journal cannot be continued with these options. If opt has no world,
+// fits sets the world of the log.
 func (l *Log) fits(opt *Options) error {
 	if err := l.Continuable(); err != nil || len(l.Segments) == 0 {
 		return err
@@ -284,8 +284,8 @@ func (l *Log) successor(opt Options) segmentHeader {
 }
 
 // begin creates the segment that h describes, with its preamble, and makes it the current segment.
-// The segment gets its name after its bytes are durable. Then begin adds the segment to the ledger,
-// with before as the summary of the previous segment.
+// The segment gets its name after its bytes are durable. Then begin adds the segment to the ledger.
+// The parameter before is the summary of the previous segment.
 func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 	var salt [8]byte
 	rand.Read(salt[:]) // rand.Read never fails.

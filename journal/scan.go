@@ -37,7 +37,7 @@ import (
 func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
 	l, err := scan(ctx, fs, newest, nil, progress)
 	if err == nil {
-		l.small = nil // Later reads must see the files, which may have changed by then.
+		l.small = nil // Later reads must read the files, because they may have changed.
 	}
 	return l, err
 }

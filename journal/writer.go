@@ -110,7 +110,7 @@ func (w *writer) loop() error {
 	}
 }
 
-// sleep returns when the writer has work, and whether the sync policy requires an fsync now.
+// sleep waits until the writer has work. It reports whether the sync policy requires an fsync now.
 func (w *writer) sleep() (due bool) {
 	for {
 		select {

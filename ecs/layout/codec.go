@@ -13,7 +13,7 @@ import (
 type Codec struct {
 	gotype reflect.Type
 	typ    *Type
-	// The width of a packed row, or varies.
+	// The width of a packed row, or -1 if it varies.
 	width int
 
 	// For types of fixed width: the moves in each direction, and whether a single copy suffices.

@@ -89,7 +89,7 @@ func wider(r *rand.Rand, t *Type, key bool) *Type {
 	return u
 }
 
-// sample appends a random row of t. It encodes the row without code of the package.
+// sample appends a random row of t. It encodes the row without using the package.
 func sample(r *rand.Rand, dst []byte, t *Type, packed bool) []byte {
 	n := r.IntN(3)
 	write := conversion{toPacked: packed}
@@ -158,7 +158,7 @@ func sample(r *rand.Rand, dst []byte, t *Type, packed bool) []byte {
 	return write.write(dst, t.Kind, bits, im)
 }
 
-// sameValue returns an error if now is not the converted form of the stored value old. It
+// sameValue returns an error unless the value now is the converted form of the stored value old. It
 // implements the table in the comment of NewConversion directly.
 func sameValue(old, now Value, path string) error {
 	wrong := fmt.Errorf("%s: %v became %v", path, old, now)

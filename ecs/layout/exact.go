@@ -128,7 +128,7 @@ func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *Data
 	return r.form.write(dst, t.Kind, bits, 0), err
 }
 
-// wants returns the error for an unexpected token. what describes the expected value.
+// wants returns the error for an unexpected token. The text what describes the expected value.
 func wants(what string, token json.Token) *DataError {
 	found := "null"
 	switch x := token.(type) {
@@ -207,8 +207,8 @@ func parseEntity(s string) (uint64, bool) {
 	return g<<32 | i, ok && err1 == nil && err2 == nil
 }
 
-// parseFloat returns the bits of a float of size bits. s is a JSON number, or the contents of a
-// string if quoted is set.
+// parseFloat returns the bits of a float of 32 or 64 bits, as size says. s is a JSON number, or the
+// contents of a string if quoted is set.
 func parseFloat(s string, quoted bool, size int) (uint64, bool) {
 	if digits, ok := strings.CutPrefix(s, "NaN:"); ok && quoted {
 		bits, err := strconv.ParseUint(digits, 16, size)

@@ -151,8 +151,9 @@ func (m *matcher) fields(pair *match, path string) {
 	m.leftOver(pair, path)
 }
 
-// heir returns the index of the stored field that has a former name of the given field of to. It
-// returns -1 if no such field is stored. It removes the field from stored.
+// heir looks in the map stored for a field that has a former name of the field called name of the
+// struct to. It removes that field from the map and returns its index. It returns -1 if there is no
+// such field.
 func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
 	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {
@@ -229,14 +230,15 @@ func (m *matcher) renamed(pair *match, i int, added []int) (declared []string) {
 	return declared
 }
 
-// lossless reports whether every value of from becomes a value of to without loss.
+// lossless reports whether the conversion from type from to type to loses no value.
 func (m *matcher) lossless(from, to *Type) bool {
 	trial := matcher{inKey: m.inKey, trial: true}
 	trial.match(from, to, "")
 	return !slices.ContainsFunc(trial.changes, func(c Change) bool { return c.Dropped || c.Refused })
 }
 
-// declaration returns the declaration of the field g of t, with stored added to its former names.
+// declaration returns the declaration of the field g of t. The tag in it has the name stored as an
+// additional former name.
 func (t *Type) declaration(g Field, stored string) string {
 	source, ok := t.sources[g.Name]
 	if !ok {
@@ -260,7 +262,7 @@ func (pair *match) kept() []int {
 	return slices.DeleteFunc(slices.Clone(pair.targets), func(k int) bool { return k < 0 })
 }
 
-// widens reports whether kind to can represent every value of kind from.
+// widens reports whether the kind to can represent every value of the kind from.
 func widens(from, to Kind) bool {
 	switch {
 	case from.signed() && to.signed(), from.unsigned() && (to.unsigned() || to.signed()):

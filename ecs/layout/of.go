@@ -236,7 +236,7 @@ func sourceOf(f reflect.StructField) fieldSource {
 // withoutPackages removes the package names from the notation of a type.
 func withoutPackages(name string) string {
 	var b strings.Builder
-	// word is the start of the current word.
+	// The index at which the current word starts.
 	word := 0
 	for i, r := range name {
 		if strings.ContainsRune("[], *;{}()", r) {
@@ -249,8 +249,8 @@ func withoutPackages(name string) string {
 	return b.String()
 }
 
-// withoutPackage returns the text of word after the last ".". It drops the number that the compiler
-// adds to types declared in functions.
+// withoutPackage returns the part of the parameter word after the last ".". It drops the number
+// that the compiler adds to types declared in functions.
 func withoutPackage(word string) string {
 	word, _, _ = strings.Cut(word, "·")
 	return word[strings.LastIndexByte(word, '.')+1:]

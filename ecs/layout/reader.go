@@ -56,7 +56,7 @@ func (r *reader) isNil() bool {
 	return true
 }
 
-// uint reads a non-negative integer. want describes the expected value in errors.
+// uint reads a non-negative integer. The text want describes the expected value in errors.
 func (r *reader) uint(want string) (uint64, *DataError) {
 	code, err := r.code()
 	if err != nil {
@@ -118,8 +118,9 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	return x, nil
 }
 
-// unsigned reads an integer with at most bits bits. memory is the size of the integer in memory in
-// bits. A uint has 64 bits in files, and 32 in memory on some processors.
+// unsigned reads an integer whose size in files is given by the parameter bits. Its size in memory,
+// in bits, is given by the parameter memory. A uint has 64 bits in files, and 32 in memory on some
+// processors.
 func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	x, err := r.uint("an unsigned integer")
 	fits := func(bits int) bool { return bits == 64 || x>>bits == 0 }
@@ -133,8 +134,9 @@ func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	return x, err
 }
 
-// signed reads an integer with at most bits bits, including the sign. memory is the size of the
-// integer in memory in bits. An int has 64 bits in files, and 32 in memory on some processors.
+// signed reads an integer whose size in files, including the sign, is given by the parameter bits.
+// Its size in memory, in bits, is given by the parameter memory. An int has 64 bits in files, and
+// 32 in memory on some processors.
 func (r *reader) signed(bits, memory int) (int64, *DataError) {
 	x, err := r.int()
 	fits := func(bits int) bool { return x>>(bits-1) == 0 || x>>(bits-1) == -1 }
@@ -302,7 +304,7 @@ func (r *reader) end() *DataError {
 type keyOrder struct{ last []byte }
 
 // next checks a key that was just read. It returns an error unless the key is greater than the
-// previous key. before and after are the unread bytes before and after the reader read the key.
+// previous key. The slices before and after are the unread bytes before and after the key was read.
 func (o *keyOrder) next(before, after []byte) *DataError {
 	key := before[:len(before)-len(after)]
 	// The first key is never empty, so it is higher than nil.

@@ -150,7 +150,8 @@ func (v Value) appendScalar(dst []byte) []byte {
 	return v.appendFloat(dst, v.bits)
 }
 
-// floatSize returns the number of bits of v, a float, or of each part of v, a complex number.
+// floatSize returns the number of bits of the float v. If v is a complex number, it returns the
+// number of bits of each part.
 func (v Value) floatSize() int {
 	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
 		return 32

@@ -220,7 +220,7 @@ func (t *Type) validate() *DataError {
 
 // An extent is the size of a row in bytes and in values.
 type extent struct {
-	width  int64 // Number of packed bytes, or varies.
+	width  int64 // Number of packed bytes, or -1 if it varies.
 	values int64 // Number of values in the row: both scalars and containers.
 }
 

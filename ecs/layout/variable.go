@@ -62,7 +62,8 @@ var boolCoder = coder{
 	least: 1,
 }
 
-// signedCoder returns the coder of signed integers with this many bits when stored and in memory.
+// signedCoder returns the coder of signed integers. Their size in bits is given by bits for files,
+// and by memory for memory.
 func signedCoder(bits, memory int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte { return appendInt(dst, loadInt(p, memory)) },
@@ -75,8 +76,7 @@ func signedCoder(bits, memory int) coder {
 	}
 }
 
-// unsignedCoder returns the coder of unsigned integers with this many bits when stored and in
-// memory.
+// unsignedCoder returns the coder of unsigned integers. The parameters are those of signedCoder.
 func unsignedCoder(bits, memory int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte { return appendUint(dst, loadUint(p, memory)) },

@@ -2,8 +2,8 @@ package raw
 
 import "iter"
 
-// A Recorder receives every tick when it is committed, unless it is a [Deferrer]. The journal is a
-// recorder.
+// A Recorder receives every tick when the tick is committed. A [Deferrer] may receive it later. The
+// journal is a recorder.
 type Recorder interface {
 	// Record encodes the changes of the tick. c is valid until Record returns. seq is the
 	// recorder's number for the state at the end of the tick. The next tick on this branch has seq
@@ -30,8 +30,8 @@ type Deferrer interface {
 	Defers() bool
 
 	// Defer returns true to receive the ending tick together with the next one. recorded is the
-	// newest tick that the recorder received on this branch. The world asks only its sole recorder.
-	// If Defer returns true, the world does not call Record for the tick.
+	// newest tick that the recorder received on this branch. The world calls Defer only if it has
+	// no other recorder. If Defer returns true, the world does not call Record for the tick.
 	Defer(tick, recorded uint64) bool
 }
 

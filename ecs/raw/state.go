@@ -24,8 +24,8 @@ type State struct {
 	// checks the registry. Load ignores Checked unless the state is Owned.
 	Checked *Registry
 
-	// Recorder is set if the world's own recorder calls Load. It assigns the number Seq to the
-	// state. The next recorded tick has Seq as its Parent.
+	// Recorder is set if the world's own recorder calls Load. That recorder uses the number Seq for
+	// the state. The next recorded tick has Seq as its Parent.
 	Recorder Recorder
 	Seq      uint64
 

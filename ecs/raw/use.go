@@ -8,10 +8,10 @@ type Use struct {
 	Values  Mode // Use of the values of components, or of the resource.
 	Members Mode // Use of the set of entities that have the component, and of their order.
 
-	// Writes call functions of the program, such as hooks. These functions may do anything.
+	// Set if writes call functions of the program, such as hooks. These functions may do anything.
 	Hooked bool
 
-	// An index of the storage is looked up.
+	// Set if an index of the storage is used.
 	Indexed bool
 
 	// A query or relation whose buffers only one goroutine may use at a time, or nil.

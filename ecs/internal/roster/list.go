@@ -136,7 +136,7 @@ func (l *List[E]) Remove(e E) bool {
 	return true
 }
 
-// remove removes the entity at position at of chunk i.
+// remove removes the entity at index at of the chunk with index i.
 func (m *many[E]) remove(i, at int) {
 	m.n--
 	c := slices.Delete(m.chunks[i], at, at+1)

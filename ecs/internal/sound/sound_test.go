@@ -114,7 +114,8 @@ func TestPagesOf_ValidPages(t *testing.T) {
 	}
 }
 
-// The number of entries equals the number of rows, because one page was counted twice.
+// PagesOf must not count the entries of a page twice. The storage has twice as many rows as that
+// page has entries.
 func TestPut_SamePageTwice(t *testing.T) {
 	r, entities := sample(t)
 	// Number of entities whose index is in the second page. They come first in entities.

@@ -25,7 +25,7 @@ func (s *System) May(name string, values, members raw.Mode) bool {
 	return values == raw.Unused && members == raw.Unused
 }
 
-// left returns want, or raw.Unused if has includes want.
+// left returns raw.Unused if the mode has includes the mode want. Otherwise it returns want.
 func left(want, has raw.Mode) raw.Mode {
 	if has >= want {
 		return raw.Unused

@@ -146,9 +146,9 @@ type place struct {
 	log *undoLog
 	// Index of the chunk that was read last, and of the last run that was read in this chunk.
 	chunk, run int
-	// Number of rows of that run that were read.
+	// Number of rows that were already read of the run with index run.
 	rows int
-	// Number of rows before that run in the chunk.
+	// Number of rows in the chunk before the run with index run.
 	before int
 }
 

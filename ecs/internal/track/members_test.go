@@ -132,8 +132,8 @@ func testMembersRestored[T comparable](t *testing.T, value func(i int) T) {
 	}
 }
 
-// Rows that were swapped in pairs are restored. The rows of a pair are consecutive in the log in
-// some cases only.
+// A restore undoes swaps of two rows. Only in some of the cases are the two rows consecutive in the
+// log.
 func TestColumn_SwappedRowsRestored(t *testing.T) {
 	const rows = 500
 	for seed := range uint64(20) {

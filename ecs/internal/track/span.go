@@ -121,8 +121,8 @@ func (s *Spans) Sort() {
 	}
 }
 
-// distribute sorts src into dst by one digit of the keys. The digit has width bits, and bit shift
-// is its lowest bit. Keys with equal digits keep their order.
+// distribute sorts src into dst by one digit of the keys. The digit consists of the bits [shift,
+// shift+width) of a key. Keys with equal digits keep their order.
 func distribute(dst, src []uint64, shift, width int) {
 	var at [1 << digits]uint32
 	mask := uint64(1)<<(width&63) - 1

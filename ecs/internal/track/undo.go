@@ -23,7 +23,7 @@ type rowsOf interface {
 	move(dst, src unsafe.Pointer, n int)
 	wipe(p unsafe.Pointer, n int)
 
-	// fit shrinks the live rows to at most rows, without spare capacity.
+	// fit shrinks the live rows to at most the given number, without spare capacity.
 	fit(rows int)
 }
 
