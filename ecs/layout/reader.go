@@ -118,9 +118,8 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	return x, nil
 }
 
-// unsigned reads an integer whose size in files is given by the parameter bits. Its size in memory,
-// in bits, is given by the parameter memory. A uint has 64 bits in files, and 32 in memory on some
-// processors.
+// unsigned reads an unsigned integer. The parameter bits is its size in files, memory its size in
+// memory, both in bits. A uint has 64 bits in files, and 32 in memory on some processors.
 func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	x, err := r.uint("an unsigned integer")
 	fits := func(bits int) bool { return bits == 64 || x>>bits == 0 }
@@ -134,9 +133,9 @@ func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	return x, err
 }
 
-// signed reads an integer whose size in files, including the sign, is given by the parameter bits.
-// Its size in memory, in bits, is given by the parameter memory. An int has 64 bits in files, and
-// 32 in memory on some processors.
+// signed reads a signed integer. The parameter bits is its size in files, memory its size in
+// memory, both in bits and including the sign. An int has 64 bits in files, and 32 in memory on
+// some processors.
 func (r *reader) signed(bits, memory int) (int64, *DataError) {
 	x, err := r.int()
 	fits := func(bits int) bool { return x>>(bits-1) == 0 || x>>(bits-1) == -1 }

@@ -62,8 +62,8 @@ var boolCoder = coder{
 	least: 1,
 }
 
-// signedCoder returns the coder of signed integers. Their size in bits is given by bits for files,
-// and by memory for memory.
+// signedCoder returns the coder of signed integers. The parameter bits is their size in files,
+// memory their size in memory, both in bits.
 func signedCoder(bits, memory int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte { return appendInt(dst, loadInt(p, memory)) },

@@ -146,7 +146,7 @@ type place struct {
 	log *undoLog
 	// Index of the chunk that was read last, and of the last run that was read in this chunk.
 	chunk, run int
-	// Number of rows that were already read of the run with index run.
+	// Number of rows already read from the run with index run.
 	rows int
 	// Number of rows in the chunk before the run with index run.
 	before int
