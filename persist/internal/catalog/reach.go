@@ -318,8 +318,8 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 // result is always older. It is the parent of the first lost record on the path back from target.
 // If the path ends at an unknown record before that, LastReachableBefore compares ticks. The result
 // is then the newest record or snapshot state that is at least 2 ticks older than the oldest known
-// record of the path. If that record repeats the tick of its parent, 1 tick is enough. The result is
-// never in bad.
+// record of the path. If that record repeats the tick of its parent, 1 tick is enough. The result
+// is never in bad.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
 	// hole is the seq of the first unknown record on the path back from target. ticks is the tick
 	// of the record that continues it.
