@@ -62,7 +62,7 @@ func TestWorkspace_Complete(t *testing.T) {
 	}
 }
 
-func TestNestedImports_InMemory(t *testing.T) {
+func TestNestedImports_FindsImports(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	got := nestedImports(t, fstest.MapFS{
 		"go.mod":                   file("module m"),

@@ -46,7 +46,7 @@ func TestPorts_TypeCheck(t *testing.T) {
 	}
 }
 
-func TestPorts_NarrowInt(t *testing.T) {
+func TestPorts_FindsIntOverflow(t *testing.T) {
 	const listed = `{"ImportPath": "` + module + `p", "GoFiles": ["p.go"]}`
 	source := map[string]string{"p.go": "package p\nfunc f() int { return 1 << 31 }\n"}
 	if errs := checkTypes("amd64", listed, source, nil); len(errs) > 0 {

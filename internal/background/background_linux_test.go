@@ -68,7 +68,7 @@ func TestEnter_PolicyEndsWithGoroutine(t *testing.T) {
 	require.Eventually(t, func() bool { return threads(t) == 0 }, waits, waits/1000, "the thread ends with the goroutine")
 }
 
-func TestEnter_ThreadWithPolicy(t *testing.T) {
+func TestEnter_KeepsIdlePolicy(t *testing.T) {
 	is := make(chan [2]int)
 	go func() {
 		// The goroutine does not unlock the thread, so the thread ends with it.

@@ -41,7 +41,7 @@ func TestGrid_CellIsMedian(t *testing.T) {
 	assert.Equal(t, "", g.cell("Go/get", "2"))
 }
 
-func TestGrid_PlainName(t *testing.T) {
+func TestGrid_NameWithoutSlash(t *testing.T) {
 	g := newGrid("ns/entity")
 	g.add("Get", 1)
 	assert.Equal(t, []string{"Get"}, g.rows)

@@ -23,7 +23,7 @@ func TestTable_RecordedOutput(t *testing.T) {
 	golden.Check(t, "testdata/recorded.golden", out.String())
 }
 
-func TestParseResult_OtherLines(t *testing.T) {
+func TestParseResult_RejectsOtherLines(t *testing.T) {
 	for _, line := range []string{
 		"",
 		"PASS",
@@ -82,7 +82,7 @@ func TestJudge_ChoosesBoundedQuantity(t *testing.T) {
 	}
 }
 
-func TestRun_BrokenStreams(t *testing.T) {
+func TestRun_ReadOrWriteFails(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := run(options{}, brokenStream{broken}, &strings.Builder{}, nil)
 	assert.ErrorIs(t, err, broken)
@@ -110,7 +110,7 @@ BenchmarkBudgetListed/16k-2 1 10 ns/op 2.9 x/limit 1.2 x/budget
 BenchmarkBudgetBad/a_b-2 1 10 ns/op 1.7 x/limit 1.2 x/budget
 `
 
-func TestRun_ListedLimits(t *testing.T) {
+func TestRun_LimitsFromFile(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "limits.txt")
 	require.NoError(t, os.WriteFile(list, []byte("# Comment\nListed/16k\t3\tits rows miss the cache\n"), 0o644))
 	var out strings.Builder

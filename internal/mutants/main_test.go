@@ -75,7 +75,7 @@ func inModule(t *testing.T, text string) {
 	}
 }
 
-func TestRun_TinyModule(t *testing.T) {
+func TestRun_ReportsEachFault(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
 	}

@@ -300,7 +300,7 @@ func TestAnswer_EqualPlainAnswersHaveEqualKeys(t *testing.T) {
 	require.True(t, Answer{1}.Plain() && Answer{0.5}.Plain() && Answer{"a"}.Plain())
 }
 
-func TestExtremes_ZeroAndNegativeZero(t *testing.T) {
+func TestMinMax_NegativeZero(t *testing.T) {
 	for _, zeros := range [][2]float64{{math.Copysign(0, -1), 0}, {0, math.Copysign(0, -1)}} {
 		k := &answerCache{answers: make([]Answer, 1), tally: newTally("min")}
 		for _, zero := range zeros {

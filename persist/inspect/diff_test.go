@@ -414,7 +414,7 @@ func TestDiff_DamagedSnapshot(t *testing.T) {
 	require.Equal(t, want, lines(requireDiff(t, v, 2, v, 3), t))
 }
 
-func TestChanges_EqualDiffs(t *testing.T) {
+func TestChanges_SameAsDiff(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSessionOf(rt, 8, newRewindingWorld)

@@ -321,7 +321,7 @@ func noteTree(seen map[string]int, e ecs.Entity, nodes []inspect.TreeNode) {
 	}
 }
 
-func TestTree_OfSave(t *testing.T) {
+func TestTree_InSaveFile(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 63))
@@ -433,7 +433,7 @@ func TestTree_LongChainOrManySources(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(crowd, func(a, b inspect.TreeNode) int { return int(a.Entity.Index()) - int(b.Entity.Index()) }))
 }
 
-func TestColumn_InvalidTicks(t *testing.T) {
+func TestTreeColumn_InvalidTicks(t *testing.T) {
 	w := storetest.HostileBase(t)
 	im, id := storetest.ImageOf(t, w), journal.ID{}
 	chase := im.Find("chase")

@@ -98,7 +98,7 @@ func TestVerifyChecksums_FlippedBits(t *testing.T) {
 	require.Equal(t, 6, r.Records)
 }
 
-func TestImageUnsound_EachFault(t *testing.T) {
+func TestImageUnsound_FindsEachFault(t *testing.T) {
 	v := forked(t)
 	good, err := v.Catalog().At(storetest.Background, v.Head())
 	require.NoError(t, err)

@@ -117,7 +117,7 @@ func TestHeaders_ContentSecurityPolicy(t *testing.T) {
 	}
 }
 
-func TestPage_SizeAndNoHTML(t *testing.T) {
+func TestPageFiles_SmallWithoutInnerHTML(t *testing.T) {
 	size := 0
 	never := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://[^w]|style="|<style|\son[a-z]+=`)
 	require.NoError(t, fs.WalkDir(embedded, "page", func(name string, d fs.DirEntry, err error) error {

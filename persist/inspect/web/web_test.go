@@ -556,7 +556,7 @@ func TestFollow_GrowingStore(t *testing.T) {
 	}
 }
 
-func TestQueue_ClientDisconnects(t *testing.T) {
+func TestSession_ClientDisconnects(t *testing.T) {
 	c := serve(t, build(t))
 	// Another request occupies the slow session.
 	c.h.slow.turn <- struct{}{}
