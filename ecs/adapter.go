@@ -118,8 +118,8 @@ func (f *rowAdapter[T]) json(s *spec, row int) ([]byte, bool) {
 	return v.AppendExact(nil), err == nil
 }
 
-// ofJSON changes a copy of the row by src, as AppendPatched of the layout does. If row is -1, it
-// changes a zero value.
+// ofJSON returns a copy of the row with the changes in the JSON src: see AppendPatched of the
+// layout. If row is -1, it changes a zero value.
 func (f *rowAdapter[T]) ofJSON(s *spec, row int, src []byte) (v T, err error) {
 	if s.layout == nil {
 		return v, noJSON[T]()

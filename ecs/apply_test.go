@@ -110,7 +110,7 @@ func (t *patchedWorld) loseExempt() {
 	}
 }
 
-// known reports whether t can seek to the state that Record numbered mark.
+// known reports whether t can seek to the state to which Record gave the number mark.
 func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	for i := range t.frames {
 		if f := &t.frames[i]; f.tick && f.seq.first == mark && f.at == r.states[mark].tick {

@@ -165,8 +165,8 @@ func (p *model) increaseEach(i int, entities []Entity) bool {
 	return sameCount("MutEach", entities, p.stores[i].increaseEach(entities), want)
 }
 
-// some returns handles in an order that arg chooses: ascending, descending, shuffled, or with
-// repetitions. Some handles were never created.
+// some returns several handles in an order that arg chooses: ascending, descending, shuffled, or
+// with repetitions. The entities of some handles were never created.
 func (p *model) some(arg int) []Entity {
 	list := slices.Clone(p.handles)
 	switch arg % 5 {

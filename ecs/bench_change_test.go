@@ -182,8 +182,8 @@ type framedSet[T any] struct {
 	dense      []uint32
 	values     []T
 	n, prot    uint32
-	rowSaved   []uint64 // One bit per row.
-	entrySaved []uint64 // One bit per sparse entry.
+	rowSaved   []uint64 // A set bit for each saved row.
+	entrySaved []uint64 // A set bit for each saved sparse entry.
 	rows       []framedRow[T]
 	entries    []framedEntry
 }
@@ -370,8 +370,8 @@ func (w *framedWorld) set() {
 	}
 }
 
-// framedChanges maps the names of some changes to hand-written code. Here work makes the change,
-// and undo makes the opposite change before it.
+// framedChanges maps the names of some changes to hand-written code. In each entry, work makes the
+// change, and undo makes the opposite change before it.
 var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 	"destroy":    {(*framedWorld).create, (*framedWorld).destroy},
 	"remove+add": {nil, (*framedWorld).removeAdd},
@@ -489,7 +489,7 @@ type limitUndo struct {
 	sparse []uint32
 	dense  []limitEntity
 	values []position
-	saved  []uint64 // One bit per row.
+	saved  []uint64 // A set bit for each saved row.
 	rows   []uint32
 	undo   []position
 }

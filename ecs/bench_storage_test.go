@@ -375,7 +375,7 @@ type named struct{ Name string }
 type people struct {
 	x      *ecs.Index[named, string]
 	byName map[string][]ecs.Entity
-	names  []string // In random order.
+	names  []string // The names in random order.
 	found  int
 }
 

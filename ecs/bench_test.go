@@ -121,7 +121,8 @@ func quiet(b *testing.B, f func()) {
 	}
 }
 
-// compare reports the time of ours per operation, its ratio to limit, and the budget.
+// compare reports the time of the side ours per operation, its ratio to the time of the side limit,
+// and the budget.
 func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	var x, y time.Duration
 	quiet(b, func() { x, y = inTurns(ours, limit) })

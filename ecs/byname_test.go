@@ -177,7 +177,7 @@ func TestByName_Errors(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		e    ecs.Entity
-		v    any // JSON if v is a []byte.
+		v    any // The value to set; a []byte is JSON.
 	}{
 		{"Bag", dead, []byte("{}")},
 		{"Bag", dead, namedBag{}},

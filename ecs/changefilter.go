@@ -46,9 +46,9 @@ func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []E
 	return f
 }
 
-// Since makes later iterations compare with the end of tick instead of the last commit. An error
-// wraps [ErrNotHeld] and leaves f unchanged. An iteration panics if the history has dropped the
-// tick in the meantime, so call Since before each iteration.
+// Since makes later iterations compare with the end of the given tick instead of the last commit.
+// An error wraps [ErrNotHeld] and leaves f unchanged. An iteration panics if the history has
+// dropped the tick in the meantime, so call Since before each iteration.
 func (f *ChangeFilter) Since(tick uint64) error {
 	fixed, was := f.fixed, f.tick
 	f.fixed, f.tick = true, tick

@@ -60,8 +60,8 @@ func (l *edits[T]) room(n int) {
 	}
 }
 
-// Since returns the changes since the end of tick, on the current branch of history. Writes after
-// the last commit are included.
+// Since returns the changes since the end of the given tick, on the current branch of history.
+// Writes after the last commit are included.
 //
 // The cost is O(rows written since), for storages of any size. If many scattered rows were
 // written, a bit for every row adds to the cost. An error wraps [ErrNotHeld]: the history does
@@ -275,7 +275,7 @@ func (d *Delta[T]) Empty() bool {
 }
 
 // since sets d to the differences from the start of the k-th frame. That frame starts at the end of
-// tick.
+// the given tick.
 func (d *Delta[T]) since(k int, tick uint64) error {
 	defer d.s.w.clock.Lock()()
 	pointers := d.s.pointers
@@ -292,8 +292,8 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 	return nil
 }
 
-// compare fills d with the differences from the start of the k-th frame. At that boundary, the
-// storage had before rows.
+// compare fills d with the differences from the start of the k-th frame. The parameter before is
+// the number of rows that the storage had at that boundary.
 func (d *Delta[T]) compare(k, before int) {
 	s := d.s
 	d.load(&s.dense, k, before, s.rows.N, s.row)
@@ -481,8 +481,8 @@ type EntityDelta struct {
 	created, destroyed []Entity
 }
 
-// Since returns the entities created and destroyed since the end of tick. Cost and errors are
-// those of [Storage.Since].
+// Since returns the entities created and destroyed since the end of the given tick. Cost and errors
+// are those of [Storage.Since].
 func (w *World) Since(tick uint64) (*EntityDelta, error) {
 	d := &EntityDelta{w: w}
 	return d, d.Since(tick)

@@ -235,7 +235,7 @@ func TestDeltaModel_KeepsOnlyLastCommit(t *testing.T) {
 	}
 }
 
-// Deltas return errors in worlds without frames and in worlds that have only bare frames.
+// Deltas return errors in worlds without frames, and in worlds whose frames have no saved rows.
 func TestDeltaModel_ErrorsWithoutHistory(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {

@@ -50,7 +50,7 @@ type chunk struct {
 
 	list  bool
 	many  int      // Number of positions in the list.
-	ahead []uint16 // Number of listed positions before each of words.
+	ahead []uint16 // For each element of words, the number of listed positions before it.
 }
 
 // reset empties c, so that it has no searched positions.
@@ -65,13 +65,13 @@ func (c *chunk) reset() {
 // A listBuffer is the buffer in which a list is built. A new chunk copies only the used elements of
 // the buffer. This takes less time than clearing a full chunk when the search finds few positions.
 type listBuffer struct {
-	word  chunk // The positions found among 64 entities.
+	word  chunk // The matches among the 64 entities of the current word.
 	order [chunkRows / listRatio]uint32
 	rows  [maxColumns][]uint32
 }
 
-// add appends positions to a list of length many: those of the n set bits of word. Bit 0 of word is
-// position 64*w.
+// add appends the positions of the n set bits of word. Bit 0 of word stands for position 64*w. The
+// parameter many is the length of the list before the call.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {

@@ -174,7 +174,7 @@ type copyJob struct {
 	from, to *World
 	options  CopyOptions
 	times    int
-	entities []Entity // The originals, distinct.
+	entities []Entity // The originals, each once.
 	// The first copies in the order of entities, then the second copies, and so on.
 	copies   []Entity
 	position map[Entity]int // Position of each entity in entities.
@@ -297,8 +297,8 @@ func (c *copyJob) replacement(p *place, e Entity) Entity {
 	return c.resolved[externalRef{c.holder, p, e}]
 }
 
-// resolveExternal calls Outside for each reference to an entity that is not copied. holders[i] has
-// values[i].
+// resolveExternal calls Outside for each reference to an entity that is not copied. values[i] is
+// the value of c.holders[i].
 func resolveExternal[T any](c *copyJob, refs *references, values []T) error {
 	c.resolved = map[externalRef]Entity{}
 	var list []externalRef

@@ -162,7 +162,7 @@ func (c *cursor) mustBeInPlace() {
 	}
 }
 
-// startWalk is walk for a cursor that cannot repeat its last run.
+// startWalk begins an iteration that cannot repeat the last run.
 func (j *join) startWalk(columns []joinedColumn) *cursor {
 	if debug && j.w.system != nil {
 		j.w.mustBeReadable(j.uses())

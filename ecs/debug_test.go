@@ -182,7 +182,8 @@ func TestDebug_DetectsShallowClone(t *testing.T) {
 	}
 }
 
-// A loop panics when it reaches the first position that now holds another entity.
+// A loop over a slice that Entities returned panics at the first position that now has another
+// entity.
 func TestDebug_LoopOverMovedEntities(t *testing.T) {
 	const text = "ecs: a slice of Entities was read at a position"
 	newWorld := func() (w *World, a *Storage[plain], g *Group) {

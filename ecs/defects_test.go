@@ -116,8 +116,8 @@ func (r *rangesRecorder) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-// A restore also reverts which rows count as changed. The recorder gets only the ranges of rows
-// that were written before the checkpoint or after the restore.
+// Rows that were written between a checkpoint and its restore do not count as changed. The recorder
+// gets only rows that were written before the checkpoint or after the restore.
 func TestRecorder_OmitsRestoredRows(t *testing.T) {
 	for _, history := range []int{0, 3} {
 		w, a, b, entities := members(1000, Options{History: history})

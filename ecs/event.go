@@ -25,7 +25,7 @@ import (
 // [RegisterEvent] creates an Events. A loop over events may send more; the next loop visits them.
 type Events[T any] struct{ queue *Resource[eventQueue[T]] }
 
-// An eventQueue is the value of the resource.
+// An eventQueue is the value of the resource of an [Events].
 type eventQueue[T any] struct {
 	Sent uint64 // Number of events ever sent.
 	Last []T    // Events of the last tick; never nil, because the digest of nil differs.

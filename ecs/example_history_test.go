@@ -58,7 +58,7 @@ func ExamplePastStorage_Beside() {
 		return
 	}
 	was := positions.At(past)
-	for _, alpha := range []float64{0.25, 0.75} { // Draw two frames before the next tick.
+	for _, alpha := range []float64{0.25, 0.75} { // Draw two images before the next tick.
 		var frame []float64
 		for run := range drawn.Runs() {
 			then := was.Beside(run.Entities)

@@ -191,7 +191,7 @@ func vacate[T any](s *Storage[T], e Entity) {
 	row := s.row(e)
 	s.dense.Live[row] = Vacant
 	s.rows.Extra++
-	// Record that e has left its row, because no other code records a row that becomes a gap.
+	// Make queries rebuild their cached matches, because no other code tells them of this gap.
 	s.dropNotes()
 	s.recordMove(e)
 }

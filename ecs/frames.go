@@ -258,8 +258,8 @@ func (tl *timeline) firstFrame(tick uint64) int {
 	return track.Search(tl.oldest, len(tl.frames), func(i int) bool { return tl.frames[i].at >= tick })
 }
 
-// lastBoundary returns the position of the newest frame that begins at the end of the tick with the
-// number at. It returns -1 if there is none.
+// lastBoundary returns the position of the newest frame that begins at the end of the given tick.
+// It returns -1 if there is none.
 func (tl *timeline) lastBoundary(at uint64) int {
 	k := -1
 	for i := tl.firstFrame(at); i < len(tl.frames) && tl.frames[i].at == at; i++ {

@@ -231,7 +231,7 @@ func (w *World) undoTick() {
 	undone := frame{at: open.at, seq: open.seq, deferred: open.deferred, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
 	if open.deferred {
-		undone.ops = slices.Clone(f.ops) // The record of the redone tick needs them.
+		undone.ops = slices.Clone(f.ops) // A redo needs the operations for its record.
 	}
 	// Ids must decrease along forward. f.ID may be too high, because a redo gives a frame a new id.
 	if ahead := len(w.forward); ahead > 0 {
@@ -417,8 +417,8 @@ func (tl *timeline) oldestEvictable() int {
 	return k
 }
 
-// boundaryOfLevel returns the position of the first evictable boundary of the level. Its tick must
-// be at least from and at most limit. It returns -1 if there is none. The oldest boundary is never
+// boundaryOfLevel returns the position of the first evictable boundary of the level. Its tick t
+// must satisfy from <= t <= limit. It returns -1 if there is none. The oldest boundary is never
 // evictable, nor is a boundary before a checkpoint.
 func (tl *timeline) boundaryOfLevel(level int, from, limit uint64) int {
 	for k := max(tl.oldest+1, tl.firstFrame(from)); k < len(tl.frames) && tl.frames[k].at <= limit; k = tl.younger(k) {

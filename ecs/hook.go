@@ -34,7 +34,7 @@ type worldHooks struct {
 type observers struct {
 	hasObservers bool // A recorder or hooks observe created entities.
 	hooked       bool // The world or its storages have hooks or groups.
-	watched      bool // The world is hooked or has relations.
+	watched      bool // The world or its storages have hooks, groups or relations.
 	hooks        worldHooks
 	relations    relationHandler // Nil if there are no relations.
 	released     bool            // Relations have already permitted the next Destroy.
@@ -193,8 +193,8 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy pops an entity from the stack h.destroying. From the stack h.notifiedSets it pops all
-// sets from position told on.
+// endDestroy pops an entity from the stack h.destroying. It also pops the stack h.notifiedSets
+// until its length is told.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {
@@ -240,8 +240,8 @@ func (w *World) destroyEach() bool {
 	return told
 }
 
-// destroyReleased destroys an entity like Destroy. The policies were already applied to its
-// sources.
+// destroyReleased is Destroy for a caller that has already applied the relation policies to the
+// sources of e.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
 	// Reset the flag even if Destroy did not read it, or if a hook panicked.

@@ -647,7 +647,7 @@ func TestOnChange_WritesInHook(t *testing.T) {
 		w.logCall("a", e, now)
 		w.b.Mut(e).X += now.X - before.X
 		w.a.Mut(e).Y++     // A write in an OnChange hook calls no further hook.
-		w.a.Mut(f).X += 10 // The hook of f gets the value before this addition.
+		w.a.Mut(f).X += 10 // The call for f gets the value that f had before this write.
 	})
 	w.b.OnChange(func(e Entity, _, now plain) { w.logCall("b", e, now) })
 	w.Commit()

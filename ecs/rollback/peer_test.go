@@ -65,8 +65,8 @@ func TestSessionPredict_CalledForMissingInputs(t *testing.T) {
 	}
 }
 
-// Inputs of a player that a third peer sends are ignored while the player is in the game. After
-// Drop, they are accepted for the ticks before the Drop.
+// While a player is in the game, its inputs are ignored if they come from a third peer. After Drop,
+// they are accepted for the ticks before the Drop.
 func TestReceive_InputsOfDroppedPlayer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, s, _ := newSide(t, o, false)

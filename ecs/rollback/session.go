@@ -269,10 +269,10 @@ func (s *Session[In]) Ahead() int {
 	return ahead
 }
 
-// Drop records that a peer has left. At tick from and later ticks, its players have the input
-// [Options.Default]. All peers must pass the same tick: 1 more than the maximum of [Session.Known]
-// of the dropped peer on the other peers. A peer that lacks earlier inputs receives them from the
-// others.
+// Drop records that a peer has left. Beginning with the tick from, its players have the input
+// [Options.Default]. All remaining peers must pass the same tick. To find it, take the maximum that
+// [Session.Known] of the dropped peer returns on any of them, and add 1. A peer that lacks earlier
+// inputs receives them from the others.
 func (s *Session[In]) Drop(peer int, from uint64) error {
 	if peer < 0 || peer >= len(s.peers) || peer == s.o.Peer || s.peers[peer].gone {
 		return fmt.Errorf("rollback: drop peer %d: not another active peer", peer)
