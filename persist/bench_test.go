@@ -89,9 +89,13 @@ func (r *encodingRecorder) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-// BenchmarkBudgetCommit measures a commit of 100k written rows of 16 bytes, encoded into the
-// journal's buffer and summed. The limit copies the same rows from their places and sums them. The
-// written rows are all rows, every tenth row of a million, or a random row of each ten.
+// BenchmarkBudgetCommit measures a commit of 100k written rows of 16 bytes, until they are in the
+// journal's buffer with a checksum. The time is compared with a copy and a checksum of the same
+// rows. The written rows are:
+//
+//   - all: all rows of a world
+//   - scattered: every tenth row of a million
+//   - random: one random row of each ten, of a million
 func BenchmarkBudgetCommit(b *testing.B) {
 	const rows = 100_000
 	for _, c := range []struct {
@@ -187,7 +191,7 @@ func mustSave(b *testing.B, file string, w *ecs.World) {
 }
 
 // BenchmarkBudgetSaveBehind measures how long SaveBehind keeps the caller, for 50,000 entities with
-// three components. The limit is 3 ms.
+// three components. The budget is 3 ms.
 func BenchmarkBudgetSaveBehind(b *testing.B) {
 	w, positions := points(b, 50_000, 0)
 	speeds, health := ecs.MustRegister(w, ecs.Component[struct{ X, Y float64 }]{Name: "speed"}), ecs.MustRegister(w, ecs.Component[struct{ HP, Max int32 }]{Name: "health"})
@@ -276,12 +280,12 @@ func BenchmarkBudgetLoad(b *testing.B) {
 	}
 }
 
-// mixed returns a number that is unrelated to x.
+// mixed returns a hash of x, which serves as a random number.
 func mixed(x float64) uint64 { return uint64(x) * 0x9e3779b97f4a7c15 }
 
 // BenchmarkBudgetReplay measures decoding ticks and applying them to an image, with all checks. The
 // world has a hundred thousand entities. The ticks change all positions, change every tenth
-// position, or destroy a tenth of the entities and create as many. The limit is ten million row
+// position, or destroy a tenth of the entities and create as many. The budget is ten million row
 // updates a second. Rows of the registry, of entities and of values all count.
 func BenchmarkBudgetReplay(b *testing.B) {
 	const rows, ticks = 100_000, 20

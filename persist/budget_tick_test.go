@@ -206,9 +206,9 @@ func moveAll(s *ecs.Storage[point]) {
 	}
 }
 
-// BenchmarkBudgetLargeRows measures ticks that write to large rows, from the first write until the
-// rows are encoded into the journal's buffer and summed. The limit copies and sums the whole rows,
-// which is the minimum work of a tick that writes whole rows.
+// BenchmarkBudgetLargeRows measures ticks that write to large rows. The time begins with the first
+// write and ends when the rows are in the journal's buffer with a checksum. It is compared with a
+// copy and a checksum of the whole rows, the minimum for a tick that writes whole rows.
 func BenchmarkBudgetLargeRows(b *testing.B) {
 	type tiles struct{ Cells [256][256]uint8 }
 	type chunk struct{ Cells [64][64]uint8 }
@@ -350,7 +350,7 @@ func BenchmarkBudgetSnapshot(b *testing.B) {
 
 // BenchmarkBudgetStall measures the longest tick while a snapshot of a million entities is taken,
 // minus the median tick without one, at the default pace. Every tick writes a hundredth of the rows
-// at scattered places. The limit is 2 ms.
+// at scattered places. The budget is 2 ms.
 func BenchmarkBudgetStall(b *testing.B) {
 	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	n := 0
@@ -392,8 +392,8 @@ func BenchmarkBudgetStall(b *testing.B) {
 }
 
 // BenchmarkBudgetFollow measures a follower with a world of a million rows, tick by tick. Each tick
-// of the store writes a thousand random rows. The limit is hand-written code that reads a growing
-// file: it gets the size, reads the new bytes, and copies the rows to their places.
+// of the store writes a thousand random rows. The time is compared with hand-written code that
+// reads a growing file: it gets the size, reads the new bytes, and copies the rows to their places.
 func BenchmarkBudgetFollow(b *testing.B) {
 	const n, rows = 1_000_000, 1000
 	w, s := points(b, n, 0)

@@ -93,7 +93,7 @@ func (c *campaign) pick() string {
 	panic("no file")
 }
 
-// with runs f while the named file holds data.
+// with replaces the content of the named file by data, calls f, and restores the file.
 func (c *campaign) with(name string, data []byte, f func()) {
 	c.files.Put(name, data)
 	f()

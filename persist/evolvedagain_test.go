@@ -13,7 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The types and the world of a program that is newer than newerWorld's. It has no packs.
+// The newest of the three programs in these tests. The oldest has the type olderUnit, the next one
+// newerUnit, and this one newestUnit. It does not register the component pack.
 type (
 	newestUnit struct {
 		Life float64 `stet:",was=Health"`
@@ -80,8 +81,8 @@ type era struct {
 	digests map[uint64]ecs.Digest
 }
 
-// twiceConverted returns a store of three eras. It also returns the last world of the second era
-// and the record of this world's state.
+// twiceConverted returns a store whose types were converted twice, so it has three eras. It also
+// returns the last world of the second era. mark is the record of that world's state.
 func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, mark uint64) {
 	dir = olderCopy(t)
 	eras = []era{{"olderUnit", nil}, {"newerUnit", map[uint64]ecs.Digest{}}, {"newestUnit", map[uint64]ecs.Digest{}}}

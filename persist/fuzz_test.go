@@ -50,8 +50,8 @@ func FuzzSavedBytes(f *testing.F) {
 }
 
 // FuzzReorderedTicks writes ticks into a journal with correct checksums. Some are repeated,
-// omitted, given other parents, truncated or changed by a byte. Recovery refuses, or recovers a
-// consistent state.
+// omitted, given other parents, truncated or changed by a byte. Open either returns an error or
+// recovers a consistent state.
 //
 // A step is 5 bytes: the tick, its parent, and the change of its payload.
 func FuzzReorderedTicks(f *testing.F) {

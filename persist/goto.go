@@ -94,7 +94,8 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 	return s.Err()
 }
 
-// load is like [Store.Load], but reads a file in files. The caller has called leave.
+// load is like [Store.Load], but reads the named file in the file system files. The caller has
+// called leave.
 func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	s.moving = true
 	defer func() { s.moving = false }()

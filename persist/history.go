@@ -148,8 +148,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	return w, nil
 }
 
-// givesFirst reports whether t writes a resource that its parent state im does not have. The store
-// does not have the earlier value of such a resource.
+// givesFirst reports whether the tick t is the first to write some resource: the parent's state im
+// does not have it. So the store does not know an earlier value of the resource.
 func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	return slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool {
 		return schema.Components[p.Number].Resource && (p.Number >= len(im.Components) || im.Components[p.Number].N == 0)

@@ -198,8 +198,8 @@ func TestSnapshot_FailureKeepsDirtyPages(t *testing.T) {
 	r.check()
 }
 
-// A snapshot after a Clear has the state of the world. No list of changes has the entities that
-// Clear removed: only the operation shows the removal.
+// A snapshot after a Clear has the state of the world. The tick lists no entities that Clear
+// removed, only the operation Clear.
 func TestSnapshot_AfterClear(t *testing.T) {
 	t.Parallel()
 	for _, empty := range []func(w *storetest.World){func(w *storetest.World) { w.Position.Clear() }, func(w *storetest.World) { w.Clear() }} {

@@ -124,7 +124,8 @@ func (t *counters) tickOf(seq, tick uint64) uint64 {
 	return tick
 }
 
-// opened makes j the current journal. The world is at tick, which the first record of j continues.
+// opened makes j the current journal. The parameter tick is the present tick of the world. The
+// first record of j continues it.
 func (t *counters) opened(j *journal.Journal, tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

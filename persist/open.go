@@ -403,8 +403,8 @@ func stateOf(im *image.Image) storedState {
 	return state
 }
 
-// continueAt makes the next tick continue state, which the world was filled with, under the schema
-// of the store.
+// continueAt prepares the store for a next tick that continues the given state. The world was just
+// filled with that state. Its types are those of the store's schema.
 func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Recovery) {
 	s.head, s.older = state.id.Seq, state.id.Seq != c.Head()
 	s.adoptFiles(c, f)
@@ -428,8 +428,8 @@ func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Rec
 	}
 }
 
-// forgetBefore makes record id, committed at time at, the only one that the next tick can continue.
-// It also resets the encoder and the notes.
+// forgetBefore makes record id the only one that the next tick can continue. at is the commit time
+// of that record. forgetBefore also resets the encoder and the notes.
 func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	clear(s.ids)
 	s.ids[id.Seq], s.committedAt = id, at

@@ -183,8 +183,8 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 }
 
 // BenchmarkBudgetOpenMany opens and closes a store with a history of 10,000 openings (100,000 with
-// STET_DEEP=1), with or without a tick in each opening. The limit is the second opening of a new
-// store.
+// STET_DEEP=1), with or without a tick in each opening. The time is compared with that of the
+// second opening of a new store.
 func BenchmarkBudgetOpenMany(b *testing.B) {
 	const few = 16
 	openings := deep.Or(10_000, 100_000)

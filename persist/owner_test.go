@@ -213,8 +213,9 @@ func TestSnapshot_SharedFileMissing(t *testing.T) {
 	}
 }
 
-// refersToWhatIsGone damages a file that a snapshot shares pages with while the snapshot is
-// written. It reports whether the snapshot failed, which depends on the time of the damage.
+// refersToWhatIsGone begins a snapshot that shares pages with an older file, and damages that file
+// during the write. It reports whether the snapshot failed, which depends on the time of the
+// damage.
 func refersToWhatIsGone(t *testing.T, spoil func(path string) error) bool {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)

@@ -131,7 +131,8 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 		return 0, err
 	}
 	size := int64(len(payload)) // Append takes over the buffer, so the size is read before.
-	// The journal's goroutine may report the tick as durable at once, so await comes before Append.
+	// Call await first: after Append, the journal's goroutine may report the tick as durable at
+	// once.
 	if !c.Late { // Defer has queued a deferred tick.
 		s.await(seq, c.Tick)
 	}

@@ -45,7 +45,7 @@ func (o *outside) look() map[uint64]storetest.Position {
 // follows reports whether the index is correct.
 func (o *outside) follows() bool { return o.tick == o.w.Tick() && maps.Equal(o.rows, o.look()) }
 
-// filled commits some ticks to s, which has the world of o, and sometimes goes back.
+// filled commits some ticks and sometimes goes back. The store s must have the world of o.
 func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 	t.Helper()
 	for i := range ticks {

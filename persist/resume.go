@@ -175,8 +175,8 @@ func (s *Store) beginAtOnce() {
 	}
 }
 
-// encodeAll returns the payload of a tick that holds the whole state, whatever state its parent
-// has. Its operations clear the world and create the state again.
+// encodeAll returns the payload of a tick that clears the world and creates the whole present
+// state. So the tick gives that state after any parent.
 func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now time.Time) []byte {
 	rows, alive, free := s.world.Raw().Registry()
 	entities := raw.As[ecs.Entity](rows)

@@ -150,8 +150,8 @@ func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
 // A lineage says where a snapshot is relative to the newest state.
 type lineage struct {
 	onHead bool // The snapshot is an ancestor of the newest state.
-	// The record that continues the snapshot towards the newest state. 0 means the next record, if
-	// any.
+	// The first record after the snapshot on the path to the newest state. 0 means the record with
+	// the next seq, which may not exist yet.
 	next uint64
 }
 

@@ -137,7 +137,8 @@ func queueOf(files disk.FS, file string) string {
 	return file
 }
 
-// add makes written the newest save to a file. It returns the one before it, or nil.
+// add records the channel written for the newest save to the file f. It returns the channel of the
+// save before it, or nil.
 func (q *saveQueue) add(f string, written chan struct{}) (older chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

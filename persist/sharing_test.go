@@ -118,7 +118,7 @@ func TestPageSharing_TooManyFiles(t *testing.T) {
 	const pages = snap.MaxFiles + 4
 	dir, w, s := bigStore(t, pages)
 	var full []int
-	for i := range 3 * pages { // Every file keeps a page that the next ones need.
+	for i := range 3 * pages { // Each snapshot writes one page that the next snapshots share.
 		w.Position.Mut(w.Entities()[i%pages*4096]).Y++
 		require.NoError(t, s.Commit())
 		if r := storetest.SnapshotOf(t, s); r.Shared == 0 {

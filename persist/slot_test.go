@@ -250,7 +250,7 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 				err := test.do(s)
 				if done := mem.Calls() < calls+fault; done {
 					require.NoError(t, err)
-					// Otherwise Close or the journal would fail at this call.
+					// Remove the fault, because the call that would fail is not part of test.do.
 					mem.Fail(calls+fault, nil)
 					require.NoError(t, s.Close(storetest.Background))
 					break
@@ -318,7 +318,7 @@ func TestSlots_ReplacedSnapshotIsRemoved(t *testing.T) {
 	for i := range 12 {
 		w.Fill(30)
 		require.NoError(t, s.Commit())
-		s.ForgetPages() // So the next snapshot is a full one.
+		s.ForgetPages() // The next snapshot is a full one.
 		_, err = s.SaveSlot(storetest.Background, "quick", fmt.Sprint(i))
 		require.NoError(t, err)
 		require.LessOrEqual(t, files(), 3)

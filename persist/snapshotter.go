@@ -450,8 +450,8 @@ func (s *Store) startWriting() {
 // data that retention does not keep. from is the past before f.
 func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune bool) {
 	older, p := from.list, pruning{}
-	// If the world goes back to before f in the meantime, the base of the oldest tick of its
-	// history is still kept.
+	// The world may go back past this snapshot in the meantime. The plan still keeps the base of
+	// the oldest tick in the world's history.
 	from.list = withNewest(slices.Clone(older), f.stored(lineage{onHead: true}))
 	if prune {
 		from.journal = sizesOf(s.journal)
@@ -613,8 +613,8 @@ func (s *Store) waitSnapshot() SnapshotResult {
 // snapshotting reports whether a snapshot is under way.
 func (s *Store) snapshotting() bool { return s.stage() != stageIdle }
 
-// adoptResult ends the snapshot under way. The next snapshot shares pages with it, unless it
-// failed.
+// adoptResult ends the snapshot under way. If that snapshot succeeded, the next one shares pages
+// with it.
 func (s *Store) adoptResult(f *finishedSnapshot) {
 	s.underWay = nil
 	if f.Err != nil {

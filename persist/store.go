@@ -175,7 +175,7 @@ type Store struct {
 	id        [16]byte // ID of the world.
 	head      uint64   // The record of the state that Open or Goto recovered.
 	first     uint64   // The first record that can be written after Open or Goto.
-	older     bool     // head was older than the newest state when it was recovered.
+	older     bool     // head was not the newest state of the journal when the world went to it.
 	schema    *format.Schema
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder

@@ -74,8 +74,8 @@ func received(in io.Reader) (disk.FS, error) {
 	return files, f.Close()
 }
 
-// placedIn returns the rest of in if in allows random access. It returns nil for sequential
-// readers, for example pipes and terminals, which have no length.
+// placedIn returns the unread bytes of in as a section, if the reader in allows random access. It
+// returns nil for sequential readers, for example pipes and terminals, which have no length.
 func placedIn(in io.Reader) *io.SectionReader {
 	r, ok := in.(interface {
 		io.ReaderAt

@@ -88,7 +88,7 @@ func TestCommit_NoAllocations(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Journal().Backlog() > 0 { // The writer has then returned the buffer.
+		for s.Journal().Backlog() > 0 { // An empty queue means that the writer has returned the buffer.
 			runtime.Gosched()
 		}
 	}

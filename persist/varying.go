@@ -103,7 +103,8 @@ func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	v.saw(c.Storage, format.CountRows(c.Values), size)
 }
 
-// keep stores the encoded row in s if it is large. The next tick is compared with it.
+// keep stores a copy of the encoded row in s, if the row is large. The next tick that writes the
+// row is compared with that copy.
 func (v *varyingRows) keep(s *varyingStorage, row int, encoded []byte) {
 	was := s.rows[row].encoded
 	v.size -= len(was)

@@ -213,7 +213,8 @@ func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) (*Part, error) {
 	return load("stream", w, func(into *ecs.World) error { return persist.LoadFrom(ctx, in, into) })
 }
 
-// load returns a part that holds the world that fill loads. file names its source in errors.
+// load returns a part with the world that the function fill reads. In errors, file names what fill
+// reads.
 func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error) {
 	p, err := newPart(w, func(s ecs.AnyStorage) bool { return !s.Raw().Unknown() })
 	if err == nil {

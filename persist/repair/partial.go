@@ -77,8 +77,8 @@ func (p *pieces) pointBack() {
 	}
 }
 
-// pointTo sets the entity of row r of c to the entity in a registry row. It returns false if that
-// registry row is unknown or not alive.
+// pointTo copies the entity of a registry row to row r of the component c. It returns false if the
+// registry row is unknown or not alive. Then it changes nothing.
 func (p *pieces) pointTo(c *image.Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false

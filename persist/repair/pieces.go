@@ -129,7 +129,7 @@ func (p *pieces) adopt(s *format.Schema) error {
 	return nil
 }
 
-// editable returns t without the edits of unknown rows. An edit contains the bytes that it
+// editable returns the tick t without the edits of unknown rows. An edit contains the bytes that it
 // replaces, so it would fail on a row with other bytes.
 func (p *pieces) editable(t *format.Tick) *format.Tick {
 	known := *t

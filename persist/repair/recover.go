@@ -517,8 +517,8 @@ func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	}
 }
 
-// partial writes a partial state if the state is newer than im, the newest complete state or nil.
-// If partial states are not wanted, it only reports that one exists.
+// partial writes a partial state if one is newer than im. The image im is the newest complete
+// state, or nil. Unless wanted is set, partial only reports that a partial state exists.
 func (s *salvage) partial(ctx context.Context, im *image.Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {

@@ -55,10 +55,10 @@ func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load lo
 	return &rewrite{Catalog: from, ids: map[uint64]journal.ID{}, labelled: named, load: load}
 }
 
-// store creates a directory that fill fills, and renames it to dir when all files are durable.
-// Until then the directory has a temporary name, see [tempDir]. If anything fails before the
-// rename, store leaves neither directory behind. The writers sync their own files: snapshots when
-// they are published, the journal when it is closed. The parent directory is synced last.
+// store writes a new store to a directory with a temporary name, see [tempDir]. The function fill
+// writes the files. When all of them are durable, store renames the directory to dir. If anything
+// fails before the rename, it removes the directory. The writers sync their own files: snapshots
+// when they are published, the journal when it is closed. The parent directory is synced last.
 func (r *rewrite) store(dir string, fill func() error) error {
 	if err := checkUnused(dir); err != nil {
 		return err
@@ -211,8 +211,8 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
-// writeSnapshots writes the snapshots of im: one file per name. If must is set, it writes at
-// least one.
+// writeSnapshots writes a snapshot of im for each name of that state. If the state has no name and
+// must is set, it writes one without a name.
 func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool) error {
 	named := slices.DeleteFunc(slices.Clone(r.labelled), func(s catalog.SnapshotInfo) bool { return s.ID != im.ID })
 	if must && len(named) == 0 {
@@ -227,9 +227,9 @@ func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool
 	return nil
 }
 
-// setSchema makes s the schema of the next record. Equal pointers mean equal schemas, since the
-// catalog decodes each preamble once. If components were only added, it appends a preamble to the
-// current segment. If a type changed, it begins a new segment.
+// setSchema makes s the schema of the next record. If s only adds components, setSchema appends a
+// preamble to the current segment. If s changes a type, it begins a new segment. It compares
+// pointers first: the catalog decodes each preamble once, so equal pointers mean equal schemas.
 func (r *rewrite) setSchema(ctx context.Context, s *format.Schema) error {
 	if s == r.schema {
 		return nil
