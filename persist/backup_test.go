@@ -423,8 +423,9 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, string(before) == string(after), name)
 	}
-	// A save through a link writes the link's target. A file may have a name that earlier versions
-	// gave to temporary files. It belongs to the user and stays.
+	// A save to a link replaces the target of the link. Next to the link is a user's file, whose
+	// name is one that earlier versions used for temporary files. The save must not change that
+	// file.
 	behind, precious := filepath.Join(t.TempDir(), "behind.save"), filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")

@@ -30,18 +30,18 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Each BenchmarkBudget times our code and its limit alternately, in one process, and compares the
-// shortest times. The limit is hand-written code for the same work, or a fixed time. Run the
-// benchmarks once:
+// Each BenchmarkBudget compares our code with hand-written code for the same work, or with a fixed
+// time. Both codes run alternately in one process, and the shortest times count. Run the benchmarks
+// once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./persist
 //
-// x/limit is the measured ratio, x/budget the allowed ratio.
+// x/limit is our time divided by the other time, and x/budget is the largest allowed quotient.
 
 const budgetRounds = 15
 
-// shortest returns the shortest times of ours and limit, run in turns. Interference can only make a
-// run longer.
+// shortest runs the two functions in turns, and returns the shortest time of each. Interference can
+// only make a run longer.
 func shortest(rounds int, ours, limit func() time.Duration) (a, b time.Duration) {
 	a, b = ours(), limit()
 	for range rounds {
@@ -245,8 +245,8 @@ func BenchmarkCommitEvery(b *testing.B) {
 }
 
 // BenchmarkBudgetLoad measures loading a save of a million rows of 16 bytes. The rows are in the
-// order of creation or in a random order. The limit is hand-written code that reads a limitFile to
-// a sparse set.
+// order of creation or in a random order. The time is compared with hand-written code that reads a
+// limitFile to a sparse set.
 func BenchmarkBudgetLoad(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -420,7 +420,7 @@ func BenchmarkLoadMixed(b *testing.B) {
 }
 
 // BenchmarkBudgetShow measures ecsdump show for one entity of a save of a million entities,
-// including the opening. The limit is 100 ms. A larger save needs no more reads, so a million
+// including the opening. The budget is 100 ms. A larger save needs no more reads, so a million
 // entities are enough. The reported memory is the sum of all allocations.
 func BenchmarkBudgetShow(b *testing.B) {
 	const entities, limit = 1_000_000, 100 * time.Millisecond
@@ -451,10 +451,10 @@ func BenchmarkBudgetShow(b *testing.B) {
 	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/budgetRounds/1024, "KiB")
 }
 
-// The code below is the limit in the budgets of snapshots, saves and loads. Hand-written code
-// writes a world of one component to a file and reads it back. The code knows the types, so the
-// file describes nothing and no other program can read it. The file shares nothing with other
-// files. Damage is detected but not located.
+// The budgets of snapshots, saves and loads compare with the code below. This hand-written code
+// writes a world of one component to a file and reads it back. It knows the types, so the file
+// describes nothing and no other program can read it. The file shares nothing with other files.
+// Damage is detected but not located.
 
 // limitPage is how many bytes each checksum covers.
 const limitPage = 64 << 10
@@ -530,8 +530,8 @@ type limitWorld struct {
 	values   []point
 }
 
-// load reads a world of n entities with indices below n. It reads pages directly to their final
-// place and sums them while they are in the cache.
+// load reads a world of n entities with indices below n. It reads each page directly to its final
+// place, and computes the checksum while the page is in the cache.
 func (l *limitFile) load(b *testing.B, n int) *limitWorld {
 	w := &limitWorld{
 		names:    make([]ecs.Entity, n),

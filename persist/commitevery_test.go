@@ -293,7 +293,8 @@ func TestCommitEvery_PlayedAgain(t *testing.T) {
 	}
 }
 
-// Snapshots also begin if Sync makes all records, before the n-th tick.
+// Sync records the waiting ticks after every tick, before the 50th tick is reached. Snapshots still
+// begin when they are due.
 func TestCommitEvery_SnapshotsBegin(t *testing.T) {
 	w := storetest.New(0)
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: disktest.New(), CommitEvery: 50, SnapshotBytes: 4096, SnapshotPace: -1})

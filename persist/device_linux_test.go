@@ -32,7 +32,7 @@ type device struct {
 	flushes int
 
 	calls int    // Number of writes and flushes until cut is called; 0 means never.
-	cut   func() // Called before the last of the counted calls is carried out.
+	cut   func() // Called before the write or flush that makes calls 0.
 }
 
 type diskWrite struct {

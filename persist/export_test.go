@@ -26,7 +26,8 @@ func (s *Store) Newest() uint32             { return s.number }
 func (s *Store) Stored() int                { return len(s.list) }
 func (s *Store) Closed() bool               { return s.closed }
 
-// Leave makes s a store whose Close is under way until gate has a value. If gate is nil, s is open.
+// Leave puts s into the state of a store whose Close is under way. That Close ends when gate has a
+// value. A nil gate puts s into the open state.
 func (s *Store) Leave(gate chan error) { s.closed, s.closing = gate != nil, gate }
 
 // Closing reports whether an abandoned Close is under way.
@@ -82,7 +83,7 @@ func Segmented(o Options, size int64) Options {
 // Retained replaces the Retain option of s.
 func Retained(s *Store, r Retention) { s.options.Retain = r }
 
-// Bounded returns o for a store whose default bound is at least bound instead of 1 GiB.
+// Bounded returns the options o with another minimum of the default bound, instead of 1 GiB.
 func Bounded(o Options, bound int64) Options {
 	o.leastBound = bound
 	return o

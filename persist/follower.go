@@ -341,7 +341,7 @@ func (f *Follower) back(head uint64) bool {
 	return false
 }
 
-// read reads the tick of e, which continues the world's state.
+// read reads the tick of the journal entry e. That tick must continue the world's state.
 func (f *Follower) read(ctx context.Context, e journal.Entry) (*format.Tick, *format.Schema, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

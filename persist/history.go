@@ -59,13 +59,14 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
 		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
-	// NoRewind storages have the values of the head, even if the next tick continues an older one.
+	// NoRewind storages have the values after the head, even if the next tick continues an older
+	// record.
 	s.encoder.whole.valuesOf(s.head)
 	return nil
 }
 
-// ticksOf iterates over the ticks of way, as patches without NoRewind storages. exempt is added to
-// the last patch.
+// ticksOf iterates over the ticks of the path way, as patches without NoRewind storages. It appends
+// the patches in exempt to the last of them.
 func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {
@@ -136,7 +137,7 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 			w.base.DropDead()
 			continue
 		}
-		if repeats { // The record adds marks to the last tick, and the next tick continues it.
+		if repeats { // The record only marks the last tick. The next tick continues the record.
 			w.ticks[len(w.ticks)-1].id = e.ID
 			continue
 		}

@@ -115,8 +115,9 @@ func (t *counters) metrics() Metrics {
 	return m
 }
 
-// tickOf returns the tick of record seq. tick is the journal's value, which is valid if the current
-// journal has the record.
+// tickOf returns the tick of record seq. If that record is in an earlier journal, it is the last
+// durable tick of that journal. Otherwise it is the parameter tick, which the current journal
+// reports.
 func (t *counters) tickOf(seq, tick uint64) uint64 {
 	if seq < t.opening {
 		return t.durable

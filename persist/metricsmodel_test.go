@@ -157,7 +157,7 @@ func (f *fare) resume(fails int) {
 	if f.tried = true; err != nil {
 		return
 	}
-	f.err, f.last = false, f.w.Tick() // The whole world is now a durable tick and a snapshot.
+	f.err, f.last = false, f.w.Tick() // Resume made the whole world a durable tick.
 	r := f.s.Settle()
 	if f.synced(); r.Err != nil {
 		f.failed++

@@ -176,7 +176,7 @@ func TestMetrics_NoAllocations(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Metrics().QueuedBytes > 0 { // An empty queue means that the writer has returned the buffer.
+		for s.Metrics().QueuedBytes > 0 { // If 0, the writer has returned the buffer.
 			runtime.Gosched()
 		}
 		seen = s.Metrics().Tick

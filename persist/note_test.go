@@ -256,7 +256,8 @@ func markedStore(t testing.TB) string {
 func TestPoints_MarksAndTips(t *testing.T) {
 	v := storetest.Verified(t, markedStore(t))
 	for point, want := range map[string]uint64{
-		// A mark means its newest tick on the path to the head, or else its newest tick.
+		// Each mark leads to its newest tick on the path to the head. A mark that is not on that
+		// path leads to its newest tick on any branch.
 		"mark:a": 1, "mark:b": 9, "mark:c": 4, "mark:x": 8,
 		"mark:a~1": 6, "mark:a~0": 1, "mark:a~1~1": 2, "mark:b~1": 7, "mark:b~2": 6, "mark:c~2": 2, "mark:x~3": 2,
 		"mark:a~1~2": 1,

@@ -67,7 +67,7 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 			durable := w.Tick()
 			commits(t, a, w, 3) // These ticks are not durable yet.
 			for a.Metrics().QueuedBytes > 0 {
-				runtime.Gosched() // An opening would fail while the owner writes.
+				runtime.Gosched() // The opening below fails while the owner writes.
 			}
 
 			require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))

@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// requirePieces requires that all contents of got are also in want. It returns how many rows of
-// components and resources, and how many entities, got lacks.
+// requirePieces requires that all contents of got are also in want. It counts what got lacks: rows
+// by component or resource, and live entities.
 func requirePieces(t testing.TB, want, got *image.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}

@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// chain returns one snapshot for each text. A text has the numbers of the files that the snapshot
-// refers to, then "!" if it is on an abandoned branch, then its name.
+// chain returns one snapshot for each text. For example, "12!boss" is a snapshot that refers to
+// files 1 and 2, is on an abandoned branch, and has the name "boss".
 func chain(texts ...string) (list []storedSnapshot) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, text := range texts {

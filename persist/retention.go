@@ -155,7 +155,8 @@ type lineage struct {
 	next uint64
 }
 
-// branch records that the record after last continues parent. seq is the record of the snapshot.
+// branch updates a lineage when record last+1 continues record parent. seq is the record of the
+// snapshot.
 func (l *lineage) branch(seq, parent, last uint64) {
 	switch {
 	case seq > parent:
@@ -289,10 +290,10 @@ type pruning struct {
 	keeping RetentionStatus
 }
 
-// A choice lists the ways to prune the data of a past, as numbered steps. Each step keeps less data
-// than the step before, and the last step keeps only required data. If all is set, the steps first
-// remove the oldest bases, then the oldest periods. Otherwise step 0 keeps the requested data, and
-// the steps first remove periods, then bases.
+// A choice lists the ways to prune a store, as numbered steps. Each step keeps less data than the
+// step before, and the last step keeps only required data. If all is set, the steps first remove
+// the oldest bases, then the oldest periods. Otherwise step 0 keeps the requested data, and the
+// steps first remove periods, then bases.
 type choice struct {
 	past
 	bases   []*storedSnapshot // Ancestors of the newest state, newest first.
@@ -355,7 +356,8 @@ func (c *choice) fits(step int, bound int64) bool {
 	return c.bytes(step) <= bound-bound/4 && (!c.all || !tooMany(c.since(from), c.small, maxSegments))
 }
 
-// plan returns which data of p may be removed under r and bound, and describes the data that stays.
+// plan returns which snapshots and segments of p retention may remove, and describes those that
+// stay. bound is the maximum total size; 0 means no bound.
 func (r Retention) plan(p past, bound int64) pruning {
 	bases := p.bases()
 	if len(bases) == 0 {
@@ -567,7 +569,8 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 	return bytes
 }
 
-// branched records that the next record continues parent instead of the last record.
+// branched updates the lineages of all snapshots when the next record continues record parent. last
+// is the newest record so far.
 func (s *Store) branched(parent, last uint64) {
 	s.observeBranch(parent, last)
 	for i := range s.list {

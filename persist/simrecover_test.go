@@ -45,7 +45,7 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 	return calls, r.verifyNotes(mem)
 }
 
-// simVerify verifies all files on mem, which must lead to w.
+// simVerify verifies all files on mem. The newest state in them must be that of w.
 func simVerify(mem *disktest.Mem, w *storetest.World) error {
 	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	if err != nil {
@@ -69,8 +69,12 @@ func simVerify(mem *disktest.Mem, w *storetest.World) error {
 	return nil
 }
 
-// recoverTwice recovers with a failure of the disk during recovery. Then it recovers from the files
-// after that failure, and from crashes after or instead of the failure.
+// recoverTwice injects a second failure while the store recovers. Then it recovers again from each
+// of:
+//
+//   - the files after that failure
+//   - the files after a crash that follows the failure
+//   - the files after a crash in place of the failure
 func (r *simRun) recoverTwice(img simImage, second simFault) error {
 	var left []*disktest.Mem
 	var failing string
@@ -101,7 +105,8 @@ func (r *simRun) recoverTwice(img simImage, second simFault) error {
 	return nil
 }
 
-// reopen opens mem while a call fails, and closes it. It returns the promises that hold afterwards.
+// reopen opens the files in mem while a disk call fails, and closes the store. It returns the
+// promises that hold after that.
 func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing *string) (simPromise, error) {
 	w := storetest.New(0)
 	before := w.Digest()

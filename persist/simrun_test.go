@@ -94,7 +94,7 @@ func newSimRun(p simProgram, mem *disktest.Mem, seeds int) *simRun {
 	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, notes: map[uint64]simNotes{}, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
 }
 
-// use makes r continue with mem.
+// use makes the run use the disk mem from now on, with the run's fault.
 func (r *simRun) use(mem *disktest.Mem) {
 	r.mem = mem
 	r.fault.arm(mem)
@@ -106,9 +106,9 @@ func (r *simRun) use(mem *disktest.Mem) {
 	})
 }
 
-// crash records images of the disk as a crash before the call would leave it. If the disk has not
-// changed since the last images, crash only updates the promises of these images. So they must
-// already contain every commit that was acknowledged since then.
+// crash records the disk as a crash before call n could leave it. If the disk has not changed since
+// the last images, crash adds none. It then raises the promises of the last images: they must
+// already contain every commit that was acknowledged since.
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -105,7 +105,8 @@ func (s *Store) DeleteSlot(ctx context.Context, name string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	// The goroutine of a snapshot writes the list of snapshots too.
+	// Both DeleteSlot and the goroutine of a snapshot write the journal's note, so wait for the
+	// snapshot.
 	s.finishCopy()
 	if _, err := s.written(ctx); err != nil {
 		return err

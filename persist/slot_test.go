@@ -270,8 +270,8 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 	}
 }
 
-// The Commit that follows BeginSlot saves the slot, also if a snapshot is under way, and if Commit
-// refused to end the tick before.
+// BeginSlot saves the slot at the next Commit that ends a tick. This holds while a snapshot is
+// under way, and after a Commit that was refused.
 func TestBeginSlot_SavesTickOfNextCommit(t *testing.T) {
 	w, mem := storetest.New(0), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1, SnapshotPace: 1})

@@ -447,7 +447,7 @@ func (s *Store) startWriting() {
 }
 
 // publish lists the written snapshot f in the journal's note. If prune is set, it then removes the
-// data that retention does not keep. from is the past before f.
+// data that retention does not keep. The parameter from has the snapshots before f.
 func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune bool) {
 	older, p := from.list, pruning{}
 	// The world may go back past this snapshot in the meantime. The plan still keeps the base of
@@ -515,8 +515,9 @@ func (s *Store) abandon() {
 	}
 }
 
-// undo makes the next snapshot relative to the snapshot before c. The next snapshot is due as if
-// the journal had grown by at least grown bytes.
+// undo restores the change tracking from before the failed or abandoned snapshot c. So the next
+// snapshot also writes the changes that c should have written. The journal counts as grown by at
+// least grown bytes, which decides when the next snapshot is due.
 func (s *Store) undo(c *snapshotCopy, grown int64) {
 	c.dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.dirty, c.since

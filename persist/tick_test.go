@@ -18,7 +18,8 @@ import (
 // recordOverhead is what the journal adds to a payload: a header, and padding to eight bytes.
 const recordOverhead = 48 + 7
 
-// A worldOfPoints has n entities with 16 bytes each, and encodes its ticks.
+// worldOfPoints returns a world of n entities with 16 bytes each, and a recorder that encodes its
+// ticks.
 func worldOfPoints(t *testing.T, n int) (*ecs.World, *ecs.Storage[point], *encodingRecorder) {
 	w := ecs.NewWorld(ecs.Options{})
 	s := ecs.MustRegister[point](w)
@@ -88,7 +89,7 @@ func TestCommit_NoAllocations(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Journal().Backlog() > 0 { // An empty queue means that the writer has returned the buffer.
+		for s.Journal().Backlog() > 0 { // If 0, the writer has returned the buffer.
 			runtime.Gosched()
 		}
 	}

@@ -82,7 +82,7 @@ func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 func (v *varyingRows) isLarge(st raw.Storage) bool { return v.storages[st] != nil }
 
 // find adds the edited rows of c to edited, and keeps the new bytes of all written rows. The
-// storage of c is large.
+// storage of c must be large.
 func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	s := v.storages[c.Storage]
 	size, isGiven := 0, among(c.Entities)

@@ -33,7 +33,8 @@ const neverGiven = math.MaxUint64
 // pending reports whether a tick that continues record parent must write w in full.
 func (w *wholeStorage) pending(parent uint64) bool { return w.seq > parent }
 
-// written records that record seq, which continues parent, contains w in full.
+// written updates w after a record that contains w in full. seq is that record, and parent is its
+// parent.
 func (w *wholeStorage) written(seq, parent uint64) {
 	if w.pending(parent) || !w.Rewinds() {
 		w.seq, w.kept = seq, false
@@ -55,7 +56,8 @@ func (w *wholeStorage) change(before int) raw.StorageChange {
 // A wholeList holds the persistent resources of a world and its persistent NoRewind storages.
 type wholeList []wholeStorage
 
-// add adds st, which record seq wrote, if st belongs in the list.
+// add adds the storage st to the list if it belongs there. seq is the record that wrote the
+// storage.
 func (l *wholeList) add(st raw.Storage, seq uint64) {
 	if st.Persistent() && (st.IsResource() || !st.Rewinds()) {
 		*l = append(*l, wholeStorage{Storage: st, seq: seq})
@@ -97,7 +99,7 @@ func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	return !numbered || !st.Rewinds()
 }
 
-// valuesOf records that NoRewind storages have the values after record seq.
+// valuesOf updates the NoRewind storages of the list: their values are now those after record seq.
 func (l wholeList) valuesOf(seq uint64) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() && w.seq != neverGiven {

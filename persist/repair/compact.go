@@ -39,7 +39,8 @@ type CompactReport struct {
 	Ticks int      // Number of ticks after From in the copy.
 	Names []string // Named snapshots in the copy, oldest first.
 
-	// Number of all ticks that the copy leaves out, and of those among them on rewound branches.
+	// Number of all ticks that the copy leaves out. DroppedRewound counts those on rewound
+	// branches.
 	DroppedTicks, DroppedRewound int
 	// Named snapshots that the copy leaves out.
 	DroppedNames []string

@@ -147,8 +147,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	return s.report, err
 }
 
-// Recoverable returns the report of [Recover] for the store or save of v, without writing
-// anything. It wants the newest state, and no partial one.
+// Recoverable returns the report that [Recover] would give for the store or save of v. It writes
+// nothing. It asks for the newest state, without RecoverOptions.Partial.
 func Recoverable(ctx context.Context, v *inspect.View) (RecoverReport, error) {
 	c := v.Catalog()
 	return Recover(ctx, cmp.Or(c.Save, "."), "", RecoverOptions{Files: c.Files})
@@ -556,9 +556,9 @@ func (s *salvage) partial(ctx context.Context, im *image.Image, out string, want
 	return false, nil
 }
 
-// piecedTo returns the pieces of a snapshot, after applying the following ticks up to the first
-// damage. It also returns the number of applied ticks, and reports the damage. err is the error
-// of the snapshot.
+// piecedTo restores what it can from the pages of a damaged snapshot, and applies the ticks after
+// the snapshot up to the first damage. It returns the number of applied ticks, and reports the
+// damage. err says why the snapshot is unreadable.
 func (s *salvage) piecedTo(ctx context.Context, sn catalog.SnapshotInfo) (p *pieces, n int, err error) {
 	// If no path leads from the snapshot to the wanted state, use only the snapshot.
 	path, _ := s.Log.Path(sn.ID.Seq, s.wanted)
