@@ -393,7 +393,8 @@ func BenchmarkBudgetStall(b *testing.B) {
 
 // BenchmarkBudgetFollow measures a follower with a world of a million rows, tick by tick. Each tick
 // of the store writes a thousand random rows. The time is compared with hand-written code that
-// reads a growing file: it gets the size, reads the new bytes, and copies the rows to their places.
+// reads a growing file. That code gets the size, reads the new bytes, and copies the rows to their
+// places.
 func BenchmarkBudgetFollow(b *testing.B) {
 	const n, rows = 1_000_000, 1000
 	w, s := points(b, n, 0)

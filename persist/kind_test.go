@@ -27,7 +27,7 @@ var storageKinds = []ecs.Kind{ecs.Sparse, ecs.Indexed, ecs.Hashed, ecs.Ordered}
 
 // A tick records the positions of rows. So a store is converted if the new kind of storage uses
 // other positions. Otherwise the store continues without conversion.
-func TestKind_ChangedOnReopen(t *testing.T) {
+func TestOpen_StorageKindChanged(t *testing.T) {
 	t.Parallel()
 	for _, from := range storageKinds {
 		dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")

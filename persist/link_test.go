@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// irregulars are ways to replace the file or directory at a path by a link or another irregular
-// file. Each way first renames the original to the path moved.
+// irregulars are ways to put a link or another irregular file at a path. The caller has moved the
+// original file or directory from that path to the path moved.
 var irregulars = map[string]func(at, moved string) error{
 	"relative link": func(at, moved string) error {
 		to, err := filepath.Rel(filepath.Dir(at), moved)

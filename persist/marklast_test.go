@@ -74,7 +74,7 @@ func TestMarkLast_NamesEndedTick(t *testing.T) {
 }
 
 // A follower keeps its history when a tick gets a mark, and a player does not run the tick again.
-func TestMarkLast_Readers(t *testing.T) {
+func TestMarkLast_FollowerAndPlayer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w, seen, again := storetest.New(0), storetest.New(10), storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

@@ -92,7 +92,7 @@ func spoil(t testing.TB, file string, at, n int64) {
 	require.NoError(t, err)
 }
 
-func TestRecoverPieces_OfSave(t *testing.T) {
+func TestRecoverPartial_OfSave(t *testing.T) {
 	t.Parallel()
 	w := manyPages(t)
 	dir := t.TempDir()
@@ -136,7 +136,7 @@ func TestRecoverPieces_OfSave(t *testing.T) {
 	require.Greater(t, partial, none)
 }
 
-func TestRecoverPieces_TicksAfterSnapshot(t *testing.T) {
+func TestRecoverPartial_TicksAfterSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := manyPages(t)
@@ -186,7 +186,7 @@ func TestRecoverPieces_TicksAfterSnapshot(t *testing.T) {
 	}
 }
 
-func TestRecoverPieces_EveryFlippedBit(t *testing.T) {
+func TestRecoverPartial_EveryFlippedBit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")

@@ -66,7 +66,7 @@ func TestPoints_Syntax(t *testing.T) {
 	require.Equal(t, time.Unix(1_000_003, 0).UTC(), commits[0].Time)
 }
 
-func TestOps_RecordedInCallOrder(t *testing.T) {
+func TestOperations_RecordedInCallOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

@@ -72,7 +72,7 @@ func TestStore_SystemsRunTogether(t *testing.T) {
 }
 
 // A system cannot move the world to another state, nor save or mark the last tick.
-func TestStore_CallsInSystem(t *testing.T) {
+func TestStore_CallsInSystemRefused(t *testing.T) {
 	dir := t.TempDir()
 	save := filepath.Join(dir, "save")
 	w, s := newLamps(1)

@@ -41,7 +41,7 @@ func streamed(t testing.TB, w *ecs.World) []byte {
 	return out.Bytes()
 }
 
-func TestStream_SameBytesAsFile(t *testing.T) {
+func TestSaveTo_SameBytesAsSave(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 9000} {
 		w := worldOf(n)
@@ -110,7 +110,7 @@ func TestSave_ReadByBboltCommand(t *testing.T) {
 	}
 }
 
-func TestStream_InvalidSave(t *testing.T) {
+func TestLoadFrom_InvalidSave(t *testing.T) {
 	data := streamed(t, worldOf(50).World)
 	w := worldOf(3)
 	before := w.Digest()
@@ -249,7 +249,7 @@ func (w *fullWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestStream_WriterFails(t *testing.T) {
+func TestSaveTo_WriterFails(t *testing.T) {
 	w := worldOf(50)
 	err := persist.SaveTo(storetest.Background, &fullWriter{1000}, w.World)
 	require.ErrorIs(t, err, errFull)

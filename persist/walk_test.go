@@ -178,7 +178,7 @@ func TestWalk_AcrossConversion(t *testing.T) {
 	require.Equal(t, digest, c.Image().Digest())
 }
 
-func TestImage_WorldIsIndependent(t *testing.T) {
+func TestImageWorld_IndependentOfImage(t *testing.T) {
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	im, err := v.Catalog().At(storetest.Background, 5)
