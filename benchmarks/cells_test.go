@@ -62,7 +62,7 @@ func BenchmarkCells(b *testing.B) {
 type cell struct{ Value int32 }
 
 // A cellGame has a world without persistence and a world with a store. Both worlds receive the same
-// updates. The copy form copies the cells of the first world.
+// updates. The copies have the cells of the first world, see BenchmarkCells.
 type cellGame struct {
 	plainWorld    *ecs.World
 	plain, stored *ecs.Storage[cell]

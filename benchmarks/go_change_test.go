@@ -2,8 +2,8 @@ package benchmarks
 
 import "github.com/stet-ecs/stet/ecs"
 
-// few is a number of entities. go-ecs-benchmarks destroys fewer entities one by one, newest first,
-// and more entities all at the same time.
+// few is a limit in go-ecs-benchmarks. It destroys fewer entities than that one by one, newest
+// first. It destroys more entities all at the same time.
 const few = 64
 
 // end destroys entities, which must be all entities of w, and returns the empty slice.

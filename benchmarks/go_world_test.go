@@ -50,8 +50,8 @@ func (m *movers) move(v velocity) ecs.Entity {
 	return e
 }
 
-// extras has the storages of c1 to c10. The functions of extras add these components to an entity,
-// in worlds whose setup is not timed.
+// extras has the storages of c1 to c10. Its methods add these components to an entity. Benchmarks
+// do not measure the time of that.
 type extras struct {
 	c1  *ecs.Storage[c1]
 	c2  *ecs.Storage[c2]

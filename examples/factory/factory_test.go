@@ -232,8 +232,8 @@ func TestSystems_Deterministic(t *testing.T) {
 	}
 }
 
-// naiveReport computes a report without totals, relations and filters. The test has counted the
-// events.
+// naiveReport computes a report from the events that the test has counted. It uses no totals,
+// relations or filters.
 func (f *factory) naiveReport(made map[Item]int64, built, breaks int) string {
 	var b strings.Builder
 	write := func(counts map[Item]int64) {

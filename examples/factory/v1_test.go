@@ -15,18 +15,18 @@ const v1File = "testdata/v1.save"
 
 // These types are the components of version 1 that have changed since then.
 type (
-	plantV1 struct{ Name, Owner string } // Owner was dropped.
+	plantV1 struct{ Name, Owner string } // The field Owner does not exist any more.
 	beltV1  struct {
 		Item    Item
-		Arrived uint64 // Renamed: Since.
+		Arrived uint64 // Now named Since.
 	}
-	assemblerV1 struct { // Renamed: Machine. Limit was added.
+	assemblerV1 struct { // Now named Machine, with an additional field Limit.
 		Makes Item
 		Stock [items]int32
 	}
 	chestV1 struct {
 		Item  Item
-		Count int32 // Widened to int64.
+		Count int32 // Now an int64.
 	}
 )
 

@@ -64,7 +64,8 @@ type killing struct {
 	dir    string
 	policy string
 	delay  time.Duration
-	// Whether the delay begins at the start of the process, instead of its first line.
+	// If true, the delay begins when the process starts. If false, it begins at the first printed
+	// line.
 	fromStart bool
 }
 

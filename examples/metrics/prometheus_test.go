@@ -19,7 +19,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A parsed holds what a reader of the page sees of one metric.
+// parsed is one metric, as a reader of the page sees it.
 type parsed struct {
 	help, kind string
 	samples    map[string]float64 // The values by the name of the store.
@@ -155,7 +155,8 @@ func TestMetricsPage_OpenAndClosedStore(t *testing.T) {
 	require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
 }
 
-// Each metric shows exactly its own value.
+// The test gives each field another value, and checks that the page has each value at the right
+// metric.
 func TestMetricsPage_ValueOfEachMetric(t *testing.T) {
 	m := persist.Metrics{
 		Tick: 1, DurableTick: 2, LagTicks: 3, JournalSegments: 4, JournalBytes: 5, QueuedBytes: 6,

@@ -112,9 +112,9 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 	return nil
 }
 
-// arraysWindow is a window of the arrays of c. If the state is not fully in memory, read fills
-// sparse, dense and data before the first row is printed. With the full state in memory, dense and
-// data stay empty, and row reads each row when it is printed.
+// arraysWindow is a window of the arrays of c. If the state is not fully in memory, the method read
+// fills the slices before the first row is printed. With the full state in memory, dense and data
+// stay empty, and the method row reads each row when it is printed.
 type arraysWindow struct {
 	*inspect.State
 	c *inspect.Component

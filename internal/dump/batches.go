@@ -36,8 +36,8 @@ type batch struct {
 // A slot maps the index of an entity to its place in the batch.
 type slot struct{ index, place uint32 }
 
-// batches returns a walk that visits the values of exprs for each entity. The expressions belong to
-// w. It fills the first batch immediately.
+// batches returns a walk that visits the values of exprs for each entity. The expressions must be
+// compiled by w. batches fills the first batch before it returns.
 func (w *sweeper) batches(exprs []*query.Swept, entities []ecs.Entity) (walk[[]query.Answer], error) {
 	size := max(1, batchCells/max(1, len(exprs)))
 	made, begins := newBatch(exprs, entities[:min(size, len(entities))]), []int{0}

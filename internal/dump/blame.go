@@ -296,8 +296,8 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	}
 }
 
-// change records e as the tick that changed each field for which changed is true. A newer tick that
-// is already recorded stays: see writerDoc.at.
+// change records the tick of e for each field for which the function changed returns true. If a
+// field already has a newer tick, that tick stays: see writerDoc.at.
 func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
 	for _, f := range d.Fields {
 		if changed(f.Field) {

@@ -47,9 +47,9 @@ type cutter struct {
 	limits []string
 }
 
-// cut shortens printed to what an agent can read. printed is the output of the command of t for
-// args. The last member of the result lists what was left out. cut returns an error if the result
-// is still too large.
+// cut shortens a printed document to what an agent can read. The document is the output of the
+// command of t, with the arguments args. The last member of the result lists what was left out. cut
+// returns an error if the result is still too large.
 func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	c := &cutter{Decoder: json.NewDecoder(bytes.NewReader(printed)), left: map[string]int{}}
 	c.UseNumber()

@@ -265,8 +265,8 @@ func (d *diffCmd) filter(s *source, diff *inspect.Diff) error {
 // document returns the document of diff without its list, and the differences that the list shows.
 // The caller describes these one by one, as lines or as documents.
 //
-// The order of the differences does not depend on the limit. With --stat shown is empty, so no
-// value is read.
+// The order of the differences does not depend on the limit. With --stat, the list shown is empty,
+// so no value is read.
 func (d *diffCmd) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Difference) {
 	r := diff.Registry
 	doc = &diffDoc{

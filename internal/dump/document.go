@@ -80,9 +80,9 @@ func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) erro
 	return err
 }
 
-// rows prints items as text while they are read; row adds each item to g. It returns the number of
-// items, and prints no headings if there are none. After each row it checks whether the output is
-// still open, so a walk through a large store ends early.
+// rows prints items as text while they are read. It calls the function row to add an item to g. It
+// returns the number of items, and prints no headings if there are none. After each row it checks
+// whether the output is still open, so a walk through a large store ends early.
 func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err error) {
 	err = items(func(item T) error {
 		n++

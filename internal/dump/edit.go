@@ -228,9 +228,9 @@ type editResult struct {
 	rows  []repair.RowEdit
 }
 
-// computeEdits returns the number of entities that where selects, and the new rows if wanted. It
-// changes no row, so expressions see the state without any assignment. Resources come last, each
-// once, independent of the filters.
+// computeEdits returns the number of entities that the conditions select and, if the parameter
+// wanted is true, the new rows. It changes no row, so expressions see the state without any
+// assignment. Resources come last, each once, independent of the filters.
 func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, wanted bool) (rows []repair.RowEdit, entities int, err error) {
 	take := func(found editResult, _ int) error {
 		entities += found.entities

@@ -136,8 +136,13 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 	return death, nil
 }
 
-// A subject is the target of a query: an entity, ENTITY[.Component[.field]], such as
-// 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"]; or a resource, Resource[.field].
+// A subject is what an argument of a command names:
+//
+//	12v3                                      an entity
+//	12v3.Position                             a component of an entity
+//	12v3.Bag.Items[0], 12v3.Bag.Counts["a"]   a field of a component
+//	Score, Score.Points                       a resource, or a field of a resource
+//
 // Names may contain dots, so the components of the queried state decide where a name ends.
 type subject struct {
 	entity    ecs.Entity // [ecs.Vacant] for a resource; component then names the resource.

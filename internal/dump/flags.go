@@ -27,11 +27,11 @@ type flags struct {
 	cmd *cobra.Command
 }
 
-// A value is the value of a flag that needs parsing or can be repeated. Help texts and errors print
-// takes, so every error names the valid values.
+// A value is the value of a flag that needs parsing or can be repeated. The field takes describes
+// the valid values. Help texts and errors print it.
 //
-// set is called for each occurrence of the flag. Other code also uses kind: isList in tools.go
-// lists the kinds that can be repeated.
+// The function set is called for each occurrence of the flag. The function isList in tools.go lists
+// which kinds of flags can be repeated.
 type value struct {
 	kind  string   // Name of the kind in help.
 	takes string   // The valid values, as in an error after "takes".
@@ -138,8 +138,9 @@ func (f flags) entities(to *[]string, usage string) {
 	})}, "entity", usage)
 }
 
-// commaSeparated returns a setter that appends one(word) for each comma-separated word. The words
-// before an invalid one are appended too, but the command then does not run.
+// commaSeparated returns a setter for a list of comma-separated words. It calls the function one
+// with each word and appends the result. The words before an invalid one are appended too, but the
+// command then does not run.
 func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
 	return func(text string) error {
 		for word := range strings.SplitSeq(text, ",") {

@@ -266,9 +266,9 @@ func (f *logFilter) mayMatch(d *recordDoc) bool {
 	return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 }
 
-// matches reports whether f matches a tick. values are needed if byValue is true. One operation or
-// value must match all conditions. So --op set --component Health does not match a tick that sets
-// Position and adds Health.
+// matches reports whether f matches a tick. The parameter values is needed only if byValue returns
+// true. One operation or value must match all conditions. So --op set --component Health does not
+// match a tick that sets Position and adds Health.
 func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) bool {
 	if !f.any() {
 		return true
@@ -380,8 +380,9 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	return &d, nil
 }
 
-// values returns the rows that the tick c changed, by component, removed rows first. d describes c.
-// Rows that were written with the same value are left out.
+// values returns the rows that the tick c changed, grouped by component. Within a component,
+// removed rows come first. The parameter d is the document of c. Rows that were written with the
+// same value are left out.
 //
 // A tick contains the rows that it wrote, but not their old values. For dropped rows it contains
 // only their number, not their entities. So values copies the old rows from the state before c and

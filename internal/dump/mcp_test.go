@@ -398,8 +398,8 @@ func FuzzCutAnswers(f *testing.F) {
 	})
 }
 
-// FuzzToolArguments checks that any arguments become a command line on an allowed store, with flags
-// of the tool only.
+// FuzzToolArguments calls tools with random arguments. Each call must be refused, or become a
+// command line with flags of the tool only.
 func FuzzToolArguments(f *testing.F) {
 	f.Add([]byte(`{"where":"--help","select":["a","b"],"limit":3}`))
 	f.Add([]byte(`{"from":"/etc/passwd","to":["-"],"store2":"b"}`))

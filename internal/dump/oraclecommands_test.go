@@ -181,8 +181,9 @@ func (x *trial) state(seq uint64, args []string) {
 }
 
 // latest runs a command for the newest state. If damage hides that state, the command must print
-// the newest readable one, and say so. The function at returns the same command for the state of a
-// record. The output must equal that of the undamaged store for the printed state.
+// the newest readable one, and say so. For a record, the given function returns the same command
+// for the state of that record. The output must equal that of the undamaged store for the printed
+// state.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -332,7 +333,8 @@ func (x *trial) ticks(member string, args ...string) {
 		if x.damage.knows {
 			unsure = nil
 		}
-		if saysNewestMissing(a) { // The head is the record that info prints as the newest.
+		// Compare these members with the record that info prints as the newest.
+		if saysNewestMissing(a) {
 			unsure = append(unsure, "head", "unreachable")
 			newest, known := x.shownNewest()
 			if known && (d["head"].(bool) != (seq == newest) || d["unreachable"] == true && (seq < newest || want["rewound"] == true)) {
@@ -433,9 +435,10 @@ func bisectOracle(x *trial) {
 	}
 }
 
-// valuesOverTime runs a command that prints values over time. The function of returns the key of a
-// value within a state, such as its entity. Each printed value must equal the original value with
-// the same record and key. Every state that is reachable from a printed state must be printed.
+// valuesOverTime runs a command that prints values over time. For a printed value, the given
+// function returns its key within a state, such as the entity. Each printed value must equal the
+// original value with the same record and key. Every state that is reachable from a printed state
+// must be printed.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -523,7 +526,8 @@ func statsOracle(x *trial) {
 				x.fail(a, args, "the original component is %v", w)
 			}
 		}
-		// The number of bytes shared with damaged files is unknown.
+		// Compare all members except shared: its value depends on other files, which may be
+		// damaged.
 		for _, s := range items(doc, "snapshots") {
 			same := func(w object) bool {
 				return reflect.DeepEqual(withoutMembers(s, "shared"), withoutMembers(w, "shared"))

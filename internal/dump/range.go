@@ -137,8 +137,8 @@ func diffEnds(args []string) ends {
 // unknown mark.
 func isPoint(text string) bool {
 	text, _, _ = strings.Cut(text, "~")
-	// A point kind is lower-case letters before a colon. C:\game is a path, and a file named a:b is
-	// written ./a:b. A URL, with // after the colon, is a path too.
+	// Lower-case letters before a colon are the kind of a point, as in mark:boss. These are paths:
+	// C:\game; ./a:b, for a file named a:b; and URLs, with // after the colon.
 	digits := strings.Trim(text, "0123456789") == ""
 	kind, name, ok := strings.Cut(text, ":")
 	ok = ok && !strings.HasPrefix(name, "//")

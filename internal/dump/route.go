@@ -26,8 +26,8 @@ import (
 // An unreadable record hides its own state and all later ones, up to the next state that has a
 // snapshot. The walk continues at that snapshot, and the damage is returned at the end.
 
-// A statePath is a path of states, oldest first, by their records. Each state is the parent of the
-// next.
+// A statePath has the record numbers of successive states, oldest first. Each record is the parent
+// of the next.
 type statePath []uint64
 
 // String returns the number of states with its noun.

@@ -279,7 +279,8 @@ func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []
 
 // findWriters returns a writerSearch for entity e after record seq. If e is [ecs.Vacant], the
 // search is for a resource. The result has the components and, without --brief, the ticks that last
-// wrote them. The parameter only lists the wanted components by number; nil means all components.
+// wrote them. If the list only is not nil, the result is limited to the components with these
+// numbers.
 func (o *showCmd) findWriters(s *source, e ecs.Entity, only []int, seq uint64) (b *writerSearch, err error) {
 	b = &writerSearch{only: only, bytes: showBytes}
 	if o.brief {

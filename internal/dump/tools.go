@@ -32,8 +32,8 @@ import (
 // A tool is a command that an agent can call. Its input schema follows from the arguments and flags
 // of the command, and its output schema from the document types.
 //
-// The arguments in takes are in the order of the command line, so an argument requires all earlier
-// ones. docs lists all document types that the command may print.
+// The field takes lists the arguments in the order of the command line, so an argument requires all
+// earlier ones. The field docs lists all types of documents that the command may print.
 type tool struct {
 	command *command
 	takes   []argument

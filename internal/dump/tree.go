@@ -19,9 +19,9 @@ import (
 //	--by ──▶ treeField: the field   ──▶ Tree: nodes, each before its sources; rootless ones
 //	     ──▶ --depth, --limit       ──▶ rails.prefix, nodeDoc.label: one line for each node
 
-// treeDoc is what tree --json prints. The list of nodes is flat, and each node precedes its
-// sources. The descendants of a node are the following nodes with a greater depth, up to the first
-// one with the same or a lower depth.
+// treeDoc is what tree --json prints. The list of nodes is flat. Each entity comes before the
+// entities that refer to it. The descendants of a node are the following nodes with a greater
+// depth, up to the first one with the same or a lower depth.
 type treeDoc struct {
 	stateDoc
 	// The field that contains the target: ChildOf.Parent.
@@ -185,7 +185,8 @@ func nodeOf(n *inspect.TreeNode) nodeDoc {
 	return doc
 }
 
-// label returns d as text. With cut set, it adds the number of descendants, which are not drawn.
+// label returns d as text. If the parameter cut is true, the descendants are not drawn, and label
+// adds their number.
 func (d nodeDoc) label(cut bool) string {
 	text := d.Entity
 	switch {
@@ -339,9 +340,9 @@ func (s *source) treeField(text string, components []inspect.EntityComponent) (f
 	return found, s.noTreeField(text, components, all, words)
 }
 
-// noTreeField returns the error for a text that matches no field in all. words are the names of
-// all. The error differs for resources, components with several such fields, and components without
-// one.
+// noTreeField returns the error for a text that names none of the fields in all. The parameter
+// words has the names of these fields. The error differs for resources, components with several
+// such fields, and components without one.
 func (s *source) noTreeField(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
 	for _, c := range components {
 		if c.Name != text {

@@ -229,7 +229,8 @@ func TestShow_DamagedSave(t *testing.T) {
 	for range 20_000 {
 		w.Create()
 	}
-	// Set the rows in reverse, so that no page of entities equals a page of rows.
+	// Set the rows in reverse order. Otherwise the list of living entities would equal the list of
+	// rows, and a save stores equal pages only once.
 	for i := 19_999; i > 0; i-- {
 		children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(i-1), 1)})
 	}

@@ -79,8 +79,8 @@ func differingTexts(a, b layout.Value) (before, after string) {
 	return string(a.AppendExact(nil)), string(b.AppendExact(nil))
 }
 
-// differingBytes returns texts for two long byte values. shown is the text that both are printed
-// as.
+// differingBytes returns texts for two long byte values. The parameter shown is the printed form,
+// which is the same for both.
 func differingBytes(shown, a, b string) (before, after string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {

@@ -68,7 +68,7 @@ func TestGame_KilledProcess(t *testing.T) {
 			_, err := fmt.Sscanf(lines.Text(), "durable %d", &durable)
 			require.NoError(t, err, lines.Text())
 			if n == 2+run {
-				// The loop still reads the lines that are in the pipe.
+				// The loop continues, because the pipe may contain more lines.
 				require.NoError(t, child.Process.Kill())
 			}
 		}
