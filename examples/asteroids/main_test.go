@@ -94,7 +94,7 @@ func (m *terminal) String() string {
 }
 
 // The test plays some seconds, and compares frames with golden files.
-func TestScreen_Frames(t *testing.T) {
+func TestScreen_FramesEqualGoldenFiles(t *testing.T) {
 	for _, size := range []struct {
 		name          string
 		width, height int
@@ -191,7 +191,7 @@ func TestPlayer_HoldsRewind(t *testing.T) {
 	p.stop(t)
 }
 
-func TestPlayer_Slots(t *testing.T) {
+func TestPlayer_SavesAndLoadsSlots(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	p, m := start(t, dir), newTerminal(80, 24)
 	p.play(t, m, strings.Repeat("a..", 30)+"2")

@@ -111,7 +111,7 @@ func TestCarry_OnePlaceInATick(t *testing.T) {
 	require.Greater(t, moved, 10000)
 }
 
-func TestCarry_TimeOfLine(t *testing.T) {
+func TestCarry_TicksForWholeLine(t *testing.T) {
 	f := newTest(t, testOptions())
 	machine := f.firstMiner(t)
 	for n := range 1 + beltLen {
@@ -346,7 +346,7 @@ func TestRun_ContinuedAndLoaded(t *testing.T) {
 	require.Equal(t, want, lastDigest(t, output(t, o)), "loaded into a store, and continued")
 }
 
-func TestSave_SameWorld(t *testing.T) {
+func TestSave_LoadsSameWorld(t *testing.T) {
 	o := testOptions()
 	f := newTest(t, o)
 	f.ticks(123)

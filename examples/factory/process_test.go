@@ -36,7 +36,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // A program that is killed twice ends like one that was not killed.
-func TestProcess_Kill(t *testing.T) {
+func TestProcess_KilledTwice(t *testing.T) {
 	o := testOptions()
 	// With many reports, the pipe is soon full, and the program waits for the test.
 	o.plants, o.ticks, o.report = 50, 2000, 1

@@ -52,7 +52,7 @@ func newFactoryV1(t *testing.T) *factoryV1 {
 
 // With -update, the test writes the file: it runs today's factory, and copies each component into a
 // world of version 1. Otherwise it checks that the file has everything that the other tests use.
-func TestV1_File(t *testing.T) {
+func TestV1File_HasUsedValues(t *testing.T) {
 	if *golden.Update {
 		writeV1(t)
 	}
@@ -120,7 +120,7 @@ func loadV1(t *testing.T) *factoryV1 {
 	return v1
 }
 
-func TestV1_EachValue(t *testing.T) {
+func TestLoad_ValuesOfVersion1(t *testing.T) {
 	v1, f := loadV1(t), newFactory(ecs.Options{}, testOptions())
 	require.NoError(t, persist.Load(t.Context(), v1File, f.world))
 	require.Equal(t, v1.world.Tick(), f.world.Tick())
@@ -164,7 +164,7 @@ func TestV1_EachValue(t *testing.T) {
 }
 
 // A loaded factory of version 1 runs, and keeps its items.
-func TestV1_Continues(t *testing.T) {
+func TestLoad_RunsVersion1(t *testing.T) {
 	f := newFactory(ecs.Options{}, testOptions())
 	require.NoError(t, persist.Load(t.Context(), v1File, f.world))
 	f.requireBalance(t)

@@ -223,7 +223,7 @@ func TestAcks_EachGenerationOnce(t *testing.T) {
 	}
 }
 
-func TestAcks_SyncNever(t *testing.T) {
+func TestAcks_SyncNeverPrintsAtClose(t *testing.T) {
 	config, err := parseFlags([]string{"-acks", "-sync", "never", "-dir", t.TempDir()}, io.Discard)
 	if err != nil {
 		t.Fatal(err)

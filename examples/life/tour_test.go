@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestTour_Output(t *testing.T) {
+func TestTour_PrintsResults(t *testing.T) {
 	t.Setenv(asProgram, "1") // The child process needs this variable.
 	dir := t.TempDir()
 	out := mustCall(t, "-dir", dir, "-acks")

@@ -33,7 +33,7 @@ func (g *game) check(t *testing.T) {
 	}
 }
 
-func TestUndo_AllTurns(t *testing.T) {
+func TestUndo_RestoresEachTurn(t *testing.T) {
 	const turns, seed = 20_000, 1
 	g, err := newGame(seed, turns)
 	require.NoError(t, err)

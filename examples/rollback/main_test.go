@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rollback": main})
 }
 
-func TestScript(t *testing.T) {
+func TestScripts_GiveExpectedOutput(t *testing.T) {
 	golden.Scripts(t, testscript.Params{Dir: "testdata/script"})
 }
 

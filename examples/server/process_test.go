@@ -136,7 +136,7 @@ func (r *remote) await(prefix string) string {
 
 // A server that was killed continues with the same positions, and ends properly by SIGTERM. Another
 // process can follow it meanwhile.
-func TestProcess_KillAndTerm(t *testing.T) {
+func TestProcess_KillAndSIGTERM(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	p, report := startServer(t, dir)
 	require.Contains(t, report, "new store")

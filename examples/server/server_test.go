@@ -247,7 +247,7 @@ func TestRun_LastTickHasAllMessages(t *testing.T) {
 	s.stop(t)
 }
 
-func TestSend_SlowClient(t *testing.T) {
+func TestSend_DisconnectsSlowClient(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "store"))
 	near, far := net.Pipe() // Nothing reads from far while the ticks run.
 	c := client{&session{player: "ann", conn: near}, s, t}

@@ -22,7 +22,7 @@ func TestOpen_NATSURLWithoutOpener(t *testing.T) {
 	assert.Contains(t, out.String(), "go -C persist/replica/natslog install ./ecsdump-nats")
 }
 
-func TestOpen_URLScheme(t *testing.T) {
+func TestOpen_CallsOpenerOfURLScheme(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) {

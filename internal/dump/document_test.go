@@ -96,7 +96,7 @@ func TestDocument_NDJSONLines(t *testing.T) {
 `, got)
 }
 
-func TestDocument_NilEmbedded(t *testing.T) {
+func TestDocument_NilEmbeddedStruct(t *testing.T) {
 	for _, ndjson := range []bool{false, true} {
 		got, err := printedBy(t, ndjson, func(a *app) error { return a.printJSON(crateDoc{Weight: 3}) })
 		require.NoError(t, err)

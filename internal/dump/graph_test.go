@@ -98,7 +98,7 @@ func dropEnded(columns map[int]string, line string) {
 	}
 }
 
-func TestGraph_Parents(t *testing.T) {
+func TestGraph_ShowsParentOfEachRecord(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var parents []uint64
@@ -120,7 +120,7 @@ func TestGraph_Parents(t *testing.T) {
 	}
 }
 
-func TestGraph_LinesBeforeAndAfter(t *testing.T) {
+func TestGraph_LinesAroundEachRecord(t *testing.T) {
 	log := treeOfRecords(0, 1, 1, 2)
 	lines := branchesOf(log.Entries, log)
 	var got []string

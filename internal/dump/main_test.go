@@ -64,8 +64,9 @@ func exitOf(err error) int {
 	return 0
 }
 
-// TestScript runs the scripts in testdata/script. Every script ends with the command "unchanged".
-func TestScript(t *testing.T) {
+// TestScripts_GiveExpectedOutput runs the scripts in testdata/script. Every script ends with the
+// command "unchanged".
+func TestScripts_GiveExpectedOutput(t *testing.T) {
 	golden.Scripts(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {

@@ -237,7 +237,7 @@ func TestMCP_ToolDescriptions(t *testing.T) {
 	assert.ElementsMatch(t, []string{"bisect", "blame", "branches", "diff", "history", "info", "log", "marks", "panel", "plot", "query", "schema", "show"}, names)
 }
 
-func TestMCP_TwoSaves(t *testing.T) {
+func TestMCP_TwoStores(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	require.NoError(t, buildDiverged(one, false))
@@ -333,7 +333,7 @@ func TestMCP_DamagedStore(t *testing.T) {
 	assert.Contains(t, problem, "try: ecsdump verify")
 }
 
-func TestMCP_LongAnswers(t *testing.T) {
+func TestMCP_CutsLongAnswers(t *testing.T) {
 	q := &tool{advice: "ask for less"}
 	cut := func(v any, args ...string) (string, map[string]any) {
 		text, err := json.Marshal(v)

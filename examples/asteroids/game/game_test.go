@@ -77,7 +77,7 @@ func (b bot) play(t *testing.T, g *Game, n int) (all []Buttons) {
 }
 
 // A random player plays many games. Each tick follows the rules.
-func TestGame_Rules(t *testing.T) {
+func TestGame_RandomPlayFollowsRules(t *testing.T) {
 	g, b := New(), newBot(t, rand.Uint64())
 	last, games, crossed := State{Lives: 3}, 1, 0
 	sides := map[ecs.Entity]bool{} // True if the entity was in the right half of the world.
@@ -162,7 +162,7 @@ func TestMove_WrapsAround(t *testing.T) {
 	require.Equal(t, 4.0, Distance(Position{0, 3}, Position{0, Height - 1}))
 }
 
-func TestHit_Splits(t *testing.T) {
+func TestHit_SplitsRocks(t *testing.T) {
 	for _, c := range []struct {
 		bullets int
 		size    uint8
@@ -306,7 +306,7 @@ func TestGame_Deterministic(t *testing.T) {
 
 // After a rewind, the same buttons lead to the same state, and other buttons lead to another state
 // on a new branch.
-func TestRewind_Branches(t *testing.T) {
+func TestRewind_ContinuesOnNewBranch(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	g, b := open(t, dir), newBot(t, rand.Uint64())
 	b.play(t, g, 300)

@@ -50,7 +50,7 @@ func playForever(dir string) error {
 
 // A process is killed several times while it plays. The next run continues at a durable tick or
 // later, and can rewind the ticks of the killed process.
-func TestGame_KilledProcess(t *testing.T) {
+func TestGame_ContinuesAfterKill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	executable, err := os.Executable()
 	require.NoError(t, err)
