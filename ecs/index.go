@@ -128,7 +128,8 @@ func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Poi
 // maxPerLiteral is the maximum number of indexes of one storage by the same function literal.
 const maxPerLiteral = 64
 
-// mustNotLeak panics if s already has maxPerLiteral indexes by the literal of key.
+// mustNotLeak panics if s already has maxPerLiteral indexes whose key functions come from the same
+// function literal as key.
 func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 	code, alike := reflect.ValueOf(key).Pointer(), 0
 	for _, x := range s.indexes {
@@ -418,7 +419,7 @@ func (x *Index[T, K]) readRows() {
 	x.partial = false
 }
 
-// unlistAll makes unlist check rows [lo, hi).
+// unlistAll calls unlist for the rows [lo, hi).
 func (x *Index[T, K]) unlistAll(lo, hi int) {
 	for hi = min(hi, len(x.rows)); lo < hi; lo = lo&^63 + 64 {
 		x.unlist(lo&^63, ^uint64(0)<<(lo&63)&firstBits(hi-lo&^63))

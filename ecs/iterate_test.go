@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// members returns a world with n entities. Entity i has a plain{i, -i} and a padded.
+// members returns a world with n entities. Entity i has the value plain{i, -i} in storage a, and a
+// value in storage b.
 func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded], entities []Entity) {
 	w = NewWorld(o)
 	a, b = MustRegister[plain](w), MustRegister[padded](w)
@@ -169,7 +170,7 @@ func TestLoop_OtherEntitiesRemoved(t *testing.T) {
 	cases := map[string]struct {
 		// remove runs during the visit of x[3]. The entities are x[0] to x[9].
 		remove func(w *World, a *Storage[plain], x []Entity)
-		later  []int // The entities visited afterwards.
+		later  []int // The entities that the loop must visit after x[3].
 	}{
 		"behind":                 {func(_ *World, a *Storage[plain], x []Entity) { a.Remove(x[1]) }, []int{4, 5, 6, 7, 8, 9}},
 		"ahead":                  {func(w *World, _ *Storage[plain], x []Entity) { w.Destroy(x[6]) }, []int{4, 5, 9, 7, 8}},
@@ -243,7 +244,8 @@ func TestLoop_UnrelatedComponentRemoved(t *testing.T) {
 			c.Remove(entities[7])
 		}
 	}
-	// The query excludes entity 7 until the body removes c, before the loop reaches the entity.
+	// The query excludes entity 7 at first, because the entity has component c. The body removes c
+	// from it before the loop reaches it.
 	if n != 10 {
 		t.Errorf("%d entities visited, want 10", n)
 	}

@@ -107,7 +107,7 @@ func (j *join) include(s *set) {
 	j.invalidate()
 }
 
-// use returns s after adding it to allSets. It panics if s belongs to another world.
+// use adds s to allSets and returns s. It panics if s belongs to another world.
 func (j *join) use(s *set) *set {
 	if s.w != j.w {
 		panic("ecs: a query joins storages of different worlds; register them in one")

@@ -226,8 +226,8 @@ func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) 
 	}, nil
 }
 
-// take sets the registry's entities to rows, and their sparse array to sparse. The registry takes
-// ownership of both slices. The world must have no frames.
+// take replaces the content of the registry. rows becomes its dense array and sparse its sparse
+// array. The registry takes ownership of both slices. The world must have no frames.
 func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.rows.Reopen()
 	r.dense.Take(rows)
@@ -430,8 +430,8 @@ func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	})
 }
 
-// shiftRow adds first to the row number in err. err is the error of decoding the rows that begin
-// with first.
+// shiftRow adjusts the row number in err, an error of decoding some of the rows of a storage. first
+// is the row that was decoded first.
 func shiftRow(first int, err error) error {
 	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 {
 		moved := *d

@@ -20,7 +20,7 @@ type loops struct {
 // An activeCursor is a loop that has passed rows to its body for writing. A boundary makes the undo
 // marks of these rows stale while the body may still write. So a boundary saves these rows again.
 type activeCursor interface {
-	saveAgain() bool // Returns false if the rows have moved.
+	saveAgain() bool // Saves the rows again. Returns false if they have moved.
 }
 
 // A cursorStack has an entry for each running loop that may write the world. Loops are nested, so

@@ -363,7 +363,7 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 }
 
 // appendFirst adds e in a new row after the last one. It first saves the row and the sparse entry
-// that it overwrites. p has the entry of e. The columns must have room.
+// that it overwrites. The sparse entry is in page p. The columns must have room.
 //
 //go:noinline
 func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {

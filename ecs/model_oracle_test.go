@@ -355,7 +355,7 @@ func (w *oracle) evict() {
 		}
 		pinned := 0
 		if len(w.frames) > 1 && w.frames[0].tick && !w.frames[0].state.deferred && w.frames[1].tick && w.frames[1].state.deferred {
-			pinned = 1 // The next record begins at this tick.
+			pinned = 1 // The next record continues this tick, so the tick must stay.
 		}
 		if k < 0 || ticks-1-pinned <= w.history && !w.overBudget() {
 			return

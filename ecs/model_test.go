@@ -145,7 +145,7 @@ func on(name string, handles int, do func(p *model, e Entity) bool) []operation 
 	return list
 }
 
-// adds is like sets, but its operations skip entities that already have the component.
+// adds is like the function sets, but its operations skip entities that already have the component.
 func adds(store, handles int) []operation {
 	return on(fmt.Sprintf("add %d to", store), handles, func(p *model, e Entity) bool {
 		return !p.stores[store].has(e) && p.set(store, e)

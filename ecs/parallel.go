@@ -27,9 +27,9 @@ type parallel[R any] struct {
 	runs   []uint32
 	parts  []int // For each part, its start in runs. The last element is the length of runs.
 
-	taken  atomic.Int64 // The number of parts that a goroutine has started.
+	taken  atomic.Int64 // The number of parts that any goroutine has started.
 	group  sync.WaitGroup
-	failed sync.Mutex // Guards first and reason.
+	failed sync.Mutex // Guards the fields first and reason.
 	first  int        // The first part that panicked.
 	reason any        // The panic value of that part, or nil if no part panicked.
 }

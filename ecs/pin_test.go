@@ -27,7 +27,8 @@ type pinned struct {
 	entities [][]byte
 	rows     [][]byte
 	begins   [][]int // For each storage, the offset of each row in rows.
-	// For each storage, the number of rows that will not be read again. -1 is the registry.
+	// For each storage, the number of rows that will not be read again. The key -1 stands for the
+	// registry.
 	done map[int]int
 }
 
@@ -54,7 +55,8 @@ func pin(w *World) (*pinned, error) {
 	return d, nil
 }
 
-// check compares the data that the pin reads with the expected data. It reads step rows at a time.
+// check compares the data that the pin reads with the expected data. It reads as many rows at a
+// time as the parameter says.
 func (d *pinned) check(step int) {
 	if got := d.Valid(); got == d.gone {
 		failf("Valid() = %v, gone: %v", got, d.gone)

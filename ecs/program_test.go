@@ -120,8 +120,8 @@ func (p program) runWith(steps []func(r *programRunner, arg int), groups ...[]in
 // pick returns the entity of a handle. Most of these entities are alive.
 func (r *programRunner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
 
-// createNear creates the entity of a handle again, or an entity with an index near the end and a
-// low generation.
+// createNear creates the entity of a handle again. Or it creates an entity with a low generation,
+// whose index is near the highest one in use.
 func (r *programRunner) createNear(arg int) {
 	if arg%2 == 0 {
 		r.createAt(r.pick(arg / 2))
@@ -261,8 +261,8 @@ func (r *programRunner) groupsAmong(stores []int) (groups [][]int) {
 	return groups
 }
 
-// copyOracle copies the oracle of from to the fork r. The copy has only the stores that the fork
-// registers.
+// copyOracle gives the fork r a copy of the oracle of another runner. The copy has only the stores
+// that the fork registers.
 func (r *programRunner) copyOracle(from *programRunner, known int, groups [][]int) {
 	r.handles, r.lastValue, r.cps = slices.Clone(from.handles), from.lastValue, nil
 	r.oracle.oracleState = from.oracle.oracleState.clone()

@@ -185,7 +185,7 @@ type change struct {
 	old              oldRows
 }
 
-// init sets the functions of c to those of w.
+// init sets the functions that recorders call through c to methods of w.
 func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
 // recordTick passes the ending tick to the recorders, or defers it. It returns the frame that

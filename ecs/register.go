@@ -27,7 +27,7 @@ var (
 
 // A RegisterError is the error of a type that cannot be registered.
 type RegisterError struct {
-	Type string // The Go type.
+	Type string // The name of the Go type.
 	Hint string // What is wrong, and how to repair it.
 	// The kind of error. If the type cannot be encoded, Err is the error of package layout.
 	Err error

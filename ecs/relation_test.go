@@ -219,7 +219,8 @@ func (f *relationWorld) move(entities []Entity) {
 		}
 	}
 	require.Equal(f.t, 3+len(slices.Compact(slices.Sorted(slices.Values(entities)))), there.w.Len())
-	// Handle sources first, because a source that also moves does not prevent the move.
+	// A source that also moves does not prevent the move of its target. So remove all these sources
+	// before the targets.
 	for _, e := range doomed {
 		for source, target := range f.guards {
 			if target == e {

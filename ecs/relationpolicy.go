@@ -286,7 +286,7 @@ func (b *relations) hasSources(e Entity) bool {
 }
 
 // doomed returns entities, followed by the entities that Cascade destroys with them. Each entity
-// comes after its target. doomed also adds the new entities to seen.
+// comes after its target. doomed adds the entities that it appends to the set seen.
 func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A requiredWorld is a world in which plain requires a list, and list requires a word. Maps hold
-// the expected components.
+// A requiredWorld is a world in which the component plain requires the component list, and list
+// requires the component word. Maps hold the expected components.
 type requiredWorld struct {
 	w     *World
 	plain *Storage[plain]

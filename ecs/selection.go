@@ -214,7 +214,7 @@ func (c *cursor) pack() {
 	c.words = c.keepFirst(n)
 }
 
-// keepFirst sets c.kept to the first n positions, and returns the words for them.
+// keepFirst sets the first n bits in c.kept, and returns the words that have these bits.
 func (c *cursor) keepFirst(n int) []uint64 {
 	words := c.kept[:(n+63)>>6]
 	for w := range words {

@@ -544,8 +544,8 @@ func (w *World) discard(e Entity) {
 	}
 }
 
-// pageCandidates has the candidates for one page, in the order of registration. The list is valid
-// as long as World.paged equals at.
+// pageCandidates has the candidates for one page, in the order of registration. The list all is
+// valid as long as World.paged equals the field at.
 type pageCandidates struct {
 	at  uint64
 	all []candidate

@@ -14,7 +14,7 @@ func (s *set) arrange(plan func(from []uint32)) {
 	}
 	changes, packed := w.changes, s.packed()
 	from := appendRows(w.from[:0], s.rows.N)
-	w.from = nil // If plan itself sorts a storage, it must not use this buffer.
+	w.from = nil // The function plan may itself sort a storage. That sort must not use this buffer.
 	plan(from[:packed])
 	plan(from[packed:])
 	if w.changes != changes {
@@ -68,7 +68,8 @@ func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(
 	if k == nil {
 		k = new(ranking[V])
 	}
-	s.sorting = nil // If compare itself sorts this storage, it must not use this buffer.
+	// The function compare may itself sort this storage. That sort must not use this buffer.
+	s.sorting = nil
 	k.rows = slices.Grow(k.rows[:0], len(from))
 	for _, r := range from {
 		k.rows = append(k.rows, ranked[V]{at(r), r})

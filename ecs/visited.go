@@ -24,7 +24,8 @@ func (m *visited) add(e Entity) bool {
 	return true
 }
 
-// remove removes e. It returns false if the index of e is not in the set. added still has e.
+// remove removes e. It returns false if the index of e is not in the set. The list added still has
+// e.
 func (m *visited) remove(e Entity) bool {
 	if !m.has(e) {
 		return false

@@ -450,10 +450,11 @@ func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(ind
 type relationHandler interface {
 	// onDestroy applies the policies to the sources of e. It returns false if e must stay alive.
 	onDestroy(e Entity) (destroyed, bool)
-	// afterHooks applies the policies to sources that hooks added. It returns false if there are
-	// none.
+	// afterHooks applies the policies to sources that hooks have added to e, or to entities
+	// destroyed with it. It returns false if there are none.
 	afterHooks(e Entity, s destroyed) (destroyed, bool)
-	// onClear applies the policies to sources that hooks of World.Clear added.
+	// onClear applies the policies to sources that hooks of World.Clear have added to cleared
+	// entities.
 	onClear(cleared []Entity)
 	// mayDestroy reports whether destroyTogether would destroy entities.
 	mayDestroy(entities []Entity) bool
