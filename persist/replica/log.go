@@ -67,8 +67,8 @@ type Entry struct {
 // has the lost entry stops following this log.
 type ShorterError struct {
 	Known Position // Position of an entry that was acknowledged or read.
-	// Position of the last entry that the log still has, or that the log and this machine both
-	// have.
+	// Position of the last entry of the log. If the log has another entry at Known, Last is the
+	// last position at which the log and this machine have the same entry.
 	Last Position
 }
 

@@ -143,7 +143,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 			return nil, err
 		}
 	}
-	// The log has the claim. From here on, calls of the sender end only with the owner.
+	// The log has the claim. From here on, the sender waits for the log until the owner is closed.
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	s.countMemory(f.options.Budget)
 	f.storeFS.sender.Store(s)

@@ -173,7 +173,7 @@ func (t *replicaFiles) nameWhole(o *op) error {
 		if err = t.aside.copyTail(t, o.name, same); err == nil {
 			err = t.top.Rename(t.path(temp), t.path(o.name))
 		}
-		// Before a crash, the file got its name and was removed, as in write.
+		// As in write, the file got its name and was removed before a crash.
 		if errors.Is(err, fs.ErrNotExist) {
 			t.gone[o.name], err = true, nil
 		}

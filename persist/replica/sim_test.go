@@ -275,7 +275,9 @@ func (s *sim) begin(n *simNode) error {
 		return nil
 	}
 	n.wrote = false
-	s.see() // A late entry may have named a file, and a new owner may have removed it.
+	// Record the files that entries name. A late entry may name a file that a new owner has
+	// removed.
+	s.see()
 	for name, content := range had {
 		now := n.mem.Bytes("store/" + name)
 		kept := bytes.HasPrefix(now, content) || setAside(n.mem, name, content, now)

@@ -216,7 +216,9 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		root = e.Parent
 	}
 	if root == 0 {
-		onPath[journal.ID{}] = true // The zero ID is the base, unless the path to it was pruned.
+		// The path ends at the base, which has the zero ID. If the path to the base was pruned,
+		// root is not 0.
+		onPath[journal.ID{}] = true
 	}
 	// For the record before the oldest segment, only the ID is known.
 	for _, s := range c.Log.Segments {
@@ -309,7 +311,7 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 			return seq, fmt.Errorf("%w: of %d records, the newest whose state can be reached is %d", format.ErrCorrupt, last, seq)
 		}
 		if target, ok = c.LastReachableBefore(target, usable, nil); !ok {
-			return head, nil // Loading the head returns the reason.
+			return head, nil // The caller gets the reason when it loads the head.
 		}
 	}
 }
@@ -557,7 +559,7 @@ func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Re
 		}
 		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
 	}
-	// If at is set, the program abandons later records anyway.
+	// If at names a point, the program abandons the records after it in any case.
 	if err := c.Missing(f.Snapshot); err != nil && at == "" {
 		return nil, nil, err
 	}

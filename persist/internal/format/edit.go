@@ -144,8 +144,9 @@ func appendSpans(dst []edit, a, b []byte) []edit {
 	return dst
 }
 
-// differs returns the first index, at or after at, where a and b differ. If they do not differ, it
-// returns their length. a and b have the same length. Long equal parts are compared in blocks.
+// differs returns the index of the first difference between a and b that is not before the index
+// at. Without such a difference, it returns the length of a and b, which is the same. Long equal
+// parts are compared in blocks.
 func differs(a, b []byte, at int) int {
 	const block = 256
 	for at+block <= len(a) && string(a[at:at+block]) == string(b[at:at+block]) {

@@ -82,9 +82,9 @@ func DataPageRows(width int) int {
 	return rows
 }
 
-// FewerRows returns the number of rows in a page, at most pageRows, so that each page fits into a
-// value. sizes are the sizes of consecutive rows; the first row begins a page. Each row alone must
-// fit.
+// FewerRows halves pageRows until each page fits into a value, and returns the result. sizes are
+// the sizes of consecutive rows, and the first row begins a page. Each row must fit into a value
+// alone.
 func FewerRows(sizes []int, pageRows int) int {
 	for ; pageRows > 1; pageRows /= 2 {
 		fit := true

@@ -48,7 +48,7 @@ type Image struct {
 	Index  []uint32       // Entity index to row of Registry.
 	Schema *format.Schema // The last adopted schema.
 
-	Checked *raw.Registry // The checked Registry, for the world. Set by Check.
+	Checked *raw.Registry // The Registry for the world, checked. Nil unless Check set it.
 }
 
 // A Component is a storage or resource of an [Image]: its schema entry and its rows.
@@ -377,7 +377,7 @@ func (im *Image) Digests() (d ecs.Digests) {
 		}
 	}
 	d.Registry = ecs.Digest(digest.RegistryOf(registry, im.Alive, im.Free))
-	// digest.World sorts parts.
+	// The order of parts does not matter, because digest.World sorts them.
 	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts))
 	for _, p := range parts {
 		d.Storages = append(d.Storages, ecs.StorageDigest{Name: p.Name, Digest: ecs.Digest(p.Sum)})
@@ -528,7 +528,7 @@ func (im *Image) Check() {
 	}
 }
 
-// fewest is the ratio of indices to entities above which a component is not checked for a world.
+// fewest is the maximum number of indices per entity with which Check checks a component.
 const fewest = 16
 
 // CheckSparse compares a page of the sparse array with the dense array. It returns the number of

@@ -119,9 +119,9 @@ func (t *boltTree) guard(f func() error) (err error) {
 }
 
 func (t *boltTree) put(k Key, size int, value [][]byte) error {
-	// bbolt puts two large values into a leaf, and the next transaction rewrites the last leaf. If
-	// that leaf has two values, rewriting frees pages into which a new leaf fits. So a full
-	// transaction ends after an even number of pages.
+	// bbolt puts two large values into a leaf, and each transaction rewrites the last leaf of the
+	// previous one. If that leaf has two values, this frees enough pages for a new leaf. So a full
+	// transaction ends only after an even number of pages.
 	if t.memory > 0 && t.memory+size > maxTransaction && t.sum.pages%2 == 0 {
 		if err := t.commit(); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (t *boltTree) put(k Key, size int, value [][]byte) error {
 // copy returns the joined parts of a value. The result is valid until the transaction ends.
 func (t *boltTree) copy(size int, value [][]byte) []byte {
 	if size > cap(t.values)-len(t.values) {
-		// Earlier values stay in the old slice.
+		// Do not move the earlier values: the open transaction refers to them.
 		t.values = make([]byte, 0, max(size, maxTransaction))
 	}
 	start := len(t.values)

@@ -81,7 +81,8 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
 	var damaged []*disk.DamageError
-	// The damage of a stripe. If no block is damaged, a key changed between two reads.
+	// The damage that a stripe reports. If no block is damaged, a key has changed between two
+	// reads.
 	var changed *disk.DamageError
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}
@@ -209,7 +210,7 @@ func (w *window) readTo(ctx context.Context, off, end int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// The remaining bytes are the beginning of a value, if any.
+		// Keep the bytes after off, if any. They are the beginning of a value.
 		drop := min(off, w.end()) - w.start
 		kept := copy(w.buf, w.buf[drop:])
 		w.start += drop

@@ -93,7 +93,7 @@ type rowGroup struct {
 	// The copied rows, or nil if they are not copied. BufferList.get returns this buffer, and Put
 	// takes it back.
 	bytes    []byte
-	entities int   // Number of bytes that are entities.
+	entities int   // Length in bytes of the entities, which are the beginning of the copied rows.
 	ends     []int // Ends of the data pages in bytes.
 	whole    bool  // Entities and data were copied.
 }

@@ -47,7 +47,8 @@ func (s *pageSet) addRanges(ranges []raw.Range) {
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
-			// Add the highest page of word first: add then appends the words of s up to word i.
+			// add extends s to the word of the added page. So first add the highest page of this
+			// word.
 			s.add(64*i + bits.Len64(word) - 1)
 			(*s)[i] |= word
 		}

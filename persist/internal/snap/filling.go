@@ -69,7 +69,9 @@ type reference struct {
 // the argument of [Reader.Load].
 func newFilling(ctx context.Context, name string, m *format.Manifest, room int64, bare bool) (*Filling, error) {
 	alloc := func(n int) []byte { return make([]byte, n) }
-	if bare { // Load returns a bare image only if no page is missing, so each byte is written.
+	// Load returns a bare image only if no page is missing. So each byte is overwritten and need
+	// not be zero.
+	if bare {
 		alloc = unzeroed
 	}
 	im := image.New(m.Schema)

@@ -168,8 +168,9 @@ func (l *loading) resolve(ctx context.Context) error {
 	return nil
 }
 
-// repeat handles the pages of entities that the file has under another key, and removes them from
-// wanted. It runs while only the pages of the file itself are in place.
+// repeat handles references to pages of entities that the file has under another key. It copies the
+// rows of these pages, and removes the references from wanted. It must run before pages of other
+// files are in place.
 func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
 	var repeats []reference
 	maps.DeleteFunc(wanted, func(there pagefile.Key, refs []reference) bool {

@@ -44,9 +44,9 @@ type page struct {
 	tablePage
 }
 
-// A pageContent is a map key. Two pages have equal keys if one may repeat the other. A reference
-// changes the column but not the page number, and the kind of array must be the same. The registry
-// counts as a dense array.
+// A pageContent is a map key with which equal pages are found. Two pages have equal keys if one may
+// repeat the other. Such pages have the same page number, the same kind of array and the same
+// checksum. The registry counts as a dense array.
 type pageContent struct {
 	page   uint32
 	sparse bool

@@ -81,7 +81,7 @@ func Saved(w *ecs.World) *Saving {
 		stored[schema.Number(st)] = rows
 	}
 	m := format.Manifest{Tick: w.Tick(), Schema: schema, Alive: alive, Free: free, Total: len(rows)}
-	// digest.World sorts parts.
+	// The order of parts does not matter, because digest.World sorts them.
 	m.Digest = ecs.Digest(digest.World(w.Tick(), digest.RegistryOf(registry, alive, free), parts))
 	return newSaving(m, raw.As[ecs.Entity](rows), stored)
 }
@@ -158,8 +158,8 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 			size := 0
 			switch a.Kind {
 			case format.SparseArray:
-				// The key is the checksum of the entities, because components with the same
-				// entities have the same sparse pages.
+				// Components with the same entities have the same sparse pages. So the checksum of
+				// all entities identifies the page.
 				p.sum, size = o.sum, 8*rows.n
 			case format.DenseArray:
 				p.sum, size = o.pages[number], 8*(hi-lo)

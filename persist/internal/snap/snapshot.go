@@ -325,7 +325,7 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 		k := a.Key(number)
 		lo, hi := a.Span(number)
 		// A sparse array has one entry for each index, so it may have more pages than the component
-		// has groups. Sparse pages do not use the group.
+		// has groups. The code for sparse pages does not use group, so any group will do.
 		group := &c.groups[min(lo/format.PageRows, len(c.groups)-1)]
 		var err error
 		switch {

@@ -132,7 +132,8 @@ func (r *reader) direct(ctx context.Context, answers *nats.Subscription, denied 
 
 // number returns the number in a header of an answer.
 func number(m *nats.Msg, key string) (uint64, error) {
-	values := m.Header.Values(key) // A server appends its headers after those of the message.
+	// A server appends its own headers after those of the message, so the last value counts.
+	values := m.Header.Values(key)
 	if len(values) == 0 {
 		return 0, fmt.Errorf("%w: an answer has no %s", errMissed, key)
 	}

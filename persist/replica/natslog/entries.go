@@ -166,8 +166,8 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// Do not wait for the answer beyond the time at which leave may move the connection. But
-		// wait at least for answer/8.
+		// Wait for the answer at most until leave may move the connection, but at least for an
+		// eighth of the constant answer.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

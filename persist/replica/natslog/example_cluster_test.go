@@ -52,7 +52,7 @@ func newExampleCluster(t testing.TB) *exampleCluster {
 	t.Helper()
 	c := &exampleCluster{t: t}
 	options, ports, dir := exampleOptions(t), freePorts(t, 6), t.TempDir()
-	free := map[string]int{} // The free port that replaces each route port of the files.
+	free := map[string]int{} // Maps each route port in the files to the free port that replaces it.
 	for i, o := range options {
 		free[fmt.Sprint(o.Cluster.Port)] = ports[i]
 	}
@@ -75,7 +75,7 @@ func newExampleCluster(t testing.TB) *exampleCluster {
 	return c
 }
 
-// connect logs in with a seed of examples/cluster.
+// connect connects with the key of a login of examples/cluster.
 func (c *exampleCluster) connect(login string) *nats.Conn {
 	c.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(exampleDir, login+".nk"))

@@ -339,7 +339,7 @@ func (s *scene) fillStream() string {
 			return err == nil
 		})
 	}
-	extra := 1 + s.rng.Int64N(256) // Less than a claim needs.
+	extra := 1 + s.rng.Int64N(256) // These are fewer bytes than a claim needs.
 	for try := 0; ; try++ {
 		limit(func(bytes int64) int64 { return max(bytes>>try+extra, 1) })
 		full := func() bool {

@@ -61,7 +61,7 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		switch {
-		case err == nil: // This case includes a server that already had the message.
+		case err == nil: // A server that already had the message also returns no error.
 			at = replica.Position(ack.Sequence)
 			return nil
 		case hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence):

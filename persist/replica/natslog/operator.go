@@ -75,8 +75,8 @@ func remedyOf(err error) (r remedy, ok bool) {
 		return r, true
 	}
 	if api.ErrorCode == codeNotCreated && strings.Contains(api.Description, "error creating store") {
-		// After a stream was deleted, the server removes empty directories, even if a new stream
-		// needs them.
+		// When a server deletes a stream, it removes empty directories a moment later. If a new
+		// stream needs one of them, its creation fails.
 		return remedy{"the server cannot create the files of the stream: check its disk, its rights and its log", true}, true
 	}
 	if api.ErrorCode != codeNotStored {

@@ -148,7 +148,7 @@ func TestFollower_PermissionRestored(t *testing.T) {
 		require.NoError(t, c.servers[0].ReloadOptions(o))
 	}
 	reload(strings.Replace(logins, `"$JS.API.CONSUMER.MSG.NEXT.WORLDS.*"`, `"none"`, 1))
-	// The connection still gets answers to requests from before the reload, so end it.
+	// The connection may still get answers to requests from before the reload, so reconnect.
 	require.NoError(t, nc.ForceReconnect())
 	c.until(func() bool { _, err := reader.Stuck(); return replica.ClassOf(err) == replica.Operator }, "the follower does not report the missing right")
 	g.play(t, store, 1)

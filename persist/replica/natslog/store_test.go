@@ -190,7 +190,7 @@ func TestFollower_StreamRecreated(t *testing.T) {
 	for p.Position() < o.Position()+5 {
 		h.play(t, other, 1)
 	}
-	// Rebase trims the entries at the positions that f has read.
+	// The new stream has entries at the positions that f has read. Rebase trims these entries.
 	require.NoError(t, p.Rebase(background))
 	require.Eventually(t, func() bool { return replica.ClassOf(f.Err()) == replica.Operator }, time.Minute, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return errors.Is(o.Err(), persist.ErrLost) }, time.Minute, 20*time.Millisecond)

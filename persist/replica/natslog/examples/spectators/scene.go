@@ -345,7 +345,7 @@ func (c *scene) judge() error {
 	for sum := c.confirmed[c.greatest]; ; {
 		m, known := c.made[sum]
 		if !known {
-			break // A tick from before this run was reached.
+			break // This tick is from before this run.
 		}
 		history[m.tick], sum = sum, m.before
 	}
