@@ -120,8 +120,7 @@ func (f *Follower) resumeState(ctx context.Context, s *state, first Position) er
 	if s.Files == nil || first > s.At.Position+1 {
 		return nil // f.at is before the first entry, so all entries are read again.
 	}
-	// If the log is empty or begins after the state's entry, it has no entry to compare with the
-	// state.
+	// If the log is empty or begins after s.At, it has no entry to compare with s.At.
 	if first > 0 && first <= s.At.Position {
 		at := s.trail()
 		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })

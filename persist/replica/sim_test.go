@@ -292,7 +292,7 @@ func (s *sim) begin(n *simNode) error {
 // bytes of the file in the store. The directory has either the complete file, or parts that
 // continue these bytes.
 func setAside(m *disktest.Mem, name string, content, now []byte) bool {
-	parts := map[string]map[int][]byte{} // By directory and offset.
+	parts := map[string]map[int][]byte{} // Quarantined bytes, by directory and offset.
 	for _, file := range m.Files() {
 		dir, rest, _ := strings.Cut(strings.TrimPrefix(file, "aside/"), "/")
 		rest, offset, isPart := strings.Cut(rest, ".from-")
@@ -538,7 +538,8 @@ func (s *sim) forget(n *simNode) error {
 	n.link.Cut(false)
 	n.link.Fail(replicatest.Faults{})
 	s.commit(n)
-	// The link works, so the sync must end. Other machines may already use the lost entries.
+	// The link works, so the sync must end. It may fail, because other machines may already use the
+	// lost entries.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.syncUntil(ctx, n); err != nil {
@@ -590,7 +591,7 @@ func (s *sim) compare(n *simNode) error {
 	}
 	s.Compared++
 	err = same(mem, n.mem)
-	for range 20 { // Another machine may be writing at the moment.
+	for range 20 { // Another machine may still be writing, so try several times.
 		if err == nil {
 			break
 		}

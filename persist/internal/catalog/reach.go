@@ -36,7 +36,7 @@ import (
 // A Recovery describes how a state was loaded.
 type Recovery struct {
 	Snapshot SnapshotInfo
-	Replayed int            // Number of ticks.
+	Replayed int            // Number of ticks that were replayed.
 	Skipped  []error        // Why newer snapshots were not used.
 	Table    snap.PageTable // Page table of the snapshot. The next snapshot shares pages with it.
 }
@@ -123,7 +123,8 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 	f := new(Recovery)
 	for _, s := range c.CandidateSnapshots(seq) {
 		if s.Err == nil && !c.SameSchemaPath(s, seq) {
-			continue // Another snapshot has the same state under the schema of the later ticks.
+			// Skip s: another snapshot has the same state with the schema of the later ticks.
+			continue
 		}
 		im, table, err := c.LoadSnapshot(ctx, s, bare && s.ID.Seq == seq)
 		if err == nil {

@@ -608,7 +608,7 @@ func (im *Image) Settled() *Image {
 func (c *Component) clone() *Component {
 	d := *c
 	d.Entities, d.Pointers = slices.Clone(c.Entities), slices.Clone(c.Pointers)
-	// The bytes of a row never change.
+	// The clones share the bytes of single rows, which never change.
 	d.Packed, d.Rows = slices.Clone(c.Packed), slices.Clone(c.Rows)
 	return &d
 }

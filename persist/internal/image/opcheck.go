@@ -80,7 +80,7 @@ func (c *opCheck) compare(im *Image) error {
 		n := comp.Members()
 		switch {
 		case !comp.Rewinds:
-			continue // Its rows may change without operations.
+			continue // A component that does not rewind may change without operations.
 		case comp.Resource:
 			// The tick may have added the resource, so do not compare the number.
 			n = c.members[i].n
@@ -111,7 +111,7 @@ func (s *opSet) begin(n int) {
 // set adds e to s or removes it. n changes only if the membership of e changes.
 func (s *opSet) set(e ecs.Entity, now bool) {
 	entry := s.known.find(e)
-	was := false // After a clear, earlier members are gone.
+	was := false // A clear has removed all earlier members.
 	switch {
 	case entry != nil:
 		was, entry.in = entry.in, now

@@ -43,7 +43,8 @@ const (
 func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) error) error {
 	places, malformed := f.places(anyKey)
 	if malformed != nil {
-		places = nil // A damaged block may be the cause, so report damaged blocks first.
+		// Without places, readBlocks first reports damaged blocks, which may be the cause.
+		places = nil
 	}
 	if err := f.readBlocks(ctx, places, visit); err != nil {
 		return err

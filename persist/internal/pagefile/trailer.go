@@ -69,7 +69,7 @@ func (t *trailer) encode() []byte {
 	start := len(buf)
 	buf = append(buf, footerMagic[:]...)
 	buf = binary.LittleEndian.AppendUint32(buf, formatVersion)
-	buf = binary.LittleEndian.AppendUint32(buf, 0) // No incompatible features.
+	buf = binary.LittleEndian.AppendUint32(buf, 0) // The flags: no incompatible features.
 	buf = binary.LittleEndian.AppendUint64(buf, uint64(t.length))
 	buf = binary.LittleEndian.AppendUint32(buf, blockSize)
 	buf = binary.LittleEndian.AppendUint32(buf, t.tableCRC)

@@ -82,7 +82,7 @@ type rowCopy struct {
 	width   int
 	summed  bool    // The digest covers the storage.
 	rows    pageSet // Groups to copy.
-	dense   bool    // Copy the entities of the groups outside rows as well, for the sparse pages.
+	dense   bool    // If set, copy the entities of all groups, for the sparse pages.
 	sparse  pageSet // Pages of the sparse array to write.
 	groups  []rowGroup
 	taken   bool // Set once all groups are copied.

@@ -54,7 +54,7 @@ type tablePage struct {
 	sum xxh3.Uint128
 	// Size of the content in bytes. 0 if another page of the snapshot counts these bytes.
 	Size uint32
-	rows uint16 // Rows in a page of its array.
+	rows uint16 // Number of rows in each page of the array.
 	format.PageRef
 }
 
@@ -103,7 +103,7 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 	sn := &Snapshot{previous: base.Table, before: base.Sums, Sums: PageSums{}}
 	sn.Manifest = format.Manifest{
 		Tick: w.Tick(),
-		// s may grow while this snapshot is written.
+		// Clip the slice, because s may grow while this snapshot is written.
 		Schema:     &format.Schema{Components: slices.Clip(s.Components)},
 		Alive:      alive,
 		Free:       free,
@@ -168,7 +168,7 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.sparse = p.sparse
 		c.sparse.addAll(base.Dirty.destroyed)
 		if all || p.cleared || !fixed {
-			c.sparse = nil // A nil slice, because c.sparse must not be the slice of Dirty.
+			c.sparse = nil // c.sparse must not share memory with Dirty, so begin with a nil slice.
 			c.sparse.addRows(0, sn.Manifest.Total)
 		}
 		c.dense = len(c.sparse) > 0

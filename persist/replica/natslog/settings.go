@@ -58,7 +58,8 @@ func Create(ctx context.Context, js jetstream.JetStream, stream string, o Option
 			return fmt.Errorf("%w: %s", nats.ErrTimeout, err.Error())
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 			if s, err := js.Stream(ctx, stream); err == nil && len(faults(&s.CachedInfo().Config, o.replicas(), stream+".>")) == 0 {
-				return nil // An older Create created the stream.
+				// Open accepts the settings of this stream. An older Create has created it.
+				return nil
 			}
 		}
 		return err

@@ -140,7 +140,7 @@ func (m *machine) standBy(ctx context.Context, f *replica.Follower, g *game) (*r
 		if o, err := f.Claim(ctx); err == nil {
 			return o, shown, nil
 		}
-		tried = time.Now() // Another machine was faster, or no server answers.
+		tried = time.Now() // The claim failed: another machine was faster, or no server answers.
 	}
 }
 
