@@ -234,7 +234,7 @@ func TestLoop_DestroyOutsideQuery(t *testing.T) {
 	}
 }
 
-func TestLoop_UnrelatedComponentRemoved(t *testing.T) {
+func TestLoop_ExcludedComponentRemoved(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	c := MustRegister[word](w)
 	c.Set(entities[7], word{"x"})

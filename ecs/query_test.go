@@ -35,7 +35,7 @@ const (
 	storePadded
 	storeWord
 	storeLabel
-	storeList // Only the worlds of program_test.go have this store and the stores below.
+	storeList // Only models with programKinds have this store and the stores below.
 	storeExtra
 	storeIndexed
 	storeGap
