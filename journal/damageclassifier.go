@@ -89,7 +89,7 @@ type damageClassifier struct {
 }
 
 // classifyInner classifies a segment that has a successor. The header of the successor states that
-// this segment was durable up to end.
+// this segment was durable up to the offset end.
 func (j *damageClassifier) classifyInner(end int64) {
 	s := j.segment
 	j.vouched = end
@@ -108,7 +108,7 @@ func (j *damageClassifier) classifyInner(end int64) {
 	s.durable = s.End
 }
 
-// sealedAt reports whether a seal ends the segment at end.
+// sealedAt reports whether a seal ends the segment at the offset end.
 func (j *damageClassifier) sealedAt(end int64) bool {
 	return slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end })
 }
@@ -258,7 +258,7 @@ func (j *damageClassifier) addEntries() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// endsWithin reports whether e ends at or before end. If e begins before end and ends after it,
+// endsWithin reports whether entry e ends at or before the offset end. If that offset is inside e,
 // endsWithin adds a problem, because every end that the writer states is between two records.
 func (j *damageClassifier) endsWithin(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {

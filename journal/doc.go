@@ -52,6 +52,7 @@
 //   - A later valid header has a watermark above the bytes.
 //   - The next segment states that this segment ends after the bytes.
 //   - A seal states that the segment ends after the bytes.
+//   - The ledger of a closed journal states that the segment ends after the bytes.
 //
 // All other bad bytes are a torn tail: an unfinished write that was never acknowledged.
 //

@@ -77,7 +77,8 @@ type listedSegment struct {
 	writer                     string // Empty if unknown.
 }
 
-// A closedSegment describes a complete segment. Its seals are about to be written at end.
+// A closedSegment describes a complete segment. Its seals are about to be written at the offset
+// end.
 type closedSegment struct{ number, end uint64 }
 
 // A ledgerHeader is at the start of a ledger.

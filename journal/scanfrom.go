@@ -50,8 +50,8 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 
 // endedBefore reports whether the ledger describes the second of three files so fully that the file
 // need not be opened. The files must be consecutive segments. The ledger must have summaries of the
-// first two, and the second must have no record after base. endedBefore returns the number of the
-// second segment.
+// first two, and the second must have no record after record base. endedBefore returns the number
+// of the second segment.
 func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
 	number, _ = numbered(files[1].name, segmentSuffix)
 	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)

@@ -448,7 +448,8 @@ func (w *writer) seal() error {
 	return w.fsync()
 }
 
-// roll ends the current segment and begins a new one. first is the seq of its first record.
+// roll ends the current segment and begins a new one. The parameter first is the seq of the first
+// record in it.
 func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {
 		return err

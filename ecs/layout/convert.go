@@ -51,8 +51,9 @@ type Conversion struct {
 	converting converter
 }
 
-// NewConversion returns the conversion of rows of stored to rows of current. Struct fields are
-// matched by name. Fields of current that are not stored are matched by their former names.
+// NewConversion returns the conversion of rows with the layout stored to rows with the layout
+// current. Struct fields are matched by name. Current fields without a stored field of their name
+// are matched by their former names.
 //
 //	field added                          zero
 //	field dropped                        omitted; its Change is Dropped, and the caller decides

@@ -59,8 +59,8 @@ func (t *Type) exactReader(src []byte) *exactReader {
 	return &r
 }
 
-// row parses src, the input of r, and appends the row of t to dst. before is the old row, from
-// which missing fields keep their value.
+// row parses src, the input of r, and appends the row of t to dst. The slice before is the old row,
+// from which missing fields keep their value.
 func (r *exactReader) row(t *Type, dst, src, before []byte) ([]byte, error) {
 	start := len(dst)
 	if !utf8.Valid(src) {
@@ -88,8 +88,8 @@ func (r *exactReader) next() (json.Token, *DataError) {
 	return token, nil
 }
 
-// value parses a value of type t and appends it. before is the old value, or nil for the zero
-// value.
+// value parses a value of type t and appends it. The slice before is the old value, or nil for the
+// zero value.
 func (r *exactReader) value(t *Type, dst, before []byte) ([]byte, *DataError) {
 	token, err := r.next()
 	if err != nil {
@@ -287,8 +287,8 @@ func decodeBase64(token json.Token) ([]byte, *DataError) {
 	return content, nil
 }
 
-// fieldHint returns the end of an error text that says which fields t has. name is the name that a
-// document has instead: if fields of t have a similar name, the text lists only these.
+// fieldHint returns the end of the error text for an unknown field called name. It lists the fields
+// of t that have similar names. If there are none, it lists up to eight fields of t.
 func (t *Type) fieldHint(name string) string {
 	const most = 8
 	names := make([]string, len(t.Fields))
@@ -305,7 +305,7 @@ func (t *Type) fieldHint(name string) string {
 	return "; the fields are " + strings.Join(names, ", ")
 }
 
-// fields parses and appends a struct. before is the old value, or nil for the zero value.
+// fields parses and appends a struct. The slice before is the old value, or nil for the zero value.
 func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]byte, *DataError) {
 	if token != json.Delim('{') {
 		return dst, wants("an object", token)

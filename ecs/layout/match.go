@@ -49,9 +49,9 @@ type match struct {
 	same bool
 	key  *match
 	elem *match
-	// For a struct: one match per field of from. It is nil if the field is dropped.
+	// For a struct: one match per stored field. It is nil if the field is dropped.
 	fields []*match
-	// For a struct: the index in to of each field of from. It is -1 if the field is dropped.
+	// For a struct: the new index of each stored field. It is -1 if the field is dropped.
 	targets []int
 }
 
@@ -69,7 +69,8 @@ func (m *matcher) note(path string, dropped bool, format string, args ...any) {
 	m.changes = append(m.changes, Change{Path: path, What: fmt.Sprintf(format, args...), Dropped: dropped})
 }
 
-// refuse records a difference that cannot be converted. to is nil if the field was removed.
+// refuse records a difference that cannot be converted. The type to is nil if the field was
+// removed.
 func (m *matcher) refuse(path string, from, to *Type) {
 	m.changes = append(m.changes, Change{Path: strings.TrimPrefix(path, "."), What: differs(from, to), Refused: true})
 }

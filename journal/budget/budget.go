@@ -146,7 +146,7 @@ func (s *Share) Full() bool {
 }
 
 // Wait reports whether the share is full. If it is, the budget calls wake when the share may hold
-// more. wants is an estimate of the bytes that the share will add then.
+// more. The parameter wants is an estimate of the bytes that the share will add then.
 func (s *Share) Wait(wants int64) bool {
 	if s == nil {
 		return false

@@ -42,7 +42,7 @@ type World interface {
 
 	// RunTogether calls run, which may run systems on several goroutines. None of the systems may
 	// create or destroy entities, or add or remove components. If one writes what another uses, the
-	// result is undefined. names are the names of the systems, for error texts.
+	// result is undefined. The text names lists the systems, for error texts.
 	RunTogether(names string, run func())
 
 	// Stage begins a new span of writes, and returns its number.

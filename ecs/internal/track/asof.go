@@ -260,8 +260,8 @@ func (o *Old) grow() {
 	}
 }
 
-// addTo adds the rows of block b whose bits are set in want. These rows are consecutive and stored
-// at p.
+// addTo adds the rows of block b whose bits are set in the mask want. These rows are consecutive
+// and stored at p.
 func (o *Old) addTo(b uint32, want uint64, p unsafe.Pointer) {
 	block := &o.blocks[b]
 	fresh := want &^ block.saved
@@ -399,9 +399,9 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsAsOf copies len(dst) rows of c to dst, beginning with row, as they were at the boundary of o.
-// It returns dst. If none of the rows was written since, it returns the live rows instead. The
-// caller must not write to the live rows.
+// RowsAsOf copies rows of c, from number row on, to dst and returns dst. The rows have their values
+// at the boundary of o. If none of the rows was written since, it returns the live rows instead.
+// The caller must not write to the live rows.
 func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {

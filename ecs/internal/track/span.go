@@ -40,8 +40,8 @@ func (s *Spans) At(i int) *Span {
 	return &s.all[i]
 }
 
-// Seek returns the first position at or after k whose span ends after row, or s.Len(). It is fast
-// if the result is near k.
+// Seek returns the first position at or after k whose span ends after the given row, or s.Len(). It
+// is fast if the result is near k.
 func (s *Spans) Seek(k int, row uint32) int {
 	behind := func(k int) bool { return s.At(k).Row+s.At(k).N > row }
 	for next := min(k+8, s.Len()); k < next; k++ {
@@ -63,7 +63,7 @@ func (s *Spans) Reset() {
 	s.all, s.order = s.all[:0], s.order[:0]
 }
 
-// Add adds the n rows that begin with row, without old values. Call Sort afterwards.
+// Add adds n rows, from number row on, without old values. Call Sort afterwards.
 func (s *Spans) Add(row, n uint32) { s.all = append(s.all, Span{row, n, nil}) }
 
 // Read fills s, which must be empty, with the oldest values in the logs of l from position k on,

@@ -16,7 +16,7 @@ type rowsOf interface {
 	// from returns the address of the live row at index row. Further live rows follow it in memory.
 	from(row int) unsafe.Pointer
 
-	// swap exchanges n live rows, starting at row, with the n rows at p.
+	// swap exchanges n live rows with the n rows at p, starting with the given live row.
 	swap(row int, p unsafe.Pointer, n int)
 
 	// move copies the n rows at src to dst.
@@ -197,7 +197,7 @@ func (u *undoStack) pick(prot int) int {
 	return prot
 }
 
-// save appends n live rows, starting at row, to the open log.
+// save appends n live rows to the open log, starting with the given row.
 func (u *undoStack) save(row, n int) {
 	row, n = row*u.pieces, n*u.pieces
 	u.keep(row, u.rows.from(row), n, u.pieces)
