@@ -76,8 +76,8 @@ func affinity(c dump.Column) string {
 	case layout.Float32, layout.Float64:
 		kind = "REAL"
 	case layout.Uint64:
-		// Values above the largest int64 are stored as text. A declared type would convert this
-		// text.
+		// Leave the column without a type: numbers above the largest int64 are stored as text, and
+		// a type would convert this text.
 		kind = ""
 	}
 	if !c.Nullable && kind != "REAL" { // SQLite stores NaN as null.

@@ -14,7 +14,8 @@ import (
 )
 
 // nested maps the directory of each nested module to the packages of this module that it may
-// import. This module imports no nested module, so the map allowed has no rows for nested modules.
+// import. The map named allowed does not list nested modules, because no other package imports
+// them.
 var nested = map[string][]string{
 	"persist/inspect/web/browsertest": {}, // The module contains only tests.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},

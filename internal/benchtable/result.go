@@ -87,7 +87,7 @@ func (r result) judge() (verdicts []verdict, others []metric) {
 	return verdicts, others
 }
 
-// find returns the metric with the first of the given units that r has.
+// find looks for the given units in order, and returns the first metric of r that it finds.
 func (r result) find(units ...string) (metric, bool) {
 	for _, unit := range units {
 		for _, m := range r.metrics {

@@ -40,7 +40,8 @@ func (a Answer) String() string {
 	return goText(reflect.ValueOf(a.v), unnamed)
 }
 
-// unnamed is the type of a value that is not a field: it has no names for numbers.
+// unnamed is used as the type of a value that is not a field. In such a value, numbers have no
+// names.
 var unnamed = &layout.Type{}
 
 // goText returns v in the syntax of package layout. The result of an expression may combine

@@ -132,8 +132,8 @@ func (b *Best) keyOf(code uint64) Answer {
 	return Answer{math.Float64frombits(code &^ (1 << 63))}
 }
 
-// Part returns an empty Best that a goroutine fills and then joins to b. It drops the entities that
-// b would drop now. Several goroutines may call Part, even during a Join.
+// Part returns an empty Best, which a goroutine fills and then joins to b. The part drops an entity
+// if b already has enough better ones. Several goroutines may call Part, even during a Join.
 func (b *Best) Part() *Best {
 	part := &Best{Desc: b.Desc, Limit: b.Limit, After: b.After}
 	part.worst.Store(b.worst.Load())

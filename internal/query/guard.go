@@ -23,8 +23,7 @@ import (
 //	Position.X + 1
 //	has(Position) ? Position.X + 1 : nil
 //
-// Guards are in the order in which they were found, from below: a component comes before the
-// pointers in it.
+// The guard of a component comes before the guards of the pointers in it.
 type guarder struct{ *resolver }
 
 // guard guards a whole expression.

@@ -288,7 +288,8 @@ func (r *resolver) dotted(n ast.Node) (string, bool) {
 const maxName = 1 << 10
 
 // field checks that n names an existing field. Its error has a hint to similar fields. If the
-// layout is unknown, as for the result of a function, field checks nothing, and the checker does.
+// layout is unknown, as for the result of a function, it leaves the check to the checker of package
+// expr.
 func (r *resolver) field(n *ast.MemberNode) {
 	t := pointee(r.layoutOf(n.Node))
 	name, isName := n.Property.(*ast.StringNode)
@@ -465,7 +466,7 @@ func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-// at gives node the position of n.
+// at sets the position of node to that of n, and returns node.
 func at(n, node ast.Node) ast.Node {
 	node.SetLocation(n.Location())
 	return node

@@ -58,8 +58,8 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 // isEntity reports whether t is the type of entities. t may be nil.
 func isEntity(t *layout.Type) bool { return t != nil && t.Kind == layout.Entity }
 
-// other returns the row of e in col, and whether there is one. If e is not alive, it has no row. A
-// lookup uses only the index, so other first checks whether e is alive.
+// other returns the row of e in col, and whether there is one. If e is not alive, it has no row. It
+// checks first whether e is alive, because col.lookup uses only the index of e.
 func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error) {
 	switch {
 	case !x.isAlive(e):

@@ -6,7 +6,8 @@
 //	Grid.Row ────┘
 //
 // Text is made safe for a terminal before it is printed. [Clean] makes a line or a cell safe. A
-// format such as JSON must reach a file unchanged, so only the cleaner changes it, on a terminal.
+// format such as JSON is written to a file unchanged. If the destination is a terminal, the cleaner
+// makes it safe.
 package term
 
 import (

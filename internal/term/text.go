@@ -29,8 +29,8 @@ func Width(s string) int {
 	return width
 }
 
-// alone reports whether r never combines with its neighbours, if these are ASCII or alone too. Such
-// runes are Latin letters, and the dashes, arrows and lines of tables.
+// alone reports whether r is one of the runes that never combine with each other or with ASCII
+// runes. These are Latin letters, and the dashes, arrows and lines of tables.
 func alone(r rune) bool {
 	return 0xa0 <= r && r < 0x300 && r != 0xad || 0x2010 <= r && r < 0x2028 || 0x2190 <= r && r < 0x2200 || 0x2500 <= r && r < 0x25a0
 }

@@ -152,8 +152,9 @@ func traceStretch(ctx context.Context, f *follower, seq uint64) (s *Stretch, err
 	return s, err
 }
 
-// A trace is a follower that calls function found with each event. After an error of found, err is
-// set and no more events are reported. So callers need not check for errors after each event.
+// A trace is a follower that passes each event to the function in field found. If that function
+// fails, the error is stored in err, and no more events are passed. So the methods need not check
+// for errors after each event.
 type trace struct {
 	*follower
 	found func(*TraceEvent) error

@@ -90,7 +90,7 @@ func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r
 	r.Records = len(entries)
 	// errs has an error per record, so problems are reported in order.
 	errs := make([]error, len(entries))
-	// mu guards p.
+	// mu guards the progress meter p.
 	var mu sync.Mutex
 	err := v.RecordsAtOnce(ctx, entries, func(i int, r *catalog.Record) error {
 		errs[i] = verifyRecord(v, r)

@@ -175,9 +175,9 @@ func (h *server) diff(a *params) (any, error) {
 			doc, err = diffDocOf(d, component, offset, limit)
 			return err
 		}
-		// Changes reads only the rows that the tick wrote. Diff reads both states, or the pages
-		// in which their files differ. The data that Changes passes is valid only inside tell, so
-		// doc contains texts.
+		// Changes reads only the rows that the tick wrote. Diff reads both states, or the pages in
+		// which their files differ. The data that Changes passes is valid only until tell returns,
+		// so doc has texts instead of references to the data.
 		if e, ok := v.Log().Find(to); ok && e.Parent == from && from != to {
 			err = v.Changes(a.ctx, from, to, tell)
 		} else {

@@ -28,7 +28,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // requests to this server. It can also use a host name that resolves to this machine. The checks
 // reject both:
 //
-//	a hostile page has no token, and its requests have no cookie        SameSite=Strict
+//	a hostile page has no token, and its requests carry no cookie (SameSite=Strict)
 //	a request to a host name of the attacker has that name as Host
 //	a request by a script has an Origin that differs from Host
 //

@@ -134,7 +134,8 @@ func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f f
 	}
 	return w.view.Walk(ctx, w.start, w.ticks[len(w.ticks)-1].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
 		if c == nil {
-			return nil // first has read the oldest state. Otherwise the state is before the range.
+			// The function first has already read this state, or the state is before the range.
+			return nil
 		}
 		return f(im, c)
 	})

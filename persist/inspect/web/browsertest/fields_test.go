@@ -41,7 +41,8 @@ func TestField_EnterKeyLeavesValidField(t *testing.T) {
 	p.excuse("400")
 }
 
-// The list must handle keys at once, and after a click on the link to its screen.
+// The list must handle keys as soon as the page is open, and also after a click on the link to its
+// screen.
 func TestList_KeysWithoutFocus(t *testing.T) {
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
@@ -218,8 +219,7 @@ func TestEntityScreen_WhileTicksAdvance(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The data must also fit the shown tick while the page plays, starting before the entity
-	// existed.
+	// The same must hold while the page plays from a tick at which the entity did not exist yet.
 	last := g.world.Tick()
 	p.key(kb.Home)
 	p.until("stet.point.tick === 0")
