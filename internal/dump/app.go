@@ -50,9 +50,10 @@ type app struct {
 	secrets   secrets   // Secrets of the URLs on the command line.
 	opened    []disk.FS // Files that the openers returned, closed at the end.
 	formats   []Format  // Export formats of the program, in addition to the built-in ones.
-	lend      lendFunc  // Returns opened sources. If nil, each command opens and closes its source.
-	stdin     io.Reader
-	piped     disk.FS // The content of stdin; nil until it is read.
+	// Lends opened stores to commands. If nil, each command opens and closes its source.
+	lend  lendFunc
+	stdin io.Reader
+	piped disk.FS // The content of stdin; nil until it is read.
 
 	json     bool // True with --json, and also with --ndjson.
 	ndjson   bool

@@ -28,7 +28,7 @@ type arraysDoc struct {
 	Kind      string `json:"kind"`    // Component, tag or resource.
 	Rows      int    `json:"rows"`    // Total number of rows in dense and data.
 	Indices   int    `json:"indices"` // Total number of indices in sparse.
-	// The lists begin with this row, and Sparse with this index.
+	// Dense and Data begin with this row, and Sparse with this index.
 	From int `json:"from,omitempty"`
 	// The row of each index; -1 means no row. The list ends at the last index with a row, or at
 	// --limit.

@@ -33,7 +33,7 @@ type branchDoc struct {
 	Branch string `json:"branch"`
 	Tick   uint64 `json:"tick"` // Tick of the last record.
 	Seq    uint64 `json:"record"`
-	// Clock of the writer; missing if the record cannot be read.
+	// When the last record was committed; missing if it cannot be read.
 	Time *time.Time `json:"time,omitempty"`
 	// The parent of the first record; 0 if it has none.
 	Parent      uint64     `json:"parent"`

@@ -292,7 +292,8 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 			d.edits[n].Lacking++
 			continue
 		}
-		// Rows of e begin at first. If none of them is of this component, i is first-1.
+		// The rows of e begin at index first. If e has no row of this component yet, IndexFunc
+		// returns -1, so i is first-1.
 		i := first + slices.IndexFunc(d.rows[first:], func(r repair.RowEdit) bool { return r.Component == a.component })
 		if i >= first {
 			before = d.rows[i].Value

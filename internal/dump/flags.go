@@ -214,7 +214,7 @@ type window struct {
 	limit limit
 }
 
-// of returns the bounds of the window in n things.
+// of returns the first index of the window in a list of n elements, and the index after its end.
 func (w window) of(n int) (first, end int) {
 	first = int(min(uint64(w.from), uint64(n)))
 	shown, _ := w.limit.of(n - first)

@@ -162,7 +162,7 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 		return fail(exitUsage, describe.Command("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
-		// The range A.. begins with the changes of tick A, so it starts at the parent of A.
+		// The range contains the changes of tick A, so it starts after the parent of A.
 		h.from = e.Parent
 	}
 	return nil

@@ -98,7 +98,7 @@ type journalDoc struct {
 	// True if the journal was closed, so that no record can be missing.
 	Clean bool   `json:"clean"`
 	Torn  string `json:"torn,omitempty"` // The unfinished end, if the journal has one.
-	// The end that a running program is writing, if it is visible.
+	// The unfinished end of the journal, if a running program is writing it.
 	Writing string `json:"writing,omitempty"`
 	Bytes   int64  `json:"bytes"`
 }

@@ -163,7 +163,7 @@ func newRoff(name string, section int, short string) *roff {
 	return r
 }
 
-// page returns the finished page. also lists the pages to which it refers.
+// page returns the finished page. The parameter also has the names of the pages to which it refers.
 func (r *roff) page(name string, section int, also []string) manPage {
 	r.section("SEE ALSO")
 	r.raw(strings.Join(also, ",\n"))

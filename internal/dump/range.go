@@ -29,7 +29,7 @@ type span struct {
 	firstSeq, lastSeq   uint64
 }
 
-// holds reports whether r contains the tick and the position of e.
+// holds reports whether record e is in the range r.
 func (r span) holds(e journal.Entry) bool {
 	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
 }
@@ -125,7 +125,8 @@ func diffEnds(args []string) ends {
 		}
 		return ends{a: first, b: last}
 	}
-	// Check ranges first, because a name may contain dots, as in snap:2..9.
+	// The check for a range comes first, because the name in a point may contain dots, as in
+	// snap:2..9.
 	if isPoint(args[1]) {
 		return ends{a: args[1]}
 	}

@@ -30,7 +30,7 @@ type recoverDoc struct {
 	Tick   uint64 `json:"tick"`   // Tick of the saved state.
 	Seq    uint64 `json:"record"` // Record of the saved state in STORE.
 	Wanted uint64 `json:"wanted"` // The record of the wanted state.
-	// Largest number of lost records between the saved and the wanted state.
+	// At most this many records are lost between the saved and the wanted state.
 	Lost     int    `json:"lost"`
 	LostFrom uint64 `json:"lost_from"`      // The first lost record.
 	More     string `json:"more,omitempty"` // Damage that may hide later records.
