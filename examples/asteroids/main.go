@@ -110,7 +110,7 @@ var buttons = map[rune]struct {
 type player struct {
 	game      *game.Game
 	screen    screen
-	held      map[rune]int // The remaining ticks of the buttons.
+	held      map[rune]int // For each key, the number of ticks that it still counts as held.
 	rewinding int          // The remaining frames of a rewind.
 	waiting   int          // The remaining frames in which the game waits for a button.
 	message   string       // What the last key did.

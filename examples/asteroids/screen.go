@@ -91,8 +91,8 @@ func (s *screen) things(g *game.Game) {
 	}
 }
 
-// outline draws a closed line around a position. Its corners are in equal angles, and radii are
-// their distances from the position.
+// outline draws a closed line around a position. The corners are at equal angles around the
+// position. The parameter radii has their distances from it.
 func (s *screen) outline(at game.Position, colour, heading int, radii ...float64) {
 	scaleX, scaleY := float64(2*s.width)/game.Width, float64(4*(s.height-2))/game.Height
 	corner := func(i int) (x, y float64) {

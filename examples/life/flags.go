@@ -104,7 +104,7 @@ func (c *config) paced(ctx context.Context, commit func() error) func() error {
 			return err
 		}
 		select {
-		case <-ctx.Done(): // RunTo returns the error of ctx.
+		case <-ctx.Done(): // Return no error here: RunTo then returns the error of ctx.
 		case <-time.After(c.pace):
 		}
 		return nil

@@ -10,7 +10,8 @@ import (
 const (
 	window     = 8  // A peer may run this many ticks beyond the newest received buttons.
 	checkEvery = 20 // The number of ticks between two exchanged digests.
-	// Ticks in the history of a world. Rollbacks use it, and the search for the first difference.
+	// Length of the history of a world, in ticks, for rollbacks and the search for the first
+	// difference.
 	history = 100
 )
 
@@ -20,7 +21,8 @@ type message = rollback.Message[byte]
 // A peer is one side of the match: it has its own game, and a session with the buttons of both
 // players. It continues without waiting for the other player's buttons.
 //
-// Ticks are counted from the beginning of the game, which is also a tick of its world.
+// Ticks of a peer are counted from the beginning of the game. At that time, the tick of the world
+// is start.
 type peer struct {
 	*game
 	session *rollback.Session[byte]

@@ -92,8 +92,8 @@ func (g *Game) expire(*tick) {
 	}
 }
 
-// hit splits the rocks that bullets have reached. It may destroy and create entities inside the
-// loops, because the loops skip no other bullet or rock.
+// hit splits the rocks that bullets have reached. It destroys and creates entities inside the
+// loops. The loops still visit every remaining bullet and rock.
 func (g *Game) hit(t *tick) {
 	for bullet, b := range g.Bullets.All() {
 		for rock, r := range g.Rocks.All() {
@@ -205,7 +205,7 @@ func Direction(heading uint8) Velocity { return directions[heading] }
 // directions are computed from two constants. Functions of package math such as Sin return other
 // bits on other machines, so a replay could differ.
 var directions = func() (all [Headings]Velocity) {
-	// The sine and cosine of the angle between two headings.
+	// The sine and cosine of the angle between two successive headings.
 	const sin, cos = 0.06540312923014306, 0.9978589232386035
 	all[0] = Velocity{1, 0}
 	for i, d := range all[:Headings-1] {
