@@ -261,8 +261,9 @@ func (a *quarantine) move(t *replicaFiles, name string) error {
 // fromMark separates the name of a file from the offset of its quarantined bytes.
 const fromMark = ".from-"
 
-// copyTail copies the bytes of a file from an offset on to the quarantine, up to the bytes that are
-// quarantined already. The caller then overwrites, cuts off or removes these bytes in the store.
+// copyTail copies the bytes of a file to the quarantine, beginning at an offset. It stops at the
+// first byte that is already quarantined. The caller then overwrites, cuts off or removes these
+// bytes in the store.
 func (a *quarantine) copyTail(t *replicaFiles, name string, from int64) error {
 	f, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -55,10 +55,10 @@ func (o *Owner) watch(ctx context.Context) {
 	}
 }
 
-// readBack reads the entries after from up to the last appended entry, and returns that entry. It
-// returns a [HoleError] if two consecutive readings miss an entry, even on the server that decides
-// on appends. It also returns a [HoleError] if a reading from the beginning finds no complete
-// store.
+// readBack reads the entries after the link from, up to the last entry that the owner appended. It
+// returns the link of that last entry. It returns a [HoleError] if two consecutive readings miss an
+// entry, even on the server that decides on appends. It also returns a [HoleError] if a reading
+// from the beginning finds no complete store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()

@@ -104,9 +104,9 @@ type sentEntry struct {
 const keepSent = 4 << 20
 
 // An acknowledgement is verified if it took longer than slowAnswer, or if it follows a silence of
-// longSilence. A log loses entries when servers end or another server becomes the leader. Either
-// takes longer than slowAnswer and longSilence. An owner with heartbeats is never silent for
-// longSilence.
+// longSilence. A log loses entries when its servers end, or when another server becomes the leader.
+// Both events take longer than slowAnswer and longSilence. An owner with heartbeats is never silent
+// for longSilence.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second

@@ -657,10 +657,10 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// followHead updates onHead after the head has changed from record head. same reports whether the
-// world is still the same. If the new head descends from the old one, followHead adds only the
-// records between them, so a follower pays only for new records. Otherwise onHead is computed again
-// later.
+// followHead updates onHead after the head has changed from record head. The parameter same says
+// whether the store still has the same world. If the new head descends from the old one, followHead
+// adds only the records between them, so a follower pays only for new records. Otherwise onHead is
+// computed again later.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

@@ -101,8 +101,9 @@ func describeHolder() string {
 // unreadable replaces the text of an unreadable lock file. On Windows, a locked file is unreadable.
 const unreadable = "?"
 
-// LookAtLock returns the text of the lock file and whether the lock is held. ok is false if the
-// file changed between the two reads, or if the file system cannot report the lock.
+// LookAtLock returns the text of the lock file and whether the lock is held. It reads the text
+// before and after it checks the lock. ok is false if the text has changed, or if the file system
+// cannot report the lock.
 func LookAtLock(files disk.FS) (says string, held, ok bool) {
 	text := func() string {
 		text, err := readLock(files)

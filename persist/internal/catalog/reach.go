@@ -325,7 +325,7 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 // is never in bad.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
 	// hole is the seq of the first unknown record on the path back from target. ticks is the tick
-	// of the record that continues it.
+	// of the record that continues it, plus 1 if that record repeats the tick of its parent.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -534,8 +534,9 @@ func (c *Catalog) Problems() (errs []error) {
 	return append(errs, c.missingSnapshots()...)
 }
 
-// RecoverHead returns the state from which a program continues the store: the head, or the point
-// at. The error says why the store must not be continued, or not from that state.
+// RecoverHead returns the state from which a program continues the store: the state of the head, or
+// of the point at if it is not "". The error says why the store must not be continued, or not from
+// that state.
 func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Recovery, error) {
 	if err := c.Usable(); err != nil {
 		return nil, nil, err

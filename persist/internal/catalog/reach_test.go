@@ -12,9 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Damage in a segment is covered by a snapshot if the next segment begins at most one record after
-// the snapshot. It is also covered by a head in a later segment. The cases include numbers with
-// nine digits, which sort before eight digits as text.
+// Damage in a segment hides no newer records in two cases. The next segment begins at most one
+// record after the snapshot, or the head is in a later segment. The test includes numbers with nine
+// digits, which sort before eight digits as text.
 func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
 	for _, first := range []uint64{1, 99_999_998, 99_999_999, 100_000_000} {
 		log := &journal.Log{Head: 80, Last: 95, LastID: journal.ID{Seq: 95}}

@@ -36,9 +36,9 @@ func (c *Catalog) Read(e journal.Entry) (*format.Tick, error) {
 	return r.Decoded, r.err
 }
 
-// Described returns the damage that hides components of tick t. s is the schema that was found for
-// t, the tick of e. Described returns nil if s has all components of t, or if no preamble is
-// hidden.
+// Described returns the damage that hides components of tick t, which is in record e. s is the
+// schema that was found for e. Described returns nil if s has all components of t, or if no
+// preamble is hidden.
 func (c *Catalog) Described(e journal.Entry, t *format.Tick, s *format.Schema) error {
 	hidden := c.Log.Hidden(e)
 	if hidden == nil {
@@ -109,8 +109,8 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 }
 
 // SchemaAfter is like SchemaAt, but e is a record that continues state id. If the preambles before
-// e are lost, it uses the schema under which the state is stored. This works if a record of the
-// same segment led to the state, and if the store was never converted.
+// e are lost, it uses the schema under which the state is stored. This works if the record of the
+// state is in the segment of e, and if the store was never converted.
 func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *format.Schema) (*format.Schema, error) {
 	s, err := c.SchemaAt(e)
 	if err == nil {

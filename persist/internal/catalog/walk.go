@@ -19,7 +19,8 @@ import (
 type Walk struct {
 	Catalog *Catalog
 	// Before, if not nil, is called before a tick is applied to im. If the store was converted
-	// before the tick, was is the state before the conversion. Otherwise was is im itself.
+	// before the tick, the parameter was is the state before the conversion. Otherwise it is im
+	// itself.
 	Before func(ctx context.Context, was, im *image.Image, r *Record) error
 	// After, if not nil, is called with the state after a tick.
 	After func(ctx context.Context, im *image.Image, r *Record) error

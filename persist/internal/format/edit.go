@@ -225,9 +225,9 @@ func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 // ErrEdits reports edits that do not fit the row that they change.
 var ErrEdits = errors.New("edits do not match the old row")
 
-// AppendEdited applies the first row's edits to row, of type t, and appends the result to dst. It
-// returns the edits of the later rows. The edits were decoded before; AppendEdited checks that the
-// result is a valid row.
+// AppendEdited applies the edits of one row, which are the beginning of edits, to row. It appends
+// the result, a row of type t, to dst. It returns the remaining edits. The edits were decoded
+// before; AppendEdited checks that the result is a valid row.
 func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest []byte, err error) {
 	v, start := varints{src: edits}, len(dst)
 	for range v.uint() {

@@ -168,7 +168,7 @@ func PageHead(e *Encoder, content []byte) (crc uint32) {
 }
 
 // AppendReference appends the value of a page without content. It is [1, crc, file] for a page in
-// another file, or [2, crc, [file, column]] for a page that repeats another column's.
+// another file. It is [2, crc, [file, column]] for a page that repeats a page of another column.
 func AppendReference(e *Encoder, r PageRef) {
 	e.array(3)
 	if r.Column == 0 {

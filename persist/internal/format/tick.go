@@ -218,8 +218,9 @@ const (
 	firstRows = 16
 )
 
-// varyingValues implements values for rows of varying width. It reserves room for the longest head
-// before the rows. For less than 64 KiB the head is shorter, so varyingValues moves the rows.
+// varyingValues implements values for rows of varying width. The head of the values contains their
+// size, which is known only after they are encoded. So varyingValues reserves room for the longest
+// head before the rows. For less than 64 KiB the head is shorter, so varyingValues moves the rows.
 func (t *TickEncoder) varyingValues(s raw.Storage, ranges []raw.Range) (size int) {
 	head := len(t.Buf)
 	start := head + maxBinHead

@@ -86,8 +86,9 @@ func outdated(c *format.Entry, st raw.Storage) string {
 	return ""
 }
 
-// outgrown returns an error text if a stored component once had the name of st, and its present
-// name is not registered. The program is then older than the store. st itself is not stored.
+// outgrown checks a registered storage st that is not stored. It returns an error text if a stored
+// component once had the name of st, and the current name of that component is not registered. The
+// program is then older than the store.
 func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) string {
 	for i := range s.Components {
 		c := &s.Components[i]

@@ -248,9 +248,10 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 	return nil
 }
 
-// SetEntities sets the entities of the rows that begin with first to those encoded in src. Their
-// indices must be below indices. Earlier rows of these entities are not checked. While a patch is
-// applied, an entity may have two rows; comparing with the operations detects an error later.
+// SetEntities sets the entities of consecutive rows, beginning with row first, to those encoded in
+// src. Each entity must have an index below the parameter indices. Earlier rows of these entities
+// are not checked. While a patch is applied, an entity may have two rows; comparing with the
+// operations detects an error later.
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))

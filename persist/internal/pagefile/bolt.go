@@ -203,8 +203,9 @@ func (t *boltTree) finish(pages uint64) (*trailer, error) {
 	return end, writeAt(t.file, t.name, end.encode(), length)
 }
 
-// closeBolt closes the database and truncates the file to the length of its pages. On some systems
-// bbolt makes the file longer, and it does not write pages that it has freed.
+// closeBolt closes the database and truncates the file to the length of its pages. The file may
+// have another length: on some systems bbolt extends it, and bbolt does not write pages that it has
+// freed.
 func (t *boltTree) closeBolt() (length int64, err error) {
 	own, err := disk.Reopen(t.file)
 	if err != nil {

@@ -22,7 +22,8 @@ const (
 var bucketName = []byte("pages")
 
 // checkMetas checks bbolt's two meta pages. It returns the page of the leaf that names the bucket.
-// Both metas must describe the same tree, because bbolt uses the other one if one is damaged.
+// Both metas must describe the same tree, because bbolt falls back to one meta if the other one is
+// damaged.
 func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	for i := range 2 {
 		page := node(pages[i*pageSize : (i+1)*pageSize])

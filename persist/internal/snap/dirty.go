@@ -60,7 +60,8 @@ func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(pa
 
 // Dirty is the set of pages that may differ from those of an earlier state, according to the ticks
 // since then. Pages that are not in the set are unchanged. Pages of rows are counted in steps of
-// 4096 rows, whatever their real size.
+// 4096 rows, whatever their real size. The table names the field of each set of pages in
+// parentheses:
 //
 //	change of a tick          pages that may differ
 //	rows written, or resized  dense and data pages of these rows (rows), of registry (registry)

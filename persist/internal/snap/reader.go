@@ -285,8 +285,8 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 
 // room returns an upper bound of the bytes of state in the files. It prevents a wrong manifest from
 // allocating any amount of memory. A page that repeats another one has more content than its value
-// in the file. Any small page may be one, so room adds the maximum size of a repeated page for
-// each.
+// in the file. Any small page may repeat another one, so room adds the maximum size of a repeated
+// page for each small page.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
 	if r.Manifest.Repeats {

@@ -34,8 +34,8 @@ import (
 // digest by the checksums. So table, checksums and Dirty must refer to the same snapshot.
 
 // MaxFiles is the maximum number of other files that a snapshot refers to. If it needs more, the
-// next snapshot is full. Recovery opens each of these files, and none can be removed before the
-// snapshot.
+// next snapshot is full. Recovery opens each of these files, and none of them can be removed as
+// long as the snapshot exists.
 const MaxFiles = 8
 
 // MaxChain is the maximum number of snapshots between two full ones. A full snapshot shares no

@@ -57,10 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave moves nc to another server if no leader answered for the duration unheard. It measures this
-// duration from the last answer, from since, or from the last move, whichever is latest. So each
-// new server has time to answer. leave reports whether it moved nc. A move applies to all logs on
-// nc.
+// leave moves nc to another server if no leader answered for the duration unheard. The duration
+// begins with the last answer, the time since, or the last move, whichever is latest. So each new
+// server has time to answer. leave reports whether it moved nc. A move applies to all logs on nc.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,8 +28,8 @@ const (
 	queued  = 64      // Maximum messages of a consumer that are read before they are needed.
 )
 
-// patiently repeats try until it succeeds, or fails with a permanent error, or the time patience
-// has passed. If no answer arrives through the connected server, the connection moves to another
+// patiently calls try until it succeeds, fails with a permanent error, or the duration patience has
+// passed. If no answer arrives through the connected server, the connection moves to another
 // server.
 func (e *engine) patiently(ctx context.Context, try func(context.Context) error) error {
 	long, done := context.WithTimeout(ctx, patience)
