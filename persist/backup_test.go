@@ -395,7 +395,7 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 	}
 	storetest.CloseStore(t, s)
 
-	// A directory that is a link out of the store.
+	// Replace a directory by a link that leads out of the store.
 	for _, name := range []string{"snapshots", "journal"} {
 		moved := storetest.CopyDir(t, dir)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
@@ -408,7 +408,7 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 		_, err = inspect.OpenReadOnly(storetest.Background, moved)
 		require.Error(t, err, name)
 	}
-	// A file that is a link out of the store.
+	// Replace a file by a link that leads out of the store.
 	for _, name := range []string{"snapshots/00000001.snap", "journal/00000001.seg"} {
 		moved := storetest.CopyDir(t, dir)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")

@@ -31,8 +31,8 @@ import (
 )
 
 // Each BenchmarkBudget compares our code with hand-written code for the same work, or with a fixed
-// time. Both codes run alternately in one process, and the shortest times count. Run the benchmarks
-// once:
+// time. Our code and the other code run alternately in one process, and the shortest times count.
+// Run the benchmarks once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./persist
 //
@@ -215,7 +215,7 @@ func BenchmarkBudgetSaveBehind(b *testing.B) {
 }
 
 // BenchmarkCommitEvery measures the journal bytes of a tick and the duration of its Commit. Each
-// tick writes about a third of 50,000 entities. Every fourth tick, it changes to the next third.
+// tick writes about a third of 50,000 entities. Four ticks in turn write the same third.
 func BenchmarkCommitEvery(b *testing.B) {
 	for _, every := range []int{1, 4, 16} {
 		b.Run(fmt.Sprint(every), func(b *testing.B) {

@@ -48,7 +48,7 @@ type campaign struct {
 	t      testing.TB
 	rng    *rand.Rand
 	tree   map[string][]byte // The undamaged files.
-	names  []string          // The files worth damaging, in order.
+	names  []string          // Names of the files to damage, sorted.
 	files  *disktest.Mem
 	accept map[ecs.Digest]bool // The states that may be recovered.
 	newest ecs.Digest          // The state without damage.

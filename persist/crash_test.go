@@ -202,8 +202,8 @@ func headDigest(dir string) (ecs.Digest, error) {
 	return im.Digest(), nil
 }
 
-// lostTail creates a store that loses its last ticks in a crash and then commits others other
-// ticks. dir is its directory. The other results are the name and the content of a snapshot of a
+// lostTail creates a store in dir that loses its last ticks in a crash. The store then commits
+// others as many other ticks. The other results are the name and the content of a snapshot of a
 // lost tick.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)

@@ -214,7 +214,8 @@ func TestConversion_OpenAtOlderTick(t *testing.T) {
 		})
 	}
 
-	// The types changed twice. Here a program with the second types opens a state that has them.
+	// The types changed twice. Here a program with the second types opens a state that was saved
+	// with them, so nothing is converted.
 	w := newNewerWorld()
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("record:", mark-1), SnapshotBytes: -1})
 	require.NoError(t, err)

@@ -25,8 +25,8 @@ func kindWorld(k ecs.Kind, entities int) (*ecs.World, *ecs.Storage[storetest.Pos
 
 var storageKinds = []ecs.Kind{ecs.Sparse, ecs.Indexed, ecs.Hashed, ecs.Ordered}
 
-// A tick records the positions of rows. So a store is converted if the new kind of storage uses
-// other positions. Otherwise the store continues without conversion.
+// A tick records rows by position. If another kind of storage places rows differently, Open
+// converts the store. Otherwise the store continues without conversion.
 func TestOpen_StorageKindChanged(t *testing.T) {
 	t.Parallel()
 	for _, from := range storageKinds {

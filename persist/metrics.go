@@ -247,7 +247,8 @@ func (t *counters) marked(seq uint64) {
 	t.marks = append(t.marks, seq)
 }
 
-// observeBranch records that the next record continues parent instead of the last record.
+// observeBranch updates the tips of branches when the next record continues record parent. last is
+// the newest record so far, which becomes a tip. parent is no tip any more.
 func (t *counters) observeBranch(parent, last uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

@@ -188,8 +188,8 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	return s, err
 }
 
-// openAnyway opens the store in files. dir names the directory in errors. If the disk is full,
-// openAnyway removes the reserve file and prunes what Retain allows.
+// openAnyway opens the store in the file system files. In errors, dir names the directory. If the
+// disk is full, openAnyway removes the reserve file and prunes what Retain allows.
 func openAnyway(ctx context.Context, files disk.FS, dir string, w *ecs.World, options Options) (*Store, error) {
 	if err := catalog.Ours(files, dir); err != nil {
 		return nil, err

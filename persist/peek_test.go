@@ -90,7 +90,8 @@ func TestPeek_SnapshotDamaged(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNotFound)
 }
 
-// None and Vacant both stand for the resources of the world, and the result has None.
+// Peek and Trace return the resources of the world for the entity None, and also for Vacant. The
+// entity in their results is None.
 func TestPeek_NoneReadsResources(t *testing.T) {
 	t.Parallel()
 	v := storetest.WildView(t, 1)

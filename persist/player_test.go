@@ -80,7 +80,7 @@ func openPlayer(t testing.TB, dir string, w *ecs.World, options inspect.PlayerOp
 	return played{p, w}
 }
 
-// requireAt requires that p is at a tick in its recorded state.
+// requireAt requires that the player p is at the given tick, with the state recorded for that tick.
 func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	t.Helper()
 	require.Equal(t, tick, p.Tick())

@@ -325,8 +325,8 @@ func TestRepeatedPages_HostileSave(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, p)), persist.ErrCorrupt)
 }
 
-// FuzzRepeatedPages loads saves with correct checksums in which one page repeats another one, which
-// may be invalid.
+// FuzzRepeatedPages loads saves with correct checksums. One page is a reference to a page that it
+// repeats, and the reference may be invalid.
 func FuzzRepeatedPages(f *testing.F) {
 	pages, m := orderedSave(f)
 	for column := range uint32(20) {

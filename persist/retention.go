@@ -73,8 +73,7 @@ const (
 	// copy. So a bound of 16 full snapshots can be kept.
 	shares = 16
 
-	// minShare is the smallest size in bytes of one part of a bound. It also holds for very small
-	// bounds.
+	// minShare is the smallest number of bytes that share returns, even for a tiny bound.
 	minShare = 4 << 10
 
 	// minChain is the smallest number of snapshots between two full ones. It applies only if Last,

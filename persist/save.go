@@ -160,7 +160,7 @@ func (q *saveQueue) remove(f string, written chan struct{}) {
 }
 
 // inDirectoryOf calls f with the directory of a file and the file's name in it. It follows symbolic
-// links. If in is not nil, the file is in that file system, and f gets in and the whole name.
+// links. If in is not nil, it calls f with the file system in and the whole name instead.
 func inDirectoryOf(file string, in disk.FS, f func(files disk.FS, name string) error) error {
 	if in != nil {
 		return f(in, file)

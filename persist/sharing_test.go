@@ -359,7 +359,7 @@ func TestStore_JournalRefusesTick(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// twoPages are more entities than one page of a sparse array has.
+// twoPages is a number of entities whose sparse array has two pages.
 const twoPages = format.PageRows + 100
 
 func TestPageSharing_SparseArrayAfterClear(t *testing.T) {

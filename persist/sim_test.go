@@ -30,7 +30,7 @@ type simulation struct {
 	program simProgram
 	rng     *rand.Rand
 	flips   *rand.Rand // Draws the bits that are flipped.
-	every   int        // On average, one of this many faults is tried.
+	every   int        // One of this many faults is tried, on average.
 	only    string     // If not "", only this fault is tried.
 
 	crashes, failures, double int
@@ -81,7 +81,8 @@ func (s *simulation) check() (fault string, err error) {
 	return "", nil
 }
 
-// crash recovers from an image, with second faults during recovery.
+// crash recovers the store from the disk image of a crash. Then it does so again, with a second
+// fault during the recovery.
 func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 	fault = fmt.Sprintf("crash %d %d", img.n, img.seed)
 	if !s.try(fault) {

@@ -112,7 +112,7 @@ func TestSnapshot_TicksNotDurable(t *testing.T) {
 	for i, left := range []*disktest.Mem{mem.Crash(), mem.CrashSeed(1), mem.CrashSeed(2)} {
 		require.Empty(t, left.Bytes(catalog.SnapshotName(2)))
 		w := storetest.New(0)
-		s := memStore(t, left, w, persist.Options{}) // The seq is reused for other ticks.
+		s := memStore(t, left, w, persist.Options{}) // New ticks reuse the seqs of the lost ticks.
 		for range 3 {
 			w.Fill(2 + i)
 			require.NoError(t, s.Commit())
@@ -260,7 +260,7 @@ func TestPageSharing_DamagedPage(t *testing.T) {
 
 		w := storetest.New(0)
 		s, err := persist.OpenFiles(storetest.Background, damaged, w.World, persist.Options{SnapshotBytes: -1})
-		// The first base shares no pages with the damaged file, but no longer leads to the head.
+		// Open either recovers the newest state or names the damaged file.
 		if err != nil {
 			require.ErrorIs(t, err, persist.ErrCorrupt)
 			require.ErrorContains(t, err, base)

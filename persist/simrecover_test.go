@@ -121,7 +121,7 @@ func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing
 	if e := storetest.Closed(s.Close(storetest.Background)); e != nil {
 		err = errors.Join(err, fault.plain(e, *failing))
 	}
-	if p.acked >= 0 { // Otherwise Open may have created a new store.
+	if p.acked >= 0 { // Without a durable commit, Open may have created a new store.
 		p.acked, p.before, p.fresh, p.sealing = commit, commit, len(r.commits), -1
 	}
 	return p, err

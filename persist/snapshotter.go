@@ -78,7 +78,7 @@ type snapshotter struct {
 	// Bytes of pages in the last full snapshot; at Open, the size of the largest snapshot.
 	fullSize int64
 
-	dirty snap.Dirty // Changes after the record in since.
+	dirty snap.Dirty // Changes since the last snapshot began.
 	since uint64     // The record at which the last snapshot began.
 
 	underWay  *snapshotCopy // The snapshot under way, or nil.

@@ -67,7 +67,7 @@ func sizeOnDisk(t testing.TB, dir string) (n int64) {
 		entries, err := os.ReadDir(filepath.Join(dir, sub))
 		require.NoError(t, err)
 		for _, e := range entries {
-			if info, err := e.Info(); err == nil { // Otherwise the file was just removed.
+			if info, err := e.Info(); err == nil { // Skip a file that was just removed.
 				n += info.Size()
 			}
 		}

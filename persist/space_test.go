@@ -124,8 +124,8 @@ func TestSpace_ComponentsOfSnapshot(t *testing.T) {
 	assert.Less(t, sharing.Shared, full.Size)
 }
 
-// If components have the order of the registry, or of each other, they share pages for their
-// orders.
+// Components with the row order of the registry, or of another component, share the pages that
+// store this order.
 func TestSpaceUsage_ComponentsWithSameRowOrder(t *testing.T) {
 	const n = 20_000
 	w := ecs.NewWorld(ecs.Options{})

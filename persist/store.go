@@ -180,7 +180,7 @@ type Store struct {
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
 	notes     format.Notes   // Marks and inputs of the tick under way.
-	late      format.Notes   // Marks of the tick that ended last, for the record under way.
+	late      format.Notes   // Marks of the last ended tick that are not recorded yet.
 	moving    bool           // A Goto or a Load is under way.
 	ending    bool           // Commit is calling the functions that wait in Do.
 	asked     []slotName     // Slots to begin when the tick under way ends.

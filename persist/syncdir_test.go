@@ -22,8 +22,8 @@ type namelessFS struct {
 
 func (f namelessFS) SyncDir(string) error { return f.err }
 
-// If directories cannot be synced, a store still opens and works, and its report says that they
-// cannot. A save succeeds.
+// If directories cannot be synced, a store still opens and works, and its report has UnsyncedNames
+// set. A save succeeds.
 func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 	files := namelessFS{disktest.New(), fmt.Errorf("%w: %w", disk.ErrNoDirSync, syscall.EINVAL)}
 	w := storetest.New(0)

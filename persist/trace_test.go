@@ -74,7 +74,7 @@ func (o *hearsay) requireState(im *image.Image, e ecs.Entity) {
 	o.t.Helper()
 	require.Equal(o.t, im.IsAlive(e), o.alive)
 	for n, c := range im.Components {
-		// At reads NoRewind values from the nearest snapshot, whatever the ticks contain.
+		// The image has the NoRewind values of the nearest snapshot, whatever the ticks contain.
 		if !c.Rewinds {
 			continue
 		}

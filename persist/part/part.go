@@ -234,8 +234,8 @@ func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error)
 	return p, nil
 }
 
-// fault describes the error of a part that was read, or returns "". An entity that stands for one
-// outside the part must have no other component, because Merge would lose that component.
+// fault describes the error of a part that was read, or returns "". An entity that stands for an
+// entity outside the part must have no component of the program, because Merge would lose it.
 func (p *Part) fault() string {
 	for _, s := range p.world.Storages() {
 		if s.Name() == outsideName {

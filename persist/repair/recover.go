@@ -389,8 +389,8 @@ func (s *salvage) basesOf(target uint64) (bases []catalog.SnapshotInfo) {
 // countLost reports the records between the reached state and the wanted state as lost.
 func (s *salvage) countLost(newest bool) {
 	r := &s.report
-	// The difference of the seqs is an upper limit, since some may belong to other branches. The
-	// path has the exact number.
+	// This number may be too large: records between the two seqs may belong to other branches. The
+	// path gives the exact number.
 	r.Lost, r.LostFrom = int(s.wanted-s.reached), s.reached+1
 	if path, err := s.Log.Path(s.reached, s.wanted); err == nil && len(path) > 0 {
 		r.Lost, r.LostFrom = len(path), path[0].ID.Seq
