@@ -399,9 +399,9 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsAsOf copies rows of c, from number row on, to dst and returns dst. The rows have their values
-// at the boundary of o. If none of the rows was written since, it returns the live rows instead.
-// The caller must not write to the live rows.
+// RowsAsOf fills dst with rows of c, from number row on, as they were at the boundary of o. It
+// returns dst. If none of the rows was written since, it returns the live rows instead. The caller
+// must not write to the live rows.
 func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {
