@@ -95,8 +95,8 @@ func TestScan_TruncatedAtEveryLength(t *testing.T) {
 	}
 }
 
-// checkTruncated checks the log of a journal whose segment i was truncated to size. A truncation
-// can look like a crash only within the seals of the last segment.
+// checkTruncated checks the log of a journal whose segment i was truncated to the given size. A
+// truncation can look like a crash only within the seals of the last segment.
 func checkTruncated(t *testing.T, whole, log *journal.Log, i int, size int64) {
 	t.Helper()
 	name := whole.Segments[i].Name

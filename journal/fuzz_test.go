@@ -71,7 +71,7 @@ func FuzzHostileRecords(f *testing.F) {
 	})
 }
 
-// hostile builds a segment with one record for each 16 bytes of program. Payloads are zeros.
+// hostile builds a segment with one record for each 16 bytes of the input. Payloads are zeros.
 func hostile(program []byte) []byte {
 	data := journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{})
 	for len(program) >= 16 {

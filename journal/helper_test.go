@@ -91,7 +91,7 @@ func add(t testing.TB, j *journal.Journal, parent uint64, size int) journal.ID {
 	return id
 }
 
-// payload returns size bytes that contain seq.
+// payload returns a payload of the given size that contains seq.
 func payload(seq uint64, size int) []byte {
 	text := fmt.Appendf(nil, "record %d, ", seq)
 	return bytes.Repeat(text, size/len(text)+1)[:size]

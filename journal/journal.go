@@ -142,8 +142,8 @@ func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID,
 	return j.AppendSummed(parent, tick, flags, payload, Sum{})
 }
 
-// AppendSummed is Append for a payload whose first bytes are already summed in sum. If sum belongs
-// to other bytes, later reads report the record as damaged.
+// AppendSummed is Append for a payload with a known checksum of its first bytes. If sum is the
+// checksum of other bytes, later reads report the record as damaged.
 func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte, sum Sum) (ID, error) {
 	if flags&^FlagsUser != 0 {
 		return ID{}, fmt.Errorf("journal: append: flags %#x are reserved for the journal", flags&^FlagsUser)
@@ -460,8 +460,8 @@ func (j *Journal) Abandon() {
 	<-j.done
 }
 
-// reached is called after an fsync that covered all records up to seq. items is the number of items
-// that were covered since Open, and tick is the tick of record seq.
+// reached is called after an fsync that covered all records up to seq. The parameter items is the
+// number of items that were covered since Open, and tick is the tick of record seq.
 func (j *Journal) reached(items, seq, tick uint64) {
 	j.local(seq, tick)
 	j.mu.Lock()

@@ -88,8 +88,8 @@ type ledgerHeader struct {
 	salt   uint64 // Random. Makes bytes of other ledgers invalid here.
 }
 
-// parse reads the header of ledger number. If the header is invalid, parse returns the reason and
-// the kind of error: ErrCorrupt or ErrNewer. Otherwise the reason is "".
+// parse reads the header of the ledger with this number. If the header is invalid, parse returns
+// the reason and the kind of error: ErrCorrupt or ErrNewer. Otherwise the reason is "".
 func (h *ledgerHeader) parse(b []byte, number uint64) (reason string, kind error) {
 	le := binary.LittleEndian
 	if len(b) < ledgerHeaderSize {

@@ -124,7 +124,7 @@ func (w *ledgerWriter) closed(s closedSegment) error {
 	return w.put(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end), nil)
 }
 
-// pruned records that segments with smaller numbers than kept may now be missing.
+// pruned records that segments with numbers below the parameter kept may now be missing.
 func (w *ledgerWriter) pruned(kept uint64) error {
 	return w.put(entryPruned, binary.AppendUvarint(nil, kept), func() {
 		w.kept = kept

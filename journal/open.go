@@ -163,8 +163,8 @@ func (l *Log) fits(opt *Options) error {
 	return nil
 }
 
-// checkFresh returns an error if the directory changed since the scan. With guarded set, the newest
-// segment may have become longer.
+// checkFresh returns an error if the directory changed since the scan. If guarded is set, the
+// newest segment may have become longer.
 func (l *Log) checkFresh(fs disk.FS, guarded bool) error {
 	found, err := list(fs)
 	if err != nil {

@@ -144,8 +144,8 @@ func (l *Log) withoutNewest(pruned int) *Log {
 	return b
 }
 
-// withoutPruned returns entries without those of the pruned segments. It copies the entries if
-// pruned is not 0.
+// withoutPruned returns entries without those of the pruned segments. If there are pruned segments,
+// it copies the entries.
 func withoutPruned(entries []Entry, pruned int) []Entry {
 	if pruned == 0 {
 		return entries

@@ -71,8 +71,8 @@ type badRange struct {
 	record     int64
 }
 
-// newScanner returns a scanner for the records of s up to limit. The scanner uses window as its
-// buffer.
+// newScanner returns a scanner for the records of s up to the offset limit. The scanner uses window
+// as its buffer.
 func newScanner(f io.ReaderAt, s *Segment, limit int64, window *scanWindow) *scanner {
 	sc := &scanner{
 		file:    f,

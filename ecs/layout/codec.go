@@ -156,13 +156,15 @@ func (c *Codec) decodeVariable(src []byte, mem ptr, n int) *DataError {
 	return r.end()
 }
 
-// block returns a span of up to blockRows rows from row first on. n is the total number of rows.
+// block returns a span of up to blockRows rows. The parameter first is the number of its first row,
+// and n is the total number of rows.
 func (c *Codec) block(pack []byte, mem ptr, first, n int) span {
 	size := int(c.gotype.Size())
 	return span{at(mem, first*size), size, pack[first*c.width:], c.width, min(blockRows, n-first)}
 }
 
-// unpackError returns the error for the first invalid row of a block that starts at row first.
+// unpackError returns the error for the first invalid row of a block. The parameter first is the
+// number of the first row in the block.
 func (c *Codec) unpackError(src []byte, first, row, rows int) *DataError {
 	if err := c.typ.firstBad(src, first, rows, c.width); err != nil {
 		return err

@@ -88,8 +88,8 @@ func (t *Type) setFullName(name string) {
 	}
 }
 
-// moved lists the constants whose number differs between from and to, as text. It returns "" if no
-// number differs.
+// moved returns a text that lists the constants with different numbers in the lists from and to. It
+// returns "" if no number differs.
 func moved(from, to []string) string {
 	const most = 3
 	var all []string

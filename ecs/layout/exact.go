@@ -28,7 +28,7 @@ func (t *Type) AppendRow(dst, src []byte) ([]byte, error) {
 	return r.row(t, dst, src, nil)
 }
 
-// AppendPatched appends row with the changes in src to dst. src is JSON in the form of
+// AppendPatched appends a copy of row, with the changes in src, to dst. src is JSON in the form of
 // [Type.AppendRow], but members of structs may be missing, at any depth. Missing members keep their
 // value from row, or are zero if row is nil. Arrays, slices, maps and pointers in src replace the
 // old value completely, so members missing inside them are zero.
@@ -256,7 +256,7 @@ func (r *exactReader) close(end json.Delim) *DataError {
 	return err
 }
 
-// text returns the string whose first token is token.
+// text returns the string that begins with this token.
 func (r *exactReader) text(token json.Token) (string, *DataError) {
 	if s, ok := token.(string); ok {
 		return s, nil

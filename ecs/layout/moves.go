@@ -50,7 +50,8 @@ func compileMoves(t reflect.Type, checked bool) []move {
 	return split(collect(nil, t, 0, 0, checked))
 }
 
-// isPlain reports whether the moves are a single copy of the whole row of size bytes.
+// isPlain reports whether the moves are a single copy of a whole row, given the size of the row in
+// bytes.
 func isPlain(moves []move, size int) bool {
 	if len(moves) == 0 {
 		return size == 0

@@ -18,8 +18,8 @@ type reader struct {
 	reserved int    // Number of bytes of src that are reserved for elements of open lists.
 }
 
-// number reads the first byte of a value and the big-endian number of size bytes after it. It reads
-// nothing if bytes are missing.
+// number reads the first byte of a value, and then a big-endian integer of the given size in bytes.
+// It reads nothing if bytes are missing.
 func (r *reader) number(size int) (uint64, *DataError) {
 	if len(r.src) < 1+size {
 		return 0, bad("cut short")
@@ -99,7 +99,7 @@ func (r *reader) int() (int64, *DataError) {
 	return int64(x), err
 }
 
-// negative reads the code of a negative integer and the size bytes of the integer after it.
+// negative reads the code of a negative integer, and then the integer, of the given size in bytes.
 func (r *reader) negative(size int) (int64, *DataError) {
 	bits, err := r.number(size)
 	if err != nil {
@@ -204,8 +204,9 @@ func (r *reader) length(f *form) (int, *DataError) {
 	return 0, unexpected("a value of kind "+f.name, code)
 }
 
-// longLength reads a length of size bytes. A length below the parameter least is an error, because
-// it has a shorter form. A length above the number of remaining bytes is an error too.
+// longLength reads a length that is stored in the given number of bytes. A length below the
+// parameter least is an error, because it has a shorter form. A length above the number of
+// remaining bytes is an error too.
 func (r *reader) longLength(size, least int) (int, *DataError) {
 	n, err := r.number(size)
 	if err != nil {

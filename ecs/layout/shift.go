@@ -124,7 +124,7 @@ func (s *shifting) run(shifts []shift, from, to int) {
 	}
 }
 
-// copy copies size bytes of each row.
+// copy copies the given number of bytes of each row.
 func (s *shifting) copy(from, to, size int) {
 	switch size {
 	case 1, 2, 4, 8:
@@ -220,7 +220,7 @@ func widenAll(numbers []uint64, from, to Kind) {
 	}
 }
 
-// widen returns the bits of x, of kind from, as a number of kind to.
+// widen converts the number with the bits x between two kinds. It returns the bits of the result.
 func widen(x uint64, from, to Kind) uint64 {
 	switch {
 	case from == Float32 && to == Float64:

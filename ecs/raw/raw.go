@@ -163,9 +163,9 @@ type World interface {
 	// storages, in this order. It needs no rows.
 	//
 	// The error is that of Load. It lists at most 20 fields that cannot be converted or whose
-	// values would be lost, and the number of the rest. If values would only be lost, it wraps
-	// [ErrDropped], and the conversions are returned too. It wraps [ErrNewer] if a later version of
-	// a component was stored, and then names only that component.
+	// values would be lost, and the number of the rest. If it lists only values that would be lost,
+	// it wraps [ErrDropped], and the conversions are returned too. If a later version of a
+	// component was stored, it wraps [ErrNewer] and names only that component.
 	Conversions(storages []StorageState) ([]Conversion, error)
 }
 

@@ -100,7 +100,7 @@ func (m *Lists[K, E]) find(key K, hash uint32) int {
 	}
 }
 
-// free clears the slot at gap and moves later slots up to close the gap.
+// free clears the slot with the index gap, and moves later slots up to close the gap.
 func (m *Lists[K, E]) free(gap int) {
 	last := len(m.slots) - 1
 	for at := (gap + 1) & last; m.slots[at].next != 0; at = (at + 1) & last {

@@ -49,9 +49,9 @@ type World interface {
 	Stage() (span uint64)
 
 	// Sums returns the digest of the registry, then the digest of each storage and resource, in the
-	// order of registration. It computes the digest of a storage that was written in span or later.
-	// It copies the digests of all others from the slice before. A digest is 0 if a storage has no
-	// rows or is excluded from digests.
+	// order of registration. It computes the digest of a storage that was written in the given span
+	// or later. It copies the digests of all others from the slice before. A digest is 0 if a
+	// storage has no rows or is excluded from digests.
 	Sums(before []uint64, span uint64) []uint64
 
 	// InSystem reports whether a system runs on the world.

@@ -37,7 +37,7 @@ func (w *watched) saving(lo, hi int) {
 	}
 }
 
-// Written reports whether row was saved since the last call of Tracker.Reopen.
+// Written reports whether a row was saved since the last call of Tracker.Reopen.
 func (l *Log) Written(row int) bool {
 	if row>>6 >= len(l.marks) {
 		return false

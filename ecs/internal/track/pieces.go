@@ -63,7 +63,7 @@ func (p *pieceRows) put(runs []Run, from unsafe.Pointer) {
 	}
 }
 
-// bytes returns the n pieces at from as bytes.
+// bytes returns n pieces, which begin at the address from, as bytes.
 func (p *pieceRows) bytes(from unsafe.Pointer, n int) []byte {
 	return unsafe.Slice((*byte)(from), n*int(p.size))
 }

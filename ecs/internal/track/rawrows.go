@@ -23,7 +23,7 @@ func (r *RawRows) Move(dst, src int) {
 	copyRow(r.At(dst), r.At(src), r.size)
 }
 
-// copyRow copies a row of size bytes that holds no pointers.
+// copyRow copies a row of the given size in bytes. The row must hold no pointers.
 func copyRow(to, from unsafe.Pointer, size uintptr) {
 	// An assignment is faster than a call of copy.
 	if size == 16 {

@@ -2,7 +2,7 @@ package track
 
 import "unsafe"
 
-// Reserve extends Live to at least rows rows. New rows are zero.
+// Reserve extends Live to at least the given number of rows. New rows are zero.
 func (c *Column[T]) Reserve(rows int) {
 	if rows > len(c.Live) {
 		c.resize(rows)

@@ -52,9 +52,9 @@ func (s *Spans) Seek(k int, row uint32) int {
 	return Search(k, s.Len(), behind)
 }
 
-// Spans returns all spans, and their order by row. To visit the spans in order, take the index in
-// the slice all from the lower half of each element of order. If order is empty, the slice all is
-// already in order.
+// Spans returns all spans. If the slice order is empty, they are sorted by row. Otherwise each
+// element of order stands for one span, and these elements are sorted by row. The lower half of an
+// element is the index of its span in the slice all.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
 // Reset empties s and drops its references to the memory of logs.

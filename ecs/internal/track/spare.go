@@ -28,8 +28,8 @@ func (u *undoStack) giveBack(more int64) {
 	}
 }
 
-// giveBackOf drops chunks from the list, for the garbage collector, until all spare chunks take at
-// most limit bytes. It returns the remaining list.
+// giveBackOf drops chunks from the list, for the garbage collector, until all spare chunks together
+// take at most the given number of bytes. It returns the remaining list.
 func (u *undoStack) giveBackOf(chunks []*chunk, limit int64) []*chunk {
 	k := len(chunks)
 	for ; k > 0 && u.spare > limit; k-- {

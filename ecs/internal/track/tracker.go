@@ -112,7 +112,7 @@ func (t *Tracker) Init(clock *Clock, exempt bool, columns ...Tracked) {
 // Add adds column c to t.
 func (t *Tracker) Add(c Tracked) { t.columns = append(t.columns, c) }
 
-// OpenedSince reports whether the tracker was opened for writes in span or later.
+// OpenedSince reports whether the tracker was opened for writes in the given span or later.
 func (t *Tracker) OpenedSince(span uint64) bool { return t.Span&^stale >= span }
 
 // Open prepares the columns for writes in the current span, by a call of Reopen if necessary. It is
@@ -412,7 +412,7 @@ func (t *Tracker) cut(k int) {
 }
 
 // Release removes the boundary at the start of frame f. It merges the record of f into the record
-// of older, which is the frame directly before f. Afterwards older lists t as touched.
+// of the frame older, which directly precedes f. Afterwards the frame older lists t as touched.
 func (t *Tracker) Release(f, older *Frame) {
 	k := t.find(f.ID)
 	before := t.findBefore(k, older.ID)

@@ -13,7 +13,8 @@ type rowsOf interface {
 	// alloc returns zeroed memory for n rows.
 	alloc(n int) unsafe.Pointer
 
-	// from returns the address of the live row at index row. Further live rows follow it in memory.
+	// from returns the address of the live row with this number. The next live rows follow it in
+	// memory.
 	from(row int) unsafe.Pointer
 
 	// swap exchanges n live rows with the n rows at p, starting with the given live row.
@@ -228,8 +229,9 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 // ready reports whether c has space for another value.
 func (c *chunk) ready() bool { return c.rows.n < c.rows.room }
 
-// note adds row to the runs of c, which has at least one run. If joins is set and row follows the
-// last run, note extends that run. It returns false if there is no space for another run.
+// note adds a row number to the runs of c, which has at least one run. If joins is set and the row
+// follows the last run, note extends that run. It returns false if there is no space for another
+// run.
 func (c *chunk) note(row uint32, joins bool) bool {
 	k := len(c.runs)
 	last := (*Run)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.runs)), uintptr(k-1)*unsafe.Sizeof(Run{})))
@@ -538,8 +540,8 @@ func (u *undoStack) merge(at, k int) {
 	u.logs[at], u.logs[k] = tombstone, older
 }
 
-// fold adds to older the rows of newer that older does not contain. A row in both logs keeps the
-// value in older. Afterwards older contains each row once.
+// fold adds the rows of newer to older, unless older contains them already. A row in both logs
+// keeps the value in older. Afterwards older contains each row once.
 func (u *undoStack) fold(older, newer *undoLog) {
 	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
 	u.saveUnseen(older, newer.chunks)
