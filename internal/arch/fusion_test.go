@@ -160,7 +160,7 @@ func TestFusibleProducts_NoneInDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Base(page) == "MACHINES.md" {
-			continue // This page shows products that may be fused.
+			continue // Skip it: its examples may be fused.
 		}
 		for _, line := range code(string(text)) {
 			blocks++

@@ -14,7 +14,8 @@ var Update = flag.Bool("update", false, "write the golden files; files of earlie
 
 const hint = "if that is right, write it again: go test -update"
 
-// Check compares got with the text in a golden file.
+// Check requires that the text got equals the contents of a golden file. With -update it writes the
+// file instead.
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *Update {
@@ -28,7 +29,7 @@ func Check(t testing.TB, file, got string) {
 	}
 }
 
-// Kept compares got with the text in a file that is never rewritten.
+// Kept is like Check, for a file that is never rewritten.
 func Kept(t testing.TB, file, got string) {
 	t.Helper()
 	if d := differs(t, file, got); d != "" {

@@ -74,7 +74,7 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 		// Do not save failed inputs in testdata.
 		flags := []string{"-test.short", "-test.failfast", "-rapid.nofailfile"}
 		if exec.Command(binary, "-test.list", "^$", flags[2]).Run() != nil {
-			flags = flags[:2] // Without package rapid, a test binary rejects its flag.
+			flags = flags[:2] // A test binary without package rapid rejects the last flag.
 		}
 		for name := range strings.FieldsSeq(string(names)) {
 			tests = append(tests, &test{pkg: p, binary: binary, name: name, flags: flags})

@@ -131,8 +131,8 @@ type aggregate struct {
 	of *Expr
 	// kept caches the answers of all entities if the aggregate follows ticks. It is nil otherwise.
 	kept *answerCache
-	// given returns the result of a finished sweep. If given is nil, run evaluates the entities of
-	// the image.
+	// The function given returns the result, which a sweep has computed. If it is nil, run
+	// evaluates the entities of the image.
 	given func() (any, error)
 }
 

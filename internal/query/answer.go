@@ -111,7 +111,7 @@ func fieldType(t *layout.Type, i int) *layout.Type {
 	return unnamed
 }
 
-// parts returns n parts with sep between them, enclosed in before and after.
+// parts returns the text before + part(0) + sep + part(1) + … + part(n-1) + after.
 func parts(before string, n int, sep, after string, part func(i int) string) string {
 	texts := make([]string, n)
 	for i := range texts {

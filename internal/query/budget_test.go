@@ -19,7 +19,7 @@ import (
 
 // BenchmarkBudgetCondition evaluates a condition that reads a field and checks that the component
 // exists. It measures direct evaluation on rows against hand-written code for the bytes of the row.
-// It also measures the program, which other expressions need.
+// It also measures the virtual machine, which all other expressions need.
 func BenchmarkBudgetCondition(b *testing.B) {
 	im := testImage(b)
 	x, err := Compile(im, "test", "Unit.HP < 5 && has(Unit)", WantCondition)

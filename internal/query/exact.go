@@ -21,7 +21,7 @@ import (
 // with a small constant, which rounding cannot affect.
 type exactness struct{}
 
-// exactly applies exactness to a whole expression.
+// The function exactly replaces the inexact operations in a whole expression.
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
 // Visit implements ast.Visitor. It visits operands before their node. An operand that Visit has

@@ -82,7 +82,7 @@ const (
 // that need it are nil. Tags are booleans.
 type Expr struct {
 	text string
-	// what names the argument that contains the expression, for errors: "--where".
+	// what is the name of the argument that contains the expression, for errors: "--where".
 	what string
 	want Want
 
@@ -115,8 +115,8 @@ type Expr struct {
 	asking func(ecs.Entity)
 }
 
-// Compile compiles text for the components of im. what names the argument that holds text. Errors
-// have type [*Error].
+// Compile compiles text for the components of im. The parameter what is the name of the argument
+// that contains the text, for errors: "--where". Errors have type [*Error].
 func Compile(im *inspect.Image, what, text string, w Want) (*Expr, error) {
 	x := &Expr{text: text, what: what, want: w}
 	if err := x.Bind(im); err != nil {
@@ -195,8 +195,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 		return x.failed(err)
 	}
 	x.Number = tree.Node.Nature().IsNumber()
-	// The guarder runs first, because it recognizes conditions by their operators, and the function
-	// exactly replaces operators by calls. A guard is a comparison with nil, which exactly leaves
+	// The guarder runs first, because it recognizes conditions by their operators. The second pass
+	// replaces operators by calls. It does not change comparisons with nil, so it leaves the guards
 	// alone.
 	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)

@@ -108,7 +108,7 @@ type answerCache struct {
 	tally tally
 
 	again []uint32 // Indices to evaluate again. Only used while follow runs.
-	noted []bool   // noted[i] reports whether index i is in again.
+	noted []bool   // noted[i] says that index i is in the list above.
 }
 
 // isOf reports whether k has the state that x is bound to.

@@ -97,7 +97,7 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	}
 	out, needs := g.below(n)
 	if m, ok := n.(*ast.MemberNode); ok && !m.Optional {
-		// The member may be reached through a pointer.
+		// If the member is reached through a pointer, that pointer must not be nil.
 		needs = g.ends(m.Node, needs)
 	}
 	return out, needs

@@ -95,8 +95,8 @@ func prepare(x *Expr) (string, *resolver) {
 	return string(text), r
 }
 
-// unmarked returns the original text of a marked name or number. The visible letters are enough,
-// since no two aggregates differ only in the first letter.
+// unmarked returns the original text of a marked name or number. The marker replaces only the first
+// letter, and no two aggregates differ only in the first letter.
 func unmarked(name string) string {
 	for _, a := range slices.Sorted(maps.Keys(aggregateKinds)) {
 		if markedAs(a) == name {

@@ -144,9 +144,9 @@ func (x *extreme) count(a Answer, n int) bool {
 // isRanked reports whether answers of that type belong in the heap.
 func isRanked(kind int) bool { return kind != noAnswer && kind != otherAnswer }
 
-// of returns the extreme of the current answers. It returns false if equal but distinct answers are
-// possible: an integer and a float, 0 and -0, or lists. Then the order of entities decides between
-// them.
+// The method of returns the least or the greatest of the current answers. It returns false if equal
+// but distinct answers are possible: an integer and a float, 0 and -0, or lists. Then the order of
+// entities decides between them.
 func (x *extreme) of(answers []Answer) (Answer, bool) {
 	kinds, n := 0, 0
 	for _, of := range x.kinds[noAnswer+1:] {

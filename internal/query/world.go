@@ -33,9 +33,10 @@ type outcome struct {
 // errDecided ends a sweep when further entities cannot change the results.
 var errDecided = errors.New("query: the results are decided")
 
-// World evaluates text, an expression on the whole world, for st. want is [WantTotal] or
-// [WantWorld]. If st is not completely in memory, World reads the columns that text names page by
-// page. If several entities fail, the error is that of the first by index.
+// World evaluates the expression in text, which is about the whole world, for the state st. The
+// parameter want is [WantTotal] or [WantWorld]. If st is not completely in memory, World reads the
+// columns in the expression page by page. If several entities fail, the error is that of the first
+// by index.
 func World(ctx context.Context, st *inspect.State, what, text string, want Want) (Answer, error) {
 	x, err := (&Sweeper{State: st}).Compile(what, text, want)
 	if err != nil {

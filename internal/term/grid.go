@@ -122,8 +122,8 @@ func (g *Grid) Flush() {
 	g.rows = g.rows[:0]
 }
 
-// fit returns the widths of all columns. It narrows the columns in shown until they fit, or until
-// they cannot be narrower.
+// fit returns the widths of all columns. It narrows the columns with the indices shown until they
+// fit into a line, or cannot be narrower.
 func (g *Grid) fit(shown []int) (widths []int) {
 	widths = make([]int, len(g.columns))
 	over := -g.out.Width - len(gap)

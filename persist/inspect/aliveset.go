@@ -66,7 +66,7 @@ func (c *aliveSet) generation(i int) uint32 {
 	return g
 }
 
-// of reports whether c is the set of live entities of s.
+// The method of reports whether c is the set of live entities of s.
 func (c *aliveSet) of(s *State) bool {
 	return c != nil && c.digest == s.digest && s.digest != 0 && len(c.low) == s.indices
 }

@@ -494,7 +494,8 @@ type pageRows struct {
 	few     map[int][]byte // If not nil, only these rows remain, by position.
 }
 
-// row returns the row at position i, or nil if few does not contain it.
+// row returns the row at position i of the page. If only a few rows remain in memory and this is
+// none of them, it returns nil.
 func (p *pageRows) row(i int) []byte {
 	if p.few != nil {
 		return p.few[i]

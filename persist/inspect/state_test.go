@@ -55,7 +55,8 @@ func sameState(t *testing.T, im *image.Image, s *inspect.State) {
 	sameSweep(t, im, s)
 }
 
-// sameRows requires that s has the same rows as component c of im.
+// sameRows requires that the component in s, given by the parameter of, has the same rows as
+// component c of im.
 func sameRows(t *testing.T, im *image.Image, c *image.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	require.Equal(t, []any{c.Name, c.Len()}, []any{of.Name, of.Len()})
@@ -97,7 +98,7 @@ func sameRows(t *testing.T, im *image.Image, c *image.Component, s *inspect.Stat
 	sameLookup(t, im, c, s, of)
 }
 
-// sameLookup requires that concurrent lookups in any order return the values of im.
+// sameLookup requires that concurrent lookups in s, in any order, return the values in im.
 func sameLookup(t *testing.T, im *image.Image, c *image.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	lookup := s.Lookup(of)

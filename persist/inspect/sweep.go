@@ -36,14 +36,14 @@ type Span struct {
 }
 
 // Sweep visits all live entities with index at least from. from must be the start of a span: 0 or
-// the Next of another span. Sweep calls take with the result of each span, in index order. It
-// ends at the first error.
+// the Next of another span. Sweep computes a result for each span, and passes the results to the
+// function take in index order. It ends at the first error.
 //
-// Several goroutines compute the results. Each calls its own function, made by asker. The function
-// may read the given components of the span's entities. components must be in the outline of s.
-// Each page is read once. When most rows of a page are passed, only the remaining rows stay in
-// memory. If most rows are in index order, only a few pages are in memory. At worst the whole
-// column is.
+// Several goroutines compute the results. Each of them calls its own function, which a call of
+// asker has made. The function may read the given components of the span's entities. components
+// must be in the outline of s. Each page is read once. When most rows of a page are passed, only
+// the remaining rows stay in memory. If most rows are in index order, only a few pages are in
+// memory. At worst the whole column is.
 func (s *State) Sweep(ctx context.Context, from int, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
 	if err := s.Count(ctx); err != nil {
 		return err
@@ -207,8 +207,8 @@ type sweptPage struct {
 	mu   sync.Mutex
 	rows *pageRows // nil before the page is read.
 
-	// The lock of sweptPages guards the fields below. n is the number of rows of the page, and left
-	// the number of rows that are not passed yet.
+	// The lock of sweptPages guards the fields below. n is the number of rows of the page. The
+	// field left is the number of its rows that are not passed yet.
 	n, left int
 	passed  []uint64 // Passed rows, as bits.
 	shrunk  bool
@@ -309,8 +309,8 @@ func (k *sweptPages) pass(lo, hi int) {
 	}
 }
 
-// release removes a page if all of its rows are passed, or shrinks it if few rows remain. before
-// is how many rows remained before the call.
+// release removes a page if all of its rows are passed, or shrinks it if few rows remain. The
+// parameter before is the number of rows that remained before the caller marked some as passed.
 func (k *sweptPages) release(p *sweptPage, page, before int) {
 	switch few := p.n / fewRows; {
 	// A goroutine that still reads rows of the page keeps its memory alive.

@@ -160,7 +160,7 @@ type trace struct {
 	found func(*TraceEvent) error
 	bytes int64
 	ops   traceOps
-	err   error // The first error of found.
+	err   error // The first error of the function found.
 }
 
 // newTrace returns a trace that begins at record `from`. If that is 0, it begins at the oldest
@@ -304,8 +304,8 @@ func (t *trace) begin() error {
 	return t.err
 }
 
-// event reports an event between the state of before and the state of t. A removal has no new
-// value, and an addition has no old value.
+// event reports an event. The parameter before is the follower at the state before the event, and t
+// is at the state after it. A removal has no new value, and an addition has no old value.
 func (t *trace) event(before *follower, kind TraceKind, number int) {
 	if t.err != nil {
 		return

@@ -229,8 +229,8 @@ func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	return nodes, rootless
 }
 
-// of returns the entities above e, the highest first, and the tree below e. The depths of
-// entities above e are negative, and e has depth 0.
+// The method of returns the entities above e, the highest first, and the tree below e. The depths
+// of entities above e are negative, and e has depth 0.
 func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	start, ok := r.number[e]
 	if !ok {
@@ -256,8 +256,9 @@ func (r *relation) node(i, depth int, last bool) TreeNode {
 	}
 }
 
-// walk appends start and all entities below it to nodes, and sets them in met. If start is in a
-// cycle, the walk returns to start. It visits every other entity once, since each has one target.
+// walk appends start and all entities below it to nodes, and marks them as visited in the slice
+// met. If start is in a cycle, the walk returns to start. It visits every other entity once, since
+// each has one target.
 func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 	type open struct {
 		number, node int

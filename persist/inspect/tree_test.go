@@ -74,7 +74,8 @@ var forestFields = [][2]string{
 	{"childOf", "Parent"}, {"owner", ""}, {"spring", "A"}, {"spring", "Link.B"}, {"spring", "Link.Deep.Most.C"}, {"spring", "Link.Deep.Most.D"}, {"socket", "On"}, {"last", "Seen"}, {"late", "Of"},
 }
 
-// grow changes w at random. all has every entity ever created, so many targets are dead.
+// grow changes w at random. The parameter all has every entity ever created, so many targets are
+// dead.
 func (w *forest) grow(rng *rand.Rand, all *[]ecs.Entity) {
 	pick := func() ecs.Entity {
 		if rng.IntN(8) == 0 || len(*all) == 0 {

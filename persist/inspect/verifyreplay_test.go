@@ -50,7 +50,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 	snapshots := v.Catalog().Snapshots
 	for i := range snapshots {
 		if snapshots[i].ID.Seq == 0 {
-			// The oldest state has no digest from a replay.
+			// Skip the oldest state: no replay computes its digest.
 			continue
 		}
 		good := snapshots[i].Digest

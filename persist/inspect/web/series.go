@@ -233,8 +233,8 @@ func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error
 	return err
 }
 
-// of returns the outcome of expression i for im. err is the error that follow returned. If the
-// entity is dead, the outcome has neither a value nor an error.
+// of returns the outcome of expression i for im. The parameter err is the error that the method
+// follow returned. If the entity is dead, the outcome has neither a value nor an error.
 func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
 		return o

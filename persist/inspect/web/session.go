@@ -21,10 +21,10 @@ type Opener func(ctx context.Context) (*inspect.View, error)
 //	                             ├ state: load the whole state with the cursor
 //	                             └ read: pages of a snapshot, if one has the state
 
-// A server answers requests about one store or save. The fast session answers quick requests,
-// which move through time. The slow session answers slow requests. bar and following are shared
-// with other goroutines and have their own locks. Only the request that holds a session's turn
-// uses the session's fields.
+// A server answers requests about one store or save. The fast session answers quick requests, which
+// move through time. The slow session answers slow requests. The fields bar and following are
+// shared with other goroutines and have their own locks. Only the request that holds a session's
+// turn uses the session's fields.
 type server struct {
 	errorWriter
 	open       Opener
@@ -70,8 +70,8 @@ func newSession(v *inspect.View, room int) *session {
 	return d
 }
 
-// with waits for the session's turn and calls f. If ctx ends first, it returns the error of ctx.
-// f has exclusive use of the session, and must not call with.
+// The method with waits for the session's turn and calls f. If ctx ends first, it returns the error
+// of ctx. f has exclusive use of the session, and must not call with.
 func (d *session) with(ctx context.Context, f func() error) error {
 	select {
 	case d.turn <- struct{}{}:
