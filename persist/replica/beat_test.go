@@ -74,7 +74,7 @@ func TestFollower_NotOverdueOnIdleOwner(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// An owner that appends many more bytes than its store has trims the log by itself.
+// An owner trims the log by itself when it has appended many more bytes than its store has.
 func TestOwner_TrimsLogByItself(t *testing.T) {
 	log := &replica.Memory{}
 	first := follow(t, log, disktest.New(), replica.Options{Heartbeat: 50 * time.Millisecond})

@@ -56,7 +56,8 @@ func (m *monitor) fail(err error) {
 	m.metrics.Errors[ClassOf(err)]++
 }
 
-// setPaused records why the owner makes no calls, or with nil that it makes calls again.
+// setPaused records why the owner makes no calls. The parameter why is nil when the owner makes
+// calls again.
 func (m *monitor) setPaused(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// Backup copies the store in from to the directory dir. It copies the ticks up to the record that
-// durable returns.
+// Backup copies a store to the directory dir. from has the files of the store. Backup copies the
+// ticks up to the record that durable returns.
 func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64) error {
 	if err := MakeDir(dir); err != nil {
 		return err

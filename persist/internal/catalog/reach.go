@@ -167,7 +167,8 @@ func (c *Catalog) Removed(what string) error {
 	return fmt.Errorf("%w: %s pruned; the oldest is record %d, tick %d", format.ErrNotFound, what, oldest.ID.Seq, oldest.Tick)
 }
 
-// tooOld reports whether record seq is older than all bases of the newest state.
+// tooOld reports whether record seq is older than the oldest snapshot that leads to the newest
+// state.
 func (c *Catalog) tooOld(seq uint64) bool {
 	oldest, ok := c.OldestBase(c.End())
 	return ok && seq < oldest.ID.Seq
@@ -387,8 +388,8 @@ func (c *Catalog) schemaUnknown(e journal.Entry) bool {
 	return !ok || parent.Segment != e.Segment
 }
 
-// aheadOfJournal reports whether s is a state after the end of the journal. The journal was cut
-// short, and s does not contradict the rest of the journal.
+// aheadOfJournal reports whether s is a state after the end of the journal. This is the case if the
+// journal was cut short and s does not contradict the rest of it.
 func (c *Catalog) aheadOfJournal(s SnapshotInfo) bool {
 	return s.ID.Seq > c.Log.Last && (len(c.Log.Segments) == 0 || s.World == c.Log.World)
 }

@@ -157,8 +157,8 @@ func (c *Catalog) EntriesBetween(first, last uint64) []journal.Entry {
 	return all[from:max(from, to)]
 }
 
-// Path returns the records from the state after record from to the state after record to, oldest
-// first. from must be an ancestor of to.
+// Path returns the records that lead from one state to a later one, oldest first. The states are
+// those after the records from and to. The record from must be an ancestor of the record to.
 func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 	path, err := c.Log.Path(from, to)
 	if err != nil {

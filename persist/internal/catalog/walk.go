@@ -67,7 +67,7 @@ func (w *Walk) Along(ctx context.Context, im *image.Image, path []journal.Entry)
 	return im, n, nil
 }
 
-// Between walks from the state after record from to the state after record to.
+// Between walks from one state to a later one. The states are those after the records from and to.
 func (w *Walk) Between(ctx context.Context, from, to uint64) error {
 	path, err := w.Catalog.Path(from, to)
 	if err != nil || len(path) == 0 {

@@ -24,8 +24,8 @@ const (
 	// untrusted file can take.
 	mostShrunk = 256
 
-	// leastSaved says which part of a page compression must save: one eighth. Otherwise the page is
-	// stored uncompressed.
+	// Compression must save at least 1/leastSaved of a page. Otherwise the page is stored
+	// uncompressed.
 	leastSaved = 8
 
 	// minCompressed is the length from which content is compressed. For shorter content,

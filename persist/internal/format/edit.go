@@ -296,7 +296,7 @@ func (p *StoragePatch) EditsOf(row int) []byte {
 	return p.EditingOnly(func(other int) bool { return other == row }).Edits
 }
 
-// EditingOnly returns p without the edits of the rows for which edits returns false.
+// EditingOnly returns p without the edits of those rows for which the function edits returns false.
 func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 	v, kept := varints{src: p.Edits}, EditedRows{}
 	for _, r := range p.EditRanges {

@@ -84,8 +84,8 @@ func (n *Notes) About(parent StateID) {
 	}
 }
 
-// Recorded is called when the state was has been recorded as seq. The notes of a tick that
-// continues this state remain valid.
+// Recorded is called when a state gets a record: was is the state, and seq is the record. The notes
+// of a tick that continues this state remain valid.
 func (n *Notes) Recorded(was StateID, seq uint64) {
 	if n.parent == was {
 		n.parent.Seq = seq

@@ -72,7 +72,7 @@ const NoComponent = -1
 // An Op is one operation of a tick.
 type Op struct {
 	Kind raw.OpKind
-	// Number in the image, or [NoComponent] for an operation on the world or an entity.
+	// Component number in the image, or [NoComponent] for an operation on the world or an entity.
 	Component int
 	Entity    ecs.Entity
 }

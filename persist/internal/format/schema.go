@@ -89,8 +89,8 @@ func EntryOf(st raw.Storage) Entry {
 	return e
 }
 
-// Rewinds reports whether digests cover st, which is in s. If st was stored as not rewinding,
-// digests do not cover it, whatever the program registers.
+// Rewinds reports whether digests cover st, which is in s. Digests do not cover a storage that is
+// stored as not rewinding, whatever the program registers.
 func (s *Schema) Rewinds(st raw.Storage) bool { return s.Components[s.Number(st)].Rewinds }
 
 // Add adds e and returns its number.

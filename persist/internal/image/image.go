@@ -211,8 +211,8 @@ func Resized[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// SetRows replaces the n rows that begin with first by rows of src. It checks these rows and
-// returns the remaining bytes of src.
+// SetRows replaces n rows, beginning with row first, by rows from the beginning of src. It checks
+// these rows and returns the remaining bytes of src.
 func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	if c.Width >= 0 {
 		size := n * c.Width
@@ -364,7 +364,7 @@ func (c *Component) move(from, to int) {
 	}
 }
 
-// Digest returns the digest of the world that im represents, without non-persistent parts.
+// Digest returns the digest of the persistent parts of the world that im represents.
 func (im *Image) Digest() ecs.Digest { return im.Digests().World }
 
 // Digests returns the same result as [ecs.World.Digests] of the world that im represents. Both sum

@@ -129,8 +129,8 @@ func (s *opSet) set(e ecs.Entity, now bool) {
 	}
 }
 
-// clear removes all entities. It costs O(operations before it), independent of the number of
-// entities.
+// clear removes all entities. The cost grows with the number of earlier operations in the tick, and
+// not with the number of entities.
 func (s *opSet) clear() {
 	s.n, s.cleared = 0, true
 	s.known.clear()

@@ -84,7 +84,7 @@ func (b *blocks) readWhole(buf []byte, off int64) error {
 	return nil
 }
 
-// readPart copies bytes of block i, starting at byte at of the block. Meanwhile other readers of
+// readPart copies bytes of block i, beginning at offset at in the block. Meanwhile other readers of
 // the same slot wait.
 func (b *blocks) readPart(buf []byte, i, at int64) error {
 	s := &b.slots[i%slotCount]

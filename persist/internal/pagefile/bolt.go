@@ -65,7 +65,8 @@ type boltTree struct {
 	sum    contentSum
 }
 
-// newBoltTree returns a tree that bbolt writes to file, which is temp opened again.
+// newBoltTree returns a tree that bbolt writes to file. file is the file of temp, opened a second
+// time.
 func newBoltTree(temp *disk.Temp, name string, file *os.File) (tree, error) {
 	t := &boltTree{temp: temp, file: temp.File, name: name, bolt: file}
 	temp.Unlock() // bbolt locks the file itself.

@@ -112,7 +112,7 @@ func (f *File) findBucket(read readFunc) (bucket, error) {
 // limit returns the number of pages in bbolt's part of the file.
 func (f *File) limit() int64 { return f.length / pageSize }
 
-// malformed reports bytes with an invalid meaning, even if their checksum matches.
+// malformed returns the error for bytes with an invalid meaning. Their checksum may match.
 func (f *File) malformed(offset, length int64, reason string) error {
 	return corrupt(f.name, offset, length, reason)
 }

@@ -47,8 +47,7 @@ func (s *pageSet) addRanges(ranges []raw.Range) {
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
-			// add extends s to the word of the added page. So first add the highest page of this
-			// word.
+			// add extends s up to word i. After that, all pages of word can be added at once.
 			s.add(64*i + bits.Len64(word) - 1)
 			(*s)[i] |= word
 		}

@@ -391,8 +391,8 @@ func (c *rowCopy) entities() []ecs.Entity {
 	return entities
 }
 
-// Shared returns how many pages are stored in other files, and how many will be written. Pages that
-// repeat a written page count in neither.
+// Shared returns how many pages are stored in other files, and how many will be written. Neither
+// number includes pages that repeat a written page.
 func (sn *Snapshot) Shared() (shared, written int) {
 	for i := range sn.pages {
 		switch p := &sn.pages[i]; {

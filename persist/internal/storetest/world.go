@@ -290,8 +290,8 @@ func newBag(a Action) Bag {
 	return b
 }
 
-// owner returns an entity with a component of s, if there are more than two. For one or two, it
-// returns one of them in most cases. Otherwise it returns e.
+// owner returns an entity that has a component in s. If s has only one or two entities, it returns
+// e in one case of four. If s is empty, it always returns e.
 func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
 	if n := s.Len(); n > 2 || n > 0 && a.A&3 > 0 {
 		return s.Entities()[int(a.A>>3)%n]

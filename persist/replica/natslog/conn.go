@@ -46,8 +46,8 @@ func (c *connection) heard() {
 	c.answered = time.Now()
 }
 
-// mayRemove reports whether the login may remove consumers. It returns true until the servers have
-// denied a subject with this beginning.
+// mayRemove reports whether the login may remove consumers. The subjects of such requests begin
+// with the parameter subject. mayRemove returns true until the servers have denied such a request.
 func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

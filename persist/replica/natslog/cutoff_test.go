@@ -108,8 +108,8 @@ func TestEntries_ServerCutOff(t *testing.T) {
 	assert.EqualValues(t, 1, nc.Stats().Reconnects)
 }
 
-// An append through a server that is cut off is confirmed through another server, before its
-// timeout.
+// If a server is cut off, an append through this server is confirmed through another server. This
+// happens before the append times out.
 func TestAppend_ServerCutOff(t *testing.T) {
 	t.Parallel()
 	p := newPartition(t)

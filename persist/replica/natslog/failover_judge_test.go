@@ -258,7 +258,7 @@ func (j *judge) refused(machine string) bool {
 	return m != nil && m.refused
 }
 
-// history returns the sums of all ticks up to the tick with the sum head. ok is false if one of
+// history returns the sums of all ticks up to the tick whose sum is head. ok is false if one of
 // these ticks is unknown.
 func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	history = map[uint64]uint64{}
