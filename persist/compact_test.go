@@ -24,7 +24,7 @@ func compacted(t testing.TB, path string, options repair.CompactOptions) (string
 	return out, r
 }
 
-// digests returns the digest of each state on the path from record from to record to.
+// digests returns the digests of the states on the path between two records, including both.
 func digests(t testing.TB, v *inspect.View, from, to uint64) (list []ecs.Digest) {
 	t.Helper()
 	path, err := v.Path(from, to)

@@ -202,9 +202,9 @@ func headDigest(dir string) (ecs.Digest, error) {
 	return im.Digest(), nil
 }
 
-// lostTail creates a store in dir that loses its last ticks in a crash. The store then commits
-// others as many other ticks. The other results are the name and the content of a snapshot of a
-// lost tick.
+// lostTail returns the directory of a store that lost its last ticks in a crash. After that, the
+// store committed other ticks; the parameter others is their number. The other results are the name
+// and the content of a snapshot of a lost tick.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()
@@ -273,7 +273,7 @@ func TestCreate_RetryAfterFailure(t *testing.T) {
 	require.NoError(t, simVerify(mem, w))
 }
 
-// failCalls fails every disk call whose text begins with begin.
+// failCalls fails every disk call whose text has the prefix begin.
 func failCalls(mem *disktest.Mem, begin string) {
 	mem.OnCall(func(n int, call string) {
 		if strings.HasPrefix(call, begin) {

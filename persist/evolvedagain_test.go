@@ -52,7 +52,8 @@ func newNewestWorld() *newestWorld {
 	}
 }
 
-// check compares w with before in the fields that both have.
+// check requires that w has the values of the older world before. It compares only fields that both
+// worlds have.
 func (w *newestWorld) check(t *testing.T, before *newerWorld) {
 	t.Helper()
 	require.Equal(t, before.Entities(), w.Entities())

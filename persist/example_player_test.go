@@ -9,7 +9,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// newPatient returns a world of one patient, and a function that heals it up to most points.
+// newPatient returns a world of one patient, and a function that heals the patient. The health
+// never exceeds the parameter most.
 func newPatient(most int) (w *ecs.World, heal func([]inspect.Input) error) {
 	w = ecs.NewWorld(ecs.Options{})
 	health := ecs.Must(ecs.RegisterResource(w, 50, ecs.Component[int]{Name: "Health"}))

@@ -364,7 +364,8 @@ func TestGoto_RefusedCallChangesNothing(t *testing.T) {
 	storetest.Verified(t, filepath.Join(dir, "store"))
 }
 
-// verifiedIn returns a view of the store in files, after a verification without findings.
+// verifiedIn returns a view of the store in the file system files. The store must pass a
+// verification.
 func verifiedIn(t *testing.T, files disk.FS) *inspect.View {
 	t.Helper()
 	v, err := inspect.OpenFS(storetest.Background, files, ".")

@@ -218,8 +218,8 @@ func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }
 
-// hear reads the output of a process. Only the first seen lines prove that the store exists or that
-// a state is durable.
+// hear reads the output of a process. Only lines[:seen] prove that the store exists or that a state
+// is durable.
 func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {

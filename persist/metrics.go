@@ -233,7 +233,7 @@ func (t *counters) lost(removed int64, k *RetentionStatus) {
 	}
 }
 
-// forget removes the records before first from seqs, and returns their number.
+// forget removes the records before record first from the list seqs, and returns their number.
 func forget(seqs *[]uint64, first uint64) int {
 	n, _ := slices.BinarySearch(*seqs, first)
 	*seqs = slices.Delete(*seqs, 0, n)

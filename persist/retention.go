@@ -139,7 +139,7 @@ type storedSnapshot struct {
 	lineage
 }
 
-// withNewest appends newest to list. If newest has a name, older snapshots lose it.
+// withNewest appends the snapshot newest to list. If it has a name, older snapshots lose that name.
 func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
 	list = append(list, newest)
 	catalog.LoseNames(list, func(o *storedSnapshot) *catalog.SnapshotInfo { return &o.SnapshotInfo })

@@ -40,7 +40,8 @@ type FileOptions struct {
 	Build bool
 }
 
-// onlyOptions returns the only element of said, or the zero FileOptions if said is empty.
+// onlyOptions returns the only element of the slice said. If said is empty, it returns the zero
+// FileOptions.
 func onlyOptions(said []FileOptions) (o FileOptions) {
 	if len(said) > 1 {
 		panic("persist: more than one FileOptions for a file; combine them")

@@ -483,8 +483,8 @@ func (s *Store) Load(ctx context.Context, file string) error {
 	return inDirectoryOf(file, nil, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
 }
 
-// LoadFrom loads the save that in contains up to its end, in the format of [SaveTo]. Otherwise it
-// behaves as [Store.Load]; see also the function [LoadFrom].
+// LoadFrom reads a save from in up to the end, in the format of [SaveTo], and loads it as
+// [Store.Load] does. See also the function [LoadFrom].
 func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 	files, err := received(in)
 	if err != nil {

@@ -37,10 +37,10 @@ func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...FileOptions) 
 	return f.Close()
 }
 
-// LoadFrom replaces the contents of w with the save that in contains from its present position to
-// its end, as [Load] does with a file. If in is an [io.ReaderAt] and an [io.Seeker], one goroutine
-// per processor reads it in place, and in is at its end afterwards. Any other reader is copied into
-// memory first:
+// LoadFrom replaces the contents of w with a save, as [Load] does with a file. It reads the save
+// from the present position of in up to the end. If in is an [io.ReaderAt] and an [io.Seeker], one
+// goroutine per processor reads it in place, and in is at its end afterwards. Any other reader is
+// copied into memory first:
 //
 //	LoadFrom(ctx, file, w)                               an open *os.File
 //	LoadFrom(ctx, bytes.NewReader(data), w)              bytes in memory
@@ -58,7 +58,8 @@ func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	return Load(ctx, stream, w, FileOptions{Files: files})
 }
 
-// received returns a file system whose only file, called stream, has the contents of in.
+// received returns a file system with one file, called stream. The file has all bytes that the
+// reader in returns.
 func received(in io.Reader) (disk.FS, error) {
 	if placed := placedIn(in); placed != nil {
 		return placedFS{disk.Memory(), placed}, nil

@@ -207,8 +207,8 @@ func Load(ctx context.Context, file string, w *ecs.World, o ...persist.FileOptio
 	return load(file, w, func(into *ecs.World) error { return persist.Load(ctx, file, into, o...) })
 }
 
-// LoadFrom reads a part from in up to its end, as [Load] does from a file. See [persist.LoadFrom]
-// for untrusted input.
+// LoadFrom reads a part from the reader in up to the end, as [Load] does from a file. See
+// [persist.LoadFrom] for untrusted input.
 func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) (*Part, error) {
 	return load("stream", w, func(into *ecs.World) error { return persist.LoadFrom(ctx, in, into) })
 }

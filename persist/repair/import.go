@@ -165,7 +165,7 @@ func syntax(err error) error {
 	return err
 }
 
-// delim reads a bracket. what names the bracket in an error.
+// delim reads the bracket want. In an error, the parameter what names that bracket.
 func (x *importer) delim(want json.Delim, what string) error {
 	token, err := x.d.Token()
 	if err != nil {
