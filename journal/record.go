@@ -62,13 +62,13 @@ const (
 	recordHeader = 48
 	recordAlign  = 8
 
-	// sealCRC replaces the payload checksum of a seal. No byte of it is zero, so one flipped bit
-	// never makes a seal look like an unfinished one.
+	// sealCRC replaces the payload checksum of a seal. No byte of it is zero. So a seal with one
+	// flipped bit never looks like an unfinished seal.
 	sealCRC = 0x5ea15ea1
 )
 
-// A Sum is the checksum of the first bytes of a payload. If a payload is larger than the CPU cache,
-// summing each block of bytes when it is produced halves the time.
+// A Sum is the checksum of the first bytes of a payload. For a payload that is larger than the CPU
+// cache, sum each block right after producing it. This takes half the time of a sum at the end.
 type Sum struct {
 	n   int
 	crc uint32

@@ -98,7 +98,7 @@ func (c *copyCheck) entries(a, b reflect.Value, path string) string {
 	}
 	for entries := a.MapRange(); entries.Next(); {
 		key := entries.Key()
-		// A lookup of NaN in b would find nothing.
+		// Skip NaN: a lookup of this key in b would find nothing.
 		if !key.Equal(key) {
 			continue
 		}

@@ -147,7 +147,7 @@ func TestOf_DepthAndSizeLimits(t *testing.T) {
 	_, err := Of(reflect.PointerTo(deep))
 	require.ErrorContains(t, err, "nested more than 64 deep")
 
-	// Each of the 24 levels doubles the number of fields.
+	// The type has 24 nested levels, and each level doubles the number of fields.
 	type four[T any] = pair[pair[pair[pair[T]]]]
 	wide := reflect.TypeFor[four[four[four[four[four[four[nothing]]]]]]]()
 	_, err = Of(wide)

@@ -115,8 +115,9 @@ func TestCodec_RoundTripOfSampleTypes(t *testing.T) {
 	}
 }
 
-// The moves for big-endian machines must produce the same bytes. The test runs them on a
-// little-endian machine: load and store hide the difference.
+// The moves for big-endian machines must produce the same bytes. The test compiles and runs these
+// moves on a little-endian machine. They convert each number separately, so they work on every
+// machine.
 func TestCodec_UnmergedMovesSameBytes(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	for _, rt := range sampleTypes() {

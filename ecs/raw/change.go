@@ -11,8 +11,8 @@ type Recorder interface {
 	Record(c *Change) (seq uint64)
 }
 
-// A Follower is a [Recorder] that also receives the world's tick after a restore, a load or any
-// other change of the tick except Commit.
+// A Follower is a [Recorder] that the world also calls when its tick changes other than by Commit,
+// such as by a restore or a load.
 type Follower interface {
 	Recorder
 

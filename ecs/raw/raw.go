@@ -40,7 +40,8 @@ var (
 	// correct the program; see ecs.Component.
 	ErrDropped = errors.New("ecs: stored values would be lost")
 
-	// ErrNewer reports a component that was stored by a program with a later version of it.
+	// ErrNewer reports a component that was stored by a program with a later version of the
+	// component.
 	ErrNewer = errors.New("ecs: stored by a newer program")
 
 	// ErrAttached reports a Load or Apply that an attached recorder would miss. Detach the recorder

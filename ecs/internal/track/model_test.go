@@ -159,7 +159,7 @@ type timeline struct {
 	frames  []*Frame
 	states  [][2]tableCopy // The tables at the start of each frame.
 	forward []*Frame
-	undone  [][2]tableCopy // The tables at the end of each frame in forward.
+	undone  [][2]tableCopy // The tables at the end of each undone frame.
 	now     [2]tableCopy   // The expected content of the tables.
 	id      uint64
 	bare    bool
