@@ -195,8 +195,8 @@ func TestCrash_BeforeEveryCall(t *testing.T) {
 func TestCrash_SecondCrashWhileReopening(t *testing.T) {
 	var h history
 	images := h.crashes(t, disktest.New(), 2)
-	// There are three images for each call, one of each kind. The step is coprime to 3, so the loop
-	// uses all kinds.
+	// The list has three images for each call, one of each kind. The step is coprime to 3, so the
+	// loop uses all kinds.
 	for i := 0; i < len(images); i += deep.Or(17, 7) {
 		img := images[i]
 		log := h.verify(t, img)

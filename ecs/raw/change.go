@@ -11,8 +11,8 @@ type Recorder interface {
 	Record(c *Change) (seq uint64)
 }
 
-// A Follower is a [Recorder] that the world also calls when its tick changes other than by Commit,
-// such as by a restore or a load.
+// A Follower is a [Recorder] that the world also calls when its tick changes without a Commit, such
+// as by a restore or load.
 type Follower interface {
 	Recorder
 
