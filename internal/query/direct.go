@@ -206,7 +206,7 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
-// zero returns 0, the other operand when an operator compares the result of the function apart.
+// zero returns 0. Operators compare the result of the function apart with it.
 func zero(*reading) int { return 0 }
 
 // mixed returns an exact comparison of an int with a float. With sign -1 it compares the float

@@ -27,7 +27,7 @@ const (
 	maxAdded  = 1 << 30 // Each float adds less than 2^32 to a digit.
 )
 
-// add adds f n times, where n is 1 or -1.
+// add adds f if n is 1, and subtracts f if n is -1.
 func (s *floatSum) add(f float64, n int) {
 	bits := math.Float64bits(f)
 	exponent, mantissa := int(bits>>52&0x7ff), bits&(1<<52-1)

@@ -157,8 +157,8 @@ func (r *resolver) node(p *ast.Node) {
 }
 
 // identifier resolves a single name. A name declared by "let" takes precedence over a variable of
-// this package, and a variable over a component. In an expression, component("NAME") means the
-// component even if a variable has the same name.
+// this package. A variable takes precedence over a component. In an expression, component("NAME")
+// means the component even if a variable has the same name.
 func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	if slices.Contains(r.locals, n.Value) {
 		return

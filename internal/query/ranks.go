@@ -99,7 +99,7 @@ func (r *ranks) add(v any, times int) (more int) {
 	return -1
 }
 
-// split splits run k in two. The upper half gets its own memory, so that both can grow.
+// split splits run k in two. The upper half gets its own memory, so that both halves can grow.
 func (r *ranks) split(k int) {
 	of, half := &r.runs[k], len(r.runs[k].values)/2
 	upper := run{values: slices.Clone(of.values[half:]), times: slices.Clone(of.times[half:])}

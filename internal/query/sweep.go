@@ -78,8 +78,8 @@ func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	return w.sweep(x), nil
 }
 
-// sweep adds x to the expressions of the sweep, and the components that x reads to those of the
-// sweep.
+// sweep adds x to the expressions that the sweep evaluates. It also adds the components that x
+// reads.
 func (w *Sweeper) sweep(x *Expr) *Swept {
 	x.Among(w.State.IsAlive)
 	x.Looking(func(c *inspect.Component) Lookup { return w.State.Lookup(c) })

@@ -14,10 +14,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A stateDiff compares two states. It reads columns that ticks have changed, or that only one state
-// has, into memory. It compares other columns page by page: it skips pages that two snapshot files
-// share, and releases pages with equal bytes. To compare a row, both its entity and its value are
-// needed. So if one of the two pages differs, both stay in memory:
+// A stateDiff compares two states. It reads a column into memory if ticks have changed it, or if
+// only one state has it. It compares other columns page by page: it skips pages that two snapshot
+// files share, and releases pages with equal bytes. To compare a row, both its entity and its value
+// are needed. So if one of the two pages differs, both stay in memory:
 //
 //	entities    | same | differ | same   |
 //	rows        | same | same   | differ |

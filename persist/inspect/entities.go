@@ -87,8 +87,8 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 }
 
 // Referrers finds the values that refer to e in the state after record seq, by component and row.
-// first has at most limit of these values, and total is the number of all of them. Keys of maps
-// count too.
+// The result first has at most limit of these values, and total is the number of all of them. Keys
+// of maps count too.
 //
 // It reads the components whose layout contains entities, page by page, and the ticks after the
 // nearest snapshot. Of these components, it loads those that do not rewind or that the ticks

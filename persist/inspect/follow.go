@@ -275,8 +275,9 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 	return nil
 }
 
-// place sets r.row to the row of e after patch p. If p writes another entity into that row, e has
-// no row, unless p also writes e into another row. The two writes come in any order.
+// place sets r.row to the row of e after patch p. If p writes e into a row, that is the row.
+// Otherwise, e keeps its row, or has no row if p writes another entity into it. The patch may write
+// e before or after the other entity.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1

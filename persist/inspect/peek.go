@@ -121,7 +121,8 @@ func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
 	return f, nil
 }
 
-// read sets row and value of e in c if e has c. If c is a resource, it reads the resource.
+// read sets the row and the value of r to those of entity e in column c, if e has the component. If
+// c is a resource, it reads the resource.
 func (r *followedRow) read(s *State, c *stateColumn, e ecs.Entity) error {
 	row := c.N - 1
 	if !c.Resource {
