@@ -19,9 +19,8 @@ import (
 
 // ports are systems and processors on which the code must compile, in addition to those that run
 // the tests. `make ports` compiles for all ports. This test only checks types, which takes seconds
-// instead of minutes. It finds two kinds of fault: constants that overflow a 32-bit int, for
-// instance on linux/386, and calls that a system lacks, for instance on windows/amd64. The other
-// ports are checked only with STET_DEEP, as in CI.
+// instead of minutes. It finds constants that overflow an int, such as on linux/386, and calls that
+// a system lacks, such as windows/amd64. The other ports are checked only with STET_DEEP, as in CI.
 var ports = []string{"linux/386", "windows/amd64", "linux/arm", "darwin/arm64", "freebsd/amd64"}
 
 func TestPorts_TypeCheck(t *testing.T) {

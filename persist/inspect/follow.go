@@ -276,8 +276,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 }
 
 // place sets r.row to the row of e after patch p. If p writes e into a row, that is the row.
-// Otherwise, e keeps its row, or has no row if p writes another entity into it. The patch may write
-// e before or after the other entity.
+// Otherwise e keeps its row, unless p removes the row or writes another entity into it. Then e has
+// no row. The patch may write e before or after the other entity.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1
