@@ -131,9 +131,9 @@ func (h *history) prune(j *journal.Journal, keep uint64) error {
 	return err
 }
 
-// crashes runs work on fs and simulates a crash before every call of fs, including the writer's
-// calls. It returns the directory after each crash. For each call, the first image has only the
-// synced bytes, and the other images also have some of the unsynced bytes.
+// crashes calls h.work with fs and simulates a crash before every call of fs, including the
+// writer's calls. It returns the directory after each crash. For each call, the first image has
+// only the synced bytes, and the other images also have some of the unsynced bytes.
 func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 	t.Helper()
 	var mu sync.Mutex // Guards images and j.
@@ -239,9 +239,9 @@ func TestCrash_WhileClosing(t *testing.T) {
 	}
 }
 
-// The first opening gives a new segment its name, but fails to make the name durable. The test
-// crashes the second opening. No crash may keep the name of the second opening's segment and lose
-// the first one's name.
+// A roll gives a segment its name, but the name is not durable, because a directory sync fails. The
+// test crashes the next Open, which begins another segment. A crash that keeps the name of that
+// segment must keep the earlier name, too.
 func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0

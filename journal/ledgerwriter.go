@@ -118,13 +118,14 @@ func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	return err
 }
 
-// closed records where the last segment s ends, before its seals are written. The end of every
-// other segment is stated by the header of its successor.
+// closed adds an entry that says where the last segment s ends, before its seals are written. The
+// end of every other segment is stated by the header of its successor.
 func (w *ledgerWriter) closed(s closedSegment) error {
 	return w.put(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end), nil)
 }
 
-// pruned records that segments with numbers below the parameter kept may now be missing.
+// pruned adds an entry that says that segments with numbers below the parameter kept may now be
+// missing.
 func (w *ledgerWriter) pruned(kept uint64) error {
 	return w.put(entryPruned, binary.AppendUvarint(nil, kept), func() {
 		w.kept = kept

@@ -347,7 +347,7 @@ func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 	return nil
 }
 
-// began records that h is now the current segment.
+// began appends the segment of h to the list of segments, as the current one.
 func (j *Journal) began(h *segmentHeader) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

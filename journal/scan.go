@@ -136,7 +136,8 @@ func newScanWindow(ctx context.Context, segments []Segment, progress func(done, 
 	return w
 }
 
-// moved records how far the current segment has been read.
+// moved reports as progress that the current segment has been read up to offset. It returns the
+// error of the context.
 func (w *scanWindow) moved(offset int64) error {
 	if done := w.before + offset; w.progress != nil && done > w.told && w.ctx.Err() == nil {
 		w.told = done
@@ -145,7 +146,7 @@ func (w *scanWindow) moved(offset int64) error {
 	return w.ctx.Err()
 }
 
-// passed records the end of a segment of this size.
+// passed is called after a segment of this size has been read.
 func (w *scanWindow) passed(size int64) {
 	w.before += size
 	_ = w.moved(0)

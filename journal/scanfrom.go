@@ -36,8 +36,8 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 			old = append(old, number)
 		}
 	}
-	// turns is a power of two, so it seldom changes when segments are added. While it is the same,
-	// consecutive epochs select different segments.
+	// The variable turns is a power of two, so it seldom changes when segments are added. While it
+	// is the same, consecutive epochs select different segments.
 	turns := uint64(1)
 	for turns*readInTurns < uint64(len(old)) {
 		turns *= 2

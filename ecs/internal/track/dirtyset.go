@@ -74,7 +74,7 @@ func (n *DirtySet) forget() {
 	n.touched = n.touched[:0]
 }
 
-// replaced records that all rows were replaced.
+// replaced is called after all rows were replaced.
 func (n *DirtySet) replaced() {
 	n.forget()
 	n.all, n.seen = true, 0

@@ -45,8 +45,8 @@ func NewPage(number int) *Page {
 	lead := number % pageLines * cacheLine
 	before := noRows[:(lead+4*PageSize)/8]
 	memory := make([]uint64, (lead+int(unsafe.Sizeof(Page{})))/8)
-	// This copy follows make directly, so Go only clears the rest of the memory, which holds the
-	// marks.
+	// The compiler merges a make with a copy that follows it directly. So Go clears only the rest
+	// of the memory, which holds the marks.
 	copy(memory, before)
 	return (*Page)(unsafe.Pointer(&memory[lead/8]))
 }
