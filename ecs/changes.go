@@ -536,11 +536,11 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (frame uint64, err error) {
 	switch {
 	case t.Exempt:
-		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; it is NoRewind, so the history has no values of it", name, tick, ErrNotHeld)
+		return 0, fmt.Errorf("%w: changes of %s since tick %d; it is NoRewind, so the history has no values of it", ErrNotHeld, name, tick)
 	case k < 0 && w.options.HistoryDense > 0:
-		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.History().nearestRetained(tick))
+		return 0, fmt.Errorf("%w: changes of %s since tick %d; %s", ErrNotHeld, name, tick, w.History().nearestRetained(tick))
 	case k < 0 || !w.frames[k].held():
-		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.ticksHeld())
+		return 0, fmt.Errorf("%w: changes of %s since tick %d; %s", ErrNotHeld, name, tick, w.ticksHeld())
 	}
 	return w.frames[k].ID, nil
 }

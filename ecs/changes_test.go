@@ -573,11 +573,11 @@ func TestDelta_TickNotHeld(t *testing.T) {
 		err  error
 		want string
 	}{
-		{second(a.Since(2)), "ecs: changes of plain since tick 2: ecs: tick not held; retained ticks: 6, 9 to 11"},
-		{second(a.Since(12)), "ecs: changes of plain since tick 12: ecs: tick not held; retained ticks: 6, 9 to 11"},
-		{second(w.Since(7)), "ecs: changes of the registry since tick 7: ecs: tick not held; retained ticks: 6, 9 to 11"},
-		{second(x.SinceCommit()), "ecs: changes of extra since tick 11: ecs: tick not held; it is NoRewind, so the history has no values of it"},
-		{second(MustRegister[plain](NewWorld(Options{})).SinceCommit()), "ecs: changes of plain since tick 0: ecs: tick not held; " + noHistory},
+		{second(a.Since(2)), "ecs: tick not held: changes of plain since tick 2; retained ticks: 6, 9 to 11"},
+		{second(a.Since(12)), "ecs: tick not held: changes of plain since tick 12; retained ticks: 6, 9 to 11"},
+		{second(w.Since(7)), "ecs: tick not held: changes of the registry since tick 7; retained ticks: 6, 9 to 11"},
+		{second(x.SinceCommit()), "ecs: tick not held: changes of extra since tick 11; it is NoRewind, so the history has no values of it"},
+		{second(MustRegister[plain](NewWorld(Options{})).SinceCommit()), "ecs: tick not held: changes of plain since tick 0; " + noHistory},
 	} {
 		if test.err == nil || test.err.Error() != test.want || !errors.Is(test.err, ErrNotHeld) {
 			t.Errorf("error %v, want %s", test.err, test.want)

@@ -169,7 +169,7 @@ func ExampleWorld_Since() {
 	fmt.Println(err)
 	// Output:
 	// [0v2] [0v1] 0v2 <nil>
-	// ecs: changes of the registry since tick 99: ecs: tick not held; retained ticks: 0 to 1
+	// ecs: tick not held: changes of the registry since tick 99; retained ticks: 0 to 1
 }
 
 // OnAdd and OnRemove hooks run immediately. OnChange hooks run when the tick is committed. A

@@ -56,7 +56,7 @@ var (
 	ErrBacklog = errors.New("persist: the disk does not keep up; commit again later")
 
 	// ErrClosed reports the use of a closed store.
-	ErrClosed = errors.New("persist: closed")
+	ErrClosed = errors.New("persist: used after Close")
 
 	// errFollowed reports that the program committed a world that a Follower updates.
 	errFollowed = errors.New("persist: the world of a follower was committed; follow the store again")

@@ -30,7 +30,7 @@ var (
 	ErrNotFound = errors.New("persist: not found")
 
 	// ErrName reports an invalid name of a snapshot, a mark or an input.
-	ErrName = errors.New("persist: bad name")
+	ErrName = errors.New("persist: invalid name")
 
 	// ErrPoint reports a text that is not a point in time.
 	ErrPoint = errors.New("persist: not a point in time")

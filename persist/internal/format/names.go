@@ -15,7 +15,7 @@ func CheckLabel(name string) error {
 		return err
 	}
 	if _, notANumber := strconv.ParseFloat(name, 64); notANumber == nil {
-		return fmt.Errorf("%w: %q looks like the number of a snapshot", ErrName, name)
+		return fmt.Errorf("%w: %q looks like the number of a snapshot; add a word, as in %q", ErrName, name, "save "+name)
 	}
 	return nil
 }
