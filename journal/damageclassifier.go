@@ -327,9 +327,9 @@ func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 	}
 }
 
-// addInferredLost adds the unreadable records between two entries to l.Lost. It adds them only if
-// they fit into the bytes between the two entries. The ticks must also prove that each record
-// continued the record before it.
+// addInferredLost adds the records that are missing between two entries to l.Lost. It adds them
+// only if the bytes between the two entries have room for that many records. The numbers of the
+// ticks must also grow by one per record. This shows that each record continued the record before.
 func (l *Log) addInferredLost(before, after *Entry) {
 	if before == nil {
 		return

@@ -29,8 +29,8 @@ type move struct{ kind, segment, piece, other, from byte }
 
 const moveSize = 5
 
-// carryOut applies m to segments, which are split into pieces. Some moves copy pieces of another
-// journal, which is in strange.
+// carryOut applies m to segments. Each segment is split into pieces: its header and its records.
+// Some moves copy pieces of another journal, which is in strange.
 func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	s := segments[int(m.segment)%len(segments)]
 	if len(s) == 0 {
@@ -107,7 +107,7 @@ func FuzzMovedRecords(f *testing.F) {
 			data := bytes.Join(s, nil)
 			size += len(data)
 			if size > 1<<16 {
-				return // The pieces were duplicated too often.
+				return // The copied records made the journal too large. Skip this input.
 			}
 			changed = changed || !bytes.Equal(data, fs.Bytes(name))
 			moved.Put(name, data)

@@ -99,8 +99,8 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, base *uint64, progr
 	return l, ctx.Err()
 }
 
-// scanSegments scans the segments from the one with the index first on. If known is not nil, the
-// scan of the first one continues where known ends.
+// scanSegments scans segment number first of the list, and all later ones. If known is not nil, it
+// is an earlier scan that ended in segment first. The scan of this segment then continues there.
 func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	for i := first; i < len(l.Segments); i++ {
 		l.newest = newest{last: l.Last, lastID: l.LastID}

@@ -62,8 +62,9 @@ type bisectDoc struct {
 
 // A heldDoc is the range at the start in which a condition held, before it stopped holding.
 type heldDoc struct {
-	From stateDoc `json:"from"` // The first judged state of the range.
-	// The last judged state of the range.
+	// The first state at which the search found that the condition holds.
+	From stateDoc `json:"from"`
+	// The last such state before the condition stopped holding.
 	To stateDoc `json:"to"`
 }
 
@@ -74,7 +75,7 @@ func (d heldDoc) String() string {
 	return fmt.Sprintf("from tick %d to %d", d.From.Tick, d.To.Tick)
 }
 
-// A probeDoc is a judged state with its verdict.
+// A probeDoc is a state with its verdict: whether the condition holds for it.
 type probeDoc struct {
 	stateDoc
 	Verdict string `json:"verdict"` // true, false or skip.
@@ -182,8 +183,9 @@ A higher status than 127, or a signal, ends the search with an error.
 //	--last   the last ones (lastChange)    the last state with another verdict than the one before
 //	--flips  all, in turn (listChanges)    all states with another verdict than the one before
 //
-// The words good and bad are those of git bisect. Each judged state is loaded. A judge receives
-// only the state, so the judge can be a program that does not read stores. In a scan, a condition
+// The words good and bad are those of git bisect. To judge a state means to evaluate the condition
+// for it, or to run the command of --run on it. Each judged state is loaded. The command receives
+// only the state, so it can be a program that does not read stores. In a scan, a condition
 // evaluates only what each tick changed.
 //
 // The fields come in three groups: the command line, the route with its cursor and its damage, and
@@ -206,8 +208,9 @@ type bisectCmd struct {
 	// Verdicts by index of the state, for states that the search may visit again. A binary search
 	// stores all verdicts; a scan stores skipped states only.
 	verdicts map[int]probeDoc
-	// The first judged state of a scan.
+	// The first state that the last call of the method changes found good or bad.
 	oldest probeDoc
+	// The last state that the same call found good or bad.
 	newest probeDoc
 	// In a scan, the range at the start in which the condition held; nil while it still holds.
 	held *heldDoc

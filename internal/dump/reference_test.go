@@ -157,7 +157,8 @@ func docNameIn(e ast.Expr) string {
 	return ""
 }
 
-// paths appends a line for each member of d, including nested members.
+// paths appends a line to lines for each of the members, and for the members nested in them. A line
+// has the format, the path of the member, and its kind.
 func paths(types map[string]*docType, format, path string, members []docMember, lines *[]string) {
 	if strings.Count(path, ".") > 8 {
 		return // A recursive type.
@@ -208,7 +209,9 @@ func TestReference_KeepsDocumentMembers(t *testing.T) {
 	golden.Check(t, membersList, text)
 }
 
-// list returns the list of d, like listOf.
+// list returns the name of the only member of d that is a list of documents. Members of embedded
+// structs count. ok is false if d has no such member, or more than one. The function listOf finds
+// the list in the same way, but in a document instead of its type.
 func (d *docType) list(types map[string]*docType) (name string, ok bool) {
 	var lists []string
 	var find func(members []docMember)

@@ -86,12 +86,14 @@ func WantOf(kind string) Want {
 	return k.want
 }
 
-// markAggregates marks the aggregates in text, so that the parser of package expr accepts them.
-// Package expr has functions of the same names with two arguments, a slice and a predicate. So a
-// call with one argument is an aggregate. An aggregate inside another one is not marked.
+// markAggregates marks the name of each aggregate in text. Package expr has functions of the same
+// names, which have two arguments: a slice and a predicate. So a call with one argument is an
+// aggregate. Without the mark, the parser would read it as a call of such a function. An aggregate
+// inside another aggregate is not marked.
 //
-//	any(Waves, #.N > count(has(Foe)))     two arguments: continue inside, and mark count
-//	any(count(Bag.Items, #.N > 1) > 2)    one argument: mark any, and skip its brackets
+//	expression                            marked name
+//	any(Waves, #.N > count(has(Foe)))     count, because any has two arguments here
+//	any(count(Bag.Items, #.N > 1) > 2)    any, because count has two arguments here
 func markAggregates(text []rune, tokens []lexer.Token) {
 	for i := 0; i < len(tokens); i++ {
 		_, known := aggregateOf(tokens[i].Value)
@@ -110,9 +112,9 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 	}
 }
 
-// argument returns the index of the token that closes the bracket at i. single reports whether the
-// bracket contains one argument, so it has no comma at its top level. The depth after a token is 0
-// at the closing bracket, and 1 at a top-level comma.
+// argument returns the index of the token that closes the bracket at token i. The result single is
+// true if the brackets contain one argument. They then have no comma outside of inner brackets. The
+// depth after a token is 0 at the closing bracket, and 1 at such a comma.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {

@@ -26,7 +26,8 @@ import (
 // The guard of a component comes before the guards of the pointers in it.
 type guarder struct{ *resolver }
 
-// guard guards a whole expression.
+// guard adds guards to the complete expression at p. A guard checks that a component exists, or
+// that a pointer is not nil.
 func (g guarder) guard(p *ast.Node) {
 	if g.x.isCondition() {
 		*p = g.condition(*p)
@@ -43,7 +44,8 @@ type need struct {
 	pointer bool
 }
 
-// condition guards the condition n.
+// condition returns the condition n with guards. The result is false if a need of n itself is
+// missing.
 func (g guarder) condition(n ast.Node) ast.Node {
 	n, needs := g.node(n)
 	return and(n, needs)
@@ -68,7 +70,8 @@ func (g guarder) value(n ast.Node) ast.Node {
 	return at(n, &ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: n, Exp2: at(n, &ast.NilNode{})})
 }
 
-// node guards the conditions in n, and returns the needs of n itself.
+// node adds guards to the conditions inside n, and returns the needs of n itself. A need of a
+// guarded condition is not a need of n.
 func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	switch n := n.(type) {
 	case nil:
@@ -112,8 +115,8 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
 }
 
-// ends adds a need to needs if n is a pointer: that it is not nil. Without it, package expr would
-// fail on a field of a nil pointer.
+// ends returns needs. If n is a pointer, ends first adds the need that this pointer is not nil.
+// Without this need, package expr would fail on a field of a nil pointer.
 func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs
@@ -135,8 +138,8 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
-// binary guards an operator. Both sides of && and || are guarded separately, so that a component
-// missing on one side does not affect the other.
+// binary does the work of the method node for a binary operator. It guards the two sides of && and
+// || separately, so that a component missing on one side does not affect the other side.
 func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	switch n.Operator {
 	case "&&", "||", "and", "or":
@@ -170,7 +173,7 @@ var isCondition = map[string]bool{
 	"in": true, "contains": true, "startsWith": true, "endsWith": true, "matches": true,
 }
 
-// below guards the child nodes of n and returns their needs.
+// below calls the method node for each child of n. It returns n, and the needs of all children.
 func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	var needs []need
 	for _, child := range children(n) {
