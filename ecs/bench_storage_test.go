@@ -11,22 +11,21 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// BenchmarkKind measures the figures in docs/STORAGES.md. Each kind of storage is in a world of a
-// million entities. All entities have the component, or one in 100, or one in 100 000. No frame is
-// open. Run the benchmark once:
+// BenchmarkKind measures the times and sizes in docs/STORAGES.md, for each kind of storage. The
+// world has a million entities. All of them have the component, or one in 100, or one in 100 000.
+// These entities are the members. The world saves no old values. Run the benchmark once:
 //
 //	go test -run '^$' -bench '^BenchmarkKind' -benchtime 1x ./ecs
 //
-// Times are the thread's processor time on Linux (see now). Each is the lower quartile of several
-// rounds, in nanoseconds per entity:
+// A time is the lower quartile of several rounds. On Linux, it is the processor time of the thread.
 //
-//	ns/add      Set of a new component, by index; all were removed before
-//	ns/get      Get of at most 10 000 members, in random order
-//	ns/iterate  a loop over Query1.All that reads
-//	ns/remove   Remove, in random order
-//	ns/clear    Clear of all, in nanoseconds per storage
-//	B/entity    MemoryUsage of the storage, per member; memory that Indexed
-//	            storages share counts in full
+//	ns/add      time of a call of Set that adds the component to a member
+//	ns/get      time of a call of Get, for up to 10 000 members in random order
+//	ns/iterate  time of a loop over Query1.All, per member
+//	ns/remove   time of a call of Remove, for all members in random order
+//	ns/clear    time of a call of Clear, which removes all members
+//	B/entity    memory of the storage per member. It includes all memory that
+//	            the Indexed storages of a world share.
 func BenchmarkKind(b *testing.B) {
 	for _, share := range []int{1, 100, 100_000} {
 		for _, k := range []struct {

@@ -197,7 +197,7 @@ func exploreChanges(t *testing.T, s modelOptions, all []operation, n int) {
 	t.Logf("%d sequences of up to %d operations", x.tried, n)
 }
 
-func TestDeltaModel_Ticks(t *testing.T) {
+func TestDeltaModel_AddWriteRemoveClear(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{"list": listKind, "tag": labelKind} {
 		t.Run(name, func(t *testing.T) {

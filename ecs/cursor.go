@@ -437,8 +437,8 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun sets the span to a run of n rows, and moves the cursor past the run. The run starts at row
-// c.run[k] in column k, and at row first in the driver.
+// setRun sets the span to a run of n rows, and moves the cursor past the run. The first row of the
+// run is row c.run[k] in column k. In the driver, it is the row with the number first.
 func (c *cursor) setRun(first, n int) {
 	run, m := &c.run, len(c.j.columns)
 	for k := range m {
@@ -478,8 +478,8 @@ func (c *cursor) nextRun() []uint32 {
 	return run
 }
 
-// length returns the number of contiguous rows from position i of the word on. takeNext has just
-// returned i. length removes the positions of the following rows from the word.
+// length returns the number of contiguous rows from position i of the current word on. takeNext has
+// just returned i. length marks the positions of the other rows as visited.
 func (c *cursor) length(i int) int {
 	if c.rest>>(i&63)>>1&1 == 0 || *rowAfter(c.wordRows, i+1)-*rowAfter(c.wordRows, i) > 1 {
 		return c.n
@@ -487,7 +487,7 @@ func (c *cursor) length(i int) int {
 	return c.extendRun(i)
 }
 
-// extendRun does the work of length if position i+1 of the word has a match as well.
+// extendRun does the work of length if position i+1 of the current word has a match as well.
 func (c *cursor) extendRun(i int) int {
 	for n := 1; ; n++ {
 		next := c.rest & -c.rest
@@ -498,8 +498,9 @@ func (c *cursor) extendRun(i int) int {
 	}
 }
 
-// contiguousAt reports whether the rows at position i of the word directly follow the rows at
-// position i-1.
+// contiguousAt compares positions i-1 and i of the current word, which stands for 64 positions of
+// the driver. It reports whether the row at position i directly follows the row at position i-1, in
+// the driver and in every column.
 func (c *cursor) contiguousAt(i int) bool {
 	i += c.word << 6
 	if c.order[i] != c.order[i-1]+1 {

@@ -108,8 +108,8 @@ type Migration struct {
 	target *layout.Type
 	fault  error // The reason why a type of the migration cannot be stored, or nil.
 
-	// run converts n rows of the layout stored to rows of target. If source is not nil, stored is
-	// source. Rows for which skip returns true become zero.
+	// run converts n rows from the layout stored to the layout target. If source is not nil, the
+	// caller passes it as stored. Rows for which skip returns true become zero.
 	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
 }
 
@@ -130,8 +130,8 @@ func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip 
 	return nil
 }
 
-// newEvolution checks the evolution that the program gave to a component. current is the layout of
-// the component, or nil. newEvolution returns nil if said is empty.
+// newEvolution checks said, the evolution that the program gave to a component. current is the
+// layout of the component, or nil. If all fields of said are empty, newEvolution returns nil.
 func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	if said.version == 0 && said.former == nil && said.dropped == nil && said.migrations == nil {
 		return nil, nil
@@ -159,8 +159,8 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	return e, nil
 }
 
-// checkStep returns an error if rows of layout before cannot be converted to layout next. A nil
-// layout matches every layout.
+// checkStep returns an error if a row cannot be converted from the layout before to the layout
+// next. It returns nil if one of the two layouts is nil.
 func (e *evolution) checkStep(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil

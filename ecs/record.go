@@ -234,7 +234,7 @@ func (w rawWorld) RecordDeferred() error {
 	return w.RecordLast()
 }
 
-// RecordLast records the deferred ticks, or else the newest tick once more.
+// RecordLast records the deferred ticks. If no tick is deferred, it records the newest tick again.
 func (w rawWorld) RecordLast() error {
 	if w.Dirty() {
 		return raw.ErrDirty

@@ -99,11 +99,11 @@ type World interface {
 	// itself. The error wraps [ErrDirty] if anything was written since the last commit.
 	RecordDeferred() error
 
-	// RecordLast records the deferred ticks up to the current one. If there are none, it records
-	// the current tick a second time. The recorders then receive a [Change] that has only the
-	// writes of storages that do not rewind. The new number of the tick replaces the earlier one.
-	// Like a commit, RecordLast drops the ticks after the current one. It costs O(storages). The
-	// error is that of RecordDeferred.
+	// RecordLast makes the recorder record the deferred ticks now. If no tick is deferred, all
+	// recorders record the current tick a second time. The [Change] of this second record has only
+	// the writes to storages that do not rewind. The number of the second record becomes the number
+	// of the tick. Like a commit, RecordLast drops the ticks after the current one. It costs
+	// O(storages). The error wraps [ErrDirty] if anything was written since the last commit.
 	RecordLast() error
 
 	// Seq returns the first recorder's number for the current tick, or for the last tick before it

@@ -212,23 +212,24 @@ func (y *System[In]) runRecovered(w *ecs.World, in In, seed uint64) (failure any
 	return nil
 }
 
-// A Time says how long a system ran, with its conditions and commands. Ticks in which its function
-// did not run do not count: it was not due, its group was off, or a condition was false. Runs by
-// [Schedule.StepOn] do not count.
+// A Time says how long a system ran, with its conditions and commands. A tick counts only if the
+// function of the system ran in it. It does not run if the system is not due, if its group is off,
+// or if a condition is false. Runs by [Schedule.StepOn] do not count.
 type Time struct {
 	System string
 	Runs   uint64
 	Last   time.Duration
 	Mean   time.Duration
 	Worst  time.Duration
-	// The number of rows that the last run visited, by loops over the queries in its access. A loop
-	// that ends early also counts the rest of its run of rows.
+	// The number of rows that the loops of the system visited in its last run. Only loops over
+	// queries that the system names in its access count. A loop that ends early also counts the
+	// other rows of its last block of contiguous rows.
 	Rows uint64
 
 	total time.Duration
 }
 
-// A measurement is the state at the begin of a run.
+// A measurement has the time and the number of visited rows at the start of a run of a system.
 type measurement struct {
 	start time.Time
 	rows  uint64
@@ -237,7 +238,7 @@ type measurement struct {
 // begin begins to measure a run.
 func (y *System[In]) begin() measurement { return measurement{time.Now(), y.visited()} }
 
-// end adds the run to the times, if the last call of body called run.
+// end adds a run to the times of y, if the last call of runBody called the function of the system.
 func (y *System[In]) end(run measurement) {
 	if !y.ran {
 		return

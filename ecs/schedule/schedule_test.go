@@ -349,7 +349,7 @@ func TestStepSystem_GoesBackBySystem(t *testing.T) {
 	require.Equal(t, "move", l.StepSystem(3))
 }
 
-func TestTimes_Count(t *testing.T) {
+func TestTimes_CountRuns(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		l := newArena(ecs.Options{})
 		l.Workers(workers)
@@ -375,7 +375,7 @@ func TestTimes_Count(t *testing.T) {
 	}
 }
 
-func TestTimes_Rows(t *testing.T) {
+func TestTimes_CountVisitedRows(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places, lives := ecs.MustRegister[place](w), ecs.MustRegister[life](w)
 	all, both := ecs.NewQuery1(ecs.Write(places)), ecs.NewQuery2(ecs.Read(places), ecs.Read(lives))

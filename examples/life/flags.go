@@ -28,12 +28,12 @@ type config struct {
 	sync        time.Duration
 	acks        bool // Print each generation that becomes durable.
 	population  bool // Print only the population at the end.
-	digests     bool // Print the digest of each generation, in memory.
+	digests     bool // Print the digest of each generation of a run in memory.
 	pace        time.Duration
 
 	isTour    bool // Neither -pattern nor -generations is set.
 	journaled bool // A flag is set that needs a journal.
-	anyOrigin bool // Without -pattern, continue the pattern of the directory.
+	anyOrigin bool // -pattern is not set: continue a run found in dir, whatever its pattern is.
 }
 
 // parseFlags parses the flags. Before it returns an error, it prints the reason. The error is

@@ -30,9 +30,9 @@ func over(t *testing.T, c config) *match {
 	return m
 }
 
-// With any loss and delay of the link, both peers end with the state of a game that has all buttons
-// from the beginning.
-func TestPeers_EqualGameWithoutLink(t *testing.T) {
+// Whatever packets the link loses or delays, both peers end with the same state. It is the state of
+// a local game that gets the buttons of both players without a link.
+func TestPeers_SameResultWithLossAndDelay(t *testing.T) {
 	for _, c := range []config{
 		{ticks: 10_000, loss: 15, delay: 6, seed: 1},
 		{ticks: 1000, loss: 0, delay: 1, seed: 2},
