@@ -406,13 +406,13 @@ func TestEdits_BaseRowDamaged(t *testing.T) {
 	require.Positive(t, kept)
 }
 
-// Under testdata is a store that the first version with edits wrote. It is never rewritten.
+// Under testdata is a store that the first version of Stet with edits wrote. It is never rewritten.
 const (
 	keptEdits     = "testdata/edits-1"
 	keptEditsText = "testdata/edits-1.txt"
 )
 
-func TestOpen_FirstStoreWithEdits(t *testing.T) {
+func TestEdits_ReadsStoreOfFirstVersion(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(keptEdits); *golden.Update && os.IsNotExist(err) {
 		writeKeptEdits(t)

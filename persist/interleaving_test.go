@@ -108,7 +108,9 @@ func (r *interleaving) check() (published, shared, abandoned int) {
 	return published, shared, abandoned
 }
 
-func TestSnapshot_CopiedOverTicks(t *testing.T) {
+// Each published snapshot has the state of its tick, although the world commits and rewinds while
+// the snapshot is copied.
+func TestSnapshot_WorldChangesDuringCopy(t *testing.T) {
 	t.Parallel()
 	published, shared, abandoned := 0, 0, 0
 	for seed := range uint64(8) {

@@ -22,7 +22,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestOpen_LockedNamesOwner(t *testing.T) {
+func TestOpen_LockErrorNamesProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

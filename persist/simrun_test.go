@@ -48,7 +48,7 @@ type simRun struct {
 
 	quiet   bool // The process is dead, so its actions do not count.
 	images  []simImage
-	seeds   int // Images of each crash in addition to the one with synced bytes only.
+	seeds   int // Number of images of each crash, in addition to the one without unsynced changes.
 	changes int // Value of mem.Changes at the last crash image.
 	grown   int // Number of images that the last crash added.
 }
@@ -75,7 +75,7 @@ type simImage struct {
 	mem *disktest.Mem
 	simPromise
 	call string // The call before which the machine crashed.
-	seed int    // 0 means that only synced bytes remain.
+	seed int    // 0 means that the crash lost all unsynced changes; otherwise it lost some of them.
 	n    int
 }
 
@@ -89,7 +89,7 @@ func simCommitOf(w *ecs.World) simCommit {
 }
 
 // newSimRun returns a run of p on mem. seeds is the number of images of each crash, in addition to
-// the one with synced bytes only; negative: no images.
+// the one without unsynced changes. If it is negative, a crash has no images.
 func newSimRun(p simProgram, mem *disktest.Mem, seeds int) *simRun {
 	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, notes: map[uint64]simNotes{}, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
 }
@@ -107,8 +107,8 @@ func (r *simRun) use(mem *disktest.Mem) {
 }
 
 // crash records the disk as a crash before call n could leave it. If the disk has not changed since
-// the last images, crash adds none. It then raises the promises of the last images: they must
-// already contain every commit that was acknowledged since.
+// the last images, crash adds none. Instead, it gives the current promises to the last images: they
+// must already contain every commit that was acknowledged since.
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

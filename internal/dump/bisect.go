@@ -210,7 +210,7 @@ type bisectCmd struct {
 	verdicts map[int]probeDoc
 	// The first state that the last call of the method changes found good or bad.
 	oldest probeDoc
-	// The last state that the same call found good or bad.
+	// The last state that the last call of the method changes found good or bad.
 	newest probeDoc
 	// In a scan, the range at the start in which the condition held; nil while it still holds.
 	held *heldDoc

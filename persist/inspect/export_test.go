@@ -62,7 +62,8 @@ type Followed struct{ f *follower }
 func Follow(im *image.Image, s *format.Schema, at *EntityState) *Followed {
 	followed := at.Entity
 	if followed == ecs.None {
-		followed = ecs.Vacant // A follower of ecs.Vacant holds the resources.
+		// Without an entity, follow the resources. A follower uses ecs.Vacant for them.
+		followed = ecs.Vacant
 	}
 	f := &follower{
 		entity: followed, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,

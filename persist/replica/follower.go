@@ -48,8 +48,8 @@ type Options struct {
 	// are 0.
 	Version Version
 
-	patience time.Duration // Overrides the result of sure in tests. 0 means the default.
-	reads    time.Duration // Overrides the result of readBack in tests. 0 means the default.
+	patience time.Duration // For tests: the result of the method sure. 0 means the default.
+	reads    time.Duration // For tests: the result of the method readBack. 0 means the default.
 }
 
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }

@@ -110,8 +110,9 @@ var (
 )
 
 // A trail has the newest valid entries, newest first. An entry is valid if it continues the valid
-// entry before it. A check of the newest entry alone is not enough. The engine may execute an
-// append late, and add its entry after an invalid or a hidden entry.
+// entry before it. A check of the newest entry alone is not enough. The log may have this entry,
+// but not show the valid entry before it, or have an invalid entry in its place. This can happen if
+// the engine executes an append late.
 type trail [4]link
 
 // push adds an entry, and drops the oldest one.

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// A part is the quarantined bytes of a file, from an offset on.
+// A part has quarantined bytes of a file. The first of them was at the offset from.
 type part struct {
 	from    int64
 	content []byte
@@ -137,9 +137,10 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *quarantine) error {
 	return x.sync()
 }
 
-// lowest returns the offset of the first byte of a file that must be quarantined. This is the first
-// difference from any content that the log gave the file, or the end of the last content. The lower
-// offset counts. lowest returns -1 if the log never had the file.
+// lowest returns the offset from which on the bytes of a file on this machine must be quarantined.
+// The log gave the file several contents, one after the other. The offset is that of the first byte
+// that differs from one of them. If the last content ends before this byte, the offset is its end.
+// lowest returns -1 if the log never had the file.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {

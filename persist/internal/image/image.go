@@ -48,7 +48,7 @@ type Image struct {
 	Index  []uint32       // Entity index to row of Registry.
 	Schema *format.Schema // The last adopted schema.
 
-	Checked *raw.Registry // The Registry for the world, checked. Nil unless Check set it.
+	Checked *raw.Registry // The result of the checks of Registry. Nil unless Check set it.
 }
 
 // A Component is a storage or resource of an [Image]: its schema entry and its rows.
@@ -68,7 +68,7 @@ type Component struct {
 	Pages    [][]byte
 	PageRows int
 
-	Checked *raw.Sparse // The sparse array for the world, checked. Nil unless Check set it.
+	Checked *raw.Sparse // The pages that CheckSparse found valid. Nil unless Check set it.
 }
 
 // New returns an image without entities, with the components of s.
@@ -529,11 +529,12 @@ func (im *Image) Check() {
 	}
 }
 
-// fewest is the maximum number of indices per entity with which Check checks a component.
+// fewest is a limit for Check, which skips components with more than so many indices per entity.
 const fewest = 16
 
 // CheckSparse compares a page of the sparse array with the dense array. It returns the number of
-// entries in the page. If c.Checked is set, it also stores the page there for the world.
+// entries in the page that have a row. If c.Checked is set, CheckSparse also adds the page to it if
+// the page is valid. A world that loads the image then need not check the page again.
 func (c *Component) CheckSparse(page int, content []byte) (entries int, err error) {
 	if c.Checked != nil {
 		var rows [format.PageRows]uint32

@@ -24,9 +24,10 @@ func saved(t *testing.T, w *ecs.World) *Reader {
 	return r
 }
 
-// The load of a bare image also does the checks of a world. It skips indexed components and
-// components with few entities. The load of any other image skips all components.
-func TestLoad_ChecksOnlyBareImage(t *testing.T) {
+// A bare image is an image to which no tick will be applied. Its load also does the checks that a
+// world would do later, except for indexed components and components with few entities. The load of
+// any other image does no such checks.
+func TestLoad_SkipsChecksIfTicksFollow(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	all := ecs.MustRegister(w, ecs.Component[int64]{Name: "all"})
 	half := ecs.MustRegister(w, ecs.Component[int32]{Name: "half"})

@@ -164,7 +164,7 @@ func TestLog_ServersRestart(t *testing.T) {
 
 // A reader on a server whose copy of the stream no longer grows moves to another server. While the
 // copy is complete, the reader stays.
-func TestEntries_ServerCopyDoesNotGrow(t *testing.T) {
+func TestEntries_LeavesStalledServer(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
