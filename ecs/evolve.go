@@ -181,8 +181,8 @@ func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, er
 	return w.conversions(plans), err
 }
 
-// conversions returns the conversions of plans. They include the unknown components that a load
-// would keep. The components that have no data in plans follow.
+// conversions returns one conversion for each component that a load by plans would convert or keep
+// as unknown. The registered components without stored data follow.
 func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	if plans == nil {
 		return nil

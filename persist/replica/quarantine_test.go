@@ -37,11 +37,11 @@ func partsAside(m *disktest.Mem, dir, name string) (parts []part) {
 	return parts
 }
 
-// An asideProgram is the store of an owner that lost the log, and the log's later operations on
-// that store. New bytes of the log are below 128; most unconfirmed bytes are 128 or more.
+// An asideProgram is the store of a machine that was the owner, and the later operations of the log
+// on that store. New bytes of the log are below 128; most unconfirmed bytes are 128 or more.
 type asideProgram struct {
 	files map[string][]byte // Contents of the files on this machine.
-	sizes map[string]int64  // Sizes of the files in the log when the owner lost it.
+	sizes map[string]int64  // Sizes of the files in the log at the end of the ownership.
 	ops   []op              // The later operations of the log.
 	log   map[string][]byte // Contents of the files in the log after ops.
 	// Every content that the log gave a file. The last content is empty if the log removed the
