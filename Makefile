@@ -114,7 +114,7 @@ machines: ## the digests of every tick of two examples on arm64, by qemu, and un
 
 # What takes long there, or starts other processes, is left out.
 SAVES = -short -run 'Stream|EveryMachine|Save_RandomWorlds|Compress|AnyPlace|AnOpenFile|^Example' ./ecs ./persist
-READS = -short -skip 'Bisect_Secrets|Tree_RandomWorlds|Tree_LongChainOrManySources|Tree_InSaveFile|Referrers_RandomWorlds|Tree_LongChainAndManyChildren|Verify_FlippedBitsOfStore|Commands_FlippedBitsOfStore|OnDamagedStores|Graph_Parents|Bisect_LastChange' ./persist/inspect ./persist/repair ./internal/dump
+READS = -short -skip 'Bisect_Secrets|Tree_RandomWorlds|Tree_LongChainOrManySources|Tree_InSaveFile|Referrers_RandomWorlds|Tree_LongChainAndManyChildren|Verify_FlippedBitsOfStore|Commands_FlippedBitsOfStore|OnDamagedStores|Graph_ShowsParentOfEachRecord|Bisect_LastChange' ./persist/inspect ./persist/repair ./internal/dump
 
 WASM_NODE = GOOS=js GOARCH=wasm go test -exec $$(go env GOROOT)/lib/wasm/go_js_wasm_exec
 

@@ -228,7 +228,7 @@ ecs: Bag of 0v1: a nil pointer, where ecs_test.namedBag is wanted
 ecs: Bag.Spots[1].X of 0v1: 300 does not fit into int8
 ecs: Bag.I of 0v1: want int64, found 1.5
 ecs: Bag.Owner of 0v1: want entity, found "12"
-ecs: Bag of 0v1: no field "Hue"
+ecs: Bag of 0v1: no field "Hue"; the fields are On, I, U, F, D, C, Owner, Name and 6 more
 ecs: Bag of 0v1: JSON: unexpected EOF
 ecs: Bag of 0v1: want an object, found an array
 ecs: Bag.By[value 0] of 0v1: 40000 does not fit into int16
