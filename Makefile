@@ -4,11 +4,13 @@
 export GOWORK := off
 
 WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
+WASM_BROWSER := github.com/agnivade/wasmbrowsertest@v0.11.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 MISSPELL := github.com/golangci/misspell/cmd/misspell@v0.8.0
 TYPESCRIPT := 5.9.3
 FUZZTIME  ?= 10s
 KILLS     ?= 200
+TABKILLS  ?= 12
 SIMS      ?= 20
 CHECKS    ?= 1000
 CUTS      ?= 100
@@ -30,7 +32,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser tables nats model failover narrow types machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs tables nats model failover narrow types machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -52,7 +54,7 @@ work: ## the short tests of all modules, with the versions of go.work
 	GOWORK= go test -short -timeout 10m work
 
 # The modules that lie below this one.
-NESTED = cmd/ecsdump-tables persist/inspect/web/browsertest persist/replica/natslog
+NESTED = cmd/ecsdump-tables disk/browser/browsertest persist/inspect/web/browsertest persist/replica/natslog
 
 lint: ## golangci-lint, built from source at its pinned version, for every module; the spelling of pages and scripts
 	@set -e; for module in . $(NESTED); do echo "golangci-lint in $$module"; \
@@ -87,6 +89,12 @@ browser: ## the page of ecsdump serve, used in a browser; SCRUB=10m for the test
 	if command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq chromium; \
 	else echo 'install Chromium, or have STET_BROWSER name a program like it' >&2; exit 1; fi
 	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 30m ./... -scrub $(SCRUB)
+
+opfs: ## the files of package disk/browser, in Chromium, whose tabs are killed TABKILLS times: make browser installs it
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WASM_BROWSER); \
+	export GOOS=js GOARCH=wasm; go vet ./disk/browser; \
+	go test -count 1 -exec "$$dir/wasmbrowsertest" ./disk/flat ./disk/browser -test.bench . -test.benchtime 0.3s
+	cd disk/browser/browsertest && GOOS=js GOARCH=wasm go vet ./program && go vet . && go test -count 1 . -kills $(TABKILLS)
 
 tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 read them: in a new environment of Python, with packages of PyPI
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; python3 -m venv $$dir; $$dir/bin/pip install -q pandas pyarrow duckdb; \

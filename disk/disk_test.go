@@ -17,6 +17,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/disk/flat"
 )
 
 // trees returns an empty tree of every kind.
@@ -26,7 +27,7 @@ func trees(t testing.TB) map[string]disk.FS {
 		system, err := disk.Open(t.TempDir())
 		must(t, err)
 		t.Cleanup(func() { system.Close() })
-		for name, tree := range map[string]disk.FS{"system": system, "memory": disk.Memory(), "simulated": disktest.New()} {
+		for name, tree := range map[string]disk.FS{"system": system, "memory": disk.Memory(), "simulated": disktest.New(), "flat": newFlat(t)} {
 			if below != "" {
 				must(t, tree.Mkdir("d"))
 				tree = disk.Sub(tree, "d")
@@ -35,6 +36,13 @@ func trees(t testing.TB) map[string]disk.FS {
 		}
 	}
 	return all
+}
+
+// newFlat returns an empty tree on a device in memory.
+func newFlat(t testing.TB) disk.FS {
+	tree, err := flat.Open(disktest.Numbered(disk.Memory()))
+	must(t, err)
+	return tree
 }
 
 func must(t testing.TB, err error) {
@@ -304,7 +312,8 @@ func TestMemory_MisuseReturnsError(t *testing.T) {
 	}
 }
 
-// Memory returns the same results as the operating system, for random sequences of calls.
+// Memory and package flat return the same results as the operating system, for random sequences of
+// calls.
 func TestMemory_EqualsDir(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -312,17 +321,20 @@ func TestMemory_EqualsDir(t *testing.T) {
 		system, err := disk.Open(dir)
 		must(t, err)
 		defer system.Close()
-		memory := disk.Memory()
+		memory, onDevice := disk.Memory(), newFlat(t)
 		names := rapid.SampledFrom([]string{"a", "b", "d", "d/a", "d/b", "e", "e/a"})
 		for range rapid.IntRange(1, 40).Draw(rt, "calls") {
 			call, from, to := rapid.IntRange(0, 5).Draw(rt, "call"), names.Draw(rt, "from"), names.Draw(rt, "to")
 			text, at := rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "text"), rapid.Int64Range(0, 9).Draw(rt, "at")
-			want, got := do(system, call, from, to, text, at), do(memory, call, from, to, text, at)
-			if (want == nil) != (got == nil) {
-				rt.Fatalf("call %d of %s, %s: memory says %v, the system %v", call, from, to, got, want)
-			}
-			if want, got := list(t, system, "."), list(t, memory, "."); want != got {
-				rt.Fatalf("after call %d of %s, %s there is\n%s, want\n%s", call, from, to, got, want)
+			want, listed := do(system, call, from, to, text, at), list(t, system, ".")
+			for _, tree := range []disk.FS{memory, onDevice} {
+				got := do(tree, call, from, to, text, at)
+				if (want == nil) != (got == nil) {
+					rt.Fatalf("call %d of %s, %s: %T says %v, the system %v", call, from, to, tree, got, want)
+				}
+				if got := list(t, tree, "."); listed != got {
+					rt.Fatalf("after call %d of %s, %s of %T there is\n%s, want\n%s", call, from, to, tree, got, listed)
+				}
 			}
 		}
 	})

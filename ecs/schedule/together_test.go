@@ -239,7 +239,7 @@ func anyEntity(w *ecs.World, r *ecs.Rand) ecs.Entity {
 func TestWorkers_SameResult(t *testing.T) {
 	seeds, ticks := deep.Or(60, 12), deep.Or(30, 10_000)
 	if testing.Short() {
-		seeds = 15
+		seeds = deep.Or(15, 2)
 	}
 	for seed := range uint64(seeds) {
 		systems := 4 + int(seed%20)
@@ -277,7 +277,7 @@ func TestWorkers_SameResult(t *testing.T) {
 func TestShuffle_SameResult(t *testing.T) {
 	seeds := 40
 	if testing.Short() {
-		seeds = 10
+		seeds = deep.Or(10, 3)
 	}
 	for seed := range uint64(seeds) {
 		x := newRandomWorld(seed, 4+int(seed%20))

@@ -26,6 +26,8 @@ var allowed = map[string][]string{
 	"ecs/schedule":              {"ecs", "ecs/internal/system", "ecs/raw", "internal/naming"},
 	"ecs/rollback":              {"ecs", "ecs/raw", "ecs/schedule", "internal/build"},
 	"disk":                      {"golang.org/x/sys", "github.com/gofrs/flock"},
+	"disk/flat":                 {"disk"},
+	"disk/browser":              {"disk", "disk/flat"},
 	"internal/near":             {},
 	"internal/naming":           {},
 	"internal/shell":            {},

@@ -19,6 +19,7 @@ import (
 var nested = map[string][]string{
 	"persist/inspect/web/browsertest": {}, // The module contains only tests.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
+	"disk/browser/browsertest":        {"disk/browser", "ecs", "persist"}, // For its program.
 	"persist/replica/natslog": {"persist/replica", "disk", "internal/dump",
 		// The example of this module writes a world to a store and serves a page about it.
 		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"},

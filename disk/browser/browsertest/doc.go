@@ -1,0 +1,2 @@
+// Package browsertest tests package browser in tabs that are killed, and in a storage that is full.
+package browsertest

@@ -1,0 +1,101 @@
+//go:build js && wasm
+
+// Program is the page of the tests: it opens a store in the browser, and commits ticks until the
+// tab ends. The object stet of the window says what has happened:
+//
+//	recovered  the tick of the store when it was opened
+//	durable    the last tick that is durable
+//	error      the error that has ended the program
+//
+// If the window has the property paused, the program makes no ticks. After the property resume is
+// set, it calls Store.Resume.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall/js"
+	"time"
+
+	"github.com/stet-ecs/stet/disk/browser"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A row makes a tick large enough that segments and snapshots begin every few seconds.
+type row struct {
+	Tick uint64
+	Rest [200]byte
+}
+
+var page = js.Global().Get("Object").New()
+
+func main() {
+	js.Global().Set("stet", page)
+	if err := run(context.Background()); err != nil {
+		page.Set("error", err.Error())
+	}
+	select {}
+}
+
+func run(ctx context.Context) error {
+	files, err := browser.Open(ctx, "browsertest")
+	if err != nil {
+		return err
+	}
+	w := ecs.NewWorld(ecs.Options{History: 10})
+	rows := ecs.MustRegister[row](w)
+	store, err := persist.Open(ctx, ".", w, persist.Options{Files: files, SnapshotBytes: 128 << 10})
+	if err != nil {
+		return err
+	}
+	if w.Len() == 0 {
+		for range 20 {
+			rows.Set(w.Create(), row{})
+		}
+		if err := store.Commit(); err != nil {
+			return err
+		}
+	}
+	for e, r := range rows.All() {
+		if tick := max(w.Tick(), 1); r.Tick != tick && tick > 1 {
+			return fmt.Errorf("entity %v has tick %d, and the store tick %d", e, r.Tick, tick)
+		}
+	}
+	page.Set("recovered", w.Tick())
+	for ; ; time.Sleep(time.Millisecond) {
+		if !js.Global().Get("paused").IsUndefined() {
+			continue
+		}
+		if err := tick(ctx, store, w, rows); err != nil {
+			page.Set("error", err.Error())
+			for js.Global().Get("resume").IsUndefined() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if err := errors.Join(store.Resume(ctx), store.Sync(ctx)); err != nil {
+				return err
+			}
+			page.Set("resumed", w.Tick())
+			return nil
+		}
+	}
+}
+
+// tick writes the number of the tick into every row. Every fourth tick becomes durable.
+func tick(ctx context.Context, store *persist.Store, w *ecs.World, rows *ecs.Storage[row]) error {
+	for _, e := range rows.Entities() {
+		rows.Mut(e).Tick = w.Tick() + 1
+	}
+	if err := store.Commit(); err != nil {
+		return err
+	}
+	if w.Tick()%4 != 0 {
+		return nil
+	}
+	if err := store.Sync(ctx); err != nil {
+		return err
+	}
+	page.Set("durable", w.Tick())
+	return nil
+}

@@ -1,0 +1,256 @@
+//go:build js && wasm
+
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"sync"
+	"syscall"
+	"syscall/js"
+	"time"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/flat"
+)
+
+//go:embed worker.js
+var workerSource string
+
+// A device is a flat.Device whose files a worker opens and writes:
+//
+//	call ──▶ pending[id] ── message ──▶ worker ── message ──▶ pending[id] ──▶ result
+type device struct {
+	worker    js.Value
+	lock      *tabLock
+	onMessage js.Func
+	onError   js.Func
+
+	mu      sync.Mutex
+	last    int                    // The id of the last call.
+	pending map[int]chan<- message // The calls without an answer. Nil after the end of the worker.
+	failure error                  // Why the worker has ended.
+	ended   chan struct{}          // Closed when failure is set.
+}
+
+// A message is an answer of the worker.
+type message struct {
+	value js.Value
+	err   error
+}
+
+// openDevice starts the worker of a file system.
+func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
+	global := js.Global()
+	blob := global.Get("Blob").New([]any{workerSource}, map[string]any{"type": "text/javascript"})
+	url := global.Get("URL").Call("createObjectURL", blob)
+	defer global.Get("URL").Call("revokeObjectURL", url)
+	d := &device{lock: l, pending: map[int]chan<- message{}, ended: make(chan struct{})}
+	d.onMessage = js.FuncOf(func(_ js.Value, args []js.Value) any {
+		d.answer(args[0].Get("data"))
+		return nil
+	})
+	d.onError = js.FuncOf(func(_ js.Value, args []js.Value) any {
+		d.end(fmt.Errorf("browser: the worker failed: %s", args[0].Get("message")))
+		return nil
+	})
+	d.worker = global.Get("Worker").New(url)
+	d.worker.Set("onmessage", d.onMessage)
+	d.worker.Set("onerror", d.onError)
+	begun := make(chan error, 1)
+	go func() {
+		// The name of a directory has no slash.
+		escaped := global.Call("encodeURIComponent", name).String()
+		_, err := d.call("begin", map[string]any{"name": "stet: " + escaped})
+		begun <- err
+	}()
+	var err error
+	select {
+	case err = <-begun:
+		if errors.Is(err, errRefused) {
+			err = fmt.Errorf("%w: %w", ErrUnsupported, err)
+		}
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		d.stop(err)
+		return nil, err
+	}
+	go func() {
+		select {
+		case <-l.lost:
+			d.end(fmt.Errorf("browser: another tab has taken %s over: %w", name, disk.ErrLost))
+		case <-d.ended:
+		}
+	}()
+	return d, nil
+}
+
+// call sends a call to the worker and returns its result.
+func (d *device) call(name string, args map[string]any) (js.Value, error) {
+	answer := make(chan message, 1)
+	d.mu.Lock()
+	if d.pending == nil {
+		defer d.mu.Unlock()
+		return js.Undefined(), d.failure
+	}
+	d.last++
+	d.pending[d.last] = answer
+	args["id"], args["call"] = d.last, name
+	d.worker.Call("postMessage", args)
+	d.mu.Unlock()
+	m := <-answer
+	return m.value, m.err
+}
+
+// answer ends the call that the worker has answered.
+func (d *device) answer(data js.Value) {
+	id, m := data.Get("id").Int(), message{value: data.Get("value")}
+	if name := data.Get("error"); !name.IsUndefined() {
+		m.err = domError(name.String(), data.Get("text").String())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if answer := d.pending[id]; answer != nil {
+		delete(d.pending, id)
+		answer <- m
+	}
+}
+
+// end makes all calls fail, the running ones too.
+func (d *device) end(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, answer := range d.pending {
+		answer <- message{err: err}
+	}
+	if d.pending != nil {
+		d.pending, d.failure = nil, err
+		close(d.ended)
+	}
+}
+
+// stop ends the worker.
+func (d *device) stop(err error) {
+	d.end(err)
+	d.worker.Call("terminate")
+	d.onMessage.Release()
+	d.onError.Release()
+}
+
+var errRefused = errors.New("refused")
+
+// domError returns the error for an exception of the browser.
+func domError(name, text string) error {
+	kind := error(nil)
+	switch name {
+	case "QuotaExceededError":
+		kind = syscall.ENOSPC
+	case "NotFoundError":
+		kind = fs.ErrNotExist
+	case "InvalidStateError":
+		kind = fs.ErrClosed
+	case "NoModificationAllowedError":
+		kind = disk.ErrLocked
+	case "SecurityError", "NotAllowedError", "TypeError":
+		kind = errRefused
+	default:
+		return fmt.Errorf("browser: %s: %s", name, text)
+	}
+	return fmt.Errorf("browser: %s: %w", text, kind)
+}
+
+func name(number uint64) string { return strconv.FormatUint(number, 10) }
+
+func (d *device) Files() (numbers []uint64, err error) {
+	list, err := d.call("list", map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Length() {
+		if n, err := strconv.ParseUint(list.Index(i).String(), 10, 64); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
+}
+
+// Open retries while a file is locked, because a closed tab may still hold it for a moment.
+func (d *device) Open(number uint64) (flat.File, error) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		_, err := d.call("open", map[string]any{"name": name(number)})
+		if err == nil {
+			return &file{d, name(number)}, nil
+		}
+		if !errors.Is(err, disk.ErrLocked) || time.Now().After(end) {
+			return nil, err
+		}
+	}
+}
+
+func (d *device) Remove(number uint64) error {
+	_, err := d.call("remove", map[string]any{"name": name(number)})
+	return err
+}
+
+func (d *device) Close() error {
+	d.stop(fs.ErrClosed)
+	d.lock.release()
+	return nil
+}
+
+// A file is an open file of a device.
+type file struct {
+	d    *device
+	name string
+}
+
+func (f *file) call(name string, args map[string]any) (js.Value, error) {
+	args["name"] = f.name
+	return f.d.call(name, args)
+}
+
+func (f *file) ReadAt(b []byte, at int64) (int, error) {
+	data, err := f.call("read", map[string]any{"at": at, "length": len(b)})
+	if err != nil {
+		return 0, err
+	}
+	n := js.CopyBytesToGo(b, data)
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *file) WriteAt(b []byte, at int64) (int, error) {
+	data := js.Global().Get("Uint8Array").New(len(b))
+	js.CopyBytesToJS(data, b)
+	if _, err := f.call("write", map[string]any{"at": at, "data": data}); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (f *file) Sync() error {
+	_, err := f.call("flush", map[string]any{})
+	return err
+}
+
+func (f *file) Size() (int64, error) {
+	size, err := f.call("size", map[string]any{})
+	if err != nil {
+		return 0, err
+	}
+	return int64(size.Float()), nil
+}
+
+func (f *file) Close() error {
+	_, err := f.call("close", map[string]any{})
+	return err
+}

@@ -1,0 +1,536 @@
+// Package flat is a file system over a device that has only numbered files. It is for platforms
+// without atomic renames and without a sync of directories, such as the private files of a browser.
+//
+//	file 0 or 1   the list of names: a snapshot of all names, then a record for each later change
+//	file 2, 3, …  the contents of one file each
+//
+// Each change of a name appends a record to the list. A crash keeps a prefix of the records, so a
+// rename is atomic. A number is never used again while a name may refer to it.
+package flat
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// A Device stores numbered files. Only one [Open] uses it at a time; the device ensures this.
+type Device interface {
+	// Files returns the numbers of the files, in any order.
+	Files() ([]uint64, error)
+
+	// Open opens a file for reading and writing. It creates a missing file.
+	Open(number uint64) (File, error)
+
+	// Remove removes a file that is not open. It does nothing if the file is missing.
+	Remove(number uint64) error
+
+	// Close releases the device, so that another program can open it.
+	Close() error
+}
+
+// A File is an open file of a [Device]. WriteAt past the end extends the file by zeros.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error          // Makes the file, its bytes and its length durable.
+	Size() (int64, error) // In bytes.
+	Close() error
+}
+
+// firstFile is the lowest number of a file with contents. The numbers below are for lists of names.
+const firstFile = 2
+
+// A tree is the file system on a device. The mutex guards everything except the bytes of files.
+type tree struct {
+	mu     sync.Mutex
+	device Device
+	names  map[string]*inode // By clean path. The root is ".".
+	log    nameLog
+	next   uint64   // The lowest number that was never used.
+	unsafe []*inode // Removed files. After a crash, the list on the device may have their names.
+	closed bool
+}
+
+// An inode is a file or a directory.
+type inode struct {
+	dir    bool
+	number uint64 // The number of the file on the device, or 0 for a directory.
+	file   File   // The open file of the device, or nil if opens is 0.
+	opens  int    // The number of open handles.
+	lock   *lock  // Nil if the file is not locked.
+	dead   bool   // The removal of the last name is durable.
+}
+
+// Open returns the file system on a device. It takes over the device, and closes it after an error.
+// An empty device becomes an empty file system.
+//
+// Open removes the contents that no name refers to. If the list of names is damaged, the error
+// wraps a [*disk.DamageError], and nothing is removed.
+func Open(d Device) (disk.FS, error) {
+	t := &tree{device: d}
+	if err := t.open(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return t, nil
+}
+
+func (t *tree) open() error {
+	numbers, err := t.device.Files()
+	if err != nil {
+		return err
+	}
+	list, err := readNames(t.device, numbers)
+	if err != nil {
+		return err
+	}
+	t.names, t.log, t.next = list.names, list.log, firstFile
+	used := map[uint64]bool{0: true, 1: true}
+	for _, n := range t.names {
+		used[n.number] = true
+		t.next = max(t.next, n.number+1)
+	}
+	for _, number := range numbers {
+		t.next = max(t.next, number+1)
+	}
+	if err := t.log.rewrite(t.device, t.names); err != nil {
+		return err
+	}
+	for _, number := range numbers {
+		if !used[number] {
+			if err := t.device.Remove(number); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// find returns the inode with this name, or an error that wraps fs.ErrNotExist.
+func (t *tree) find(call, name string) (*inode, error) {
+	if t.closed {
+		return nil, &fs.PathError{Op: call, Path: name, Err: fs.ErrClosed}
+	}
+	if n := t.names[path.Clean(name)]; n != nil {
+		return n, nil
+	}
+	return nil, &fs.PathError{Op: call, Path: name, Err: fs.ErrNotExist}
+}
+
+// mustBeFree returns an error unless the name is valid and unused, in an existing directory.
+func (t *tree) mustBeFree(call, name string) error {
+	parent := t.names[path.Dir(path.Clean(name))]
+	fail := func(err error) error { return &fs.PathError{Op: call, Path: name, Err: err} }
+	switch {
+	case t.closed:
+		return fail(fs.ErrClosed)
+	case !fs.ValidPath(name) || len(name) > maxName:
+		return fail(fs.ErrInvalid)
+	case parent == nil || !parent.dir:
+		return fail(fs.ErrNotExist)
+	case t.names[name] != nil:
+		return fail(fs.ErrExist)
+	}
+	return nil
+}
+
+// change records a change of names, and makes it.
+func (t *tree) change(c change) error {
+	if err := t.log.add(t.device, t.names, c); err != nil {
+		return fmt.Errorf("%s %s: the list of names: %w", c.verb(), c.name, err)
+	}
+	for _, n := range c.apply(t.names) {
+		if !n.dir {
+			t.unsafe = append(t.unsafe, n)
+		}
+	}
+	return nil
+}
+
+func (t *tree) Create(name string) (disk.File, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.mustBeFree("create", name); err != nil {
+		return nil, err
+	}
+	f, err := t.device.Open(t.next) // Before the name exists, so a failure changes nothing.
+	if err != nil {
+		return nil, &fs.PathError{Op: "create", Path: name, Err: err}
+	}
+	n, err := t.make(name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), t.device.Remove(t.next))
+	}
+	n.file = f
+	return t.handle(n, name, true)
+}
+
+// make creates a name for a file. The device creates the file when it is opened.
+func (t *tree) make(name string) (*inode, error) {
+	if err := t.mustBeFree("create", name); err != nil {
+		return nil, err
+	}
+	if err := t.change(change{kind: makeFile, name: name, number: t.next}); err != nil {
+		return nil, err
+	}
+	t.next++
+	return t.names[name], nil
+}
+
+func (t *tree) Mkdir(name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.mustBeFree("mkdir", name); err != nil {
+		return err
+	}
+	return t.change(change{kind: makeDir, name: name})
+}
+
+func (t *tree) Open(name string) (disk.File, error)      { return t.openFile(name, false) }
+func (t *tree) OpenWrite(name string) (disk.File, error) { return t.openFile(name, true) }
+
+func (t *tree) openFile(name string, writable bool) (disk.File, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := t.regular(name)
+	if err != nil {
+		return nil, err
+	}
+	return t.handle(n, name, writable)
+}
+
+// regular returns the file with this name. If it is a directory, the error wraps disk.ErrIrregular.
+func (t *tree) regular(name string) (*inode, error) {
+	n, err := t.find("open", name)
+	if err == nil && n.dir {
+		err = fmt.Errorf("%w: %s is a directory", disk.ErrIrregular, name)
+	}
+	return n, err
+}
+
+// handle returns a new handle of a file.
+func (t *tree) handle(n *inode, name string, writable bool) (*handle, error) {
+	if n.file == nil {
+		f, err := t.device.Open(n.number)
+		if err != nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+		n.file = f
+	}
+	n.opens++
+	return &handle{t: t, inode: n, file: n.file, name: name, writable: writable}, nil
+}
+
+func (t *tree) Rename(from, to string) error  { return t.rename("rename", from, to, true) }
+func (t *tree) Publish(from, to string) error { return t.rename("publish", from, to, false) }
+
+func (t *tree) rename(call, from, to string, replace bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := t.find(call, from)
+	if err != nil {
+		return err
+	}
+	old := t.names[to]
+	if err := t.mustBeFree(call, to); err != nil && (!replace || old == nil || old.dir || n.dir) {
+		return err
+	}
+	if from == "." || strings.HasPrefix(to, from+"/") {
+		return &fs.PathError{Op: call, Path: to, Err: fs.ErrInvalid}
+	}
+	if old == n {
+		return nil
+	}
+	return t.change(change{kind: move, name: path.Clean(from), to: to})
+}
+
+var errNotEmpty = errors.New("directory not empty")
+
+func (t *tree) Remove(name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.find("remove", name); err != nil {
+		return err
+	}
+	for other := range t.names {
+		if name == "." || strings.HasPrefix(other, name+"/") {
+			return &fs.PathError{Op: "remove", Path: name, Err: errNotEmpty}
+		}
+	}
+	return t.change(change{kind: remove, name: path.Clean(name)})
+}
+
+func (t *tree) ReadDir(dir string) ([]fs.DirEntry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n, err := t.find("list", dir)
+	if err == nil && !n.dir {
+		err = &fs.PathError{Op: "list", Path: dir, Err: errors.New("not a directory")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var entries []fs.DirEntry
+	for _, name := range slices.Sorted(maps.Keys(t.names)) {
+		if path.Dir(name) != path.Clean(dir) || name == "." {
+			continue
+		}
+		size, err := t.size(t.names[name])
+		if err != nil {
+			return nil, &fs.PathError{Op: "list", Path: name, Err: err}
+		}
+		entries = append(entries, fs.FileInfoToDirEntry(info{path.Base(name), size, t.names[name].dir}))
+	}
+	return entries, nil
+}
+
+// size returns the size of a file that may not be open.
+func (t *tree) size(n *inode) (size int64, err error) {
+	if n.dir {
+		return 0, nil
+	}
+	if n.opens > 0 {
+		return n.file.Size()
+	}
+	f, err := t.device.Open(n.number)
+	if err != nil {
+		return 0, err
+	}
+	size, err = f.Size()
+	return size, errors.Join(err, f.Close())
+}
+
+// SyncDir makes all names durable, also those in other directories.
+func (t *tree) SyncDir(dir string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.find("sync directory", dir); err != nil {
+		return err
+	}
+	if err := t.log.sync(t.device, t.names); err != nil {
+		return fmt.Errorf("sync directory %s: the list of names: %w", dir, err)
+	}
+	removed := t.unsafe
+	t.unsafe = nil
+	var err error
+	for _, n := range removed {
+		n.dead = true
+		if n.opens == 0 {
+			err = errors.Join(err, t.device.Remove(n.number))
+		}
+	}
+	return err
+}
+
+// Close closes the device. Handles that are still open can no longer be used.
+func (t *tree) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	return errors.Join(t.log.file.Close(), t.device.Close())
+}
+
+// A handle is an open file.
+type handle struct {
+	t        *tree
+	inode    *inode
+	file     File
+	name     string // The name under which the file was opened.
+	writable bool
+	mu       sync.RWMutex // Held for reading during calls of file. Close holds it for writing.
+	closed   bool
+}
+
+// begin returns an error if the file is closed, or not open for writing. Otherwise the caller calls
+// f.mu.RUnlock after its call of f.file.
+func (f *handle) begin(call string, writing bool) error {
+	f.mu.RLock()
+	err := error(nil)
+	switch {
+	case f.closed && writing:
+		err = fs.ErrClosed
+	case f.closed:
+		err = &fs.PathError{Op: call, Path: f.name, Err: fs.ErrClosed}
+	case writing && !f.writable:
+		err = fs.ErrPermission
+	}
+	if err != nil {
+		f.mu.RUnlock()
+	}
+	return err
+}
+
+func (f *handle) ReadAt(b []byte, offset int64) (int, error) {
+	if err := f.begin("read", false); err != nil {
+		return 0, err
+	}
+	defer f.mu.RUnlock()
+	return f.file.ReadAt(b, offset)
+}
+
+func (f *handle) WriteAt(b []byte, offset int64) (int, error) {
+	if err := f.begin("write", true); err != nil {
+		return 0, err
+	}
+	defer f.mu.RUnlock()
+	if len(b) == 0 {
+		return 0, nil // An empty write does not extend the file.
+	}
+	return f.file.WriteAt(b, offset)
+}
+
+func (f *handle) Sync() error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
+		return fs.ErrClosed
+	}
+	return f.file.Sync()
+}
+
+func (f *handle) Size() (int64, error) {
+	if err := f.begin("size", false); err != nil {
+		return 0, err
+	}
+	defer f.mu.RUnlock()
+	return f.file.Size()
+}
+
+func (f *handle) Named(name string) (bool, error) {
+	if err := f.begin("look up", false); err != nil {
+		return false, err
+	}
+	f.mu.RUnlock()
+	f.t.mu.Lock()
+	defer f.t.mu.Unlock()
+	return f.t.names[path.Clean(name)] == f.inode, nil
+}
+
+func (f *handle) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return fs.ErrClosed
+	}
+	f.closed = true
+	t, n := f.t, f.inode
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n.opens--; n.opens > 0 {
+		return nil
+	}
+	err := n.file.Close()
+	if n.file = nil; n.dead && !t.closed {
+		err = errors.Join(err, t.device.Remove(n.number))
+	}
+	return err
+}
+
+// A lock is a lock on a file. The device keeps other programs out, so a lock works within this
+// program only.
+type lock struct {
+	t     *tree
+	inode *inode
+	name  string
+}
+
+func (t *tree) Lock(name string) (disk.Lock, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.make(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	n, err := t.regular(name)
+	if err != nil {
+		return nil, err
+	}
+	if n.lock != nil {
+		return nil, fmt.Errorf("%s: %w", name, disk.ErrLocked)
+	}
+	n.lock = &lock{t, n, name}
+	return n.lock, nil
+}
+
+func (t *tree) Locked(name string) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.names[path.Clean(name)]
+	return n != nil && n.lock != nil, nil
+}
+
+func (l *lock) Held() (bool, error) {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	return l.inode.lock == l && l.t.names[path.Clean(l.name)] == l.inode, nil
+}
+
+// Sign writes the text to a new file, which takes the name of the old one. So a crash leaves the
+// old text or the new one.
+func (l *lock) Sign(text string) error {
+	t := l.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.inode.lock != l || t.names[path.Clean(l.name)] != l.inode {
+		return fmt.Errorf("sign %s: %w", l.name, disk.ErrLost)
+	}
+	number := t.next
+	f, err := t.device.Open(number)
+	if err != nil {
+		return err
+	}
+	t.next++
+	_, err = f.WriteAt([]byte(text), 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = t.change(change{kind: makeFile, name: path.Clean(l.name), number: number})
+	}
+	if err != nil {
+		return errors.Join(err, t.device.Remove(number))
+	}
+	l.inode.lock, l.inode = nil, t.names[path.Clean(l.name)]
+	l.inode.lock = l
+	return nil
+}
+
+func (l *lock) Close() error {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	if l.inode.lock == l {
+		l.inode.lock = nil
+	}
+	return nil
+}
+
+// An info describes a directory entry.
+type info struct {
+	name string
+	size int64
+	dir  bool
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.size }
+func (i info) IsDir() bool        { return i.dir }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) Sys() any           { return nil }
+
+func (i info) Mode() fs.FileMode {
+	if i.dir {
+		return fs.ModeDir | 0o700
+	}
+	return 0o600
+}

@@ -1,0 +1,336 @@
+package flat_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/disk/flat"
+	"github.com/stet-ecs/stet/internal/deep"
+)
+
+func open(t testing.TB, mem *disktest.Mem) disk.FS {
+	t.Helper()
+	tree, err := flat.Open(disktest.Numbered(mem))
+	require.NoError(t, err)
+	return tree
+}
+
+// write creates or overwrites a file, and syncs it if sync is true.
+func write(tree disk.FS, name, text string, sync bool) error {
+	f, err := tree.OpenWrite(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = tree.Create(name)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(text), 0)
+	if sync && err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// names returns all names below dir, and for each file its contents. The contents of a directory
+// are "/".
+func names(t testing.TB, tree disk.FS, dir string, into map[string]string) map[string]string {
+	t.Helper()
+	entries, err := tree.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if e.IsDir() {
+			into[name] = "/"
+			names(t, tree, name, into)
+			continue
+		}
+		f, err := tree.Open(name)
+		require.NoError(t, err)
+		size, err := f.Size()
+		require.NoError(t, err)
+		b, err := io.ReadAll(io.NewSectionReader(f, 0, size))
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		into[name] = string(b)
+	}
+	return into
+}
+
+// A model has the names that a tree has had since they were last made durable, newest last.
+type model struct {
+	states  []map[string]string
+	synced  map[string]bool // The contents of these files are durable.
+	content int
+}
+
+func (m *model) now() map[string]string { return m.states[len(m.states)-1] }
+
+// step makes a random call on the tree and in the model. It returns the error of the tree.
+func (m *model) step(rng *rand.Rand, tree disk.FS) error {
+	pick := func() string {
+		return []string{"a", "b", "c", "d", "d/a", "d/b", "e", "e/a"}[rng.IntN(8)]
+	}
+	state, from, to := maps.Clone(m.now()), pick(), pick()
+	_, isFrom := state[from]
+	_, isTo := state[to]
+	parent := func(name string) bool { d := path.Dir(name); return d == "." || state[d] == "/" }
+	var err error
+	switch rng.IntN(10) {
+	case 0:
+		if isFrom || !parent(from) {
+			return nil
+		}
+		err, state[from] = tree.Mkdir(from), "/"
+	case 1:
+		if !isFrom || slices.ContainsFunc(slices.Collect(maps.Keys(state)), func(n string) bool { return strings.HasPrefix(n, from+"/") }) {
+			return nil
+		}
+		err = tree.Remove(from)
+		delete(state, from)
+	case 2, 3:
+		if !isFrom || from == to || !parent(to) || strings.HasPrefix(to, from+"/") || isTo && (state[from] == "/" || state[to] == "/") {
+			return nil
+		}
+		err = tree.Rename(from, to)
+		for name, content := range m.now() {
+			if below, ok := strings.CutPrefix(name, from); ok && (below == "" || below[0] == '/') {
+				delete(state, name)
+				state[to+below] = content
+			}
+		}
+		delete(state, from)
+	case 4:
+		if err := tree.SyncDir("."); err != nil {
+			return err
+		}
+		m.states = m.states[len(m.states)-1:]
+		return nil
+	default:
+		if state[from] == "/" || !parent(from) {
+			return nil
+		}
+		// All contents have the same length, so a later one replaces an earlier one.
+		m.content++
+		text, sync := fmt.Sprintf("%08d", m.content), rng.IntN(2) == 0
+		err, state[from] = write(tree, from, text, sync), text
+		// An overwritten file has no known contents in the earlier states either.
+		for _, s := range m.states {
+			if s[from] != "" && s[from] != "/" {
+				m.synced[s[from]] = false
+			}
+		}
+		m.synced[text] = sync && err == nil
+	}
+	m.states = append(m.states, state)
+	return err
+}
+
+// fits reports whether the tree after a crash has the names of one of the states, with all durable
+// contents.
+func (m *model) fits(got map[string]string) bool {
+	return slices.ContainsFunc(m.states, func(s map[string]string) bool {
+		if len(s) != len(got) {
+			return false
+		}
+		for name, content := range s {
+			have, ok := got[name]
+			if !ok || (content == "/") != (have == "/") || m.synced[content] && have != content {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// After a crash, a tree has the names after one of the changes that were not durable, and all
+// durable contents.
+func TestOpen_AfterCrash(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(deep.Or(400, 20_000)) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		mem := disktest.New()
+		m := &model{states: []map[string]string{{}}, synced: map[string]bool{}}
+		for range 1 + rng.IntN(3) {
+			tree := open(t, mem)
+			for range rng.IntN(60) {
+				require.NoError(t, m.step(rng, tree), "seed %d", seed)
+			}
+			require.Equal(t, m.now(), names(t, tree, ".", map[string]string{}), "seed %d", seed)
+			if rng.IntN(2) == 0 {
+				mem = mem.Crash() // Everything that is not durable is lost.
+			} else {
+				mem = mem.CrashSeed(rng.Uint64())
+			}
+			got := names(t, open(t, mem), ".", map[string]string{})
+			if !m.fits(got) {
+				t.Fatalf("seed %d: after a crash: %v\nwant one of %v\ndurable contents: %v", seed, got, m.states, m.synced)
+			}
+			m.states, m.synced = []map[string]string{got}, map[string]bool{}
+		}
+	}
+}
+
+// If a call of the device fails, the call of the tree fails too. Later calls succeed, and no
+// durable name or content is lost.
+func TestTree_FailedDeviceCall(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("no space")
+	for seed := range uint64(deep.Or(300, 10_000)) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		mem := disktest.New()
+		m := &model{states: []map[string]string{{}}, synced: map[string]bool{}}
+		tree := open(t, mem)
+		failed := 0
+		for range 80 {
+			armed := mem.Calls() + 1 + rng.IntN(4)
+			if rng.IntN(4) == 0 {
+				mem.Fail(armed, failure)
+			}
+			before := maps.Clone(m.now())
+			if err := m.step(rng, tree); err != nil {
+				require.ErrorIs(t, err, failure, "seed %d", seed)
+				failed++
+				mem.Fail(armed, nil)
+				now := names(t, tree, ".", map[string]string{})
+				if len(now) != len(before) && len(now) != len(m.now()) {
+					t.Fatalf("seed %d: %v became %v", seed, before, now)
+				}
+				// A failed write may have created the file, and written some of its contents.
+				m.states = append(m.states, now)
+			}
+			mem.Fail(armed, nil)
+		}
+		require.Equal(t, m.now(), names(t, tree, ".", map[string]string{}), "seed %d", seed)
+		got := names(t, open(t, mem.CrashSeed(seed)), ".", map[string]string{})
+		require.True(t, m.fits(got), "seed %d, %d failures: %v\nwant one of %v", seed, failed, got, m.states)
+	}
+}
+
+// A changed byte of the list of names never leads to other names. The tree is as it was, or lacks
+// the changes that were not durable, or Open returns damage and removes nothing.
+func TestOpen_DamagedNames(t *testing.T) {
+	t.Parallel()
+	mem := disktest.New()
+	tree := open(t, mem)
+	require.NoError(t, tree.Close())
+	tree = open(t, mem)
+	require.NoError(t, tree.Mkdir("d"))
+	for i := range 6 {
+		require.NoError(t, write(tree, fmt.Sprint("d/", i), "text", true))
+	}
+	require.NoError(t, tree.Rename("d/1", "d/x"))
+	require.NoError(t, tree.SyncDir("."))
+	want := names(t, tree, ".", map[string]string{})
+	require.NoError(t, tree.Remove("d/2"))
+	last := names(t, tree, ".", map[string]string{})
+	damaged := 0
+	for _, list := range slices.DeleteFunc(mem.Files(), func(name string) bool { return len(name) > 1 || name > "1" }) {
+		for at := range mem.Bytes(list) {
+			for _, bit := range []byte{1, 0x80} {
+				c := mem.Clone()
+				b := slices.Clone(c.Bytes(list))
+				b[at] ^= bit
+				c.Put(list, b)
+				files := c.Files()
+				again, err := flat.Open(disktest.Numbered(c))
+				if err != nil {
+					_, ok := errors.AsType[*disk.DamageError](err)
+					require.True(t, ok, "%v", err)
+					require.Equal(t, files, c.Files())
+					damaged++
+					continue
+				}
+				got := names(t, again, ".", map[string]string{})
+				if !maps.Equal(got, want) && !maps.Equal(got, last) {
+					t.Fatalf("byte %d of list %s: %v", at, list, got)
+				}
+			}
+		}
+	}
+	require.Greater(t, damaged, 100)
+}
+
+// The list of names stays short, however many names change.
+func TestTree_NamesAreRewritten(t *testing.T) {
+	mem := disktest.New()
+	tree := open(t, mem)
+	for i := range 20_000 {
+		require.NoError(t, write(tree, "a", "text", false))
+		require.NoError(t, tree.Rename("a", "b"))
+		if i%100 == 0 {
+			require.NoError(t, tree.SyncDir("."))
+		}
+	}
+	require.NoError(t, tree.SyncDir("."))
+	require.Len(t, mem.Files(), 2) // The list and b.
+	for _, name := range mem.Files() {
+		require.Less(t, len(mem.Bytes(name)), 200<<10)
+	}
+	require.Equal(t, map[string]string{"b": "text"}, names(t, open(t, mem), ".", map[string]string{}))
+}
+
+// An open handle keeps the bytes of a removed file. The device loses the file when the removal is
+// durable and the last handle is closed.
+func TestRemove_OpenFile(t *testing.T) {
+	mem := disktest.New()
+	tree := open(t, mem)
+	require.NoError(t, write(tree, "a", "text", true))
+	f, err := tree.Open("a")
+	require.NoError(t, err)
+	require.NoError(t, tree.Remove("a"))
+	require.NoError(t, tree.SyncDir("."))
+	b := make([]byte, 4)
+	_, err = f.ReadAt(b, 0)
+	require.NoError(t, err)
+	require.Equal(t, "text", string(b))
+	require.Len(t, mem.Files(), 2) // The list and the removed file.
+	require.NoError(t, f.Close())
+	require.Len(t, mem.Files(), 1)
+}
+
+func TestTree_ClosedReturnsError(t *testing.T) {
+	tree := open(t, disktest.New())
+	require.NoError(t, tree.Close())
+	require.NoError(t, tree.Close())
+	_, err := tree.Create("a")
+	require.Error(t, err)
+	require.Error(t, tree.Mkdir("a"))
+	require.Error(t, tree.SyncDir("."))
+}
+
+// Any bytes in place of the list of names give a tree or an error. A tree that Open returns can be
+// opened again with the same names.
+func FuzzOpen(f *testing.F) {
+	mem := disktest.New()
+	tree, err := flat.Open(disktest.Numbered(mem))
+	require.NoError(f, err)
+	require.NoError(f, tree.Mkdir("d"))
+	require.NoError(f, write(tree, "d/a", "text", true))
+	require.NoError(f, tree.SyncDir("."))
+	require.NoError(f, tree.Rename("d", "e"))
+	for _, name := range mem.Files() {
+		f.Add(mem.Bytes(name))
+	}
+	f.Fuzz(func(t *testing.T, list []byte) {
+		mem := disktest.New()
+		mem.Put("0", list)
+		tree, err := flat.Open(disktest.Numbered(mem))
+		if err != nil {
+			return
+		}
+		got := names(t, tree, ".", map[string]string{})
+		require.Equal(t, got, names(t, open(t, mem), ".", map[string]string{}))
+	})
+}
