@@ -5,6 +5,7 @@ export GOWORK := off
 
 WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 WASM_BROWSER := github.com/agnivade/wasmbrowsertest@v0.11.0
+WINDOW   := xvfb pkg-config libgl1-mesa-dri libgl1-mesa-dev libxcursor-dev libxi-dev libxinerama-dev libxrandr-dev libxxf86vm-dev
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 MISSPELL := github.com/golangci/misspell/cmd/misspell@v0.8.0
 TYPESCRIPT := 5.9.3
@@ -32,7 +33,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs tables nats model failover narrow types machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs window tables nats model failover narrow types machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -54,7 +55,7 @@ work: ## the short tests of all modules, with the versions of go.work
 	GOWORK= go test -short -timeout 10m work
 
 # The modules that lie below this one.
-NESTED = cmd/ecsdump-tables disk/browser/browsertest persist/inspect/web/browsertest persist/replica/natslog
+NESTED = cmd/ecsdump-tables disk/browser/browsertest examples/asteroids/window persist/inspect/web/browsertest persist/replica/natslog
 
 lint: ## golangci-lint, built from source at its pinned version, for every module; the spelling of pages and scripts
 	@set -e; for module in . $(NESTED); do echo "golangci-lint in $$module"; \
@@ -95,6 +96,10 @@ opfs: ## the files of package disk/browser, in Chromium, whose tabs are killed T
 	export GOOS=js GOARCH=wasm; go vet ./disk/browser; \
 	go test -count 1 -exec "$$dir/wasmbrowsertest" ./disk/flat ./disk/browser -test.bench . -test.benchtime 0.3s
 	cd disk/browser/browsertest && GOOS=js GOARCH=wasm go vet ./program && go vet . && go test -count 1 . -kills $(TABKILLS)
+
+window: ## the game in a window of Xvfb, and in Chromium: make browser installs it. Installs Xvfb and headers if there is no Xvfb
+	@command -v Xvfb >/dev/null || { apt-get update -qq && apt-get install -y -qq $(WINDOW); }
+	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m ./control ./windowtest
 
 tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 read them: in a new environment of Python, with packages of PyPI
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; python3 -m venv $$dir; $$dir/bin/pip install -q pandas pyarrow duckdb; \

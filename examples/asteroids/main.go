@@ -55,7 +55,7 @@ func play(ctx context.Context, dir string) (err error) {
 		return fmt.Errorf("the input is not a terminal: %w", err)
 	}
 	defer func() { _ = term.Restore(stdin, old) }()
-	g, err := game.Open(ctx, dir)
+	g, err := game.Open(ctx, dir, nil)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 func start(t *testing.T, dir string) *player {
 	t.Helper()
-	g, err := game.Open(t.Context(), dir)
+	g, err := game.Open(t.Context(), dir, nil)
 	require.NoError(t, err)
 	return &player{game: g, held: map[rune]int{}}
 }

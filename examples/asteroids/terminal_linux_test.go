@@ -154,7 +154,7 @@ func TestProgram_OnTerminal(t *testing.T) {
 		code, output = p.exit()
 		require.Equal(t, 0, code, output)
 		require.True(t, strings.HasSuffix(output, "\x1b[m\x1b[?25h\x1b[?1049l"), "%q", output)
-		g, err := game.Open(t.Context(), dir)
+		g, err := game.Open(t.Context(), dir, nil)
 		require.NoError(t, err)
 		require.True(t, g.Store.Report().Clean)
 		require.NoError(t, g.Close(t.Context()))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/schedule"
 	"github.com/stet-ecs/stet/persist"
@@ -71,6 +72,9 @@ type Game struct {
 	Systems *schedule.Schedule[Buttons]
 }
 
+// A Thing is a row of the query Things.
+type Thing = ecs.Row4[Position, Ship, Rock, Bullet]
+
 // tick is the argument of a system.
 type tick = schedule.Tick[Buttons]
 
@@ -84,9 +88,10 @@ func New() *Game {
 }
 
 // Open continues the game in dir, or begins a new one. Ticks of an earlier run can be rewound too.
-func Open(ctx context.Context, dir string) (g *Game, err error) {
+// If files is nil, dir is a directory of the operating system.
+func Open(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
 	g = New()
-	g.Store, err = persist.Open(ctx, dir, g.World, persist.Options{History: history})
+	g.Store, err = persist.Open(ctx, dir, g.World, persist.Options{History: history, Files: files})
 	return g, err
 }
 

@@ -61,7 +61,7 @@ func (b bot) buttons(g *Game) (all Buttons) {
 
 func open(t *testing.T, dir string) *Game {
 	t.Helper()
-	g, err := Open(t.Context(), dir)
+	g, err := Open(t.Context(), dir, nil)
 	require.NoError(t, err)
 	return g
 }

@@ -37,7 +37,7 @@ func plannedButtons(g *Game) Buttons {
 
 // playForever plays the game in dir without end, and prints each new durable tick.
 func playForever(dir string) error {
-	g, err := Open(context.Background(), dir)
+	g, err := Open(context.Background(), dir, nil)
 	for last := uint64(0); err == nil; err = g.Step(plannedButtons(g)) {
 		if durable := g.Store.Metrics().DurableTick; durable > last {
 			last = durable
