@@ -224,21 +224,31 @@ func TestJournal_ReleasesMemoryAfterBurst(t *testing.T) {
 	}
 }
 
-// The journal keeps buffers that are in constant use.
+// The journal keeps buffers that are in constant use. In each round, all of them are in use at the
+// same time, because the first write blocks until the end of the round.
 func TestJournal_KeepsBuffersInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
+		var blocked sync.Mutex // Locked during a round.
+		fs.OnCall(func(_ int, call string) {
+			if call == "write 00000001.seg" {
+				blocked.Lock()
+				blocked.Unlock() //nolint:staticcheck // It only waits.
+			}
+		})
 		j := open(t, fs, journal.Options{})
 		for i := range 100 {
+			blocked.Lock()
 			for range 200 {
 				b := j.Buffer()
 				if i > 0 && b == nil {
-					t.Fatalf("round %d has no buffer", i)
+					t.Errorf("round %d has no buffer", i)
 				}
 				if _, err := j.Append(0, 0, 0, append(b, make([]byte, 1000)...)); err != nil {
-					t.Fatal(err)
+					t.Error(err)
 				}
 			}
+			blocked.Unlock()
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
 		}
