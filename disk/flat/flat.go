@@ -23,7 +23,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A Device stores numbered files. Only one [Open] uses it at a time; the device ensures this.
+// A Device stores numbered files. Only one [Open] uses it at a time; the device ensures this. If
+// another program can take the device over, the device has a method Lost() bool that reports it.
 type Device interface {
 	// Files returns the numbers of the files, in any order.
 	Files() ([]uint64, error)
@@ -58,7 +59,10 @@ type tree struct {
 	log    nameLog
 	next   uint64   // The lowest number that was never used.
 	unsafe []*inode // Removed files. After a crash, the list on the device may have their names.
-	closed bool
+	// The numbers of the files without a name. A crash cannot bring their names back.
+	garbage   []uint64
+	openFiles map[uint64]int // The number of open handles of each file.
+	closed    bool
 }
 
 // An inode is a file or a directory.
@@ -68,16 +72,16 @@ type inode struct {
 	file   File   // The open file of the device, or nil if opens is 0.
 	opens  int    // The number of open handles.
 	lock   *lock  // Nil if the file is not locked.
-	dead   bool   // The removal of the last name is durable.
 }
 
 // Open returns the file system on a device. It takes over the device, and closes it after an error.
 // An empty device becomes an empty file system.
 //
-// Open removes the contents that no name refers to. If the list of names is damaged, the error
+// Open removes the files that [disk.CreateTemp] has left, because no program can still write them.
+// It also removes the contents that no name refers to. If the list of names is damaged, the error
 // wraps a [*disk.DamageError], and nothing is removed.
 func Open(d Device) (disk.FS, error) {
-	t := &tree{device: d}
+	t := &tree{device: d, openFiles: map[uint64]int{}}
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -94,25 +98,58 @@ func (t *tree) open() error {
 		return err
 	}
 	t.names, t.log, t.next = list.names, list.log, firstFile
-	used := map[uint64]bool{0: true, 1: true}
-	for _, n := range t.names {
-		used[n.number] = true
-		t.next = max(t.next, n.number+1)
-	}
 	for _, number := range numbers {
 		t.next = max(t.next, number+1)
 	}
-	if err := t.log.rewrite(t.device, t.names); err != nil {
+	for _, n := range t.names {
+		t.next = max(t.next, n.number+1)
+	}
+	// The names must be durable before contents without a name are removed.
+	if err := t.log.begin(t.device, t.names, list.end); err != nil {
 		return err
 	}
+	if err := t.removeTemps(); err != nil {
+		return errors.Join(err, t.log.file.Close())
+	}
+	used := map[uint64]bool{}
+	for _, n := range t.names {
+		used[n.number] = true
+	}
 	for _, number := range numbers {
-		if !used[number] {
-			if err := t.device.Remove(number); err != nil {
-				return err
+		if number >= firstFile && !used[number] {
+			t.garbage = append(t.garbage, number)
+		}
+	}
+	t.collect()
+	return nil
+}
+
+// removeTemps removes the names of unfinished files and directories. Nobody can finish them.
+func (t *tree) removeTemps() error {
+	removed := false
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(t.names))) { // Contents come first.
+		for _, part := range strings.Split(name, "/") {
+			if _, temp := disk.TempOf(part); temp {
+				if err := t.change(change{kind: remove, name: name}); err != nil {
+					return err
+				}
+				removed = true
+				break
 			}
 		}
 	}
-	return nil
+	if !removed {
+		return nil
+	}
+	return t.syncNames()
+}
+
+// collect removes the garbage that is not open. It keeps what the device cannot remove now, for the
+// next call.
+func (t *tree) collect() {
+	t.garbage = slices.DeleteFunc(t.garbage, func(number uint64) bool {
+		return t.openFiles[number] == 0 && t.device.Remove(number) == nil
+	})
 }
 
 // find returns the inode with this name, or an error that wraps fs.ErrNotExist.
@@ -168,7 +205,7 @@ func (t *tree) Create(name string) (disk.File, error) {
 	}
 	n, err := t.make(name)
 	if err != nil {
-		return nil, errors.Join(err, f.Close(), t.device.Remove(t.next))
+		return nil, errors.Join(err, f.Close()) // The next Create uses the same number.
 	}
 	n.file = f
 	return t.handle(n, name, true)
@@ -227,6 +264,7 @@ func (t *tree) handle(n *inode, name string, writable bool) (*handle, error) {
 		n.file = f
 	}
 	n.opens++
+	t.openFiles[n.number]++
 	return &handle{t: t, inode: n, file: n.file, name: name, writable: writable}, nil
 }
 
@@ -240,6 +278,7 @@ func (t *tree) rename(call, from, to string, replace bool) error {
 	if err != nil {
 		return err
 	}
+	from = path.Clean(from)
 	old := t.names[to]
 	if err := t.mustBeFree(call, to); err != nil && (!replace || old == nil || old.dir || n.dir) {
 		return err
@@ -250,23 +289,37 @@ func (t *tree) rename(call, from, to string, replace bool) error {
 	if old == n {
 		return nil
 	}
-	return t.change(change{kind: move, name: path.Clean(from), to: to})
+	for name := range t.names {
+		if below, ok := strings.CutPrefix(name, from+"/"); ok && len(to)+1+len(below) > maxName {
+			return &fs.PathError{Op: call, Path: to, Err: fs.ErrInvalid}
+		}
+	}
+	return t.change(change{kind: move, name: from, to: to})
 }
 
 var errNotEmpty = errors.New("directory not empty")
 
+// Remove also syncs the list of names, so that the device has the space of the file again.
 func (t *tree) Remove(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, err := t.find("remove", name); err != nil {
+	n, err := t.find("remove", name)
+	if err != nil {
 		return err
 	}
+	clean := path.Clean(name)
 	for other := range t.names {
-		if name == "." || strings.HasPrefix(other, name+"/") {
+		if clean == "." || strings.HasPrefix(other, clean+"/") {
 			return &fs.PathError{Op: "remove", Path: name, Err: errNotEmpty}
 		}
 	}
-	return t.change(change{kind: remove, name: path.Clean(name)})
+	if err := t.change(change{kind: remove, name: clean}); err != nil {
+		return err
+	}
+	if !n.dir {
+		_ = t.syncNames() // If this fails, SyncDir tries again, and reports it.
+	}
+	return nil
 }
 
 func (t *tree) ReadDir(dir string) ([]fs.DirEntry, error) {
@@ -281,14 +334,9 @@ func (t *tree) ReadDir(dir string) ([]fs.DirEntry, error) {
 	}
 	var entries []fs.DirEntry
 	for _, name := range slices.Sorted(maps.Keys(t.names)) {
-		if path.Dir(name) != path.Clean(dir) || name == "." {
-			continue
+		if path.Dir(name) == path.Clean(dir) && name != "." {
+			entries = append(entries, entry{t, name, t.names[name]})
 		}
-		size, err := t.size(t.names[name])
-		if err != nil {
-			return nil, &fs.PathError{Op: "list", Path: name, Err: err}
-		}
-		entries = append(entries, fs.FileInfoToDirEntry(info{path.Base(name), size, t.names[name].dir}))
 	}
 	return entries, nil
 }
@@ -298,7 +346,7 @@ func (t *tree) size(n *inode) (size int64, err error) {
 	if n.dir {
 		return 0, nil
 	}
-	if n.opens > 0 {
+	if n.file != nil {
 		return n.file.Size()
 	}
 	f, err := t.device.Open(n.number)
@@ -316,22 +364,26 @@ func (t *tree) SyncDir(dir string) error {
 	if _, err := t.find("sync directory", dir); err != nil {
 		return err
 	}
-	if err := t.log.sync(t.device, t.names); err != nil {
+	if err := t.syncNames(); err != nil {
 		return fmt.Errorf("sync directory %s: the list of names: %w", dir, err)
 	}
-	removed := t.unsafe
-	t.unsafe = nil
-	var err error
-	for _, n := range removed {
-		n.dead = true
-		if n.opens == 0 {
-			err = errors.Join(err, t.device.Remove(n.number))
-		}
-	}
-	return err
+	return nil
 }
 
-// Close closes the device. Handles that are still open can no longer be used.
+// syncNames makes the names durable, and then removes the contents that have lost their names.
+func (t *tree) syncNames() error {
+	if err := t.log.sync(t.device, t.names); err != nil {
+		return err
+	}
+	for _, n := range t.unsafe {
+		t.garbage = append(t.garbage, n.number)
+	}
+	t.unsafe = nil
+	t.collect()
+	return nil
+}
+
+// Close closes the device. Every later call fails, also those of open files and locks.
 func (t *tree) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -428,12 +480,15 @@ func (f *handle) Close() error {
 	t, n := f.t, f.inode
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.openFiles[n.number]--; t.openFiles[n.number] == 0 {
+		delete(t.openFiles, n.number)
+	}
 	if n.opens--; n.opens > 0 {
 		return nil
 	}
 	err := n.file.Close()
-	if n.file = nil; n.dead && !t.closed {
-		err = errors.Join(err, t.device.Remove(n.number))
+	if n.file = nil; !t.closed {
+		t.collect()
 	}
 	return err
 }
@@ -473,6 +528,9 @@ func (t *tree) Locked(name string) (bool, error) {
 func (l *lock) Held() (bool, error) {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
+	if d, ok := l.t.device.(interface{ Lost() bool }); l.t.closed || ok && d.Lost() {
+		return false, nil
+	}
 	return l.inode.lock == l && l.t.names[path.Clean(l.name)] == l.inode, nil
 }
 
@@ -499,7 +557,7 @@ func (l *lock) Sign(text string) error {
 		err = t.change(change{kind: makeFile, name: path.Clean(l.name), number: number})
 	}
 	if err != nil {
-		return errors.Join(err, t.device.Remove(number))
+		return err // The next Open removes the new file, unless a name refers to it.
 	}
 	l.inode.lock, l.inode = nil, t.names[path.Clean(l.name)]
 	l.inode.lock = l
@@ -513,6 +571,31 @@ func (l *lock) Close() error {
 		l.inode.lock = nil
 	}
 	return nil
+}
+
+// An entry is an entry of a directory. Info reads the size from the device.
+type entry struct {
+	t     *tree
+	name  string
+	inode *inode
+}
+
+func (e entry) Name() string      { return path.Base(e.name) }
+func (e entry) IsDir() bool       { return e.inode.dir }
+func (e entry) Type() fs.FileMode { return info{dir: e.inode.dir}.Mode().Type() }
+
+func (e entry) Info() (fs.FileInfo, error) {
+	e.t.mu.Lock()
+	defer e.t.mu.Unlock()
+	n, err := e.t.find("stat", e.name)
+	if err == nil && n != e.inode {
+		err = &fs.PathError{Op: "stat", Path: e.name, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	size, err := e.t.size(n)
+	return info{e.Name(), size, n.dir}, err
 }
 
 // An info describes a directory entry.

@@ -1,6 +1,7 @@
 package flat_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -237,7 +239,8 @@ func TestOpen_DamagedNames(t *testing.T) {
 	last := names(t, tree, ".", map[string]string{})
 	damaged := 0
 	for _, list := range slices.DeleteFunc(mem.Files(), func(name string) bool { return len(name) > 1 || name > "1" }) {
-		for at := range mem.Bytes(list) {
+		used := len(bytes.TrimRight(mem.Bytes(list), "\x00"))
+		for at := range used + 20 { // Then zeros follow.
 			for _, bit := range []byte{1, 0x80} {
 				c := mem.Clone()
 				b := slices.Clone(c.Bytes(list))
@@ -333,4 +336,92 @@ func FuzzOpen(f *testing.F) {
 		got := names(t, tree, ".", map[string]string{})
 		require.Equal(t, got, names(t, open(t, mem), ".", map[string]string{}))
 	})
+}
+
+// Open removes temporary files and directories, because their writer has ended.
+func TestOpen_RemovesUnfinishedFiles(t *testing.T) {
+	mem := disktest.New()
+	tree := open(t, mem)
+	require.NoError(t, write(tree, "a", "text", true))
+	temp, err := disk.CreateTemp(tree, "b")
+	require.NoError(t, err)
+	_, err = temp.File.WriteAt([]byte("unfinished"), 0)
+	require.NoError(t, err)
+	dir := disk.TempName("d")
+	require.NoError(t, tree.Mkdir(dir))
+	require.NoError(t, write(tree, dir+"/c", "unfinished", true))
+	require.NoError(t, tree.SyncDir("."))
+	again := open(t, mem.Clone())
+	require.Equal(t, map[string]string{"a": "text"}, names(t, again, ".", map[string]string{}))
+}
+
+// A fullDevice has no space for longer files while full is true.
+type fullDevice struct {
+	flat.Device
+	full *bool
+}
+
+type fullFile struct {
+	flat.File
+	full *bool
+}
+
+func (d fullDevice) Open(number uint64) (flat.File, error) {
+	f, err := d.Device.Open(number)
+	return fullFile{f, d.full}, err
+}
+
+func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
+	if size, err := f.Size(); *f.full && (err != nil || at+int64(len(b)) > size) {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.WriteAt(b, at)
+}
+
+// A full device can be opened. Remove frees the space of a file at once.
+func TestRemove_FullDevice(t *testing.T) {
+	mem, full := disktest.New(), false
+	device := func() flat.Device { return fullDevice{disktest.Numbered(mem), &full} }
+	tree, err := flat.Open(device())
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, write(tree, name, "text", true))
+	}
+	full = true
+	require.ErrorIs(t, write(tree, "d", "text", true), syscall.ENOSPC)
+	require.NoError(t, tree.Remove("a"))
+	require.Len(t, mem.Files(), 4) // The list, b, c and d, which is empty.
+	require.NoError(t, tree.Close())
+	tree, err = flat.Open(device())
+	require.NoError(t, err)
+	require.NoError(t, tree.Remove("b"))
+	require.NoError(t, tree.Rename("c", "d"))
+	require.NoError(t, tree.SyncDir("."))
+	require.Len(t, mem.Files(), 2)
+	require.Equal(t, map[string]string{"d": "text"}, names(t, tree, ".", map[string]string{}))
+}
+
+// Names that are not clean, and names that get too long, do not damage the list.
+func TestTree_UnusualNames(t *testing.T) {
+	mem := disktest.New()
+	tree := open(t, mem)
+	require.NoError(t, tree.Mkdir("d"))
+	require.NoError(t, write(tree, "d/a", "text", true))
+	require.Error(t, tree.Remove("d/"))
+	require.Error(t, tree.Remove("./d"))
+	require.Error(t, tree.Rename("./d", "d/x"))
+	require.NoError(t, tree.Mkdir("d/"+strings.Repeat("x", 3000)))
+	require.ErrorIs(t, tree.Rename("d", strings.Repeat("y", 3000)), fs.ErrInvalid)
+	require.NoError(t, tree.Rename("./d", "e"))
+	want := names(t, tree, ".", map[string]string{})
+	for range 3 {
+		require.NoError(t, tree.Close())
+		tree = open(t, mem)
+		require.Equal(t, want, names(t, tree, ".", map[string]string{}))
+	}
+	l, err := tree.Lock("l")
+	require.NoError(t, err)
+	require.NoError(t, tree.Close())
+	held, err := l.Held()
+	require.False(t, held || err != nil)
 }

@@ -21,8 +21,8 @@ import (
 //	record    length, CRC of the epoch, the offset and the payload; payload: the end of the
 //	          durable records when it was written, then the change
 //
-// The valid file with the higher epoch is the list. When the records have become long, or a call of
-// the device has failed, a new snapshot is written to the other file. That file is valid only when
+// The valid file with the higher epoch is the list. When the records have become long, or a sync of
+// the list has failed, a new snapshot is written to the other file. That file is valid only when
 // the snapshot is complete. Then the old file is removed. The CRC of a record includes its place,
 // so no other bytes are mistaken for a record.
 
@@ -56,6 +56,7 @@ const (
 	makeDir
 	move
 	remove
+	mark // Changes nothing. It says that the records before it are durable.
 )
 
 func (c change) verb() string {
@@ -121,7 +122,7 @@ func parseChange(b []byte) (synced uint64, c change, err error) {
 		}
 		*name, b = string(b[n:n+int(length)]), b[n+int(length):]
 	}
-	if len(b) > 0 || c.kind < makeFile || c.kind > remove {
+	if len(b) > 0 || c.kind < makeFile || c.kind > mark {
 		return 0, c, errPayload
 	}
 	return synced, c, nil
@@ -132,6 +133,8 @@ func (c change) fits(names map[string]*inode) bool {
 	t := tree{names: names}
 	there := names[c.name]
 	switch c.kind {
+	case mark:
+		return true
 	case makeFile:
 		return c.number >= firstFile && (there != nil && !there.dir || t.mustBeFree("", c.name) == nil)
 	case makeDir:
@@ -152,42 +155,75 @@ type nameLog struct {
 	snapshot int64 // The end of the snapshot.
 	end      int64 // Where the next record begins.
 	synced   int64 // The records before this offset are durable.
-	// A call of the device has failed. The bytes after end are unknown, and earlier records may be
-	// lost in a crash. The next call writes a new snapshot.
-	failed bool
+	dirty    bool  // There are records that are not durable.
+	failed   bool  // A sync has failed, so the next one writes a new snapshot.
 }
 
-// add appends a record. names are the names before the change.
+// space returns the length of the records before they are replaced by a snapshot, in bytes.
+func (l *nameLog) space() int64 { return max(minLog, 2*l.snapshot) }
+
+// begin opens the list that was read, and makes it durable. The parameter length is the length of
+// its file. If there is no list, begin creates one.
+func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err error) {
+	if l.epoch == 0 {
+		return l.rewrite(d, names)
+	}
+	if l.file, err = d.Open(l.number); err != nil {
+		return err
+	}
+	// Bytes after the last record would become records again, after a new record of the same length.
+	if length > l.end {
+		_, err = l.file.WriteAt(make([]byte, length-l.end), l.end)
+	}
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, l.file.Close())
+	}
+	l.synced = l.end
+	return d.Remove(1 - l.number)
+}
+
+// add appends a record. names are the names before the change. After a failed write, the next
+// record takes the same place.
 func (l *nameLog) add(d Device, names map[string]*inode, c change) error {
-	if l.failed || l.end-l.snapshot > max(minLog, 2*l.snapshot) {
-		if err := l.rewrite(d, names); err != nil {
-			return err
-		}
+	if l.end-l.snapshot > l.space() {
+		_ = l.rewrite(d, names) // On a full device, the records continue in the old list.
 	}
 	record := l.appendRecord(nil, l.end, c)
 	if _, err := l.file.WriteAt(record, l.end); err != nil {
-		l.failed = true
 		return err
 	}
 	l.end += int64(len(record))
+	l.dirty = true
 	return nil
 }
 
 // sync makes all records durable.
 func (l *nameLog) sync(d Device, names map[string]*inode) error {
-	if l.failed {
+	switch {
+	case l.failed:
 		return l.rewrite(d, names)
+	case !l.dirty:
+		return nil
 	}
-	err := l.file.Sync()
-	if l.failed = err != nil; !l.failed {
-		l.synced = l.end
+	if err := l.file.Sync(); err != nil {
+		l.failed = true
+		return err
 	}
-	return err
+	l.synced, l.dirty = l.end, false
+	// If the last records are damaged later, the mark shows that they are not the end of a crash.
+	record := l.appendRecord(nil, l.end, change{kind: mark})
+	if _, err := l.file.WriteAt(record, l.end); err == nil {
+		l.end += int64(len(record))
+	}
+	return nil
 }
 
 // rewrite writes all names to the other file, makes them durable, and continues there.
 func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
-	next := nameLog{number: 1 - l.number, epoch: l.epoch + 1, failed: true}
+	next := nameLog{number: 1 - l.number, epoch: l.epoch + 1}
 	if err := d.Remove(next.number); err != nil {
 		return err
 	}
@@ -196,8 +232,8 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			l.failed = true
-			err = errors.Join(err, next.file.Close())
+			// An incomplete list needs space, and is of no use.
+			err = errors.Join(err, next.file.Close(), d.Remove(next.number))
 		}
 	}()
 	b := make([]byte, headerSize)
@@ -211,13 +247,15 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 		}
 	}
 	next.putHeader(b)
+	next.snapshot, next.end, next.synced = int64(len(b)), int64(len(b)), int64(len(b))
+	// With space for records, a full device can still remove files.
+	b = append(b, make([]byte, next.space()+recordSize+maxPayload)...)
 	if _, err := next.file.WriteAt(b, 0); err != nil {
 		return err
 	}
 	if err := next.file.Sync(); err != nil {
 		return err
 	}
-	next.snapshot, next.end, next.synced, next.failed = int64(len(b)), int64(len(b)), int64(len(b)), false
 	old := *l
 	*l = next
 	if old.file != nil {
@@ -268,7 +306,7 @@ func (l *nameLog) record(b []byte, offset int) []byte {
 	}
 	length := binary.LittleEndian.Uint32(b[offset:])
 	rest := b[offset+recordSize:]
-	if length > maxPayload || int(length) > len(rest) {
+	if length == 0 || length > maxPayload || int(length) > len(rest) {
 		return nil
 	}
 	if l.recordSum(int64(offset), rest[:length]) != binary.LittleEndian.Uint32(b[offset+4:]) {
@@ -280,7 +318,8 @@ func (l *nameLog) record(b []byte, offset int) []byte {
 // A nameList is the result of reading the lists.
 type nameList struct {
 	names map[string]*inode
-	log   nameLog // Without a file. Its epoch is that of the list, and number is its file.
+	log   nameLog // Without a file. An epoch of 0 means that there is no list.
+	end   int64   // The length of the file.
 }
 
 // readNames reads the list of names of a device. If the device is empty, so is the list. The
@@ -297,7 +336,7 @@ func readNames(d Device, numbers []uint64) (newest nameList, err error) {
 			return newest, err
 		}
 		list, ok, fault := parseNames(b)
-		list.log.number = number
+		list.log.number, list.end = number, int64(len(b))
 		switch {
 		case ok && list.log.epoch > newest.log.epoch:
 			if newest, damage = list, nil; fault != nil {
@@ -341,7 +380,7 @@ func (f *listFault) Error() string { return f.what }
 // parseNames parses a file with names. ok is false if it has no complete snapshot, as after a crash
 // during [nameLog.rewrite].
 //
-// The records end at the first invalid one. A crash may lose a record and keep a later one, if both
+// The records end at the first invalid one, such as zeros. A crash may lose a record and keep a later one, if both
 // were not durable. A fault is reported if a later record says that the invalid bytes were durable.
 func parseNames(b []byte) (list nameList, ok bool, fault *listFault) {
 	if len(b) < headerSize || string(b[:len(magic)]) != magic {
@@ -366,6 +405,7 @@ func parseNames(b []byte) (list nameList, ok bool, fault *listFault) {
 		c.apply(list.names)
 		at += recordSize + len(payload)
 	}
+	list.log.snapshot, list.log.end = int64(snapshot), int64(at)
 	if at < snapshot {
 		return list, true, &listFault{int64(at), "an invalid record of the snapshot"}
 	}
