@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/disk/flat"
 )
 
-// ErrUnsupported reports a browser that cannot store files for this page. Some browsers refuse in a
-// private window.
+// ErrUnsupported reports that files cannot be stored for this page. The page may not be loaded over
+// https, the browser may be too old, or it refuses, for example in a private window.
 var ErrUnsupported = errors.New("browser: no storage for this page")
 
 // Open opens the file system with this name, and creates it if it is missing. Every page of the
@@ -25,7 +25,7 @@ var ErrUnsupported = errors.New("browser: no storage for this page")
 // this page, it wraps [ErrUnsupported]. Otherwise the errors are those of [flat.Open]. If the
 // storage is full, the error of a write wraps [syscall.ENOSPC].
 //
-// ctx bounds the time to open. Call Open in a goroutine that is not a callback of JavaScript, since
+// ctx bounds the time to get the lock and to start. Call Open in a goroutine that is not a callback of JavaScript, since
 // it waits for the browser.
 func Open(ctx context.Context, name string) (disk.FS, error) {
 	l, err := lockName(ctx, name)
@@ -47,8 +47,8 @@ func Open(ctx context.Context, name string) (disk.FS, error) {
 // Persist asks the browser not to evict the data of this origin when its disk is full. It returns
 // whether the browser agrees. The browser may ask the user.
 func Persist(ctx context.Context) (bool, error) {
-	storage := js.Global().Get("navigator").Get("storage")
-	if storage.IsUndefined() || storage.Get("persist").IsUndefined() {
+	storage := manager("storage")
+	if !storage.Truthy() || !storage.Get("persist").Truthy() {
 		return false, ErrUnsupported
 	}
 	kept, err := await(ctx, storage.Call("persist"))
@@ -58,8 +58,8 @@ func Persist(ctx context.Context) (bool, error) {
 // Usage returns how many bytes the origin uses, and how many bytes it may use. The browser
 // estimates both.
 func Usage(ctx context.Context) (used, quota int64, err error) {
-	storage := js.Global().Get("navigator").Get("storage")
-	if storage.IsUndefined() || storage.Get("estimate").IsUndefined() {
+	storage := manager("storage")
+	if !storage.Truthy() || !storage.Get("estimate").Truthy() {
 		return 0, 0, ErrUnsupported
 	}
 	e, err := await(ctx, storage.Call("estimate"))
@@ -67,6 +67,14 @@ func Usage(ctx context.Context) (used, quota int64, err error) {
 		return 0, 0, err
 	}
 	return int64(e.Get("usage").Float()), int64(e.Get("quota").Float()), nil
+}
+
+// manager returns a property of the object navigator, or undefined.
+func manager(name string) js.Value {
+	if navigator := js.Global().Get("navigator"); navigator.Truthy() {
+		return navigator.Get(name)
+	}
+	return js.Undefined()
 }
 
 // A tabLock is a lock of the browser on a name. It ends with the tab.
@@ -77,29 +85,37 @@ type tabLock struct {
 
 // lockName locks a name.
 func lockName(ctx context.Context, name string) (*tabLock, error) {
-	locks := js.Global().Get("navigator").Get("locks")
-	if locks.IsUndefined() {
-		return nil, fmt.Errorf("%w: the page is not loaded over https or from this machine", ErrUnsupported)
+	locks := manager("locks")
+	if !locks.Truthy() {
+		return nil, fmt.Errorf("%w: it has no Web Locks, as on a page without https", ErrUnsupported)
 	}
 	l := &tabLock{lost: make(chan struct{})}
 	taken := make(chan bool, 1)
 	var end js.Value // Resolves the promise for which the browser holds the lock.
+	executor := js.FuncOf(func(_ js.Value, args []js.Value) any {
+		end = args[0]
+		return nil
+	})
 	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
+		promise := js.Global().Get("Promise").New(executor)
 		taken <- !args[0].IsNull()
-		return js.Global().Get("Promise").New(js.FuncOf(func(_ js.Value, args []js.Value) any {
-			end = args[0]
-			return nil
-		}))
+		return promise
 	})
 	failed := js.FuncOf(func(js.Value, []js.Value) any {
 		close(l.lost)
 		return nil
 	})
 	request := locks.Call("request", "stet: "+name, map[string]any{"ifAvailable": true}, hold)
-	request.Call("catch", failed)
+	caught := request.Call("catch", failed)
+	free := func() {
+		_, _ = await(context.Background(), caught) // After this, the lock is free or lost.
+		executor.Release()
+		hold.Release()
+		failed.Release()
+	}
 	l.release = func() {
 		end.Invoke()
-		_, _ = await(context.Background(), request) // After this, the lock is free or lost.
+		free()
 	}
 	select {
 	case ok := <-taken:
@@ -108,7 +124,18 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 			return nil, fmt.Errorf("browser: %s is open in another tab: %w", name, disk.ErrLocked)
 		}
 		return l, nil
+	case <-l.lost:
+		free()
+		return nil, fmt.Errorf("%w: it refuses Web Locks", ErrUnsupported)
 	case <-ctx.Done():
+		go func() { // The browser answers soon.
+			select {
+			case <-taken:
+				l.release()
+			case <-l.lost:
+				free()
+			}
+		}()
 		return nil, ctx.Err()
 	}
 }

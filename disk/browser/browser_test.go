@@ -112,11 +112,42 @@ func TestOpen_SecondTab(t *testing.T) {
 		_, err := tree.Create("a")
 		return errors.Is(err, disk.ErrLost)
 	}, 10*time.Second, 10*time.Millisecond)
-	require.ErrorIs(t, tree.Close(), disk.ErrLost)
+	l, err := tree.Lock("lock")
+	require.ErrorIs(t, err, disk.ErrLost)
+	require.Nil(t, l)
 	require.Eventually(t, func() bool { // The other lock ends soon.
 		tree, err := browser.Open(t.Context(), t.Name())
 		return err == nil && tree.Close() == nil
 	}, 10*time.Second, 10*time.Millisecond)
+	require.ErrorIs(t, tree.Close(), disk.ErrLost)
+}
+
+// A context that has ended leaves no lock behind.
+func TestOpen_EndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3 {
+		_, err := browser.Open(ctx, t.Name())
+		require.Error(t, err)
+	}
+	require.NoError(t, open(t, t.Name()).Close())
+}
+
+// Open returns ErrUnsupported if the browser has no Web Locks, or refuses them, and if it has no
+// private files.
+func TestOpen_Unsupported(t *testing.T) {
+	for _, replace := range []string{
+		`Object.defineProperty(navigator, "locks", { value: undefined, configurable: true })`,
+		`Object.defineProperty(navigator, "locks", { value: { request: async () => { throw new DOMException("no", "SecurityError") } }, configurable: true })`,
+		`const old = Blob; self.Blob = class extends old { constructor(parts, o) { super(["delete StorageManager.prototype.getDirectory;", ...parts], o) } }; self.oldBlob = old`,
+		`const old = Blob; self.Blob = class extends old { constructor(parts, o) { super(["syntax error"], o) } }; self.oldBlob = old`,
+	} {
+		js.Global().Get("Function").New(replace).Invoke()
+		_, err := browser.Open(t.Context(), t.Name())
+		require.ErrorIs(t, err, browser.ErrUnsupported, replace)
+		js.Global().Get("Function").New(`delete navigator.locks; self.Blob = self.oldBlob ?? Blob`).Invoke()
+	}
+	require.NoError(t, open(t, t.Name()).Close())
 }
 
 type counter struct{ N int }

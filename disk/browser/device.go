@@ -56,9 +56,16 @@ func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 		return nil
 	})
 	d.onError = js.FuncOf(func(_ js.Value, args []js.Value) any {
-		d.end(fmt.Errorf("browser: the worker failed: %s", args[0].Get("message")))
+		why := "a content security policy must allow worker-src blob:"
+		if text := args[0].Get("message"); text.Truthy() {
+			why = text.String()
+		}
+		d.end(fmt.Errorf("%w: the worker failed: %s", ErrUnsupported, why))
 		return nil
 	})
+	if !global.Get("Worker").Truthy() {
+		return nil, fmt.Errorf("%w: it has no workers", ErrUnsupported)
+	}
 	d.worker = global.Get("Worker").New(url)
 	d.worker.Set("onmessage", d.onMessage)
 	d.worker.Set("onerror", d.onError)
@@ -72,9 +79,6 @@ func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 	var err error
 	select {
 	case err = <-begun:
-		if errors.Is(err, errRefused) {
-			err = fmt.Errorf("%w: %w", ErrUnsupported, err)
-		}
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -123,7 +127,7 @@ func (d *device) answer(data js.Value) {
 	}
 }
 
-// end makes all calls fail, the running ones too.
+// end ends the worker, which releases its files. All calls fail, the running ones too.
 func (d *device) end(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,19 +136,17 @@ func (d *device) end(err error) {
 	}
 	if d.pending != nil {
 		d.pending, d.failure = nil, err
+		d.worker.Call("terminate")
 		close(d.ended)
 	}
 }
 
-// stop ends the worker.
+// stop ends the worker for good.
 func (d *device) stop(err error) {
 	d.end(err)
-	d.worker.Call("terminate")
 	d.onMessage.Release()
 	d.onError.Release()
 }
-
-var errRefused = errors.New("refused")
 
 // domError returns the error for an exception of the browser.
 func domError(name, text string) error {
@@ -154,12 +156,10 @@ func domError(name, text string) error {
 		kind = syscall.ENOSPC
 	case "NotFoundError":
 		kind = fs.ErrNotExist
-	case "InvalidStateError":
-		kind = fs.ErrClosed
 	case "NoModificationAllowedError":
 		kind = disk.ErrLocked
 	case "SecurityError", "NotAllowedError", "TypeError":
-		kind = errRefused
+		return fmt.Errorf("%w: %s", ErrUnsupported, text)
 	default:
 		return fmt.Errorf("browser: %s: %s", name, text)
 	}
@@ -197,6 +197,16 @@ func (d *device) Open(number uint64) (flat.File, error) {
 func (d *device) Remove(number uint64) error {
 	_, err := d.call("remove", map[string]any{"name": name(number)})
 	return err
+}
+
+// Lost reports whether another tab has taken the files over.
+func (d *device) Lost() bool {
+	select {
+	case <-d.lock.lost:
+		return true
+	default:
+		return false
+	}
 }
 
 func (d *device) Close() error {
