@@ -25,8 +25,8 @@ var ErrUnsupported = errors.New("browser: no storage for this page")
 // this page, it wraps [ErrUnsupported]. Otherwise the errors are those of [flat.Open]. If the
 // storage is full, the error of a write wraps [syscall.ENOSPC].
 //
-// ctx bounds the time to get the lock and to start. Call Open in a goroutine that is not a callback of JavaScript, since
-// it waits for the browser.
+// ctx bounds the time to get the lock and to start. Call Open in a goroutine that is not a callback
+// of JavaScript, since it waits for the browser.
 func Open(ctx context.Context, name string) (disk.FS, error) {
 	l, err := lockName(ctx, name)
 	for end := time.Now().Add(patience); errors.Is(err, disk.ErrLocked) && time.Now().Before(end); {

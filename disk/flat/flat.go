@@ -124,10 +124,11 @@ func (t *tree) open() error {
 	return nil
 }
 
-// removeTemps removes the names of unfinished files and directories. Nobody can finish them.
+// removeTemps removes the names of unfinished files and directories.
 func (t *tree) removeTemps() error {
 	removed := false
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(t.names))) { // Contents come first.
+	// In this order, the contents of a directory come before the directory.
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(t.names))) {
 		for _, part := range strings.Split(name, "/") {
 			if _, temp := disk.TempOf(part); temp {
 				if err := t.change(change{kind: remove, name: name}); err != nil {

@@ -171,7 +171,8 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 	if l.file, err = d.Open(l.number); err != nil {
 		return err
 	}
-	// Bytes after the last record would become records again, after a new record of the same length.
+	// Bytes after the last record could become records again, after a new record of the same
+	// length.
 	if length > l.end {
 		_, err = l.file.WriteAt(make([]byte, length-l.end), l.end)
 	}
@@ -380,8 +381,9 @@ func (f *listFault) Error() string { return f.what }
 // parseNames parses a file with names. ok is false if it has no complete snapshot, as after a crash
 // during [nameLog.rewrite].
 //
-// The records end at the first invalid one, such as zeros. A crash may lose a record and keep a later one, if both
-// were not durable. A fault is reported if a later record says that the invalid bytes were durable.
+// The records end at the first invalid one, such as zeros. A crash may lose a record and keep a
+// later one, if both were not durable. A fault is reported if a later record says that the invalid
+// bytes were durable.
 func parseNames(b []byte) (list nameList, ok bool, fault *listFault) {
 	if len(b) < headerSize || string(b[:len(magic)]) != magic {
 		return list, false, nil

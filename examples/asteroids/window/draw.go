@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"strings"
 
 	"github.com/hajimehoshi/ebiten/v2"
 	"github.com/hajimehoshi/ebiten/v2/text/v2"
@@ -39,7 +38,7 @@ func (w *window) Draw(screen *ebiten.Image) {
 		w.drawPads(screen)
 	}
 	for i, line := range w.messages() {
-		w.write(screen, w.width/2-len(line)*7, w.height/2-60+i*32, yellow, line)
+		w.write(screen, (w.width-len(line)*w.letter(len(line)))/2, w.height/2-60+i*32, yellow, line)
 	}
 }
 
@@ -54,19 +53,28 @@ func (w *window) messages() []string {
 	case c.Speed() > 0:
 		return []string{fmt.Sprintf("<< %dx   %.1f s", c.Speed(), float64(newest-now)/60)}
 	case now > 0 && state.Lives == 0 && state.Wait == 0:
-		return []string{"GAME OVER", "HOLD R TO GO BACK IN TIME, OR FIRE FOR A NEW GAME"}
+		return []string{"GAME OVER", "HOLD R TO GO BACK IN TIME", "FIRE FOR A NEW GAME"}
 	case c.Waiting() && now == newest:
 		return []string{"ARROWS STEER, SPACE FIRES", "HOLD R TO GO BACK IN TIME"}
 	case c.Waiting():
-		return []string{"PRESS A KEY TO GO ON FROM HERE"}
+		return []string{"STEER OR FIRE TO GO ON FROM HERE"}
 	}
 	return nil
 }
 
-// write writes a line of text. A character is 14 by 26 pixels.
+// letter returns the width of a letter, so that a line of n letters fits into the window.
+func (w *window) letter(n int) int {
+	if n*14 > w.width-16 {
+		return 7
+	}
+	return 14
+}
+
+// write writes a line of text.
 func (w *window) write(screen *ebiten.Image, x, y int, c color.Color, line string) {
 	op := &text.DrawOptions{}
-	op.GeoM.Scale(2, 2)
+	scale := float64(w.letter(len(line))) / 7
+	op.GeoM.Scale(scale, scale)
 	op.GeoM.Translate(float64(max(x, 4)), float64(y))
 	op.ColorScale.ScaleWithColor(c)
 	text.Draw(screen, line, font, op)
@@ -174,10 +182,10 @@ func (w *window) drawBar(screen *ebiten.Image) {
 }
 
 func (w *window) drawPads(screen *ebiten.Image) {
-	size := w.padSize()
+	width, height := w.width/len(pads), w.padSize()
 	for i, pad := range pads {
-		x, y := float32(i*size), float32(w.height-size)
-		vector.StrokeRect(screen, x+6, y+6, float32(size)-12, float32(size)-12, 2, grey, false)
-		w.write(screen, int(x)+size/2-7, int(y)+size/2-13, white, strings.ToUpper(pad.label))
+		x, y := i*width, w.height-height
+		vector.StrokeRect(screen, float32(x+6), float32(y+6), float32(width-12), float32(height-12), 2, grey, false)
+		w.write(screen, x+width/2-7, y+height/2-13, white, pad.label)
 	}
 }

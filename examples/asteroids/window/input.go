@@ -46,41 +46,41 @@ func (w *window) input() (in control.Input) {
 		}
 	}
 	x, y := ebiten.CursorPosition()
-	w.drag(&in, x, y, ebiten.IsMouseButtonPressed(ebiten.MouseButtonLeft), inpututil.IsMouseButtonJustPressed(ebiten.MouseButtonLeft))
-	for _, id := range ebiten.AppendTouchIDs(nil) {
-		w.pointer.touched = true
-		x, y := ebiten.TouchPosition(id)
-		if pad := w.padAt(x, y); pad >= 0 {
+	pressed, began := ebiten.IsMouseButtonPressed(ebiten.MouseButtonLeft), inpututil.IsMouseButtonJustPressed(ebiten.MouseButtonLeft)
+	touches := ebiten.AppendTouchIDs(nil)
+	for _, id := range touches {
+		tx, ty := ebiten.TouchPosition(id)
+		if pad := w.padAt(tx, ty); pad >= 0 {
 			in.Buttons |= pads[pad].Buttons
 			in.Rewind = in.Rewind || pads[pad].rewind
-		} else {
-			w.drag(&in, x, y, true, inpututil.TouchPressDuration(id) == 1)
+		} else if !pressed {
+			x, y, pressed, began = tx, ty, true, inpututil.TouchPressDuration(id) == 1
 		}
 	}
+	w.drag(&in, x, y, pressed, began)
+	w.pointer.touched = w.pointer.touched || len(touches) > 0 // Now the touch buttons are shown.
 	return in
 }
 
 // drag seeks to the tick at x if the pointer is pressed, and was first pressed on the time bar.
 func (w *window) drag(in *control.Input, x, y int, pressed, began bool) {
+	b := w.bar()
 	if began {
-		w.pointer.dragging = y >= w.bar().y-8 && y < w.bar().y+w.bar().height+8
+		w.pointer.dragging = y >= b.y-8 && y < b.y+b.height+8
 	}
-	if !pressed {
-		w.pointer.dragging = w.pointer.dragging && in.Seek
-		return
-	}
-	if w.pointer.dragging {
-		in.Seek, in.Tick = true, w.bar().tickAt(x)
+	if w.pointer.dragging = w.pointer.dragging && pressed; w.pointer.dragging {
+		in.Seek, in.Tick = true, b.tickAt(x)
 	}
 }
 
 // padAt returns the touch button at a point of the screen, or -1.
 func (w *window) padAt(x, y int) int {
 	size := w.padSize()
-	if y < w.height-size || x < 0 || x >= size*len(pads) {
+	if !w.pointer.touched || y < w.height-size || x < 0 || x >= w.width {
 		return -1
 	}
-	return x / size
+	return x * len(pads) / w.width
 }
 
-func (w *window) padSize() int { return w.width / len(pads) }
+// padSize returns the height of the touch buttons.
+func (w *window) padSize() int { return min(w.width/len(pads), w.height/4) }

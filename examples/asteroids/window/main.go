@@ -35,6 +35,9 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if files != nil {
+		defer func() { err = errors.Join(err, files.Close()) }()
+	}
 	g, err := game.Open(ctx, dir, files)
 	if err != nil {
 		return err
@@ -62,9 +65,6 @@ func (w *window) Layout(width, height int) (int, int) {
 }
 
 func (w *window) Update() error {
-	if ebiten.IsWindowBeingClosed() {
-		return ebiten.Termination
-	}
 	if err := w.control.Frame(w.ctx, w.input()); err != nil {
 		return fmt.Errorf("tick %d: %w", w.control.Game.World.Tick(), err)
 	}

@@ -24,8 +24,10 @@ type Input struct {
 // A Control plays a game.
 type Control struct {
 	Game    *game.Game
-	Message string // What the last key did, or "".
+	Message string // What the last key did, for two seconds, or "".
 
+	shown   int  // The number of frames for which Message is still shown.
+	failing int  // The number of frames in which ticks could not be saved.
 	held    int  // The number of frames for which the rewind key is held.
 	waiting bool // The game waits for a button. It does so after it went to another tick.
 }
@@ -37,19 +39,23 @@ func New(g *game.Game) *Control { return &Control{Game: g, waiting: true} }
 const (
 	maxSpeed = 8
 	slower   = 15 // The number of frames until the next speed.
+
+	messageTime = 120 // Frames.
+	retryTime   = 300 // The number of frames until the store tries to save again.
 )
 
-// Frame runs one frame: it goes to another tick, waits, or runs a tick.
+// Frame runs one frame: it goes to another tick, waits, or runs a tick. If the store cannot save,
+// the game continues in memory, and Message says so.
 func (c *Control) Frame(ctx context.Context, in Input) error {
-	if in.Save > 0 || in.Load > 0 || in.Rewind || in.Seek {
+	if c.shown--; c.shown <= 0 {
 		c.Message = ""
 	}
 	switch {
 	case in.Rewind:
-		c.held, c.waiting = c.held+1, true
+		c.held, c.waiting, c.Message = c.held+1, true, ""
 		return c.Game.Rewind(uint64(c.Speed()))
 	case in.Seek:
-		c.waiting = true
+		c.waiting, c.Message = true, ""
 		h := c.Game.World.History()
 		return h.Seek(min(max(in.Tick, h.Oldest(), 1), h.Newest()))
 	}
@@ -57,29 +63,41 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	switch {
 	case in.Save > 0:
 		if err := c.Game.Save(ctx, in.Save); err != nil {
-			return err
+			c.say("not saved: %v", err)
+		} else {
+			c.say("saved slot %d", in.Save)
 		}
-		c.Message = fmt.Sprintf("saved slot %d", in.Save)
 	case in.Load > 0:
-		return c.load(ctx, in.Load)
+		c.load(ctx, in.Load)
+		return nil
 	}
 	if c.waiting && in.Buttons == 0 {
 		return nil
 	}
-	if in.Buttons != 0 {
-		c.waiting, c.Message = false, ""
+	c.waiting = false
+	if err := c.Game.Step(in.Buttons); err != nil {
+		c.say("not saved: %v", err)
+		if c.failing++; c.failing%retryTime == 0 {
+			_ = c.Game.Store.Resume(ctx) // The next Step returns an error if it did not help.
+		}
 	}
-	return c.Game.Step(in.Buttons)
+	return nil
 }
 
-func (c *Control) load(ctx context.Context, slot int) error {
-	err := c.Game.Load(ctx, slot)
-	if errors.Is(err, persist.ErrNotFound) {
-		c.Message = fmt.Sprintf("slot %d is empty", slot)
-		return nil
+func (c *Control) say(format string, args ...any) {
+	c.Message, c.shown = fmt.Sprintf(format, args...), messageTime
+}
+
+func (c *Control) load(ctx context.Context, slot int) {
+	switch err := c.Game.Load(ctx, slot); {
+	case errors.Is(err, persist.ErrNotFound):
+		c.say("slot %d is empty", slot)
+	case err != nil:
+		c.say("not loaded: %v", err)
+	default:
+		c.say("loaded slot %d", slot)
+		c.waiting = true
 	}
-	c.Message, c.waiting = fmt.Sprintf("loaded slot %d", slot), true
-	return err
 }
 
 // Speed returns how many ticks a frame goes back while the rewind key is held, or 0.

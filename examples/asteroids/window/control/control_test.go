@@ -2,11 +2,15 @@ package control_test
 
 import (
 	"context"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 	"github.com/stet-ecs/stet/examples/asteroids/window/control"
 )
@@ -78,9 +82,11 @@ func TestFrame_Slots(t *testing.T) {
 	frames(t, c, 1, control.Input{Load: 2})
 	require.Equal(t, "slot 2 is empty", c.Message)
 	digest := c.Game.World.Digest()
-	require.NoError(t, c.Frame(t.Context(), control.Input{Save: 2}))
+	require.NoError(t, c.Frame(t.Context(), control.Input{Save: 2, Buttons: game.Fire}))
 	require.Equal(t, "saved slot 2", c.Message)
-	frames(t, c, 50, control.Input{Buttons: game.Fire})
+	frames(t, c, 100, control.Input{Buttons: game.Fire})
+	require.Equal(t, "saved slot 2", c.Message)
+	frames(t, c, 30, control.Input{Buttons: game.Fire})
 	require.Empty(t, c.Message)
 	require.NotEqual(t, digest, c.Game.World.Digest())
 	frames(t, c, 1, control.Input{Load: 2})
@@ -88,4 +94,28 @@ func TestFrame_Slots(t *testing.T) {
 	_, now, _ := c.Bar()
 	require.True(t, c.Waiting())
 	require.LessOrEqual(t, now, uint64(53))
+}
+
+// If the disk is full, the game continues in memory and says so. It saves again when there is
+// space.
+func TestFrame_DiskFull(t *testing.T) {
+	mem := disktest.New()
+	g, err := game.Open(t.Context(), ".", mem)
+	require.NoError(t, err)
+	c := control.New(g)
+	frames(t, c, 10, control.Input{Buttons: game.Thrust})
+	mem.FailFrom(1, syscall.ENOSPC)
+	for !strings.HasPrefix(c.Message, "not saved: ") {
+		frames(t, c, 1, control.Input{Buttons: game.Thrust})
+		time.Sleep(time.Millisecond) // The journal writes in a goroutine of its own.
+	}
+	require.Contains(t, c.Message, "no space")
+	frames(t, c, 1, control.Input{Save: 1})
+	require.Contains(t, c.Message, "not saved: ")
+	_, now, _ := c.Bar()
+	require.Greater(t, now, uint64(10))
+	mem.FailFrom(0, nil)
+	frames(t, c, 700, control.Input{Buttons: game.Thrust})
+	require.Empty(t, c.Message)
+	require.NoError(t, g.Close(t.Context()))
 }

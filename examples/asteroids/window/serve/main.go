@@ -42,6 +42,13 @@ func main() {
 }
 
 func run(addr, dir string) error {
+	var l net.Listener
+	if dir == "" { // Before the compilation, which takes long.
+		var err error
+		if l, err = net.Listen("tcp", addr); err != nil {
+			return err
+		}
+	}
 	fmt.Println("compiling the game for browsers; the first time takes about two minutes")
 	files, err := build()
 	if err != nil {
@@ -49,10 +56,6 @@ func run(addr, dir string) error {
 	}
 	if dir != "" {
 		return write(files, dir)
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
 	}
 	fmt.Printf("play at http://%s (%.1f MB)\n", l.Addr(), float64(len(files["game.wasm"].compressed))/1e6)
 	server := &http.Server{Handler: files, ReadHeaderTimeout: 10 * time.Second}
