@@ -178,3 +178,39 @@ func TestGame_RewindAndReload(t *testing.T) {
 	p.until("the game after a reload", func(n, _ int64) bool { return n > now })
 	p.shot("reload")
 }
+
+// touch puts a finger on a point, or moves it there.
+func (p *player) touch(kind input.TouchType, x, y float64) {
+	p.t.Helper()
+	points := []*input.TouchPoint{{X: x, Y: y}}
+	if kind == input.TouchEnd {
+		points = []*input.TouchPoint{}
+	}
+	p.run(input.DispatchTouchEvent(kind, points))
+}
+
+// On a phone, a finger holds the buttons that appear after the first touch, and drags the time bar.
+func TestGame_Touch(t *testing.T) {
+	p := play(t, serve(t), 400, 800)
+	p.until("the game", func(now, _ int64) bool { return now >= 0 })
+	p.touch(input.TouchStart, 200, 300)
+	time.Sleep(time.Second)
+	p.touch(input.TouchEnd, 0, 0)
+	time.Sleep(time.Second)
+	p.touch(input.TouchStart, 360, 760) // The button that fires.
+	p.until("80 ticks", func(now, _ int64) bool { return now > 80 })
+	p.shot("phone")
+	p.touch(input.TouchEnd, 0, 0)
+	p.touch(input.TouchStart, 200, 760) // The button that rewinds.
+	p.until("a rewind", func(now, newest int64) bool { return now < newest-20 })
+	p.touch(input.TouchEnd, 0, 0)
+	_, newest, _ := p.tick()
+	// The bar is above the buttons, which are 80 pixels high.
+	p.touch(input.TouchStart, 376, 690)
+	p.until("the newest tick", func(now, _ int64) bool { return now >= newest-1 })
+	p.touch(input.TouchMove, 200, 690)
+	p.until("a tick in the middle", func(now, _ int64) bool { return now > newest/3 && now < 2*newest/3 })
+	p.touch(input.TouchMove, 24, 690)
+	p.until("the first tick", func(now, _ int64) bool { return now <= 2 })
+	p.shot("phone-first")
+}
