@@ -183,7 +183,8 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 		return errors.Join(err, l.file.Close())
 	}
 	l.synced = l.end
-	return d.Remove(1 - l.number)
+	_ = d.Remove(1 - l.number) // Left by a crash. It has an older epoch, so it does no harm now.
+	return nil
 }
 
 // add appends a record. names are the names before the change. After a failed write, the next
