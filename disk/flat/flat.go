@@ -59,10 +59,9 @@ type tree struct {
 	log    nameLog
 	next   uint64   // The lowest number that was never used.
 	unsafe []*inode // Removed files. After a crash, the list on the device may have their names.
-	// The numbers of the files without a name. A crash cannot bring their names back.
-	garbage   []uint64
-	openFiles map[uint64]int // The number of open handles of each file.
-	closed    bool
+	// Files without a name. A crash cannot bring their names back.
+	garbage []*inode
+	closed  bool
 }
 
 // An inode is a file or a directory.
@@ -81,7 +80,7 @@ type inode struct {
 // It also removes the contents that no name refers to. If the list of names is damaged, the error
 // wraps a [*disk.DamageError], and nothing is removed.
 func Open(d Device) (disk.FS, error) {
-	t := &tree{device: d, openFiles: map[uint64]int{}}
+	t := &tree{device: d}
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -117,7 +116,7 @@ func (t *tree) open() error {
 	}
 	for _, number := range numbers {
 		if number >= firstFile && !used[number] {
-			t.garbage = append(t.garbage, number)
+			t.garbage = append(t.garbage, &inode{number: number})
 		}
 	}
 	t.collect()
@@ -148,8 +147,8 @@ func (t *tree) removeTemps() error {
 // collect removes the garbage that is not open. It keeps what the device cannot remove now, for the
 // next call.
 func (t *tree) collect() {
-	t.garbage = slices.DeleteFunc(t.garbage, func(number uint64) bool {
-		return t.openFiles[number] == 0 && t.device.Remove(number) == nil
+	t.garbage = slices.DeleteFunc(t.garbage, func(n *inode) bool {
+		return n.opens == 0 && t.device.Remove(n.number) == nil
 	})
 }
 
@@ -265,7 +264,6 @@ func (t *tree) handle(n *inode, name string, writable bool) (*handle, error) {
 		n.file = f
 	}
 	n.opens++
-	t.openFiles[n.number]++
 	return &handle{t: t, inode: n, file: n.file, name: name, writable: writable}, nil
 }
 
@@ -376,10 +374,7 @@ func (t *tree) syncNames() error {
 	if err := t.log.sync(t.device, t.names); err != nil {
 		return err
 	}
-	for _, n := range t.unsafe {
-		t.garbage = append(t.garbage, n.number)
-	}
-	t.unsafe = nil
+	t.garbage, t.unsafe = append(t.garbage, t.unsafe...), nil
 	t.collect()
 	return nil
 }
@@ -481,9 +476,6 @@ func (f *handle) Close() error {
 	t, n := f.t, f.inode
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.openFiles[n.number]--; t.openFiles[n.number] == 0 {
-		delete(t.openFiles, n.number)
-	}
 	if n.opens--; n.opens > 0 {
 		return nil
 	}

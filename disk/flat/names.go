@@ -157,6 +157,7 @@ type nameLog struct {
 	synced   int64 // The records before this offset are durable.
 	dirty    bool  // There are records that are not durable.
 	failed   bool  // A sync has failed, so the next one writes a new snapshot.
+	stale    bool  // The other file still has an older list. The next sync removes it.
 }
 
 // space returns the length of the records before they are replaced by a snapshot, in bytes.
@@ -183,7 +184,8 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 		return errors.Join(err, l.file.Close())
 	}
 	l.synced = l.end
-	_ = d.Remove(1 - l.number) // Left by a crash. It has an older epoch, so it does no harm now.
+	l.stale = true // A crash may have left the other file.
+	l.removeStale(d)
 	return nil
 }
 
@@ -204,10 +206,11 @@ func (l *nameLog) add(d Device, names map[string]*inode, c change) error {
 
 // sync makes all records durable.
 func (l *nameLog) sync(d Device, names map[string]*inode) error {
-	switch {
-	case l.failed:
+	if l.failed {
 		return l.rewrite(d, names)
-	case !l.dirty:
+	}
+	l.removeStale(d)
+	if !l.dirty {
 		return nil
 	}
 	if err := l.file.Sync(); err != nil {
@@ -263,12 +266,14 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 	if old.file != nil {
 		_ = old.file.Close() // Its names are in the new file.
 	}
-	// If the new list is damaged later, an old list must not take its place.
-	if err := d.Remove(old.number); err != nil {
-		l.failed = true // The next call tries again.
-	}
+	l.stale = true
+	l.removeStale(d)
 	return nil
 }
+
+// removeStale removes an older list. If the present list is damaged later, an older one must not
+// take its place.
+func (l *nameLog) removeStale(d Device) { l.stale = l.stale && d.Remove(1-l.number) != nil }
 
 // putHeader writes the header of a file that consists of a header and a snapshot.
 func (l *nameLog) putHeader(b []byte) {
@@ -339,11 +344,11 @@ func readNames(d Device, numbers []uint64) (newest nameList, err error) {
 		}
 		list, ok, fault := parseNames(b)
 		list.log.number, list.end = number, int64(len(b))
-		switch {
-		case ok && list.log.epoch > newest.log.epoch:
-			if newest, damage = list, nil; fault != nil {
-				damage = &disk.DamageError{File: fmt.Sprint(number), Offset: fault.offset, Length: int64(len(b)) - fault.offset, Err: fault}
-			}
+		if !ok || list.log.epoch <= newest.log.epoch {
+			continue
+		}
+		if newest, damage = list, nil; fault != nil {
+			damage = &disk.DamageError{File: fmt.Sprint(number), Offset: fault.offset, Length: int64(len(b)) - fault.offset, Err: fault}
 		}
 	}
 	switch {

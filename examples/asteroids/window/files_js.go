@@ -23,8 +23,10 @@ func report(err error) {
 	document.Get("body").Call("appendChild", p)
 }
 
-// publish sets the object game of the page, for its tests.
+// publish gives the page a function game that describes the state, for its tests.
 func publish(w *window) {
-	oldest, now, newest := w.control.Bar()
-	js.Global().Set("game", map[string]any{"oldest": oldest, "now": now, "newest": newest, "digest": w.control.Game.World.Digest().String()})
+	js.Global().Set("game", js.FuncOf(func(js.Value, []js.Value) any {
+		_, now, newest := w.control.Bar()
+		return map[string]any{"now": now, "newest": newest, "digest": w.control.Game.World.Digest().String()}
+	}))
 }

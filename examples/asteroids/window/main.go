@@ -68,6 +68,5 @@ func (w *window) Update() error {
 	if err := w.control.Frame(w.ctx, w.input()); err != nil {
 		return fmt.Errorf("tick %d: %w", w.control.Game.World.Tick(), err)
 	}
-	publish(w)
 	return nil
 }

@@ -97,7 +97,7 @@ func (p *player) tick() (now, newest int64, digest string) {
 		Now, Newest int64
 		Digest      string
 	}
-	p.run(chromedp.Evaluate(`window.game ?? {now: -1, newest: -1, digest: ""}`, &state))
+	p.run(chromedp.Evaluate(`window.game?.() ?? {now: -1, newest: -1, digest: ""}`, &state))
 	return state.Now, state.Newest, state.Digest
 }
 
