@@ -34,7 +34,8 @@ func naiveDivergence(t require.TestingT, v *inspect.View, a uint64, u *inspect.V
 	return equal, nil
 }
 
-// naiveWay returns the ancestors of a record, by their ticks.
+// naiveWay returns the ancestors of a record, by their ticks. If several records end the same tick,
+// it returns the last one.
 func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*image.Image {
 	way := map[uint64]*image.Image{}
 	for {
@@ -42,7 +43,9 @@ func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*image
 		if err != nil {
 			return way // Older ancestors are pruned.
 		}
-		way[im.Tick] = im
+		if way[im.Tick] == nil {
+			way[im.Tick] = im
+		}
 		e, ok := v.Log().Find(seq)
 		if !ok {
 			return way
@@ -118,6 +121,33 @@ func TestFindDivergence_OfTwoStores(t *testing.T) {
 	d := requireDivergence(t, right, 12, record(0, persist.Options{SnapshotBytes: 500}), 7)
 	require.Nil(t, d.First)
 	require.Equal(t, uint64(7), d.Equal.Tick)
+}
+
+// A record that only adds a mark repeats the tick of its parent.
+func TestFindDivergence_RepeatedTick(t *testing.T) {
+	t.Parallel()
+	record := func(marked bool) *inspect.View {
+		w := storetest.New(0)
+		dir := filepath.Join(t.TempDir(), "store")
+		s := storetest.Open(t, dir, w, persist.Options{})
+		for range 3 {
+			w.Fill(1)
+			require.NoError(t, s.Commit())
+			if marked {
+				require.NoError(t, s.MarkLast("here"))
+			}
+		}
+		storetest.CloseStore(t, s)
+		return storetest.Verified(t, dir)
+	}
+	plain, marked := record(false), record(true)
+	require.Greater(t, marked.Head(), plain.Head())
+	d := requireDivergence(t, plain, plain.Head(), marked, marked.Head())
+	require.Nil(t, d.First)
+	require.Equal(t, &inspect.CommonTick{Tick: 3, Old: plain.Head(), New: marked.Head()}, d.Equal)
+	require.Equal(t, 4, d.Compared)
+	d = requireDivergence(t, marked, marked.Head(), marked, marked.Head()-1)
+	require.Equal(t, &inspect.CommonTick{Tick: 3, Old: marked.Head(), New: marked.Head() - 1}, d.Equal)
 }
 
 func TestFindDivergence_OtherTypes(t *testing.T) {

@@ -68,7 +68,8 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 }
 
 // historyTo returns the records that lead to record seq, oldest first. It begins at the oldest
-// readable snapshot that leads to seq.
+// readable snapshot that leads to seq. If several records end the same tick, it returns the last
+// one.
 func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
@@ -92,6 +93,7 @@ func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	if oldest.ID.Seq == root || len(way) == 0 {
 		way = append(way, journal.Entry{Tick: oldest.Tick, ID: oldest.ID})
 	}
+	way = slices.CompactFunc(way, func(later, e journal.Entry) bool { return later.Tick == e.Tick })
 	slices.Reverse(way)
 	return slices.DeleteFunc(way, func(e journal.Entry) bool { return e.ID.Seq < oldest.ID.Seq })
 }
