@@ -91,7 +91,7 @@ browser: ## the page of ecsdump serve, used in a browser; SCRUB=10m for the test
 	else echo 'install Chromium, or have STET_BROWSER name a program like it' >&2; exit 1; fi
 	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 30m ./... -scrub $(SCRUB)
 
-opfs: ## the files of package disk/browser, in Chromium, whose tabs are killed TABKILLS times: make browser installs it
+opfs: ## the files of package disk/browser, in Chromium with and without OPFS, whose tabs are killed TABKILLS times each: make browser installs it
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WASM_BROWSER); \
 	export GOOS=js GOARCH=wasm; go vet ./disk/browser; \
 	go test -count 1 -exec "$$dir/wasmbrowsertest" ./disk/flat ./disk/browser -test.bench . -test.benchtime 0.3s

@@ -23,7 +23,7 @@ var ErrUnsupported = errors.New("browser: no storage for this page")
 // If another tab has it open, Open waits two seconds, because a tab that was closed releases its
 // files some time later. Then the error wraps [disk.ErrLocked]. If the browser stores nothing for
 // this page, it wraps [ErrUnsupported]. Otherwise the errors are those of [flat.Open]. If the
-// storage is full, the error of a write wraps [syscall.ENOSPC].
+// storage is full, the error of a write or a Sync wraps [syscall.ENOSPC].
 //
 // ctx bounds the time to get the lock and to start. Call Open in a goroutine that is not a callback
 // of JavaScript, since it waits for the browser.
@@ -41,7 +41,24 @@ func Open(ctx context.Context, name string) (disk.FS, error) {
 		l.release()
 		return nil, err
 	}
-	return flat.Open(d)
+	tree, err := flat.Open(d)
+	if err != nil {
+		return nil, err
+	}
+	return stored{tree, d.backend}, nil
+}
+
+// stored is a file system of this package.
+type stored struct {
+	disk.FS
+	backend string
+}
+
+// Backend returns where the files that [Open] has returned are stored: "OPFS" or "IndexedDB". For
+// another file system it returns "".
+func Backend(files disk.FS) string {
+	s, _ := files.(stored)
+	return s.backend
 }
 
 // Persist asks the browser not to evict the data of this origin when its disk is full. It returns

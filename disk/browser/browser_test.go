@@ -9,7 +9,9 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"path"
 	"strconv"
+	"syscall"
 	"syscall/js"
 	"testing"
 	"time"
@@ -23,6 +25,28 @@ import (
 )
 
 // These tests run in a browser: make opfs.
+
+// onBackends runs a test on each backend. It hides OPFS from the worker for IndexedDB.
+func onBackends(t *testing.T, test func(t *testing.T)) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			patchWorker(t, b.patch)
+			test(t)
+		})
+	}
+}
+
+var backends = []struct{ name, patch string }{
+	{"OPFS", ""},
+	{"IndexedDB", "delete StorageManager.prototype.getDirectory"},
+}
+
+// patchWorker makes each worker run a statement before its script.
+func patchWorker(tb testing.TB, statement string) {
+	global, old := js.Global(), js.Global().Get("Blob")
+	global.Call("eval", `self.Blob = class extends Blob { constructor(parts, o) { super([`+strconv.Quote(statement+";")+`, ...parts], o) } }`)
+	tb.Cleanup(func() { global.Set("Blob", old) })
+}
 
 func open(t *testing.T, name string) disk.FS {
 	t.Helper()
@@ -45,7 +69,9 @@ func content(t *testing.T, tree disk.FS, name string) string {
 	return string(b)
 }
 
-func TestOpen_FilesStay(t *testing.T) {
+func TestOpen_FilesStay(t *testing.T) { onBackends(t, testOpenFilesStay) }
+
+func testOpenFilesStay(t *testing.T) {
 	tree := open(t, t.Name())
 	require.NoError(t, tree.Mkdir("d"))
 	f, err := tree.Create("d/a")
@@ -62,45 +88,143 @@ func TestOpen_FilesStay(t *testing.T) {
 
 	tree = open(t, t.Name())
 	defer tree.Close()
+	require.Equal(t, path.Base(t.Name()), browser.Backend(tree))
 	require.Equal(t, "\x00\x00\x00text", content(t, tree, "d/b"))
 	_, err = tree.Open("d/a")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoError(t, tree.Remove("d/b"))
-	require.NoError(t, tree.SyncDir("d"))
+	require.NoError(t, tree.Remove("d"))
+	require.NoError(t, tree.SyncDir("."))
 }
 
-// The bytes of a file are those of random writes, also after the file system was opened again.
-func TestFile_RandomWrites(t *testing.T) {
-	tree := open(t, t.Name())
-	rng := rand.New(rand.NewPCG(1, 2))
-	var want []byte
+// The bytes of a file are those of random writes, also after the file or the file system was opened
+// again, or was created again.
+func TestFile_RandomWrites(t *testing.T) { onBackends(t, testFileRandomWrites) }
+
+// A call that has failed to store bytes can be repeated, and loses no bytes.
+func TestFile_FailedStore(t *testing.T) {
+	patchWorker(t, backends[1].patch+`; const put = IDBObjectStore.prototype.put; let x = 1;
+		IDBObjectStore.prototype.put = function(...args) {
+			x = x * 48271 % 2147483647;
+			if (x % 4 == 0) throw new DOMException("", "QuotaExceededError");
+			return put.apply(this, args);
+		}`)
+	testFileRandomWrites(t)
+}
+
+func testFileRandomWrites(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	try := func(call func() error) {
+		for {
+			if err := call(); !errors.Is(err, syscall.ENOSPC) {
+				require.NoError(t, err)
+				return
+			}
+		}
+	}
+	var tree disk.FS
+	reopen := func() {
+		if tree != nil {
+			try(func() error { return tree.SyncDir(".") })
+			_ = tree.Close() // The bytes are durable.
+		}
+		try(func() (err error) {
+			tree, err = browser.Open(t.Context(), t.Name())
+			return err
+		})
+	}
+	reopen()
 	_ = tree.Remove("a")
 	f, err := tree.Create("a")
 	require.NoError(t, err)
-	for range 60 {
-		at, b := rng.IntN(len(want)+100), make([]byte, 1+rng.IntN(5000))
-		for i := range b {
-			b[i] = byte(rng.Uint32())
+	var want []byte
+	for range 150 {
+		switch rng.IntN(10) {
+		case 0:
+			try(f.Sync)
+		case 1:
+			again := rng.IntN(4)
+			if again < 2 {
+				try(f.Sync)
+			}
+			if err := f.Close(); !errors.Is(err, syscall.ENOSPC) {
+				require.NoError(t, err)
+			}
+			if again == 0 {
+				require.NoError(t, tree.Remove("a"))
+			}
+			if again < 2 {
+				reopen()
+			}
+			if again > 0 {
+				f, err = tree.OpenWrite("a")
+			} else {
+				f, err = tree.Create("a") // The same number of the device, as it is the highest.
+				want = nil
+			}
+			require.NoError(t, err)
+		case 2, 3:
+			at := rng.IntN(len(want) + 1)
+			b := make([]byte, rng.IntN(len(want)-at+1))
+			_, err := f.ReadAt(b, int64(at))
+			require.NoError(t, err)
+			require.True(t, string(want[at:at+len(b)]) == string(b))
+		default:
+			at, b := rng.IntN(len(want)+100), make([]byte, 1+rng.IntN(5000))
+			if rng.IntN(10) == 0 {
+				at, b = len(want)+rng.IntN(300_000), make([]byte, 1+rng.IntN(300_000))
+			}
+			for i := range b {
+				b[i] = byte(rng.Uint32())
+			}
+			if more := at + len(b) - len(want); more > 0 {
+				want = append(want, make([]byte, more)...)
+			}
+			copy(want[at:], b)
+			n, err := f.WriteAt(b, int64(at))
+			require.NoError(t, err)
+			require.Equal(t, len(b), n)
 		}
-		if more := at + len(b) - len(want); more > 0 {
-			want = append(want, make([]byte, more)...)
-		}
-		copy(want[at:], b)
-		n, err := f.WriteAt(b, int64(at))
-		require.NoError(t, err)
-		require.Equal(t, len(b), n)
 	}
-	require.Equal(t, string(want), content(t, tree, "a"))
+	require.True(t, string(want) == content(t, tree, "a"))
+	try(f.Sync)
 	require.NoError(t, f.Close())
-	require.NoError(t, tree.Close())
+	reopen()
+	require.True(t, string(want) == content(t, tree, "a"))
+	_ = tree.Close()
+}
+
+// A tab whose files were taken over stores nothing more in IndexedDB, even before it notices.
+func TestSync_OtherOwner(t *testing.T) {
+	patchWorker(t, backends[1].patch)
+	tree := open(t, t.Name())
+	_ = tree.Remove("a")
+	f, err := tree.Create("a")
+	require.NoError(t, err)
+	require.NoError(t, tree.SyncDir("."))
+	done := make(chan struct{})
+	js.Global().Get("Function").New("name", "done", `indexedDB.open(name).onsuccess = (e) => {
+		const tx = e.target.result.transaction("owner", "readwrite");
+		tx.objectStore("owner").put("another", "owner");
+		tx.oncomplete = () => { e.target.result.close(); done(); };
+	}`).Invoke("stet: "+t.Name(), js.FuncOf(func(js.Value, []js.Value) any { close(done); return nil }))
+	<-done
+	_, err = f.WriteAt([]byte("text"), 0)
+	require.NoError(t, err)
+	require.ErrorIs(t, f.Sync(), disk.ErrLost)
+	require.ErrorIs(t, tree.Close(), disk.ErrLost)
 	tree = open(t, t.Name())
-	defer tree.Close()
-	require.Equal(t, string(want), content(t, tree, "a"))
+	require.Empty(t, content(t, tree, "a"))
+	require.NoError(t, tree.Close())
 }
 
 // A second Open fails while the first one has the files, and succeeds after Close. If the lock is
 // taken by force, every call returns ErrLost.
-func TestOpen_SecondTab(t *testing.T) {
+func TestOpen_SecondTab(t *testing.T) { onBackends(t, testOpenSecondTab) }
+
+func testOpenSecondTab(t *testing.T) {
 	tree := open(t, t.Name())
 	_, err := browser.Open(t.Context(), t.Name())
 	require.ErrorIs(t, err, disk.ErrLocked)
@@ -123,7 +247,9 @@ func TestOpen_SecondTab(t *testing.T) {
 }
 
 // A context that has ended leaves no lock behind.
-func TestOpen_EndedContext(t *testing.T) {
+func TestOpen_EndedContext(t *testing.T) { onBackends(t, testOpenEndedContext) }
+
+func testOpenEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 {
@@ -133,27 +259,61 @@ func TestOpen_EndedContext(t *testing.T) {
 	require.NoError(t, open(t, t.Name()).Close())
 }
 
-// Open returns ErrUnsupported if the browser has no Web Locks, or refuses them, and if it has no
-// private files.
+// Open returns ErrUnsupported if the browser has no Web Locks, or refuses them, and if the worker
+// fails, or has neither private files nor IndexedDB.
 func TestOpen_Unsupported(t *testing.T) {
-	for _, replace := range []string{
-		`Object.defineProperty(navigator, "locks", { value: undefined, configurable: true })`,
-		`Object.defineProperty(navigator, "locks", { value: { request: async () => { throw new DOMException("no", "SecurityError") } }, configurable: true })`,
-		`const old = Blob; self.Blob = class extends old { constructor(parts, o) { super(["delete StorageManager.prototype.getDirectory;", ...parts], o) } }; self.oldBlob = old`,
-		`const old = Blob; self.Blob = class extends old { constructor(parts, o) { super(["syntax error"], o) } }; self.oldBlob = old`,
+	const noPrivate = `delete StorageManager.prototype.getDirectory; `
+	for _, c := range []struct{ page, worker string }{
+		{page: `Object.defineProperty(navigator, "locks", { value: undefined, configurable: true })`},
+		{page: `Object.defineProperty(navigator, "locks", { value: { request: async () => { throw new DOMException("no", "SecurityError") } }, configurable: true })`},
+		{worker: noPrivate + `Object.defineProperty(self, "indexedDB", { value: undefined })`},
+		{worker: noPrivate + `IDBFactory.prototype.open = () => { throw new DOMException("no", "SecurityError") }`},
+		{worker: `syntax error`},
 	} {
-		js.Global().Get("Function").New(replace).Invoke()
-		_, err := browser.Open(t.Context(), t.Name())
-		require.ErrorIs(t, err, browser.ErrUnsupported, replace)
-		js.Global().Get("Function").New(`delete navigator.locks; self.Blob = self.oldBlob ?? Blob`).Invoke()
+		t.Run("", func(t *testing.T) {
+			patchWorker(t, c.worker)
+			js.Global().Call("eval", c.page)
+			_, err := browser.Open(t.Context(), t.Name())
+			require.ErrorIs(t, err, browser.ErrUnsupported, c)
+			js.Global().Call("eval", `delete navigator.locks`)
+		})
 	}
 	require.NoError(t, open(t, t.Name()).Close())
+}
+
+// The files are in IndexedDB if the browser has no private files, or refuses them. They stay there
+// when it has them.
+func TestOpen_BackendStays(t *testing.T) {
+	for i, statement := range []string{
+		`delete FileSystemFileHandle.prototype.createSyncAccessHandle`,
+		`StorageManager.prototype.getDirectory = async () => { throw new DOMException("no", "SecurityError") }`,
+		``,
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			patchWorker(t, statement)
+			tree := open(t, "TestOpen_BackendStays")
+			require.Equal(t, "IndexedDB", browser.Backend(tree))
+			if i == 0 {
+				_ = tree.Remove("a")
+				f, err := tree.Create("a")
+				require.NoError(t, err)
+				_, err = f.WriteAt([]byte("text"), 200_000)
+				require.NoError(t, err) // The close of the tree stores the open file.
+			}
+			require.NoError(t, tree.Close())
+			tree = open(t, "TestOpen_BackendStays")
+			require.True(t, string(make([]byte, 200_000))+"text" == content(t, tree, "a"))
+			require.NoError(t, tree.Close())
+		})
+	}
 }
 
 type counter struct{ N int }
 
 // A store keeps its ticks, slots and snapshots in the browser.
-func TestStore_ContinuesAfterOpen(t *testing.T) {
+func TestStore_ContinuesAfterOpen(t *testing.T) { onBackends(t, testStoreContinuesAfterOpen) }
+
+func testStoreContinuesAfterOpen(t *testing.T) {
 	last := 0
 	for run := range 3 {
 		tree := open(t, t.Name())
@@ -192,50 +352,57 @@ func TestUsage_CountsBytes(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func onBackendsAndSync(b *testing.B, benchmark func(b *testing.B, sync bool)) {
+	for _, backend := range backends {
+		for _, sync := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/sync=%t", backend.name, sync), func(b *testing.B) {
+				patchWorker(b, backend.patch)
+				benchmark(b, sync)
+			})
+		}
+	}
+}
+
 // BenchmarkCommit measures a Commit with one changed row, and a Sync after it.
 func BenchmarkCommit(b *testing.B) {
-	for _, sync := range []bool{false, true} {
-		b.Run(fmt.Sprint("sync=", sync), func(b *testing.B) {
-			tree, err := browser.Open(b.Context(), b.Name())
-			require.NoError(b, err)
-			w := ecs.NewWorld(ecs.Options{})
-			counters := ecs.MustRegister[counter](w)
-			store, err := persist.Open(b.Context(), ".", w, persist.Options{Files: tree})
-			require.NoError(b, err)
-			e := w.Create()
-			counters.Set(e, counter{})
-			for b.Loop() {
-				counters.Mut(e).N++
-				require.NoError(b, store.Commit())
-				if sync {
-					require.NoError(b, store.Sync(b.Context()))
-				}
+	onBackendsAndSync(b, func(b *testing.B, sync bool) {
+		tree, err := browser.Open(b.Context(), b.Name())
+		require.NoError(b, err)
+		w := ecs.NewWorld(ecs.Options{})
+		counters := ecs.MustRegister[counter](w)
+		store, err := persist.Open(b.Context(), ".", w, persist.Options{Files: tree})
+		require.NoError(b, err)
+		e := w.Create()
+		counters.Set(e, counter{})
+		for b.Loop() {
+			counters.Mut(e).N++
+			require.NoError(b, store.Commit())
+			if sync {
+				require.NoError(b, store.Sync(b.Context()))
 			}
-			require.NoError(b, store.Close(b.Context()))
-			require.NoError(b, tree.Close())
-		})
-	}
+		}
+		require.NoError(b, store.Close(b.Context()))
+		require.NoError(b, tree.Close())
+	})
 }
 
 // BenchmarkWrite measures a write of 4 KiB, and a Sync after it.
 func BenchmarkWrite(b *testing.B) {
-	for _, sync := range []bool{false, true} {
-		b.Run(fmt.Sprint("sync=", sync), func(b *testing.B) {
-			tree, err := browser.Open(b.Context(), b.Name())
+	onBackendsAndSync(b, func(b *testing.B, sync bool) {
+		tree, err := browser.Open(b.Context(), b.Name())
+		require.NoError(b, err)
+		f, err := tree.Create("a")
+		require.NoError(b, err)
+		data := make([]byte, 4096)
+		for b.Loop() {
+			_, err := f.WriteAt(data, 0)
 			require.NoError(b, err)
-			f, err := tree.Create("a")
-			require.NoError(b, err)
-			data := make([]byte, 4096)
-			for b.Loop() {
-				_, err := f.WriteAt(data, 0)
-				require.NoError(b, err)
-				if sync {
-					require.NoError(b, f.Sync())
-				}
+			if sync {
+				require.NoError(b, f.Sync())
 			}
-			require.NoError(b, f.Close())
-			require.NoError(b, tree.Remove("a"))
-			require.NoError(b, tree.Close())
-		})
-	}
+		}
+		require.NoError(b, f.Close())
+		require.NoError(b, tree.Remove("a"))
+		require.NoError(b, tree.Close())
+	})
 }

@@ -28,6 +28,7 @@ var workerSource string
 type device struct {
 	worker    js.Value
 	lock      *tabLock
+	backend   string // "OPFS" or "IndexedDB".
 	onMessage js.Func
 	onError   js.Func
 
@@ -69,23 +70,24 @@ func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 	d.worker = global.Get("Worker").New(url)
 	d.worker.Set("onmessage", d.onMessage)
 	d.worker.Set("onerror", d.onError)
-	begun := make(chan error, 1)
+	begun := make(chan message, 1)
 	go func() {
 		// The name of a directory has no slash.
 		escaped := global.Call("encodeURIComponent", name).String()
-		_, err := d.call("begin", map[string]any{"name": "stet: " + escaped})
-		begun <- err
+		backend, err := d.call("begin", map[string]any{"name": "stet: " + escaped})
+		begun <- message{backend, err}
 	}()
-	var err error
+	var m message
 	select {
-	case err = <-begun:
+	case m = <-begun:
 	case <-ctx.Done():
-		err = ctx.Err()
+		m.err = ctx.Err()
 	}
-	if err != nil {
-		d.stop(err)
-		return nil, err
+	if m.err != nil {
+		d.stop(m.err)
+		return nil, m.err
 	}
+	d.backend = m.value.String()
 	go func() {
 		select {
 		case <-l.lost:
@@ -150,6 +152,9 @@ func (d *device) stop(err error) {
 
 // domError returns the error for an exception of the browser.
 func domError(name, text string) error {
+	if text == "" {
+		text = name
+	}
 	kind := error(nil)
 	switch name {
 	case "QuotaExceededError":
@@ -158,7 +163,9 @@ func domError(name, text string) error {
 		kind = fs.ErrNotExist
 	case "NoModificationAllowedError":
 		kind = disk.ErrLocked
-	case "SecurityError", "NotAllowedError", "TypeError":
+	case "LostError":
+		kind = disk.ErrLost
+	case "SecurityError", "NotAllowedError", "NotSupportedError", "TypeError":
 		return fmt.Errorf("%w: %s", ErrUnsupported, text)
 	default:
 		return fmt.Errorf("browser: %s: %s", name, text)
@@ -209,10 +216,12 @@ func (d *device) Lost() bool {
 	}
 }
 
+// Close waits until the worker has stored what was written.
 func (d *device) Close() error {
+	_, err := d.call("end", map[string]any{})
 	d.stop(fs.ErrClosed)
 	d.lock.release()
-	return nil
+	return err
 }
 
 // A file is an open file of a device.

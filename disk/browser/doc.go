@@ -4,10 +4,11 @@
 //	files, err := browser.Open(ctx, "my game")
 //	store, err := persist.Open(ctx, ".", world, persist.Options{Files: files})
 //
-// The files are in the origin-private file system. A dedicated worker opens and writes them,
-// because browsers allow synchronous access only there. The Go program waits for the worker in the
-// goroutine that calls, so the goroutine that draws frames continues. A Sync of a file calls flush
-// of the browser.
+// The files are in the origin-private file system (OPFS). If the browser has none, or refuses it,
+// they are in IndexedDB. A dedicated worker opens and writes them, because browsers allow
+// synchronous access only there. The Go program waits for the worker in the goroutine that calls,
+// so the goroutine that draws frames continues. A Sync of a file calls flush of the browser, or
+// stores the written bytes in one transaction.
 //
 // Only one tab can have the files open. A second call of Open returns [disk.ErrLocked].
 package browser

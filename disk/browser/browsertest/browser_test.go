@@ -79,6 +79,10 @@ func serve(t *testing.T) string {
 	files.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, `<!doctype html><script src="wasm_exec.js"></script><script>
+			if (location.search === "?IndexedDB") { // Hides OPFS from the worker.
+				const hide = "delete StorageManager.prototype.getDirectory;";
+				window.Blob = class extends Blob { constructor(parts, o) { super([hide, ...parts], o) } };
+			}
 			const go = new Go();
 			WebAssembly.instantiateStreaming(fetch("program.wasm"), go.importObject).then((r) => go.run(r.instance));
 		</script>`)
@@ -111,12 +115,15 @@ func (p *tab) number(name string) (n int64) {
 	return n
 }
 
-// fault returns the error of the program, or "".
-func (p *tab) fault() (text string) {
+// text returns a property of the object stet. It is "" if the property is missing.
+func (p *tab) text(name string) (text string) {
 	p.t.Helper()
-	run(p.t, p.ctx, chromedp.Evaluate("window.stet?.error ?? ''", &text))
+	run(p.t, p.ctx, chromedp.Evaluate(fmt.Sprintf("window.stet?.%s ?? ''", name), &text))
 	return text
 }
+
+// fault returns the error of the program, or "".
+func (p *tab) fault() string { return p.text("error") }
 
 // wait waits until a property is set.
 func (p *tab) wait(name string) int64 {
@@ -149,10 +156,28 @@ func (p *tab) close(browser context.Context) {
 	}))
 }
 
+// onBackends runs a test on each backend of package browser. Each test has its own
+// browser, without files.
+func onBackends(t *testing.T, test func(t *testing.T, tabs context.Context, url string)) {
+	for _, backend := range []string{"OPFS", "IndexedDB"} {
+		t.Run(backend, func(t *testing.T) {
+			tabs, url := browser(t), serve(t)+"/?"+backend
+			p := open(t, tabs, url)
+			p.wait("recovered")
+			if got := p.text("backend"); got != backend {
+				t.Fatalf("the files are in %s", got)
+			}
+			p.close(tabs)
+			test(t, tabs, url)
+		})
+	}
+}
+
 // No durable tick is lost when a tab is killed, closed or reloaded at any moment. The program
 // itself checks that a recovered state is that of one tick.
-func TestStore_TabKilled(t *testing.T) {
-	tabs, url := browser(t), serve(t)
+func TestStore_TabKilled(t *testing.T) { onBackends(t, testTabKilled) }
+
+func testTabKilled(t *testing.T, tabs context.Context, url string) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -204,8 +229,9 @@ func TestStore_SecondTab(t *testing.T) {
 
 // If the browser has no space left, a Commit or Sync reports it. After the space has grown, the
 // program resumes without loss.
-func TestStore_QuotaExceeded(t *testing.T) {
-	tabs, url := browser(t), serve(t)
+func TestStore_QuotaExceeded(t *testing.T) { onBackends(t, testQuotaExceeded) }
+
+func testQuotaExceeded(t *testing.T, tabs context.Context, url string) {
 	p := open(t, tabs, url)
 	p.wait("durable")
 	run(t, p.ctx, storage.OverrideQuotaForOrigin(url).WithQuotaSize(64<<10))

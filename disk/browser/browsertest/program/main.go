@@ -3,6 +3,7 @@
 // Program is the page of the tests: it opens a store in the browser, and commits ticks until the
 // tab ends. The object stet of the window says what has happened:
 //
+//	backend    where the files are
 //	recovered  the tick of the store when it was opened
 //	durable    the last tick that is durable
 //	error      the error that has ended the program
@@ -44,6 +45,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	page.Set("backend", browser.Backend(files))
 	w := ecs.NewWorld(ecs.Options{History: 10})
 	rows := ecs.MustRegister[row](w)
 	store, err := persist.Open(ctx, ".", w, persist.Options{Files: files, SnapshotBytes: 128 << 10})
