@@ -69,7 +69,7 @@ func (s *screen) text(x, y, colour int, text string) {
 func (s *screen) things(g *game.Game) {
 	tick := int(g.World.Tick())
 	for e, row := range g.Things.AllOptional() {
-		at, ship, rock := *row.A, row.B, row.C
+		at, ship, rock := g.Place(row), row.B, row.C
 		switch {
 		case rock != nil:
 			radii := make([]float64, 12)
@@ -85,8 +85,10 @@ func (s *screen) things(g *game.Game) {
 			s.outline(at, cyan, int(ship.Heading), 6, 2.3, 2.2, 5, 2, 5, 2.2, 2.3)
 		case row.D != nil:
 			s.outline(at, yellow, 0, 0.5, 0.5, 0.5, 0.5)
+		case row.E != nil:
+			s.outline(at, red, 0, 0) // A mite.
 		case ship == nil:
-			s.outline(at, grey, 0, 0) // A piece of debris.
+			s.outline(at, grey, 0, 0) // A spark.
 		}
 	}
 }

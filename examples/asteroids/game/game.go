@@ -31,8 +31,29 @@ type (
 	Rock struct{ Size uint8 }
 	// A Bullet marks an entity that a ship has fired.
 	Bullet struct{}
-	// A Life is the number of ticks after which the entity is destroyed.
+	// A Mite marks an entity of a swarm that chases the ship.
+	Mite struct{}
+	// A Life is the number of ticks after which the entity is destroyed. A mite with a Life burns.
 	Life struct{ Ticks uint8 }
+	// A Spark flies from the Position of the entity with a constant velocity, from the tick Born
+	// until the tick End. Its place follows from these values, so no tick has to move it. A
+	// history and a journal store nothing for the thousands of sparks that fly.
+	Spark struct {
+		Velocity  Velocity
+		Born, End uint32
+	}
+)
+
+// A Sound is an event that players hear. Events belong to a tick, so a rewind plays no sound.
+type Sound uint8
+
+// These are the sounds.
+const (
+	Shot Sound = iota
+	Burst
+	Split
+	Crash
+	NextWave
 )
 
 // State is a resource. Wait is the number of ticks until a lost ship is replaced.
@@ -49,31 +70,48 @@ type Game struct {
 	Ship     *ecs.Storage[Ship]
 	Rock     *ecs.Storage[Rock]
 	Bullet   *ecs.Storage[Bullet]
+	Mite     *ecs.Storage[Mite]
 	Life     *ecs.Storage[Life]
+	Spark    *ecs.Storage[Spark]
 	State    *ecs.Resource[State]
 	High     *ecs.Resource[High] `ecs:",norewind"`
+	Sounds   *ecs.Events[Sound]
 
 	Moving  *ecs.Query2[Position, Velocity]       `ecs:"write,read"`
 	Ships   *ecs.Query3[Position, Velocity, Ship] `ecs:"read,write,write"`
 	Rocks   *ecs.Query3[Position, Velocity, Rock] `ecs:"read,read,read"`
 	Bullets *ecs.Query2[Position, Bullet]         `ecs:"read,read"`
+	Mites   *ecs.Query3[Position, Velocity, Mite] `ecs:"read,read,read"`
 	Timed   *ecs.Query1[Life]                     `ecs:"write"`
+	Sparks  *ecs.Query1[Spark]                    `ecs:"read"`
 
-	// Things finds everything that is visible. Debris has only a Position.
-	Things *ecs.Query4[Position, Ship, Rock, Bullet] `ecs:"read,read?,read?,read?"`
+	// Things finds everything that is visible.
+	Things *ecs.Query6[Position, Ship, Rock, Bullet, Mite, Spark] `ecs:"read,read?,read?,read?,read?,read?"`
 
 	NewShip   *ecs.Bundle3[Position, Velocity, Ship]
 	NewRock   *ecs.Bundle3[Position, Velocity, Rock]
 	NewBullet *ecs.Bundle4[Position, Velocity, Bullet, Life]
-	NewDebris *ecs.Bundle3[Position, Velocity, Life]
+	NewMite   *ecs.Bundle3[Position, Velocity, Mite]
+	NewSpark  *ecs.Bundle2[Position, Spark]
 
 	World   *ecs.World
 	Store   *persist.Store
 	Systems *schedule.Schedule[Buttons]
+
+	grid grid
 }
 
 // A Thing is a row of the query Things.
-type Thing = ecs.Row4[Position, Ship, Rock, Bullet]
+type Thing = ecs.Row6[Position, Ship, Rock, Bullet, Mite, Spark]
+
+// Place returns where a thing is.
+func (g *Game) Place(thing Thing) Position {
+	at, _, _, _, _, spark := thing.Get()
+	if spark != nil {
+		return at.plus(spark.Velocity, float64(uint32(g.World.Tick())-spark.Born))
+	}
+	return *at
+}
 
 // tick is the argument of a system.
 type tick = schedule.Tick[Buttons]
@@ -98,13 +136,16 @@ func Open(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
 // Build creates the list of systems. Bind calls it.
 func (g *Game) Build(w *ecs.World) error {
 	g.World, g.Systems = w, schedule.New[Buttons](w)
-	uses, all := schedule.Uses, schedule.Uses(g.NewShip, g.NewRock, g.NewBullet, g.NewDebris, g.State)
+	uses := schedule.Uses
+	all := uses(g.NewShip, g.NewRock, g.NewBullet, g.NewMite, g.NewSpark, g.Life, g.State, g.Sounds)
 	g.Systems.Startup("begin", all, g.begin)
 	g.Systems.Add("restart", all, g.begin).If(g.wantsRestart)
-	g.Systems.Add("steer", g.Ships, g.steer)
-	g.Systems.Add("fire", uses(g.Ships, g.NewBullet), g.fire)
+	g.Systems.Add("steer", uses(g.Ships, g.NewSpark), g.steer)
+	g.Systems.Add("fire", uses(g.Ships, g.NewBullet, g.Sounds, schedule.Reads(g.State)), g.fire)
+	g.Systems.Add("chase", uses(g.Mites, schedule.Reads(g.Ships), ecs.Write(g.Velocity)), g.chase)
 	g.Systems.Add("move", g.Moving, g.move)
-	g.Systems.Add("expire", uses(g.Timed, schedule.Creates), g.expire)
+	g.Systems.Add("fade", uses(g.Sparks, schedule.Creates), g.fade)
+	g.Systems.Add("expire", all, g.expire)
 	g.Systems.Add("hit", all, g.hit)
 	g.Systems.Add("crash", all, g.crash)
 	g.Systems.Add("launch", all, g.launch)

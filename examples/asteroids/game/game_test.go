@@ -101,7 +101,7 @@ func TestGame_RandomPlayFollowsRules(t *testing.T) {
 		require.GreaterOrEqual(t, g.High.Get().Score, s.Score)
 		require.Positive(t, g.Rocks.Count(), "a wave begins when no rock is left")
 		require.LessOrEqual(t, g.Ships.Count(), 1)
-		require.Equal(t, g.World.Len(), g.Rock.Len()+g.Ship.Len()+g.Life.Len(), "each entity is a rock, a ship, or expires")
+		require.Equal(t, g.World.Len(), g.Rock.Len()+g.Ship.Len()+g.Bullet.Len()+g.Mite.Len()+g.Spark.Len(), "each entity is of one kind")
 		for e, row := range g.Moving.All() {
 			p := *row.A
 			require.True(t, p.X >= 0 && p.X < Width && p.Y >= 0 && p.Y < Height, "%v is outside", p)
@@ -250,6 +250,7 @@ func TestCrash_UntilGameOver(t *testing.T) {
 func TestSteer_TurnsAndThrusts(t *testing.T) {
 	g := emptyGame()
 	e := g.NewShip.Create(Position{}, Velocity{}, Ship{})
+	g.NewRock.Create(Position{Width / 2, Height / 2}, Velocity{}, Rock{1}) // Keeps the wave from ending.
 	step := func(b Buttons) (Ship, Velocity) {
 		g.Systems.Step(b)
 		g.World.Commit()

@@ -55,12 +55,16 @@ func (g *Game) steer(t *tick) {
 		}
 		if ship.Thrust = t.Input&Thrust != 0; ship.Thrust {
 			v.add(Direction(ship.Heading), 0.05)
+			exhaust := *v
+			exhaust.add(Direction((ship.Heading+Headings/2-4+uint8(t.Rand().IntN(8)))%Headings), 1)
+			g.addSpark(t, row.A.plus(Direction(ship.Heading), -4), exhaust, 8+t.Rand().IntN(12))
 		}
 		v.X, v.Y = float64(v.X*0.99), float64(v.Y*0.99)
 	}
 }
 
-// fire creates a bullet at the bow of the ship.
+// fire creates bullets at the bow of the ship: one in the first wave, three in the second, then
+// five.
 func (g *Game) fire(t *tick) {
 	for _, row := range g.Ships.All() {
 		ship := row.C
@@ -68,9 +72,14 @@ func (g *Game) fire(t *tick) {
 			ship.Cooldown--
 		} else if t.Input&Fire != 0 {
 			ship.Cooldown = cooldown - 1
-			v, direction := *row.B, Direction(ship.Heading)
-			v.add(direction, 2.5)
-			g.NewBullet.Create(row.A.plus(direction, 5), v, Bullet{}, Life{bulletLife})
+			g.Sounds.Send(Shot)
+			pairs := min(max(g.State.Get().Wave-1, 0), 2)
+			for i := -pairs; i <= pairs; i++ {
+				direction := Direction(uint8((int32(ship.Heading) + 3*i + Headings) % Headings))
+				v := *row.B
+				v.add(direction, 2.5)
+				g.NewBullet.Create(row.A.plus(direction, 5), v, Bullet{}, Life{bulletLife})
+			}
 		}
 	}
 }
@@ -82,48 +91,68 @@ func (g *Game) move(*tick) {
 	}
 }
 
-// expire destroys bullets and debris when their time is over.
-func (g *Game) expire(*tick) {
+// expire destroys bullets when their time is over, and bursts mites that have burnt down.
+func (g *Game) expire(t *tick) {
+	g.locateMites()
 	for e, life := range g.Timed.All() {
-		life.Ticks--
-		if life.Ticks == 0 {
-			g.World.Destroy(e)
-		}
-	}
-}
-
-// hit splits the rocks that bullets have reached. It destroys and creates entities inside the
-// loops. The loops still visit every remaining bullet and rock.
-func (g *Game) hit(t *tick) {
-	for bullet, b := range g.Bullets.All() {
-		for rock, r := range g.Rocks.All() {
-			if Distance(*b.A, *r.A) < r.C.Radius() {
-				g.State.Mut().Score += r.C.points()
-				g.split(t, rock)
-				g.World.Destroy(bullet)
-				break
-			}
-		}
-	}
-}
-
-// crash destroys the ship if it touches a rock.
-func (g *Game) crash(t *tick) {
-	for e, s := range g.Ships.All() {
-		if s.C.Shield > 0 {
-			s.C.Shield--
+		if life.Ticks--; life.Ticks > 0 {
 			continue
 		}
+		if g.Mite.Has(e) {
+			g.burst(t, e)
+		}
+		g.World.Destroy(e)
+	}
+}
+
+// hit splits the rocks that bullets have reached, and ignites the mites. It destroys and creates
+// entities inside the loops. The loops still visit every remaining bullet and rock.
+func (g *Game) hit(t *tick) {
+	g.locateMites()
+	for bullet, b := range g.Bullets.All() {
+		at, spent := *b.A, false
 		for rock, r := range g.Rocks.All() {
-			if Distance(*s.A, *r.A) < r.C.Radius()+shipRadius {
-				g.explode(t, *s.A, *s.B, 24)
+			if Distance(at, *r.A) < r.C.Radius() {
+				g.State.Mut().Score += r.C.points()
 				g.split(t, rock)
-				g.World.Destroy(e)
-				state := g.State.Mut()
-				state.Lives--
-				state.Wait = shipDelay
+				spent = true
 				break
 			}
+		}
+		for mite := range g.grid.near(at, miteRadius+1) {
+			spent = g.ignite(t, mite) || spent
+		}
+		if spent {
+			g.World.Destroy(bullet)
+		}
+	}
+}
+
+// crash destroys the ship if it touches a rock or a mite. A mite that touches a shield burns.
+func (g *Game) crash(t *tick) {
+	g.locateMites()
+	for e, s := range g.Ships.All() {
+		at, v, shielded, crashed := *s.A, *s.B, s.C.Shield > 0, false
+		if shielded {
+			s.C.Shield--
+		}
+		for mite := range g.grid.near(at, miteRadius+shipRadius) {
+			crashed = g.ignite(t, mite) || crashed
+		}
+		for rock, r := range g.Rocks.All() {
+			if !shielded && Distance(at, *r.A) < r.C.Radius()+shipRadius {
+				g.split(t, rock)
+				crashed = true
+				break
+			}
+		}
+		if crashed && !shielded {
+			g.Sounds.Send(Crash)
+			g.explode(t, at, v, 150)
+			g.World.Destroy(e)
+			state := g.State.Mut()
+			state.Lives--
+			state.Wait = shipDelay
 		}
 	}
 }
@@ -133,7 +162,11 @@ func (g *Game) split(t *tick, rock ecs.Entity) {
 	row, _ := g.Rocks.Get(rock)
 	at, v, size := *row.A, *row.B, row.C.Size // The pointers are invalid after the next change.
 	g.World.Destroy(rock)
-	g.explode(t, at, v, 6)
+	g.Sounds.Send(Split)
+	g.explode(t, at, v, 15*int(size))
+	for mite := range g.grid.near(at, burstRadius) {
+		g.ignite(t, mite)
+	}
 	for range 2 * min(size-1, 1) {
 		g.addRock(t, at, v, size-1)
 	}
@@ -145,12 +178,26 @@ func (g *Game) addRock(t *tick, at Position, v Velocity, size uint8) {
 	g.NewRock.Create(at, v, Rock{size})
 }
 
-// explode creates pieces of debris that fly in all directions.
-func (g *Game) explode(t *tick, at Position, v Velocity, pieces int) {
-	for range pieces {
-		piece := v
-		piece.add(Direction(uint8(t.Rand().IntN(Headings))), t.Rand().Float64())
-		g.NewDebris.Create(at, piece, Life{uint8(20 + t.Rand().IntN(30))})
+// explode creates sparks that fly in all directions.
+func (g *Game) explode(t *tick, at Position, v Velocity, sparks int) {
+	for range sparks {
+		spark := v
+		spark.add(Direction(uint8(t.Rand().IntN(Headings))), t.Rand().Float64())
+		g.addSpark(t, at, spark, 20+t.Rand().IntN(40))
+	}
+}
+
+// addSpark creates a spark that flies for a number of ticks.
+func (g *Game) addSpark(t *tick, at Position, v Velocity, ticks int) {
+	g.NewSpark.Create(at, Spark{v, uint32(t.Number), uint32(t.Number) + uint32(ticks)})
+}
+
+// fade destroys the sparks whose time is over.
+func (g *Game) fade(t *tick) {
+	for e, spark := range g.Sparks.All() {
+		if spark.End <= uint32(t.Number) {
+			g.World.Destroy(e)
+		}
 	}
 }
 
@@ -167,24 +214,33 @@ func (g *Game) launch(*tick) {
 	}
 }
 
-// wave creates the rocks of the next wave when no rock is left.
+// wave creates the rocks and mites of the next wave when no rock is left.
 func (g *Game) wave(t *tick) {
 	if g.Rocks.Count() > 0 {
 		return
 	}
 	state := g.State.Mut()
 	state.Wave++
+	g.Sounds.Send(NextWave)
 	center := Position{Width / 2, Height / 2}
 	if _, ship, ok := g.Ships.First(); ok {
 		center = *ship.A
 	}
 	for range 2 + min(state.Wave, 8) {
-		at := center
-		for Distance(at, center) < farAway {
-			at = Position{float64(t.Rand().IntN(Width)), float64(t.Rand().IntN(Height))}
-		}
-		g.addRock(t, at, Velocity{}, 3)
+		g.addRock(t, g.farFrom(t, center), Velocity{}, 3)
 	}
+	for range min(mitesPerWave*int(state.Wave), maxMites-g.Mite.Len()) {
+		g.NewMite.Create(g.farFrom(t, center), Velocity{}, Mite{})
+	}
+}
+
+// farFrom returns a random position that is not near another one.
+func (g *Game) farFrom(t *tick, center Position) Position {
+	at := center
+	for Distance(at, center) < farAway {
+		at = Position{float64(t.Rand().IntN(Width)), float64(t.Rand().IntN(Height))}
+	}
+	return at
 }
 
 // record sets the high score.
@@ -225,19 +281,34 @@ func (p Position) plus(v Velocity, n float64) Position {
 	return Position{wrap(p.X+float64(v.X*n), Width), wrap(p.Y+float64(v.Y*n), Height)}
 }
 
+// wrap returns x in the range from 0 to size. Sparks may have flown more than once around.
 func wrap(x, size float64) float64 {
-	if x < 0 {
+	for x < 0 {
 		x += size
 	}
-	if x >= size {
+	for x >= size {
 		x -= size
 	}
 	return x
 }
 
-// Distance returns the length of the shortest way from a to b, which may cross a side of the world.
-func Distance(a, b Position) float64 {
-	x, y := math.Abs(a.X-b.X), math.Abs(a.Y-b.Y)
-	x, y = min(x, Width-x), min(y, Height-y)
-	return math.Sqrt(float64(x*x) + float64(y*y))
+// way returns the shortest way from a to b, which may cross a side of the world.
+func way(a, b Position) Velocity {
+	return Velocity{shorter(b.X-a.X, Width), shorter(b.Y-a.Y, Height)}
 }
+
+func shorter(d, size float64) float64 {
+	switch {
+	case d > size/2:
+		return d - size
+	case d < -size/2:
+		return d + size
+	}
+	return d
+}
+
+// length returns the length of a vector.
+func (v Velocity) length() float64 { return math.Sqrt(float64(v.X*v.X) + float64(v.Y*v.Y)) }
+
+// Distance returns the length of the shortest way from a to b.
+func Distance(a, b Position) float64 { return way(a, b).length() }
