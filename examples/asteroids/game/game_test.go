@@ -250,7 +250,8 @@ func TestCrash_UntilGameOver(t *testing.T) {
 func TestSteer_TurnsAndThrusts(t *testing.T) {
 	g := emptyGame()
 	e := g.NewShip.Create(Position{}, Velocity{}, Ship{})
-	g.NewRock.Create(Position{Width / 2, Height / 2}, Velocity{}, Rock{1}) // Keeps the wave from ending.
+	// The rock keeps the wave from ending.
+	g.NewRock.Create(Position{Width / 2, Height / 2}, Velocity{}, Rock{1})
 	step := func(b Buttons) (Ship, Velocity) {
 		g.Systems.Step(b)
 		g.World.Commit()
