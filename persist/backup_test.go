@@ -3,6 +3,7 @@ package persist_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -125,6 +126,41 @@ func TestBackup_CopyIsIndependentStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 	require.Equal(t, digests[10], storetest.Persistent(opened(t, dir).World))
 	require.Equal(t, w.Digest(), opened(t, to).Digest())
+}
+
+// BackupTo writes a zip file that OpenReadOnly opens, with the states of the open store.
+func TestBackupTo_OpensReadOnly(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(0)
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{SnapshotBytes: 2000})
+	digests := map[uint64]ecs.Digest{}
+	for range 30 {
+		w.Fill(3)
+		require.NoError(t, s.Commit())
+		digests[w.Tick()] = w.Digest()
+	}
+	file := filepath.Join(t.TempDir(), "store.zip")
+	f, err := os.Create(file)
+	require.NoError(t, err)
+	require.NoError(t, s.BackupTo(storetest.Background, f))
+	require.NoError(t, f.Close())
+	w.Fill(3)
+	require.NoError(t, s.Commit()) // The open store goes on.
+	v := storetest.Verified(t, file)
+	require.Len(t, v.Log().Entries, 30)
+	for seq := range v.Head() {
+		im, err := v.At(storetest.Background, seq+1)
+		require.NoError(t, err)
+		require.Equal(t, digests[im.Tick], im.Digest())
+	}
+	storetest.CloseStore(t, s)
+	require.ErrorIs(t, s.BackupTo(storetest.Background, io.Discard), persist.ErrClosed)
+
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, b[:len(b)/2], 0o600))
+	_, err = inspect.OpenReadOnly(storetest.Background, file)
+	require.ErrorIs(t, err, persist.ErrCorrupt)
 }
 
 // Files that the running program removes during the backup are not copied.

@@ -24,7 +24,7 @@
 //	limit the data on the disk       Options.Retain, Report.Kept, Metrics.Kept
 //	go back to an older tick         Store.Goto, Options.At, or ecs.History in memory
 //	load a save into an open store   Store.Load, Store.LoadFrom
-//	copy a store while it runs       Store.Backup
+//	copy a store while it runs       Store.Backup, or Store.BackupTo for a zip file
 //	observe a store                  Store.Metrics, for expvar, slog, Prometheus; WithProgress
 //	save two worlds that differ      SaveDivergence
 //	read a store, check all of it    package inspect: OpenReadOnly, View.At, View.Verify

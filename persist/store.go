@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/archive"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
@@ -583,14 +584,41 @@ func (s *Store) seal(head uint64) error {
 // not copied: [ErrCorrupt] says where the damage is. Its phases are "reading the
 // journal" and "copying files".
 func (s *Store) Backup(ctx context.Context, dir string) error {
+	durable, err := s.beginBackup(ctx)
+	if err != nil {
+		return err
+	}
+	return catalog.Backup(ctx, s.files, dir, durable)
+}
+
+// BackupTo writes a backup as a zip file to out, for example to download it from a browser. Package
+// archive unpacks it, and so do [inspect.OpenReadOnly], ecsdump, and programs for zip files. Except
+// for the destination, BackupTo is like [Store.Backup]. It has the whole copy in memory before it
+// writes the first byte.
+//
+// [inspect.OpenReadOnly]: https://pkg.go.dev/github.com/stet-ecs/stet/persist/inspect#OpenReadOnly
+func (s *Store) BackupTo(ctx context.Context, out io.Writer) error {
+	durable, err := s.beginBackup(ctx)
+	if err != nil {
+		return err
+	}
+	files := disk.Memory()
+	if err := catalog.CopyStore(ctx, s.files, files, durable); err != nil {
+		return fmt.Errorf("persist: backup: %w", err)
+	}
+	return archive.Write(ctx, out, files)
+}
+
+// beginBackup makes all records durable. The result returns the newest record to copy.
+func (s *Store) beginBackup(ctx context.Context) (durable func() uint64, err error) {
 	j := s.current()
 	switch err := j.Sync(ctx); {
 	case errors.Is(j.Err(), journal.ErrClosed):
-		return ErrClosed
+		return nil, ErrClosed
 	case err != nil && ctx.Err() != nil, errors.Is(err, ErrLost):
-		return err
+		return nil, err
 	}
-	return catalog.Backup(ctx, s.files, dir, j.Durable)
+	return j.Durable, nil
 }
 
 // Metrics returns the current metrics of s. Any goroutine may call it, at any rate: it allocates

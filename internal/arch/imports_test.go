@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"ecs/schedule":              {"ecs", "ecs/internal/system", "ecs/raw", "internal/naming"},
 	"ecs/rollback":              {"ecs", "ecs/raw", "ecs/schedule", "internal/build"},
 	"disk":                      {"golang.org/x/sys", "github.com/gofrs/flock"},
+	"disk/archive":              {"disk"},
 	"disk/flat":                 {"disk"},
 	"disk/browser":              {"disk", "disk/flat"},
 	"internal/near":             {},
@@ -53,11 +54,11 @@ var allowed = map[string][]string{
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist": {
-		"ecs", "ecs/layout", "ecs/raw", "ecs/schedule", "journal", "journal/budget", "disk", "internal/background", "internal/build", "internal/grow", "internal/naming", "internal/shell",
+		"ecs", "ecs/layout", "ecs/raw", "ecs/schedule", "journal", "journal/budget", "disk", "disk/archive", "internal/background", "internal/build", "internal/grow", "internal/naming", "internal/shell",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect": {
-		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/naming", "persist/internal/pagefile", "internal/parallel", "internal/shell", "persist",
+		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "disk/archive", "internal/naming", "persist/internal/pagefile", "internal/parallel", "internal/shell", "persist",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/repair": {

@@ -3,6 +3,7 @@
 package dump
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/archive"
 	"github.com/stet-ecs/stet/internal/build"
 	"github.com/stet-ecs/stet/internal/golden"
 )
@@ -81,6 +84,7 @@ func TestScripts_GiveExpectedOutput(t *testing.T) {
 			"marked":    markedCommand,
 			"kept":      keptCommand,
 			"save":      saveCommand,
+			"pack":      packCommand,
 			"forest":    forestCommand,
 			"jobs":      jobsCommand,
 			"diverged":  divergedCommand,
@@ -130,6 +134,20 @@ func saveCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(buildSave(ts.MkAbs(args[0])))
 	rememberCommand(ts, false, args)
+}
+
+// packCommand is "pack DIR FILE": it packs a store into a zip file.
+func packCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: pack DIR FILE")
+	}
+	files, err := disk.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer files.Close()
+	out, err := os.Create(ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Check(archive.Write(context.Background(), out, files))
+	ts.Check(out.Close())
 }
 
 // divergedCommand is "diverged DIR DIR": it creates two stores of one simulation that differ in one

@@ -101,10 +101,11 @@ func (a *app) root(commands []*command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ecsdump COMMAND STORE",
 		Short: "Print the contents of a store or a save, without changing it",
-		Long: `Ecsdump prints the contents of a store (a directory of persist.Open) or a save (a
-file of persist.Save). It never changes what it reads. An ENTITY is written as
-INDEXvGENERATION, for example 12v3; the INDEX alone means the entity that is alive at
-this index. If STORE is -, it is a save on standard input, of at most 1 GiB.
+		Long: `Ecsdump prints the contents of a store (a directory of persist.Open, or a zip file of
+Store.BackupTo) or a save (a file of persist.Save). It never changes what it reads. An
+ENTITY is written as INDEXvGENERATION, for example 12v3; the INDEX alone means the entity
+that is alive at this index. If STORE is -, it is a save on standard input, of at most
+1 GiB.
 
 ` + pointsText + `
 Exit status:

@@ -2,9 +2,11 @@ package inspect
 
 import (
 	"context"
+	"os"
 	"sync/atomic"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/archive"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
@@ -18,17 +20,42 @@ type View struct {
 	aliveSet atomic.Pointer[aliveSet]
 }
 
-// OpenReadOnly opens the directory of a store, or a file that Save wrote, for reading.
+// OpenReadOnly opens the directory of a store, a file that Save wrote, or a zip file that
+// [persist.Store.BackupTo] wrote, for reading. It unpacks a zip file into memory.
 //
 // OpenReadOnly opens a damaged store too. Its intact data can be read, and [View.Verify] reports
 // the damage. Errors wrap [persist.ErrForeign], [persist.ErrNewer] or an error of the file
 // system.
 func OpenReadOnly(ctx context.Context, path string) (*View, error) {
+	if files, err := openArchive(ctx, path); files != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return OpenFS(ctx, files, ".")
+	}
 	c, err := catalog.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	return &View{cat: c}, nil
+}
+
+// openArchive unpacks the file at path if it is an archive. Otherwise it returns nil.
+func openArchive(ctx context.Context, path string) (disk.FS, error) {
+	// Other names, such as devices, could block.
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !archive.Is(f) {
+		return nil, err
+	}
+	return archive.Read(ctx, f, info.Size())
 }
 
 // OpenFS is like [OpenReadOnly], but opens a store in a file system. name is "." for a store in the

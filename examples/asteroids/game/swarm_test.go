@@ -10,23 +10,26 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
+func anywhere(random *rand.Rand) Position {
+	return Position{float64(random.Float64() * Width), float64(random.Float64() * Height)}
+}
+
 // The grid finds the entities that a search of all positions finds.
 func TestGrid_FindsWhatIsNear(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	anywhere := func() Position { return Position{random.Float64() * Width, random.Float64() * Height} }
 	var g grid
 	for n := range 300 {
 		var all []located
 		g.begin()
 		for i := range uint32(n) {
-			l := located{entity: ecs.NewEntity(i, 1), at: anywhere()}
+			l := located{entity: ecs.NewEntity(i, 1), at: anywhere(random)}
 			all = append(all, l)
 			g.add(l.entity, l.at)
 		}
 		g.sort()
-		at, radius := anywhere(), random.Float64()*cellSize
+		at, radius := anywhere(random), float64(random.Float64()*cellSize)
 		var want []ecs.Entity
 		for _, l := range all {
 			if Distance(at, l.at) < radius {
@@ -50,7 +53,7 @@ func calm() *Game {
 func TestHit_MitesBurstInChain(t *testing.T) {
 	g := calm()
 	for i := range 20 {
-		g.NewMite.Create(Position{100 + float64(i) * 1.5, 100}, Velocity{}, Mite{})
+		g.NewMite.Create(Position{100 + float64(float64(i)*1.5), 100}, Velocity{}, Mite{})
 	}
 	far := g.NewMite.Create(Position{100, 130}, Velocity{}, Mite{})
 	g.NewBullet.Create(Position{99, 100}, Velocity{}, Bullet{}, Life{9})
@@ -128,7 +131,7 @@ func BenchmarkStep(b *testing.B) {
 	g := calm()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
-		g.NewMite.Create(Position{random.Float64() * Width, random.Float64() * Height}, Velocity{}, Mite{})
+		g.NewMite.Create(anywhere(random), Velocity{}, Mite{})
 	}
 	for b.Loop() {
 		g.Systems.Step(0)
@@ -142,7 +145,7 @@ func BenchmarkRewind(b *testing.B) {
 	g := calm()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
-		g.NewMite.Create(Position{random.Float64() * Width, random.Float64() * Height}, Velocity{}, Mite{})
+		g.NewMite.Create(anywhere(random), Velocity{}, Mite{})
 	}
 	for range 100 {
 		g.Systems.Step(0)

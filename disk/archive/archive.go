@@ -1,0 +1,160 @@
+// Package archive packs the files of a store into one zip file, to download it from a browser or to
+// attach it to a report.
+//
+//	store ──Store.BackupTo──▶ zip file ──Read──▶ files in memory ──▶ inspect, persist.Follow
+//
+// Any program that knows zip files can unpack an archive. The result is the directory of a store.
+package archive
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// maxBytes is the maximum size of all unpacked files. Tests use less.
+var maxBytes int64 = 8 << 30
+
+// signature begins a zip file that has a file in it.
+const signature = "PK\x03\x04"
+
+// Is reports whether a file looks like an archive. It reads four bytes.
+func Is(file io.ReaderAt) bool {
+	b := make([]byte, len(signature))
+	n, _ := file.ReadAt(b, 0)
+	return string(b[:n]) == signature
+}
+
+// Write writes all files in a tree to out. Another program must not change them meanwhile.
+func Write(ctx context.Context, out io.Writer, files disk.FS) error {
+	z := zip.NewWriter(out)
+	if err := pack(ctx, z, files, "."); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// pack adds the files in a directory to z.
+func pack(ctx context.Context, z *zip.Writer, files disk.FS, dir string) error {
+	entries, err := files.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if e.IsDir() {
+			err = pack(ctx, z, files, name)
+		} else {
+			err = packFile(z, files, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func packFile(z *zip.Writer, files disk.FS, name string) error {
+	f, err := files.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	w, err := z.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, io.NewSectionReader(f, 0, size))
+	return err
+}
+
+// Read unpacks an archive into memory. The size is that of the zip file, in bytes. If the bytes are
+// not those of a zip file, or differ from their checksums, the error wraps [disk.ErrCorrupt].
+//
+// Cost: the memory of all unpacked files. Read refuses more than 8 GiB.
+func Read(ctx context.Context, in io.ReaderAt, size int64) (disk.FS, error) {
+	files, err := unpack(ctx, in, size)
+	if err == nil || ctx.Err() != nil {
+		return files, err
+	}
+	return nil, fmt.Errorf("archive: %w: %w", disk.ErrCorrupt, err)
+}
+
+func unpack(ctx context.Context, in io.ReaderAt, size int64) (disk.FS, error) {
+	z, err := zip.NewReader(in, size)
+	if err != nil {
+		return nil, err
+	}
+	files, left := disk.Memory(), maxBytes
+	for _, entry := range z.File {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		dir := strings.HasSuffix(entry.Name, "/")
+		name := strings.TrimSuffix(entry.Name, "/")
+		if !fs.ValidPath(name) {
+			return nil, fmt.Errorf("the name %q: %w", name, fs.ErrInvalid)
+		}
+		if dir {
+			err = makeDirs(files, name)
+		} else {
+			left, err = unpackFile(files, entry, left)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return files, nil
+}
+
+// makeDirs creates a directory and its parents, if they are missing.
+func makeDirs(files disk.FS, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if err := makeDirs(files, path.Dir(dir)); err != nil {
+		return err
+	}
+	if err := files.Mkdir(dir); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// unpackFile unpacks a file that must not have more than left bytes. It returns how many bytes are
+// left for other files.
+func unpackFile(files disk.FS, entry *zip.File, left int64) (int64, error) {
+	if err := makeDirs(files, path.Dir(entry.Name)); err != nil {
+		return left, err
+	}
+	r, err := entry.Open()
+	if err != nil {
+		return left, err
+	}
+	defer r.Close()
+	f, err := files.Create(entry.Name)
+	if err != nil {
+		return left, err
+	}
+	defer f.Close()
+	// A header may lie about the size, so the bytes count.
+	n, err := io.Copy(io.NewOffsetWriter(f, 0), io.LimitReader(r, left+1))
+	if n > left {
+		return 0, fmt.Errorf("the archive has more than %d bytes", maxBytes)
+	}
+	return left - n, err
+}

@@ -1,0 +1,147 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// contents returns the bytes of all files in a tree, by name. A directory has no bytes.
+func contents(t require.TestingT, files disk.FS, dir string, all map[string]string) map[string]string {
+	entries, err := files.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if e.IsDir() {
+			contents(t, files, name, all)
+			continue
+		}
+		f, err := files.Open(name)
+		require.NoError(t, err)
+		size, err := f.Size()
+		require.NoError(t, err)
+		b, err := io.ReadAll(io.NewSectionReader(f, 0, size))
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		all[name] = string(b)
+	}
+	return all
+}
+
+// tree returns a tree with n random files.
+func tree(t testing.TB, random *rand.Rand, n int) disk.FS {
+	files := disk.Memory()
+	require.NoError(t, files.Mkdir("a"))
+	require.NoError(t, files.Mkdir("a/b"))
+	for i := range n {
+		dir := []string{".", "a", "a/b"}[random.IntN(3)]
+		f, err := files.Create(path.Join(dir, fmt.Sprint("f", i)))
+		require.NoError(t, err)
+		b := make([]byte, random.IntN(5000))
+		for j := range b {
+			b[j] = byte(random.IntN(1 + i))
+		}
+		_, err = f.WriteAt(b, 0)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	return files
+}
+
+func packed(t testing.TB, files disk.FS) []byte {
+	var b bytes.Buffer
+	require.NoError(t, Write(t.Context(), &b, files))
+	return b.Bytes()
+}
+
+func read(b []byte) (disk.FS, error) {
+	return Read(context.Background(), bytes.NewReader(b), int64(len(b)))
+}
+
+func TestRead_HasAllFiles(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 100 {
+		files := tree(t, random, 1+random.IntN(20))
+		b := packed(t, files)
+		require.True(t, Is(bytes.NewReader(b)))
+		again, err := read(b)
+		require.NoError(t, err)
+		require.Equal(t, contents(t, files, ".", map[string]string{}), contents(t, again, ".", map[string]string{}))
+	}
+	require.False(t, Is(bytes.NewReader(nil)))
+	require.False(t, Is(bytes.NewReader([]byte("stet"))))
+}
+
+// A changed byte is an error, or the files are as before.
+func TestRead_Damage(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	files := tree(t, random, 5)
+	want, b := contents(t, files, ".", map[string]string{}), packed(t, files)
+	damaged := 0
+	for range 2000 {
+		bad := bytes.Clone(b)
+		bad[random.IntN(len(bad))] ^= 1 << random.IntN(8)
+		again, err := read(bad)
+		if err != nil {
+			require.ErrorIs(t, err, disk.ErrCorrupt)
+			damaged++
+			continue
+		}
+		for name, text := range contents(t, again, ".", map[string]string{}) {
+			if want[name] != "" || text != "" {
+				found := false
+				for _, w := range want { // A name has no checksum.
+					found = found || w == text
+				}
+				require.True(t, found, name)
+			}
+		}
+	}
+	require.Greater(t, damaged, 1000)
+}
+
+func TestRead_RefusesTooManyBytes(t *testing.T) {
+	defer func(old int64) { maxBytes = old }(maxBytes)
+	files := tree(t, rand.New(rand.NewPCG(1, 2)), 5)
+	b, total := packed(t, files), int64(0)
+	for _, text := range contents(t, files, ".", map[string]string{}) {
+		total += int64(len(text))
+	}
+	maxBytes = total
+	_, err := read(b)
+	require.NoError(t, err)
+	maxBytes--
+	_, err = read(b)
+	require.ErrorContains(t, err, "more than")
+}
+
+func TestRead_EndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := packed(t, tree(t, rand.New(rand.NewPCG(1, 2)), 5))
+	_, err := Read(ctx, bytes.NewReader(b), int64(len(b)))
+	require.Equal(t, context.Canceled, err)
+	require.ErrorIs(t, Write(ctx, io.Discard, tree(t, rand.New(rand.NewPCG(1, 2)), 5)), context.Canceled)
+}
+
+// Any bytes give files or an error. No name leaves the tree.
+func FuzzRead(f *testing.F) {
+	f.Add(packed(f, tree(f, rand.New(rand.NewPCG(1, 2)), 3)))
+	f.Add([]byte("PK\x03\x04../x"))
+	maxBytes = 1 << 20
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if files, err := read(b); err == nil {
+			contents(t, files, ".", map[string]string{})
+		}
+	})
+}
