@@ -17,6 +17,11 @@ import (
 // https, the browser may be too old, or it refuses, for example in a private window.
 var ErrUnsupported = errors.New("browser: no storage for this page")
 
+var errNoLocks = fmt.Errorf("%w: it has no Web Locks, as on a page without https", ErrUnsupported)
+
+// lockPrefix begins the name of the lock of a file system.
+const lockPrefix = "stet: "
+
 // Open opens the file system with this name, and creates it if it is missing. Every page of the
 // origin shares it. Close of the result releases it for other tabs.
 //
@@ -48,13 +53,39 @@ func Open(ctx context.Context, name string) (disk.FS, error) {
 	return stored{tree, d.backend}, nil
 }
 
+// OpenRead opens the file system with this name for reading only, while another tab may write it.
+// Use it for persist.Follow, which shows the ticks of the other tab. The result is that of
+// [flat.OpenRead]. Close of it does not affect the other tab.
+//
+// With OPFS, it shows all bytes that the other tab has written. With IndexedDB, it shows those that
+// a Sync or a Close has stored.
+//
+// If no file system has this name, the error wraps [fs.ErrNotExist]. If the browser stores nothing
+// for this page, it wraps [ErrUnsupported]. Otherwise the errors are those of [flat.OpenRead].
+//
+// ctx bounds the time to start. Call OpenRead in a goroutine that is not a callback of JavaScript.
+func OpenRead(ctx context.Context, name string) (disk.FS, error) {
+	if !manager("locks").Truthy() {
+		return nil, errNoLocks
+	}
+	d, err := openDevice(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := flat.OpenRead(readDevice{d, name})
+	if err != nil {
+		return nil, err
+	}
+	return stored{tree, d.backend}, nil
+}
+
 // stored is a file system of this package.
 type stored struct {
 	disk.FS
 	backend string
 }
 
-// Backend returns where the files that [Open] has returned are stored: "OPFS" or "IndexedDB". For
+// Backend returns where the files of [Open] or [OpenRead] are stored: "OPFS" or "IndexedDB". For
 // another file system it returns "".
 func Backend(files disk.FS) string {
 	s, _ := files.(stored)
@@ -104,7 +135,7 @@ type tabLock struct {
 func lockName(ctx context.Context, name string) (*tabLock, error) {
 	locks := manager("locks")
 	if !locks.Truthy() {
-		return nil, fmt.Errorf("%w: it has no Web Locks, as on a page without https", ErrUnsupported)
+		return nil, errNoLocks
 	}
 	l := &tabLock{lost: make(chan struct{})}
 	taken := make(chan bool, 1)
@@ -122,7 +153,7 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 		close(l.lost)
 		return nil
 	})
-	request := locks.Call("request", "stet: "+name, map[string]any{"ifAvailable": true}, hold)
+	request := locks.Call("request", lockPrefix+name, map[string]any{"ifAvailable": true}, hold)
 	caught := request.Call("catch", failed)
 	free := func() {
 		_, _ = await(context.Background(), caught) // After this, the lock is free or lost.

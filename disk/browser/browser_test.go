@@ -344,6 +344,99 @@ func testStoreContinuesAfterOpen(t *testing.T) {
 	}
 }
 
+// A follower reads a store that the same page writes. At each tick, its world equals that of the
+// writer, while snapshots and segments begin and are removed, and the store is opened again.
+func TestOpenRead_Follower(t *testing.T) { onBackends(t, testOpenReadFollower) }
+
+func testOpenReadFollower(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	_, err := browser.OpenRead(t.Context(), t.Name()+strconv.FormatUint(seed, 10))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	var tree disk.FS
+	var store *persist.Store
+	w := ecs.NewWorld(ecs.Options{History: 10})
+	counters := ecs.MustRegister[counter](w)
+	openStore := func() {
+		tree = open(t, t.Name())
+		w = ecs.NewWorld(ecs.Options{History: 10})
+		counters = ecs.MustRegister[counter](w)
+		store, err = persist.Open(t.Context(), ".", w, persist.Options{
+			Files: tree, SnapshotBytes: 20_000, Retain: persist.Retention{Bytes: 200_000},
+		})
+		require.NoError(t, err)
+	}
+	closeStore := func() {
+		require.NoError(t, store.Close(t.Context()))
+		require.NoError(t, tree.Close())
+	}
+	openStore()
+	w.Clear() // An earlier run of the test may have left a store.
+	require.NoError(t, store.Commit())
+	require.NoError(t, store.Sync(t.Context()))
+
+	reader, err := browser.OpenRead(t.Context(), t.Name())
+	require.NoError(t, err)
+	require.Equal(t, browser.Backend(tree), browser.Backend(reader))
+	locked, err := reader.Locked("LOCK")
+	require.True(t, locked && err == nil)
+	seen := ecs.NewWorld(ecs.Options{})
+	ecs.MustRegister[counter](seen)
+	follower, err := persist.Follow(t.Context(), ".", seen, persist.FileOptions{Files: reader})
+	require.NoError(t, err)
+	digests := map[uint64]ecs.Digest{w.Tick(): w.Digest()}
+	names := map[string]bool{}
+	advanced := 0
+	for range 250 {
+		for range rng.IntN(40) {
+			if all := w.Entities(); len(all) > 300 || len(all) > 0 && rng.IntN(3) == 0 {
+				w.Destroy(all[rng.IntN(len(all))])
+			} else {
+				counters.Set(w.Create(), counter{rng.Int()})
+			}
+		}
+		require.NoError(t, store.Commit())
+		digests[w.Tick()] = w.Digest()
+		switch rng.IntN(40) {
+		case 0:
+			closeStore()
+			locked, err := reader.Locked("LOCK")
+			require.True(t, !locked && err == nil)
+			openStore()
+		case 1, 2, 3:
+			require.NoError(t, store.Sync(t.Context()))
+		}
+		if rng.IntN(3) == 0 {
+			changed, err := follower.Advance(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, digests[seen.Tick()], seen.Digest(), "tick %d", seen.Tick())
+			if changed {
+				advanced++
+			}
+			for _, dir := range []string{"journal", "snapshots"} {
+				entries, err := reader.ReadDir(dir)
+				require.NoError(t, err)
+				for _, e := range entries {
+					names[e.Name()] = true
+				}
+			}
+		}
+	}
+	closeStore()
+	_, err = follower.Advance(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, w.Tick(), seen.Tick())
+	require.Equal(t, w.Digest(), seen.Digest())
+	require.Greater(t, advanced, 10)
+	left, err := reader.ReadDir("journal")
+	require.NoError(t, err)
+	require.Greater(t, len(names), len(left)+5, "files were removed")
+	require.NoError(t, follower.Close())
+	require.NoError(t, reader.Close())
+}
+
 func TestUsage_CountsBytes(t *testing.T) {
 	used, quota, err := browser.Usage(t.Context())
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ type message struct {
 	err   error
 }
 
-// openDevice starts the worker of a file system.
+// openDevice starts the worker of a file system. If l is nil, the worker only reads.
 func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 	global := js.Global()
 	blob := global.Get("Blob").New([]any{workerSource}, map[string]any{"type": "text/javascript"})
@@ -74,7 +74,7 @@ func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 	go func() {
 		// The name of a directory has no slash.
 		escaped := global.Call("encodeURIComponent", name).String()
-		backend, err := d.call("begin", map[string]any{"name": "stet: " + escaped})
+		backend, err := d.call("begin", map[string]any{"name": "stet: " + escaped, "readOnly": l == nil})
 		begun <- message{backend, err}
 	}()
 	var m message
@@ -88,6 +88,9 @@ func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 		return nil, m.err
 	}
 	d.backend = m.value.String()
+	if l == nil {
+		return d, nil
+	}
 	go func() {
 		select {
 		case <-l.lost:
@@ -175,6 +178,13 @@ func domError(name, text string) error {
 
 func name(number uint64) string { return strconv.FormatUint(number, 10) }
 
+func names(numbers []uint64) (list []any) {
+	for _, number := range numbers {
+		list = append(list, name(number))
+	}
+	return list
+}
+
 func (d *device) Files() (numbers []uint64, err error) {
 	list, err := d.call("list", map[string]any{})
 	if err != nil {
@@ -206,6 +216,18 @@ func (d *device) Remove(number uint64) error {
 	return err
 }
 
+func (d *device) Sizes(numbers []uint64) ([]int64, error) {
+	list, err := d.call("sizes", map[string]any{"names": names(numbers)})
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([]int64, len(numbers))
+	for i := range sizes {
+		sizes[i] = int64(list.Index(i).Float())
+	}
+	return sizes, nil
+}
+
 // Lost reports whether another tab has taken the files over.
 func (d *device) Lost() bool {
 	select {
@@ -220,8 +242,54 @@ func (d *device) Lost() bool {
 func (d *device) Close() error {
 	_, err := d.call("end", map[string]any{})
 	d.stop(fs.ErrClosed)
-	d.lock.release()
+	if d.lock != nil {
+		d.lock.release()
+	}
 	return err
+}
+
+// A readDevice is a flat.ReadDevice. Another tab may write its files.
+type readDevice struct {
+	*device
+	name string // Of the file system.
+}
+
+func (d readDevice) ReadFiles(numbers ...uint64) ([][]byte, error) {
+	list, err := d.call("readFiles", map[string]any{"names": names(numbers)})
+	if err != nil {
+		return nil, err
+	}
+	files := make([][]byte, len(numbers))
+	for i := range files {
+		if data := list.Index(i); !data.IsUndefined() {
+			files[i] = make([]byte, data.Length())
+			js.CopyBytesToGo(files[i], data)
+		}
+	}
+	return files, nil
+}
+
+// Open does not wait, since a writer does not lock a file against reading.
+func (d readDevice) Open(number uint64) (flat.File, error) {
+	if _, err := d.call("open", map[string]any{"name": name(number)}); err != nil {
+		return nil, err
+	}
+	return &file{d.device, name(number)}, nil
+}
+
+// Written asks the browser whether a tab has the lock.
+func (d readDevice) Written() (bool, error) {
+	locks, err := await(context.Background(), manager("locks").Call("query"))
+	if err != nil {
+		return false, err
+	}
+	held := locks.Get("held")
+	for i := range held.Length() {
+		if held.Index(i).Get("name").String() == lockPrefix+d.name {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // A file is an open file of a device.

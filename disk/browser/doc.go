@@ -10,5 +10,6 @@
 // so the goroutine that draws frames continues. A Sync of a file calls flush of the browser, or
 // stores the written bytes in one transaction.
 //
-// Only one tab can have the files open. A second call of Open returns [disk.ErrLocked].
+// Only one tab can have the files open for writing. A second call of Open returns [disk.ErrLocked].
+// [OpenRead] opens them for reading, for a tab that follows the store of another tab.
 package browser

@@ -5,13 +5,16 @@ const files = new Map(); // The open files, by name. They have the methods of a 
 let directory;
 
 const calls = {
-  // A directory stays where it was created: a later version of the browser may have OPFS.
-  async begin({ name }) {
+  // A directory stays where it was created: a later version of the browser may have OPFS. If
+  // readOnly is set, another tab may write the directory.
+  async begin({ name, readOnly }) {
     const top = await privateFiles();
-    const made = top && await missing(top.getDirectoryHandle(name));
-    const database = made ? undefined : await openDatabase(name, !top);
-    if (database) directory = await Database.begin(database);
-    else directory = new Private(made ?? await top.getDirectoryHandle(name, { create: true }));
+    let dir = top && await missing(top.getDirectoryHandle(name));
+    const database = dir ? undefined : await openDatabase(name, !top && !readOnly);
+    if (readOnly && !dir && !database) throw new DOMException(`${name} is missing`, "NotFoundError");
+    dir ??= database ?? await top.getDirectoryHandle(name, { create: true });
+    if (readOnly) directory = database ? new ReadDatabase(dir) : new ReadPrivate(dir);
+    else directory = database ? await Database.begin(dir) : new Private(dir);
     return database ? "IndexedDB" : "OPFS";
   },
   list() { return directory.list(); },
@@ -21,6 +24,18 @@ const calls = {
     const data = new Uint8Array(length);
     return data.subarray(0, await files.get(name).read(data, { at }));
   },
+  // A missing file is undefined.
+  async readFiles({ names }) {
+    const all = [];
+    for (const name of names) {
+      all.push(await missing((async () => {
+        const file = await directory.open(name);
+        const data = new Uint8Array(await file.getSize());
+        return data.subarray(0, await file.read(data, { at: 0 }));
+      })()));
+    }
+    return all;
+  },
   async write({ name, at, data }) {
     for (let done = 0; done < data.length; ) {
       const n = await files.get(name).write(data.subarray(done), { at: at + done });
@@ -29,6 +44,11 @@ const calls = {
     }
   },
   size({ name }) { return files.get(name).getSize(); },
+  sizes({ names }) {
+    // An open file may have bytes that are not flushed, and only its handle knows them.
+    const size = async (name) => files.has(name) ? files.get(name).getSize() : directory.size(name);
+    return Promise.all(names.map(async (name) => await missing(size(name)) ?? -1));
+  },
   flush({ name }) { return files.get(name).flush(); },
   async close({ name }) {
     const file = files.get(name);
@@ -74,8 +94,45 @@ class Private {
     return file.createSyncAccessHandle();
   }
 
+  async size(name) { return (await (await this.dir.getFileHandle(name)).getFile()).size; }
   remove(name) { return missing(this.dir.removeEntry(name)); }
   end() {}
+}
+
+// ReadPrivate is a directory of OPFS that another tab may write.
+class ReadPrivate extends Private {
+  async open(name) { return new ReadPrivateFile(await this.dir.getFileHandle(name)); }
+}
+
+class ReadPrivateFile {
+  constructor(handle) { this.handle = handle; }
+
+  async getSize() { return (await this.handle.getFile()).size; }
+
+  async read(data, { at }) {
+    let done = 0;
+    for (let n = 1; n > 0 && done < data.length; done += n) {
+      const part = await this.part(at + done, Math.min(at + data.length, at + done + 4 * BLOCK));
+      data.set(part, done);
+      n = part.length;
+    }
+    return done;
+  }
+
+  // part returns the bytes from start to end, or to the end of the file. A snapshot of the file
+  // cannot be read after the file has changed. Then part reads a new one.
+  async part(start, end) {
+    for (let tries = 100; ; tries--) {
+      try {
+        const snapshot = await this.handle.getFile();
+        return new Uint8Array(await snapshot.slice(start, end).arrayBuffer());
+      } catch (e) {
+        if (e.name !== "NotReadableError" || tries === 0) throw e;
+      }
+    }
+  }
+
+  close() {}
 }
 
 // openDatabase opens the IndexedDB database of a directory. If it does not exist and create is
@@ -151,6 +208,7 @@ class Database {
   }
 
   list() { return [...this.files.keys()]; }
+  async size(name) { return this.files.get(name)?.length ?? -1; }
 
   open(name) {
     if (!this.files.has(name)) this.files.set(name, new DatabaseFile(this, name, 0));
@@ -184,20 +242,20 @@ class DatabaseFile {
   getSize() { return this.length; }
 
   // load returns the stored blocks from first to last, by number.
-  async load(first, last) {
+  async load(first, last, tx = this.directory.database.transaction("blocks")) {
     const range = IDBKeyRange.bound([this.name, first], [this.name, last]);
-    const blocks = this.directory.database.transaction("blocks").objectStore("blocks");
+    const blocks = tx.objectStore("blocks");
     const [keys, values] = await Promise.all([result(blocks.getAllKeys(range)), result(blocks.getAll(range))]);
     return new Map(keys.map(([, i], at) => [i, values[at]]));
   }
 
-  async read(data, { at }) {
+  async read(data, { at, tx }) {
     const end = Math.min(at + data.length, this.length);
     if (end <= at) return 0;
     const first = Math.floor(at / BLOCK), last = Math.floor((end - 1) / BLOCK);
     let stored; // Loaded when a block is not in memory.
     for (let i = first; i <= last; i++) {
-      const block = this.blocks.get(i) ?? (stored ??= await this.load(i, last)).get(i);
+      const block = this.blocks.get(i) ?? (stored ??= await this.load(i, last, tx)).get(i);
       const from = Math.max(at, i * BLOCK), to = Math.min(end, (i + 1) * BLOCK);
       if (block) data.set(block.subarray(from - i * BLOCK, to - i * BLOCK), from - at);
     }
@@ -238,6 +296,41 @@ class DatabaseFile {
     });
     this.changed.clear();
   }
+}
+
+// ReadDatabase is a directory in a database that another tab may write. It has what is stored.
+class ReadDatabase {
+  constructor(database) { this.database = database; }
+
+  list() { return result(this.database.transaction("files").objectStore("files").getAllKeys()); }
+
+  size(name) { return new ReadDatabaseFile(this, name).getSize(); }
+
+  async open(name) {
+    await this.size(name); // It must exist.
+    return new ReadDatabaseFile(this, name);
+  }
+
+  end() { this.database.close(); }
+}
+
+class ReadDatabaseFile {
+  constructor(directory, name) { Object.assign(this, { directory, name }); }
+
+  async getSize(tx = this.directory.database.transaction("files")) {
+    const length = await result(tx.objectStore("files").get(this.name));
+    if (length === undefined) throw new DOMException(`${this.name} is missing`, "NotFoundError");
+    return length;
+  }
+
+  // One transaction reads the length and the bytes.
+  async read(data, { at }) {
+    const tx = this.directory.database.transaction(["files", "blocks"]);
+    const file = new DatabaseFile(this.directory, this.name, await this.getSize(tx));
+    return file.read(data, { at, tx });
+  }
+
+  close() {}
 }
 
 async function answer({ id, call, ...args }) {

@@ -63,6 +63,28 @@ func (d *numbered) Remove(number uint64) error {
 	return err
 }
 
+func (d *numbered) Sizes(numbers []uint64) ([]int64, error) {
+	entries, err := d.fsys.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([]int64, len(numbers))
+	for i, number := range numbers {
+		sizes[i] = -1
+		for _, e := range entries {
+			if e.Name() != strconv.FormatUint(number, 10) {
+				continue
+			}
+			info, err := e.Info()
+			if err != nil {
+				return nil, err
+			}
+			sizes[i] = info.Size()
+		}
+	}
+	return sizes, nil
+}
+
 func (d *numbered) Close() error { return nil }
 
 type numberedFile struct {

@@ -5,7 +5,7 @@
 //	file 2, 3, …  the contents of one file each
 //
 // Each change of a name appends a record to the list. A crash keeps a prefix of the records, so a
-// rename is atomic. A number is never used again while a name may refer to it.
+// rename is atomic. The number of a file that had a name is never used again.
 package flat
 
 import (
@@ -34,6 +34,9 @@ type Device interface {
 
 	// Remove removes a file that is not open. It does nothing if the file is missing.
 	Remove(number uint64) error
+
+	// Sizes returns the sizes of files in bytes, or -1 for a missing file. The files may be open.
+	Sizes(numbers []uint64) ([]int64, error)
 
 	// Close releases the device, so that another program can open it.
 	Close() error
@@ -96,12 +99,9 @@ func (t *tree) open() error {
 	if err != nil {
 		return err
 	}
-	t.names, t.log, t.next = list.names, list.log, firstFile
+	t.names, t.log, t.next = list.names, list.log, max(firstFile, list.log.last+1)
 	for _, number := range numbers {
 		t.next = max(t.next, number+1)
-	}
-	for _, n := range t.names {
-		t.next = max(t.next, n.number+1)
 	}
 	// The names must be durable before contents without a name are removed.
 	if err := t.log.begin(t.device, t.names, list.end); err != nil {
@@ -332,28 +332,17 @@ func (t *tree) ReadDir(dir string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	var entries []fs.DirEntry
+	l := &listing{t: t}
 	for _, name := range slices.Sorted(maps.Keys(t.names)) {
 		if path.Dir(name) == path.Clean(dir) && name != "." {
-			entries = append(entries, entry{t, name, t.names[name]})
+			n := t.names[name]
+			entries = append(entries, entry{l, name, n})
+			if !n.dir {
+				l.numbers = append(l.numbers, n.number)
+			}
 		}
 	}
 	return entries, nil
-}
-
-// size returns the size of a file that may not be open.
-func (t *tree) size(n *inode) (size int64, err error) {
-	if n.dir {
-		return 0, nil
-	}
-	if n.file != nil {
-		return n.file.Size()
-	}
-	f, err := t.device.Open(n.number)
-	if err != nil {
-		return 0, err
-	}
-	size, err = f.Size()
-	return size, errors.Join(err, f.Close())
 }
 
 // SyncDir makes all names durable, also those in other directories.
@@ -566,11 +555,37 @@ func (l *lock) Close() error {
 	return nil
 }
 
-// An entry is an entry of a directory. Info reads the size from the device.
+// A listing is the result of a ReadDir. Its sizes are those when the first one was asked for, since
+// a call of the device may be slow.
+type listing struct {
+	t       *tree
+	numbers []uint64
+	mu      sync.Mutex
+	sizes   map[uint64]int64 // By number. Nil if they were not read yet.
+}
+
+// size returns the size of a file, or -1 if the device does not have it.
+func (l *listing) size(number uint64) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sizes == nil {
+		sizes, err := l.t.device.Sizes(l.numbers)
+		if err != nil {
+			return 0, err
+		}
+		l.sizes = map[uint64]int64{}
+		for i, number := range l.numbers {
+			l.sizes[number] = sizes[i]
+		}
+	}
+	return l.sizes[number], nil
+}
+
+// An entry is an entry of a directory.
 type entry struct {
-	t     *tree
-	name  string
-	inode *inode
+	listing *listing
+	name    string
+	inode   *inode
 }
 
 func (e entry) Name() string      { return path.Base(e.name) }
@@ -578,17 +593,24 @@ func (e entry) IsDir() bool       { return e.inode.dir }
 func (e entry) Type() fs.FileMode { return info{dir: e.inode.dir}.Mode().Type() }
 
 func (e entry) Info() (fs.FileInfo, error) {
-	e.t.mu.Lock()
-	defer e.t.mu.Unlock()
-	n, err := e.t.find("stat", e.name)
-	if err == nil && n != e.inode {
+	t, n, size := e.listing.t, e.inode, int64(0)
+	if !n.dir {
+		var err error
+		if size, err = e.listing.size(n.number); err != nil {
+			return nil, err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, err := t.find("stat", e.name)
+	_, shared := t.device.(sharedDevice)
+	if err == nil && (n != now || size < 0 && shared) {
 		err = &fs.PathError{Op: "stat", Path: e.name, Err: fs.ErrNotExist}
 	}
 	if err != nil {
 		return nil, err
 	}
-	size, err := e.t.size(n)
-	return info{e.Name(), size, n.dir}, err
+	return info{e.Name(), max(0, size), n.dir}, nil // Open creates a file that a crash has removed.
 }
 
 // An info describes a directory entry.

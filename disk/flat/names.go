@@ -45,7 +45,7 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 type change struct {
 	kind   kind
 	name   string
-	number uint64 // For makeFile.
+	number uint64 // For makeFile. A mark may have the highest number that was used.
 	to     string // For move.
 }
 
@@ -152,12 +152,13 @@ type nameLog struct {
 	file     File
 	number   uint64 // 0 or 1.
 	epoch    uint64
-	snapshot int64 // The end of the snapshot.
-	end      int64 // Where the next record begins.
-	synced   int64 // The records before this offset are durable.
-	dirty    bool  // There are records that are not durable.
-	failed   bool  // A sync has failed, so the next one writes a new snapshot.
-	stale    bool  // The other file still has an older list. The next sync removes it.
+	snapshot int64  // The end of the snapshot.
+	end      int64  // Where the next record begins.
+	synced   int64  // The records before this offset are durable.
+	dirty    bool   // There are records that are not durable.
+	failed   bool   // A sync has failed, so the next one writes a new snapshot.
+	stale    bool   // The other file still has an older list. The next sync removes it.
+	last     uint64 // The highest number of a file that ever had a name.
 }
 
 // space returns the length of the records before they are replaced by a snapshot, in bytes.
@@ -200,7 +201,7 @@ func (l *nameLog) add(d Device, names map[string]*inode, c change) error {
 		return err
 	}
 	l.end += int64(len(record))
-	l.dirty = true
+	l.dirty, l.last = true, max(l.last, c.number)
 	return nil
 }
 
@@ -228,7 +229,7 @@ func (l *nameLog) sync(d Device, names map[string]*inode) error {
 
 // rewrite writes all names to the other file, makes them durable, and continues there.
 func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
-	next := nameLog{number: 1 - l.number, epoch: l.epoch + 1}
+	next := nameLog{number: 1 - l.number, epoch: l.epoch + 1, last: l.last}
 	if err := d.Remove(next.number); err != nil {
 		return err
 	}
@@ -242,6 +243,7 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 		}
 	}()
 	b := make([]byte, headerSize)
+	b = next.appendRecord(b, int64(len(b)), change{kind: mark, number: l.last})
 	for _, name := range slices.Sorted(maps.Keys(names)) { // A directory comes before its files.
 		if n := names[name]; name != "." {
 			c := change{kind: makeFile, name: name, number: n.number}
@@ -332,18 +334,24 @@ type nameList struct {
 // readNames reads the list of names of a device. If the device is empty, so is the list. The
 // parameter numbers has the files of the device.
 func readNames(d Device, numbers []uint64) (newest nameList, err error) {
+	var lists [firstFile][]byte
+	for _, number := range numbers {
+		if number < firstFile {
+			if lists[number], err = readAll(d, number); err != nil {
+				return newest, err
+			}
+		}
+	}
+	return newestNames(lists, numbers)
+}
+
+// newestNames returns the newest complete list of the bytes of two lists.
+func newestNames(lists [firstFile][]byte, numbers []uint64) (newest nameList, err error) {
 	newest = nameList{names: map[string]*inode{".": {dir: true}}}
 	var damage *disk.DamageError
-	for _, number := range numbers {
-		if number >= firstFile {
-			continue
-		}
-		b, err := readAll(d, number)
-		if err != nil {
-			return newest, err
-		}
+	for number, b := range lists {
 		list, ok, fault := parseNames(b)
-		list.log.number, list.end = number, int64(len(b))
+		list.log.number, list.end = uint64(number), int64(len(b))
 		if !ok || list.log.epoch <= newest.log.epoch {
 			continue
 		}
@@ -411,6 +419,7 @@ func parseNames(b []byte) (list nameList, ok bool, fault *listFault) {
 			return list, true, &listFault{int64(at), "a record does not fit the names before it"}
 		}
 		c.apply(list.names)
+		list.log.last = max(list.log.last, c.number)
 		at += recordSize + len(payload)
 	}
 	list.log.snapshot, list.log.end = int64(snapshot), int64(at)

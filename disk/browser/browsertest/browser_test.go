@@ -79,7 +79,7 @@ func serve(t *testing.T) string {
 	files.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, `<!doctype html><script src="wasm_exec.js"></script><script>
-			if (location.search === "?IndexedDB") { // Hides OPFS from the worker.
+			if (location.search.includes("IndexedDB")) { // Hides OPFS from the worker.
 				const hide = "delete StorageManager.prototype.getDirectory;";
 				window.Blob = class extends Blob { constructor(parts, o) { super([hide, ...parts], o) } };
 			}
@@ -225,6 +225,36 @@ func TestStore_SecondTab(t *testing.T) {
 		t.Error(text)
 	}
 	first.wait("durable")
+}
+
+// A second tab follows the store, also after the writing tab was killed and opened again. It sees
+// each durable tick.
+func TestStore_FollowingTab(t *testing.T) { onBackends(t, testFollowingTab) }
+
+func testFollowingTab(t *testing.T, tabs context.Context, url string) {
+	writer := open(t, tabs, url)
+	writer.wait("durable")
+	reader := open(t, tabs, url+"&follow")
+	reader.wait("followed")
+	for range max(2, *kills/4) {
+		time.Sleep(500 * time.Millisecond)
+		durable := writer.number("durable")
+		for end := time.Now().Add(time.Minute); reader.number("followed") < durable; time.Sleep(10 * time.Millisecond) {
+			if text := reader.fault(); text != "" || time.Now().After(end) {
+				t.Fatalf("tick %d is durable, and the reader has tick %d: %s", durable, reader.number("followed"), text)
+			}
+		}
+		writer.crash()
+		writer.close(tabs)
+		writer = open(t, tabs, url)
+		if recovered := writer.wait("recovered"); recovered < durable {
+			t.Fatalf("tick %d was durable, but the store has only tick %d", durable, recovered)
+		}
+		writer.wait("durable")
+	}
+	if text := reader.fault(); text != "" {
+		t.Error(text)
+	}
 }
 
 // If the browser has no space left, a Commit or Sync reports it. After the space has grown, the

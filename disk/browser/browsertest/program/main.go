@@ -8,6 +8,9 @@
 //	durable    the last tick that is durable
 //	error      the error that has ended the program
 //
+// If the address of the page contains "follow", the program follows the store of another tab. The
+// property followed is then the last tick that it has seen.
+//
 // If the window has the property paused, the program makes no ticks. After the property resume is
 // set, it calls Store.Resume.
 package main
@@ -16,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall/js"
 	"time"
 
@@ -34,7 +38,11 @@ var page = js.Global().Get("Object").New()
 
 func main() {
 	js.Global().Set("stet", page)
-	if err := run(context.Background()); err != nil {
+	program := run
+	if strings.Contains(js.Global().Get("location").Get("search").String(), "follow") {
+		program = follow
+	}
+	if err := program(context.Background()); err != nil {
 		page.Set("error", err.Error())
 	}
 	select {}
@@ -60,10 +68,8 @@ func run(ctx context.Context) error {
 			return err
 		}
 	}
-	for e, r := range rows.All() {
-		if tick := max(w.Tick(), 1); r.Tick != tick && tick > 1 {
-			return fmt.Errorf("entity %v has tick %d, and the store tick %d", e, r.Tick, tick)
-		}
+	if err := check(w, rows); err != nil {
+		return err
 	}
 	page.Set("recovered", w.Tick())
 	for ; ; time.Sleep(time.Millisecond) {
@@ -81,6 +87,39 @@ func run(ctx context.Context) error {
 			page.Set("resumed", w.Tick())
 			return nil
 		}
+	}
+}
+
+// check returns an error unless all rows have the tick of the world.
+func check(w *ecs.World, rows *ecs.Storage[row]) error {
+	for e, r := range rows.All() {
+		if tick := max(w.Tick(), 1); r.Tick != tick && tick > 1 {
+			return fmt.Errorf("entity %v has tick %d, and the store tick %d", e, r.Tick, tick)
+		}
+	}
+	return nil
+}
+
+func follow(ctx context.Context) error {
+	files, err := browser.OpenRead(ctx, "browsertest")
+	if err != nil {
+		return err
+	}
+	page.Set("backend", browser.Backend(files))
+	w := ecs.NewWorld(ecs.Options{History: 10})
+	rows := ecs.MustRegister[row](w)
+	follower, err := persist.Follow(ctx, ".", w, persist.FileOptions{Files: files})
+	if err != nil {
+		return err
+	}
+	for ; ; time.Sleep(time.Millisecond) {
+		if _, err := follower.Advance(ctx); err != nil {
+			return err
+		}
+		if err := check(w, rows); err != nil {
+			return err
+		}
+		page.Set("followed", w.Tick())
 	}
 }
 
