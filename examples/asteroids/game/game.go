@@ -74,7 +74,8 @@ type Game struct {
 	Life     *ecs.Storage[Life]
 	Spark    *ecs.Storage[Spark]
 	State    *ecs.Resource[State]
-	High     *ecs.Resource[High] `ecs:",norewind"`
+	High     *ecs.Resource[High]     `ecs:",norewind"`
+	Branches *ecs.Resource[Branches] `ecs:",norewind"`
 	Sounds   *ecs.Events[Sound]
 
 	Moving  *ecs.Query2[Position, Velocity]       `ecs:"write,read"`
@@ -98,7 +99,11 @@ type Game struct {
 	Store   *persist.Store
 	Systems *schedule.Schedule[Buttons]
 
+	Snapshots chan persist.SnapshotResult // What BeginSave has saved, or why it failed.
+
 	grid grid
+	line line
+	left []Branch // Branches that Branches does not have yet.
 }
 
 // A Thing is a row of the query Things.
@@ -129,7 +134,19 @@ func New() *Game {
 // If files is nil, dir is a directory of the operating system.
 func Open(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
 	g = New()
-	g.Store, err = persist.Open(ctx, dir, g.World, persist.Options{History: history, Files: files})
+	results := make(chan persist.SnapshotResult, 16)
+	g.Store, err = persist.Open(ctx, dir, g.World, persist.Options{
+		History: history, Files: files, Retain: persist.Retention{Bytes: 256 << 20},
+		OnSnapshot: func(r persist.SnapshotResult) {
+			if r.Slot != "" {
+				select {
+				case results <- r:
+				default: // The program does not read them.
+				}
+			}
+		},
+	})
+	g.Snapshots, g.line = results, line{g.World.Tick(), g.World.Raw().Seq()}
 	return g, err
 }
 
@@ -159,12 +176,18 @@ func (g *Game) Step(b Buttons) error {
 	if err := g.Store.Input("buttons", []byte{byte(b)}); err != nil {
 		return err
 	}
+	g.fork()
 	g.Systems.Step(b)
-	return g.Store.Commit()
+	err := g.Store.Commit()
+	g.line = line{g.World.Tick(), g.World.Raw().Seq()}
+	return err
 }
 
-// Close closes the store, which also saves the high score after a rewind or Load.
-func (g *Game) Close(ctx context.Context) error { return g.Store.Close(ctx) }
+// Close closes the store, which also saves the high score and the branches after a rewind or Load.
+func (g *Game) Close(ctx context.Context) error {
+	g.fork()
+	return g.Store.Close(ctx)
+}
 
 // Rewind goes back by up to n ticks, but not before the first tick. The next Step continues from
 // there, on a new branch.
@@ -173,16 +196,24 @@ func (g *Game) Rewind(n uint64) error {
 	return history.Seek(max(now-min(n, now), history.Oldest(), min(now, 1)))
 }
 
-// Save saves the game in a slot. The note describes the game in the list of slots.
+// Save saves the game in a slot, and waits for the disk. The note describes the game in the list of
+// slots.
 func (g *Game) Save(ctx context.Context, slot int) error {
-	s := g.State.Get()
-	_, err := g.Store.SaveSlot(ctx, slotName(slot), fmt.Sprintf("score %d, wave %d", s.Score, s.Wave))
+	_, err := g.Store.SaveSlot(ctx, slotName(slot), g.note())
 	return err
+}
+
+// BeginSave saves the next tick in a slot, and does not wait. Snapshots receives the result.
+func (g *Game) BeginSave(slot int) error { return g.Store.BeginSlot(slotName(slot), g.note()) }
+
+func (g *Game) note() string {
+	s := g.State.Get()
+	return fmt.Sprintf("score %d, wave %d", s.Score, s.Wave)
 }
 
 // Load goes to the game in a slot.
 func (g *Game) Load(ctx context.Context, slot int) error {
-	return g.Store.LoadSlot(ctx, slotName(slot))
+	return g.leave(func() error { return g.Store.LoadSlot(ctx, slotName(slot)) })
 }
 
 func slotName(slot int) string { return fmt.Sprintf("slot %d", slot) }

@@ -1,0 +1,140 @@
+package game
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A random player goes to ticks, to branches and to slots, and continues from there, in several
+// runs of the program. Each move leads to the recorded state.
+func TestTimeline_RandomMoves(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	seed := rand.Uint64()
+	g, b := open(t, dir), newBot(t, seed)
+	digests := map[string]ecs.Digest{} // By point.
+	lines := map[uint64][]string{}     // For the record at the end of a line, the points of its ticks, from tick 1.
+	var path []string                  // The points of the line under way.
+	play := func(n int) {
+		path = path[:g.World.Tick():g.World.Tick()]
+		for range n {
+			b.play(t, g, 1)
+			digests[g.Point()] = g.World.Digest()
+			path = append(path, g.Point())
+		}
+		lines[g.line.record] = path
+	}
+	goTo := func(tick uint64) {
+		require.NoError(t, g.GoTo(t.Context(), tick))
+		require.Equal(t, tick, g.World.Tick())
+		require.Equal(t, digests[path[tick-1]], g.World.Digest(), "tick %d", tick)
+	}
+	play(2 * history)
+	visited := 0
+	for range 150 {
+		_, newest := g.Line()
+		switch kind := b.random.IntN(10); {
+		case kind < 3:
+			play(1 + b.random.IntN(40))
+		case kind < 7:
+			goTo(1 + b.random.Uint64N(newest))
+		case kind < 9:
+			if all := g.OtherLines(); len(all) > 0 {
+				other := all[b.random.IntN(len(all))]
+				require.Less(t, other.From, other.To)
+				for _, b := range all {
+					require.NotContains(t, path, fmt.Sprint("record:", b.Record), "a branch is no part of the line")
+				}
+				require.NoError(t, g.Visit(t.Context(), fmt.Sprint("record:", other.Record)))
+				require.Equal(t, other.To, g.World.Tick())
+				path = lines[other.Record]
+				require.Equal(t, digests[path[other.To-1]], g.World.Digest())
+				visited++
+				goTo(other.From + 1)
+			}
+		default:
+			require.NoError(t, g.Close(t.Context()))
+			tick, point := g.World.Tick(), path[g.World.Tick()-1]
+			g = open(t, dir)
+			require.Equal(t, tick, g.World.Tick(), "the state at Close")
+			require.Equal(t, digests[point], g.World.Digest())
+			path = path[:tick:tick]
+			lines[g.line.record] = path
+		}
+	}
+	require.Greater(t, visited, 5)
+	require.NoError(t, g.Close(t.Context()))
+}
+
+// If the player leaves a future and kills the program before the next tick, the newest tick of the
+// line is still there.
+func TestGoTo_KilledAfterwards(t *testing.T) {
+	t.Parallel()
+	files := disktest.New()
+	g, err := Open(t.Context(), ".", files)
+	require.NoError(t, err)
+	newBot(t, rand.Uint64()).play(t, g, 100)
+	digest := g.World.Digest()
+	require.NoError(t, g.Store.Sync(t.Context()))
+	require.NoError(t, g.GoTo(t.Context(), 40))
+	again, err := Open(t.Context(), ".", files.CrashSeed(1))
+	require.NoError(t, err)
+	require.Equal(t, digest, again.World.Digest())
+	require.NoError(t, again.Close(t.Context()))
+	require.NoError(t, g.Close(t.Context()))
+}
+
+// A run in a file, and a save in a file, can be loaded into another game.
+func TestLoadFile_RunAndSave(t *testing.T) {
+	t.Parallel()
+	g, b := open(t, filepath.Join(t.TempDir(), "store")), newBot(t, rand.Uint64())
+	b.play(t, g, 300)
+	run, err := g.Run(t.Context())
+	require.NoError(t, err)
+	var save bytes.Buffer
+	require.NoError(t, persist.SaveTo(t.Context(), &save, g.World))
+	digest, state := g.World.Digest(), g.State.Get()
+	require.NoError(t, g.Close(t.Context()))
+	for _, file := range [][]byte{run, save.Bytes()} {
+		other := open(t, filepath.Join(t.TempDir(), "other"))
+		b.play(t, other, 50)
+		mine := other.World.Digest()
+		require.NoError(t, other.LoadFile(t.Context(), file))
+		require.Equal(t, state, other.State.Get())
+		require.Equal(t, digest, other.World.Digest())
+		b.play(t, other, 10)
+		require.Len(t, other.OtherLines(), 1)
+		require.NoError(t, other.Visit(t.Context(), fmt.Sprint("record:", other.OtherLines()[0].Record)))
+		require.Equal(t, mine, other.World.Digest())
+		require.Error(t, other.LoadFile(t.Context(), file[:len(file)/2]))
+		require.Error(t, other.LoadFile(t.Context(), []byte("other")))
+		require.Equal(t, mine, other.World.Digest())
+		require.NoError(t, other.Close(t.Context()))
+	}
+}
+
+// A slot that the next tick begins has that tick.
+func TestBeginSave_SavesNextTick(t *testing.T) {
+	t.Parallel()
+	g, b := open(t, filepath.Join(t.TempDir(), "store")), newBot(t, rand.Uint64())
+	b.play(t, g, 100)
+	require.NoError(t, g.BeginSave(2))
+	b.play(t, g, 1)
+	digest := g.World.Digest()
+	b.play(t, g, 100)
+	r := <-g.Snapshots
+	require.NoError(t, r.Err)
+	require.Equal(t, "slot 2", r.Slot)
+	require.NoError(t, g.Load(t.Context(), 2))
+	require.Equal(t, digest, g.World.Digest())
+	require.NoError(t, g.Close(t.Context()))
+}
