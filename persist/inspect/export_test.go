@@ -31,15 +31,6 @@ func (v *View) Way(seq uint64) (seqs []uint64) {
 	return seqs
 }
 
-// OpenPlayerFS is like OpenPlayer, but opens the store in the root directory of files.
-func OpenPlayerFS(ctx context.Context, files disk.FS, w *ecs.World, options PlayerOptions) (*Player, error) {
-	c, err := catalog.OpenFS(ctx, files, ".")
-	if err != nil {
-		return nil, err
-	}
-	return openPlayer(ctx, c, w, options)
-}
-
 // CountReads makes v read through the files that wrap returns.
 func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat.Files) }
 

@@ -26,6 +26,10 @@ import (
 
 // PlayerOptions say what a [Player] plays and how. The zero value is useful.
 type PlayerOptions struct {
+	// Files is the file system that has the store; path is then relative to its root. By default, it
+	// is the file system of the operating system. Close does not close Files.
+	Files disk.FS
+
 	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,
 	// an ancestor of To, up to To. By default, it plays from the oldest reachable state to the
 	// newest one. [Player.Refresh] looks for newer states only if To is empty.
@@ -110,7 +114,13 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 	if n := w.Len(); n > 0 {
 		return nil, fmt.Errorf("%w: the world has %d entities; play in an empty world", format.ErrNotEmpty, n)
 	}
-	v, err := catalog.Open(ctx, path)
+	open := catalog.Open
+	if options.Files != nil {
+		open = func(ctx context.Context, name string) (*catalog.Catalog, error) {
+			return catalog.OpenFS(ctx, disk.Sub(options.Files, "."), name)
+		}
+	}
+	v, err := open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

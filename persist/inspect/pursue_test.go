@@ -147,7 +147,7 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 	},
 	"player": func(t *testing.T, s *show) func() uint64 {
 		w := storetest.New(0).World
-		p, err := inspect.OpenPlayerFS(storetest.Background, s, w, inspect.PlayerOptions{})
+		p, err := inspect.OpenPlayer(storetest.Background, ".", w, inspect.PlayerOptions{Files: s})
 		require.NoError(t, err)
 		check := func() { require.Equal(t, s.digests[p.Recorded().Seq], storetest.Persistent(w)) }
 		check()
@@ -235,7 +235,7 @@ func TestPlayer_ReadErrors(t *testing.T) {
 			s := &show{past: past}
 			s.cut(from)
 			w := storetest.New(0).World
-			p, err := inspect.OpenPlayerFS(storetest.Background, s, w, inspect.PlayerOptions{})
+			p, err := inspect.OpenPlayer(storetest.Background, ".", w, inspect.PlayerOptions{Files: s})
 			require.NoError(t, err)
 			require.NoError(t, p.Seek(storetest.Background, p.End()))
 			s.Mem = s.moments[at].files.Clone()

@@ -97,6 +97,8 @@ type Game struct {
 
 	World   *ecs.World
 	Store   *persist.Store
+	Dir     string  // The directory of the store.
+	Files   disk.FS // The file system of Dir, or nil for that of the operating system.
 	Systems *schedule.Schedule[Buttons]
 
 	Snapshots chan persist.SnapshotResult // What BeginSave has saved, or why it failed.
@@ -134,6 +136,7 @@ func New() *Game {
 // If files is nil, dir is a directory of the operating system.
 func Open(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
 	g = New()
+	g.Dir, g.Files = dir, files
 	results := make(chan persist.SnapshotResult, 16)
 	g.Store, err = persist.Open(ctx, dir, g.World, persist.Options{
 		History: history, Files: files, Retain: persist.Retention{Bytes: 256 << 20},

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"image"
 	"image/color"
+	"time"
 
 	"github.com/hajimehoshi/ebiten/v2"
 	"github.com/hajimehoshi/ebiten/v2/text/v2"
@@ -10,29 +12,46 @@ import (
 	"golang.org/x/image/font/basicfont"
 
 	"github.com/stet-ecs/stet/examples/asteroids/game"
+	"github.com/stet-ecs/stet/examples/asteroids/window/control"
 )
 
 var (
 	dark   = color.RGBA{8, 10, 18, 255}
 	white  = color.RGBA{235, 240, 250, 255}
 	grey   = color.RGBA{110, 118, 135, 255}
+	faint  = color.RGBA{60, 66, 84, 255}
 	red    = color.RGBA{235, 90, 80, 255}
 	yellow = color.RGBA{250, 205, 90, 255}
 	blue   = color.RGBA{90, 170, 250, 255}
+	green  = color.RGBA{120, 210, 130, 255}
 )
 
 var font = text.NewGoXFace(basicfont.Face7x13)
 
-// Draw draws the world, the status and the time bar.
+// Draw draws the view, the status and the time bar. It is called once for each frame of the screen,
+// which may be more often than Update.
 func (w *window) Draw(screen *ebiten.Image) {
 	screen.Fill(dark)
+	v := &w.control.View
 	f := w.field()
-	for _, row := range w.control.Game.Things.AllOptional() {
-		f.thing(screen, row)
+	f.stars(screen)
+	if v.Playing {
+		// The part of a tick that has passed since the last Update.
+		f.ahead = min(float32(time.Since(w.updated).Seconds()*60), 1)
 	}
-	g := w.control.Game
-	state := g.State.Get()
-	w.write(screen, 12, 8, white, fmt.Sprintf("SCORE %d   HIGH %d   WAVE %d   SHIPS %d", state.Score, g.High.Get().Score, state.Wave, state.Lives))
+	f.sprites(screen, v.Sprites)
+	for _, pose := range v.Future {
+		x, y := f.at(pose.Place)
+		vector.DrawFilledRect(screen, x-1, y-1, 2, 2, green, false)
+	}
+	if v.Ghost != nil {
+		x, y := f.at(v.Ghost.Place)
+		f.outline(screen, x, y, v.Ghost.Heading, green)
+	}
+	w.write(screen, 12, 8, white, fmt.Sprintf("SCORE %d   HIGH %d   WAVE %d   SHIPS %d", v.State.Score, v.High, v.State.Wave, v.State.Lives))
+	if w.width >= 900 {
+		w.small(screen, w.width-12-7*len(keyHelp), 12, grey, keyHelp)
+	}
 	w.drawBar(screen)
 	if w.pointer.touched {
 		w.drawPads(screen)
@@ -42,22 +61,27 @@ func (w *window) Draw(screen *ebiten.Image) {
 	}
 }
 
+const keyHelp = "R rewind   123 save   456 load   P replay   L link   F8 file"
+
 // messages returns the lines in the middle of the screen.
 func (w *window) messages() []string {
 	c := w.control
-	_, now, newest := c.Bar()
-	state := c.Game.State.Get()
+	v := &c.View
 	switch {
 	case c.Message != "":
 		return []string{c.Message}
 	case c.Speed() > 0:
-		return []string{fmt.Sprintf("<< %dx   %.1f s", c.Speed(), float64(newest-now)/60)}
-	case now > 0 && state.Lives == 0 && state.Wait == 0:
+		return []string{fmt.Sprintf("<< %dx   %.1f s", c.Speed(), float64(v.Newest-v.Now)/60)}
+	case v.Replaying:
+		return []string{"REPLAY: ANY BUTTON ENDS IT"}
+	case v.Now > 0 && v.State.Lives == 0 && v.State.Wait == 0:
 		return []string{"GAME OVER", "HOLD R TO GO BACK IN TIME", "FIRE FOR A NEW GAME"}
-	case c.Waiting() && now == newest:
+	case c.Waiting() && v.Now == v.Newest:
 		return []string{"ARROWS STEER, SPACE FIRES", "HOLD R TO GO BACK IN TIME"}
 	case c.Waiting():
 		return []string{"STEER OR FIRE TO GO ON FROM HERE"}
+	case v.State.Lives < 3 && v.State.Wait > 0:
+		return []string{"HOLD R TO GO BACK IN TIME"}
 	}
 	return nil
 }
@@ -70,10 +94,18 @@ func (w *window) letter(n int) int {
 	return 14
 }
 
-// write writes a line of text.
+// write writes a line of text, in large letters if it fits.
 func (w *window) write(screen *ebiten.Image, x, y int, c color.Color, line string) {
+	writeScaled(screen, x, y, float64(w.letter(len(line)))/7, c, line)
+}
+
+// small writes a line of text in small letters.
+func (w *window) small(screen *ebiten.Image, x, y int, c color.Color, line string) {
+	writeScaled(screen, x, y, 1, c, line)
+}
+
+func writeScaled(screen *ebiten.Image, x, y int, scale float64, c color.Color, line string) {
 	op := &text.DrawOptions{}
-	scale := float64(w.letter(len(line))) / 7
 	op.GeoM.Scale(scale, scale)
 	op.GeoM.Translate(float64(max(x, 4)), float64(y))
 	op.ColorScale.ScaleWithColor(c)
@@ -81,39 +113,111 @@ func (w *window) write(screen *ebiten.Image, x, y int, c color.Color, line strin
 }
 
 // A field maps points of the world to the screen.
-type field struct{ x, y, scale float32 }
+type field struct {
+	x, y, scale float32
+	ahead       float32 // The part of a tick by which sprites have moved on since the last tick.
+}
 
 // field returns the largest field that fits between the status and the time bar.
 func (w *window) field() field {
-	top, bottom := 44, w.bar().y-16
+	top, bottom := 44, w.bar().top()-8
 	scale := min(float32(w.width)/game.Width, float32(bottom-top)/game.Height)
-	return field{(float32(w.width) - scale*game.Width) / 2, float32(top) + (float32(bottom-top)-scale*game.Height)/2, scale}
+	return field{x: (float32(w.width) - scale*game.Width) / 2, y: float32(top) + (float32(bottom-top)-scale*game.Height)/2, scale: scale}
 }
 
-// thing draws an entity.
-func (f field) thing(screen *ebiten.Image, row game.Thing) {
-	at, ship, rock, bullet := row.Get()
-	x, y := f.x+float32(at.X)*f.scale, f.y+float32(at.Y)*f.scale
-	switch {
-	case ship != nil:
-		f.ship(screen, x, y, ship)
-	case rock != nil:
-		f.rock(screen, x, y, rock)
-	case bullet != nil:
-		vector.DrawFilledCircle(screen, x, y, f.scale*0.7, yellow, true)
-	default:
-		vector.DrawFilledRect(screen, x, y, f.scale*0.5, f.scale*0.5, grey, false)
+func (f field) at(p game.Position) (x, y float32) {
+	return f.x + float32(p.X)*f.scale, f.y + float32(p.Y)*f.scale
+}
+
+// stars draws a sky that does not move, and the border of the world.
+func (f field) stars(screen *ebiten.Image) {
+	seed := uint32(1)
+	next := func(n uint32) float32 {
+		seed = seed*1664525 + 1013904223
+		return float32((seed >> 8) % n)
+	}
+	for range 120 {
+		x, y := f.x+next(game.Width)*f.scale, f.y+next(game.Height)*f.scale
+		vector.DrawFilledRect(screen, x, y, 1, 1, faint, false)
+	}
+	vector.StrokeRect(screen, f.x, f.y, f.scale*game.Width, f.scale*game.Height, 1, faint, false)
+}
+
+// A batch draws many small squares in one call.
+type batch struct {
+	vertices []ebiten.Vertex
+	indices  []uint16
+}
+
+var pixel = func() *ebiten.Image {
+	i := ebiten.NewImage(3, 3)
+	i.Fill(color.White)
+	return i.SubImage(image.Rect(1, 1, 2, 2)).(*ebiten.Image)
+}()
+
+// add adds a square with the center x, y.
+func (b *batch) add(screen *ebiten.Image, x, y, size float32, c color.RGBA) {
+	if len(b.vertices)+4 > 1<<16 {
+		b.draw(screen)
+	}
+	first := uint16(len(b.vertices))
+	for _, corner := range [4][2]float32{{-1, -1}, {1, -1}, {-1, 1}, {1, 1}} {
+		b.vertices = append(b.vertices, ebiten.Vertex{
+			DstX: x + corner[0]*size/2, DstY: y + corner[1]*size/2, SrcX: 1, SrcY: 1,
+			ColorR: float32(c.R) / 255, ColorG: float32(c.G) / 255, ColorB: float32(c.B) / 255, ColorA: 1,
+		})
+	}
+	b.indices = append(b.indices, first, first+1, first+2, first+1, first+2, first+3)
+}
+
+// draw draws the squares and empties the batch.
+func (b *batch) draw(screen *ebiten.Image) {
+	screen.DrawTriangles(b.vertices, b.indices, pixel, nil)
+	b.vertices, b.indices = b.vertices[:0], b.indices[:0]
+}
+
+var squares batch
+
+// sprites draws the sprites: first the squares, then the lines.
+func (f field) sprites(screen *ebiten.Image, all []control.Sprite) {
+	for _, s := range all {
+		x, y := f.at(s.Place)
+		x, y = x+float32(s.Velocity.X)*f.ahead*f.scale, y+float32(s.Velocity.Y)*f.ahead*f.scale
+		switch s.Kind {
+		case control.Spark:
+			squares.add(screen, x, y, f.scale*0.5, sparkColors[s.Index%uint32(len(sparkColors))])
+		case control.Bullet:
+			squares.add(screen, x, y, f.scale*1.2, yellow)
+		case control.Mite:
+			c := red
+			if s.Burning {
+				c = white
+			}
+			squares.add(screen, x, y, f.scale*2, c)
+		}
+	}
+	squares.draw(screen)
+	for _, s := range all {
+		x, y := f.at(s.Place)
+		x, y = x+float32(s.Velocity.X)*f.ahead*f.scale, y+float32(s.Velocity.Y)*f.ahead*f.scale
+		switch s.Kind {
+		case control.Rock:
+			f.rock(screen, x, y, float32(s.Size)*f.scale, s.Index)
+		case control.Ship:
+			f.ship(screen, x, y, s.Ship)
+		}
 	}
 }
 
+var sparkColors = []color.RGBA{yellow, {240, 150, 70, 255}, {250, 230, 180, 255}, red}
+
 // rock draws a polygon whose corners have different distances from its center.
-func (f field) rock(screen *ebiten.Image, x, y float32, rock *game.Rock) {
+func (f field) rock(screen *ebiten.Image, x, y, radius float32, index uint32) {
 	const corners = 11
-	radius := float32(rock.Radius()) * f.scale
 	var last [2]float32
 	for i := range corners + 1 {
 		d := game.Direction(uint8(i % corners * game.Headings / corners))
-		r := radius * (0.82 + 0.18*float32((i%corners*7)%5)/4)
+		r := radius * (0.82 + 0.18*float32((i%corners*7+int(index))%5)/4)
 		next := [2]float32{x + float32(d.X)*r, y + float32(d.Y)*r}
 		if i > 0 {
 			vector.StrokeLine(screen, last[0], last[1], next[0], next[1], 2, white, true)
@@ -122,39 +226,58 @@ func (f field) rock(screen *ebiten.Image, x, y float32, rock *game.Rock) {
 	}
 }
 
-func (f field) ship(screen *ebiten.Image, x, y float32, ship *game.Ship) {
-	d := game.Direction(ship.Heading)
-	point := func(along, across float32) [2]float32 {
-		return [2]float32{x + (float32(d.X)*along-float32(d.Y)*across)*f.scale, y + (float32(d.Y)*along+float32(d.X)*across)*f.scale}
+// along returns a point near x, y, at a distance along a heading and one to its right.
+func (f field) along(x, y float32, heading uint8, ahead, right float32) (float32, float32) {
+	d := game.Direction(heading)
+	return x + (float32(d.X)*ahead-float32(d.Y)*right)*f.scale, y + (float32(d.Y)*ahead+float32(d.X)*right)*f.scale
+}
+
+// outline draws the outline of a ship.
+func (f field) outline(screen *ebiten.Image, x, y float32, heading uint8, c color.Color) {
+	points := [4][2]float32{{5, 0}, {-3, -3}, {-3, 3}, {5, 0}}
+	for i := range 3 {
+		x0, y0 := f.along(x, y, heading, points[i][0], points[i][1])
+		x1, y1 := f.along(x, y, heading, points[i+1][0], points[i+1][1])
+		vector.StrokeLine(screen, x0, y0, x1, y1, 2, c, true)
 	}
-	line := func(a, b [2]float32, c color.Color) { vector.StrokeLine(screen, a[0], a[1], b[0], b[1], 2, c, true) }
-	bow, left, right := point(5, 0), point(-3, -3), point(-3, 3)
-	line(bow, left, blue)
-	line(bow, right, blue)
-	line(left, right, blue)
-	if ship.Thrust {
-		line(point(-3, -1.5), point(-6, 0), red)
-		line(point(-3, 1.5), point(-6, 0), red)
-	}
+}
+
+func (f field) ship(screen *ebiten.Image, x, y float32, ship game.Ship) {
+	f.outline(screen, x, y, ship.Heading, blue)
 	if ship.Shield > 0 {
 		vector.StrokeCircle(screen, x, y, 7*f.scale, 1, grey, true)
 	}
 }
 
-// A bar is the time bar: a rectangle with a place for each tick that the player can go to.
+// A bar is the time bar: a rectangle with a place for each tick that the player can go to. Above it
+// is a thin line for each branch.
 type bar struct {
 	x, y, width, height int
 	oldest, newest      uint64
+	branches            []game.Branch
 }
 
+const (
+	branchHeight = 9 // Pixels from branch to branch.
+	labelHeight  = 30
+)
+
 func (w *window) bar() bar {
-	oldest, _, newest := w.control.Bar()
+	v := &w.control.View
 	y := w.height - 40
 	if w.pointer.touched {
 		y -= w.padSize()
 	}
-	return bar{24, y, w.width - 48, 20, oldest, newest}
+	branches := v.Branches[max(0, len(v.Branches)-w.height/120):]
+	newest := v.Newest
+	for _, b := range branches {
+		newest = max(newest, b.To)
+	}
+	return bar{24, y, w.width - 48, 20, v.Oldest, newest, branches}
 }
+
+// top returns the first row of pixels that the bar and its labels use.
+func (b bar) top() int { return b.y - labelHeight - branchHeight*len(b.branches) }
 
 // tickAt returns the tick at a column of the screen.
 func (b bar) tickAt(x int) uint64 {
@@ -163,21 +286,39 @@ func (b bar) tickAt(x int) uint64 {
 }
 
 func (b bar) column(tick uint64) float32 {
+	tick = max(tick, b.oldest)
 	return float32(b.x) + float32(b.width)*float32(tick-b.oldest)/float32(max(b.newest-b.oldest, 1))
 }
 
-// drawBar draws the past in blue, and the future that a rewind has left in grey.
+// branchAt returns the number of the branch at a row of the screen, counted from 1, or 0.
+func (b bar) branchAt(x, y int) int {
+	i := (b.y - 4 - y) / branchHeight
+	if y >= b.y-4 || i >= len(b.branches) || x < b.x-8 || x > b.x+b.width+8 {
+		return 0
+	}
+	return len(b.branches) - i
+}
+
+// drawBar draws the past in blue, and the rest of the line in grey. Branches are green.
 func (w *window) drawBar(screen *ebiten.Image) {
-	b := w.bar()
-	_, now, newest := w.control.Bar()
-	x, y, height := b.column(now), float32(b.y), float32(b.height)
+	b, v := w.bar(), &w.control.View
+	x, y, height := b.column(v.Now), float32(b.y), float32(b.height)
+	vector.DrawFilledRect(screen, float32(b.x), y, float32(b.width), height, color.RGBA{24, 28, 40, 255}, false)
 	vector.DrawFilledRect(screen, float32(b.x), y, x-float32(b.x), height, blue, false)
-	vector.DrawFilledRect(screen, x, y, float32(b.x+b.width)-x, height, grey, false)
+	vector.DrawFilledRect(screen, x, y, b.column(v.Newest)-x, height, grey, false)
+	for i, branch := range b.branches {
+		row := float32(b.y - 4 - branchHeight*(len(b.branches)-i) + branchHeight/2)
+		from, to := b.column(branch.From), b.column(branch.To)
+		vector.StrokeLine(screen, from, y, from, row, 1, green, false)
+		vector.StrokeLine(screen, from, row, to, row, 3, green, false)
+		vector.DrawFilledRect(screen, to-3, row-3, 6, 6, green, false)
+	}
 	vector.DrawFilledRect(screen, x-2, y-5, 4, height+10, white, false)
-	w.write(screen, b.x, b.y-34, grey, fmt.Sprintf("%.1f s", float64(now)/60))
-	if now < newest {
-		label := fmt.Sprintf("%.1f s", float64(newest)/60)
-		w.write(screen, b.x+b.width-len(label)*14, b.y-34, grey, label)
+	now := fmt.Sprintf("%.1f s", float64(v.Now)/60)
+	w.small(screen, b.x, b.y+b.height+2, grey, now)
+	if v.Now < v.Newest {
+		label := fmt.Sprintf("%.1f s", float64(v.Newest)/60)
+		w.small(screen, b.x+b.width-len(label)*7, b.y+b.height+2, grey, label)
 	}
 }
 
@@ -186,6 +327,6 @@ func (w *window) drawPads(screen *ebiten.Image) {
 	for i, pad := range pads {
 		x, y := i*width, w.height-height
 		vector.StrokeRect(screen, float32(x+6), float32(y+6), float32(width-12), float32(height-12), 2, grey, false)
-		w.write(screen, x+width/2-7, y+height/2-13, white, pad.label)
+		w.write(screen, x+width/2-7*len(pad.label), y+height/2-13, white, pad.label)
 	}
 }

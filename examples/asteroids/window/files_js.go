@@ -2,17 +2,69 @@ package main
 
 import (
 	"context"
+	"strings"
 	"syscall/js"
+	"time"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/browser"
 )
 
-// openFiles returns the files of the game in the browser, and the directory of the store.
-func openFiles(ctx context.Context) (dir string, files disk.FS, err error) {
+// openFiles returns the files of the game in the browser, the directory of the store, and the point
+// that a link names.
+func openFiles(ctx context.Context) (dir string, files disk.FS, point string, err error) {
+	// The browser may ask the player, so the answer is not waited for.
+	go func() { _, _ = browser.Persist(ctx) }()
 	files, err = browser.Open(ctx, "asteroids")
-	return ".", files, err
+	point = strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
+	linked = point != ""
+	return ".", files, point, err
 }
+
+// linked is true while the address bar has a link to a moment.
+var linked bool
+
+// keepFile lets the browser download a file.
+func keepFile(name string, data []byte) error {
+	global := js.Global()
+	bytes := global.Get("Uint8Array").New(len(data))
+	js.CopyBytesToJS(bytes, data)
+	blob := global.Get("Blob").New([]any{bytes}, map[string]any{"type": "application/zip"})
+	url := global.Get("URL").Call("createObjectURL", blob)
+	link := global.Get("document").Call("createElement", "a")
+	link.Set("href", url)
+	link.Set("download", name)
+	link.Call("click")
+	time.AfterFunc(time.Minute, func() { global.Get("URL").Call("revokeObjectURL", url) })
+	return nil
+}
+
+// keepLink shows a link to a point in the address bar, and copies it if the browser allows that.
+func keepLink(point string) (message string) {
+	global := js.Global()
+	setHash("#" + point)
+	linked = true
+	if clipboard := global.Get("navigator").Get("clipboard"); clipboard.Truthy() {
+		clipboard.Call("writeText", global.Get("location").Get("href")).Call("catch", ignore)
+	}
+	return "the address of this page now leads here"
+}
+
+// setHash replaces the part of the address after the path.
+func setHash(hash string) {
+	js.Global().Get("history").Call("replaceState", nil, "", js.Global().Get("location").Get("pathname").String()+hash)
+}
+
+// dropLink removes the link from the address bar when the game goes on. So the page continues the
+// game when it is loaded again.
+func dropLink() {
+	if linked {
+		setHash("")
+		linked = false
+	}
+}
+
+var ignore = js.FuncOf(func(js.Value, []js.Value) any { return nil })
 
 // report shows an error that ends the game.
 func report(err error) {
@@ -25,8 +77,15 @@ func report(err error) {
 
 // publish gives the page a function game that describes the state, for its tests.
 func publish(w *window) {
+	c, digest := w.control, ""
 	js.Global().Set("game", js.FuncOf(func(js.Value, []js.Value) any {
-		_, now, newest := w.control.Bar()
-		return map[string]any{"now": now, "newest": newest, "digest": w.control.Game.World.Digest().String()}
+		if !c.Busy() {
+			digest = c.Game.World.Digest().String()
+		}
+		v := &c.View
+		return map[string]any{
+			"now": v.Now, "newest": v.Newest, "digest": digest, "message": c.Message, "sprites": len(v.Sprites),
+			"branches": len(v.Branches), "replaying": v.Replaying, "ghost": v.Ghost != nil,
+		}
 	}))
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io/fs"
+
 	"github.com/hajimehoshi/ebiten/v2"
 	"github.com/hajimehoshi/ebiten/v2/inpututil"
 
@@ -21,7 +23,11 @@ var pads = []struct {
 	label string
 	game.Buttons
 	rewind bool
-}{{"<", game.Left, false}, {">", game.Right, false}, {"R", 0, true}, {"^", game.Thrust, false}, {"o", game.Fire, false}}
+	slot   string // "save" or "load", for slot 1.
+}{
+	{"<", game.Left, false, ""}, {">", game.Right, false, ""}, {"R", 0, true, ""},
+	{"^", game.Thrust, false, ""}, {"o", game.Fire, false, ""}, {"S", 0, false, "save"}, {"L", 0, false, "load"},
+}
 
 // A pointer is the mouse or a finger on the time bar.
 type pointer struct {
@@ -36,7 +42,12 @@ func (w *window) input() (in control.Input) {
 			in.Buttons |= button
 		}
 	}
-	in.Rewind = ebiten.IsKeyPressed(ebiten.KeyR)
+	// With Control, R is a key of the browser.
+	in.Rewind = ebiten.IsKeyPressed(ebiten.KeyR) && !ebiten.IsKeyPressed(ebiten.KeyControl) && !ebiten.IsKeyPressed(ebiten.KeyMeta)
+	in.Replay = inpututil.IsKeyJustPressed(ebiten.KeyP)
+	in.Link = inpututil.IsKeyJustPressed(ebiten.KeyL)
+	in.File = inpututil.IsKeyJustPressed(ebiten.KeyF8)
+	in.Dropped = dropped()
 	for i := range 3 {
 		if inpututil.IsKeyJustPressed(ebiten.Key1 + ebiten.Key(i)) {
 			in.Save = 1 + i
@@ -53,6 +64,11 @@ func (w *window) input() (in control.Input) {
 		if pad := w.padAt(tx, ty); pad >= 0 {
 			in.Buttons |= pads[pad].Buttons
 			in.Rewind = in.Rewind || pads[pad].rewind
+			if began := inpututil.TouchPressDuration(id) == 1; began && pads[pad].slot == "save" {
+				in.Save = 1
+			} else if began && pads[pad].slot == "load" {
+				in.Load = 1
+			}
 		} else if !pressed {
 			x, y, pressed, began = tx, ty, true, inpututil.TouchPressDuration(id) == 1
 		}
@@ -66,11 +82,32 @@ func (w *window) input() (in control.Input) {
 func (w *window) drag(in *control.Input, x, y int, pressed, began bool) {
 	b := w.bar()
 	if began {
-		w.pointer.dragging = y >= b.y-8 && y < b.y+b.height+8
+		w.pointer.dragging = y >= b.y-4 && y < b.y+b.height+12
+		if branch := b.branchAt(x, y); branch > 0 {
+			// The bar has the newest branches only.
+			in.Visit = branch + len(w.control.View.Branches) - len(b.branches)
+		}
 	}
 	if w.pointer.dragging = w.pointer.dragging && pressed; w.pointer.dragging {
 		in.Seek, in.Tick = true, b.tickAt(x)
 	}
+}
+
+// dropped returns the content of a file that the player has dropped on the window, or nil.
+func dropped() []byte {
+	files := ebiten.DroppedFiles()
+	if files == nil {
+		return nil
+	}
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil || len(entries) == 0 {
+		return nil
+	}
+	content, err := fs.ReadFile(files, entries[0].Name())
+	if err != nil {
+		return nil
+	}
+	return content
 }
 
 // padAt returns the touch button at a point of the screen, or -1.

@@ -1,12 +1,12 @@
 // Window is Asteroids in a window, and in a browser. Hold R, and time runs backwards. Release it
 // anywhere, and press a key to go on from there.
 //
-//	Update   input ──▶ control.Frame ──▶ a tick, or another tick of the history
-//	Draw     world ──▶ lines; history ──▶ time bar
+//	Update   input ──▶ control.Frame ──▶ control.View, sounds
+//	Draw     control.View ──▶ squares, lines, time bar
 //
 // Usage:
 //
-//	window [-dir DIR]
+//	window [-dir DIR] [-at POINT]
 //
 // The exit code is 0, 1 after a failure, and 2 for wrong flags.
 package main
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/hajimehoshi/ebiten/v2"
 
@@ -31,7 +32,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	dir, files, err := openFiles(ctx)
+	dir, files, point, err := openFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,11 +43,16 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.Close(context.Background())) }()
+	c := control.New(g)
+	c.KeepFile, c.KeepLink = keepFile, keepLink
+	defer func() { err = errors.Join(err, c.Close(context.Background())) }()
+	if point != "" {
+		c.Visit(ctx, point)
+	}
 	ebiten.SetWindowTitle("Asteroids, with time")
 	ebiten.SetWindowSize(1280, 800)
 	ebiten.SetWindowResizingMode(ebiten.WindowResizingModeEnabled)
-	w := &window{ctx: ctx, control: control.New(g)}
+	w := &window{ctx: ctx, control: c}
 	publish(w)
 	return ebiten.RunGame(w)
 }
@@ -57,6 +63,7 @@ type window struct {
 	control       *control.Control
 	width, height int
 	pointer       pointer
+	updated       time.Time // The time of the last Update.
 }
 
 func (w *window) Layout(width, height int) (int, int) {
@@ -65,8 +72,13 @@ func (w *window) Layout(width, height int) (int, int) {
 }
 
 func (w *window) Update() error {
+	now := w.control.View.Now
 	if err := w.control.Frame(w.ctx, w.input()); err != nil {
-		return fmt.Errorf("tick %d: %w", w.control.Game.World.Tick(), err)
+		return fmt.Errorf("tick %d: %w", now, err)
 	}
+	if w.updated = time.Now(); w.control.View.Playing {
+		dropLink()
+	}
+	play(w.control.Heard)
 	return nil
 }

@@ -1,5 +1,10 @@
 // Package control turns the input of a player into ticks of Asteroids: it plays, rewinds, seeks,
-// saves and loads. It knows no screen, so tests run it without one.
+// saves, loads and replays. It knows no screen, so tests run it without one.
+//
+//	Input ──Frame──▶ a tick, a tick of the history, or a job that reads the store ──▶ View
+//
+// A job runs in a goroutine of its own, because it waits for the disk. Until it has ended, the game
+// stands still, View keeps its content, and the screen goes on.
 package control
 
 import (
@@ -17,69 +22,240 @@ type Input struct {
 	Rewind  bool   // The key that rewinds is held.
 	Seek    bool   // The player drags the time bar.
 	Tick    uint64 // The tick under the pointer, if Seek is true.
+	Visit   int    // The number of the branch to go to, counted from 1, or 0.
 	Save    int    // The slot to save, or 0.
 	Load    int    // The slot to load, or 0.
+	Replay  bool   // Begin or end a replay.
+	File    bool   // Save the run in a file.
+	Link    bool   // Copy a link to this moment.
+	Dropped []byte // The content of a file to load, or nil.
 }
 
 // A Control plays a game.
 type Control struct {
 	Game    *game.Game
-	Message string // What the last key did, for two seconds, or "".
+	View    View
+	Message string // What the last key did, for some seconds, or "".
 
-	shown   int  // The number of frames for which Message is still shown.
-	failing int  // The number of frames in which ticks could not be saved.
-	held    int  // The number of frames for which the rewind key is held.
-	waiting bool // The game waits for a button. It does so after it went to another tick.
+	// KeepFile gives the player a file with the run. KeepLink gives the player a link to a point,
+	// and returns what to tell the player. Nil means that the keys for them do nothing.
+	KeepFile func(name string, data []byte) error
+	KeepLink func(point string) (message string)
+
+	// Heard has the sounds of the last frame.
+	Heard []game.Sound
+
+	shown   int    // The number of frames for which Message is still shown.
+	failing int    // The number of frames in which ticks could not be saved.
+	held    int    // The number of frames for which the rewind key is held.
+	waiting bool   // The game waits for a button. It does so after it went to another tick.
+	goal    uint64 // The tick that the player wants to see.
+	seeking bool   // The game has not reached goal yet.
+	job     *job   // What runs now, or nil.
+	file    *job   // The file that is being made, or nil.
+	replay  *replay
+	ghost
 }
 
 // New returns a Control of a game, which waits for the first button.
-func New(g *game.Game) *Control { return &Control{Game: g, waiting: true} }
+func New(g *game.Game) *Control {
+	c := &Control{Game: g, waiting: true, goal: g.World.Tick(), ghost: newGhost()}
+	c.look()
+	return c
+}
 
 // A rewind goes back by one tick a frame at first, and by maxSpeed ticks after two seconds.
 const (
 	maxSpeed = 8
 	slower   = 15 // The number of frames until the next speed.
 
-	messageTime = 120 // Frames.
+	messageTime = 180 // Frames.
 	retryTime   = 300 // The number of frames until the store tries to save again.
 )
 
-// Frame runs one frame: it goes to another tick, waits, or runs a tick. If the store cannot save,
-// the game continues in memory, and Message says so.
+// A job is a call that waits for the disk. The function end is called when run has returned.
+type job struct {
+	done chan error
+	end  func(error)
+}
+
+// begin starts a job.
+func begin(run func() error, end func(error)) *job {
+	j := &job{make(chan error, 1), end}
+	go func() { j.done <- run() }()
+	return j
+}
+
+// ended reports whether a job has ended, and calls its function end.
+func (j *job) ended() bool {
+	if j == nil {
+		return false
+	}
+	select {
+	case err := <-j.done:
+		j.end(err)
+		return true
+	default:
+		return false
+	}
+}
+
+// Busy reports whether a job runs. The game then stands still, and only Frame may use it.
+func (c *Control) Busy() bool { return c.job != nil }
+
+// Frame runs one frame. If the store cannot save, the game continues in memory, and Message says
+// so.
 func (c *Control) Frame(ctx context.Context, in Input) error {
+	c.Heard = c.Heard[:0]
 	if c.shown--; c.shown <= 0 {
 		c.Message = ""
 	}
+	if c.file.ended() {
+		c.file = nil
+	}
+	if c.job.ended() {
+		c.job = nil
+	}
+	c.aim(in)
+	var err error
+	switch {
+	case c.job != nil: // The world belongs to the job.
+		return nil
+	case c.replay != nil:
+		err = c.watch(ctx, in)
+	default:
+		err = c.act(ctx, in)
+	}
+	if c.job == nil {
+		c.look()
+	}
+	return err
+}
+
+// aim computes which tick the player wants to see.
+func (c *Control) aim(in Input) {
+	v := &c.View
+	if c.held++; !in.Rewind {
+		c.held = 0
+	}
 	switch {
 	case in.Rewind:
-		c.held, c.waiting, c.Message = c.held+1, true, ""
-		return c.Game.Rewind(uint64(c.Speed()))
+		c.goal -= min(uint64(c.Speed()), c.goal)
 	case in.Seek:
-		c.waiting, c.Message = true, ""
-		h := c.Game.World.History()
-		return h.Seek(min(max(in.Tick, h.Oldest(), 1), h.Newest()))
+		c.goal = in.Tick
+	default:
+		return
 	}
-	c.held = 0
+	c.goal = min(max(c.goal, v.Oldest), v.Newest)
+	c.seeking, c.waiting, c.Message = true, true, ""
+}
+
+// act does what the player wants. The world belongs to the caller.
+func (c *Control) act(ctx context.Context, in Input) error {
+	select {
+	case r := <-c.Game.Snapshots:
+		c.report(r.Err, "saved "+r.Slot, "not saved")
+	default:
+	}
 	switch {
-	case in.Save > 0:
-		if err := c.Game.Save(ctx, in.Save); err != nil {
-			c.say("not saved: %v", err)
-		} else {
-			c.say("saved slot %d", in.Save)
+	case c.seeking && c.Game.Near(c.goal):
+		c.seeking = false
+		return c.Game.GoTo(ctx, c.goal)
+	case c.seeking:
+		c.seeking = false
+		goal := c.goal
+		c.start(func() error { return c.Game.GoTo(ctx, goal) }, func(err error) { c.report(err, "", "this moment cannot be read") })
+	case in.Rewind: // At the oldest tick.
+	case in.Visit > 0:
+		if all := c.Game.OtherLines(); in.Visit <= len(all) {
+			c.visit(ctx, fmt.Sprintf("record:%d", all[in.Visit-1].Record), "this is the end of another future")
 		}
 	case in.Load > 0:
-		c.load(ctx, in.Load)
-		return nil
+		c.move(func() error { return c.Game.Load(ctx, in.Load) }, fmt.Sprintf("loaded slot %d", in.Load), fmt.Sprintf("slot %d is empty", in.Load))
+	case in.Dropped != nil:
+		c.move(func() error { return c.Game.LoadFile(ctx, in.Dropped) }, "loaded the file", "the file has no game")
+	case in.Replay:
+		return c.beginReplay(ctx)
+	case in.Link && c.KeepLink != nil:
+		c.say("%s", c.KeepLink(c.Game.Point()))
+	default:
+		c.save(ctx, in)
+		return c.step(ctx, in)
 	}
-	if c.waiting && in.Buttons == 0 {
+	return nil
+}
+
+// start begins a job that has the world until it ends.
+func (c *Control) start(run func() error, end func(error)) { c.job = begin(run, end) }
+
+// move begins a job that goes to another state.
+func (c *Control) move(run func() error, done, missing string) {
+	c.waiting = true
+	c.start(run, func(err error) {
+		if errors.Is(err, persist.ErrNotFound) {
+			c.say("%s", missing)
+			return
+		}
+		c.forget()
+		c.report(err, done, "not loaded")
+		c.goal, c.seeking = c.Game.World.Tick(), false
+	})
+}
+
+// visit goes to a point of the store.
+func (c *Control) visit(ctx context.Context, point, done string) {
+	c.move(func() error { return c.Game.Visit(ctx, point) }, done, "this moment is no longer there")
+}
+
+// Visit goes to the moment of a link.
+func (c *Control) Visit(ctx context.Context, point string) {
+	c.visit(ctx, point, "this is the moment of the link")
+}
+
+// save saves a slot or a file. A running game saves its next tick, and does not wait.
+func (c *Control) save(ctx context.Context, in Input) {
+	if in.File && c.KeepFile != nil && c.file == nil {
+		var run []byte
+		name := fmt.Sprintf("asteroids-%d.zip", c.Game.World.Tick())
+		c.file = begin(func() (err error) {
+			run, err = c.Game.Run(ctx)
+			return err
+		}, func(err error) {
+			if err == nil {
+				err = c.KeepFile(name, run)
+			}
+			c.report(err, "saved "+name, "not saved")
+		})
+	}
+	switch {
+	case in.Save == 0:
+	case c.waiting && in.Buttons == 0:
+		c.start(func() error { return c.Game.Save(ctx, in.Save) },
+			func(err error) { c.report(err, fmt.Sprintf("saved slot %d", in.Save), "not saved") })
+	default:
+		if err := c.Game.BeginSave(in.Save); err != nil {
+			c.report(err, "", "not saved")
+		}
+	}
+}
+
+// step runs a tick, unless the game waits for a button.
+func (c *Control) step(ctx context.Context, in Input) error {
+	if c.job != nil || c.waiting && in.Buttons == 0 {
 		return nil
 	}
 	c.waiting = false
+	c.leave()
 	if err := c.Game.Step(in.Buttons); err != nil {
-		c.say("not saved: %v", err)
+		c.report(err, "", "not saved")
 		if c.failing++; c.failing%retryTime == 0 {
-			_ = c.Game.Store.Resume(ctx) // The next Step returns an error if it did not help.
+			// The next Step returns an error if it did not help.
+			c.start(func() error { return c.Game.Store.Resume(ctx) }, func(error) {})
 		}
+	}
+	c.goal = c.Game.World.Tick()
+	for sound := range c.Game.Sounds.Last() {
+		c.Heard = append(c.Heard, sound)
 	}
 	return nil
 }
@@ -88,15 +264,12 @@ func (c *Control) say(format string, args ...any) {
 	c.Message, c.shown = fmt.Sprintf(format, args...), messageTime
 }
 
-func (c *Control) load(ctx context.Context, slot int) {
-	switch err := c.Game.Load(ctx, slot); {
-	case errors.Is(err, persist.ErrNotFound):
-		c.say("slot %d is empty", slot)
-	case err != nil:
-		c.say("not loaded: %v", err)
-	default:
-		c.say("loaded slot %d", slot)
-		c.waiting = true
+// report tells the player how a call ended.
+func (c *Control) report(err error, done, failed string) {
+	if err != nil {
+		c.say("%s: %v", failed, err)
+	} else if done != "" {
+		c.say("%s", done)
 	}
 }
 
@@ -111,8 +284,13 @@ func (c *Control) Speed() int {
 // Waiting reports whether the game waits for a button.
 func (c *Control) Waiting() bool { return c.waiting }
 
-// Bar returns the oldest tick that the player can go to, the present tick and the newest one.
-func (c *Control) Bar() (oldest, now, newest uint64) {
-	w := c.Game.World
-	return max(w.History().Oldest(), min(1, w.Tick())), w.Tick(), w.History().Newest()
+// Close ends the replay and the job under way, and closes the game.
+func (c *Control) Close(ctx context.Context) error {
+	for _, j := range []*job{c.job, c.file} {
+		if j != nil {
+			j.end(<-j.done)
+		}
+	}
+	c.job, c.file = nil, nil
+	return errors.Join(c.endReplay(), c.Game.Close(ctx))
 }

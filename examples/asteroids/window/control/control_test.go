@@ -11,24 +11,41 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 	"github.com/stet-ecs/stet/examples/asteroids/window/control"
 )
 
-// frames runs n frames with the same input.
+// frames runs n frames with the same input. After each of them it waits for the job, if one began.
 func frames(t *testing.T, c *control.Control, n int, in control.Input) {
 	t.Helper()
 	for range n {
 		require.NoError(t, c.Frame(t.Context(), in))
+		settle(t, c)
 	}
+}
+
+// settle runs frames without input until no job runs.
+func settle(t *testing.T, c *control.Control) {
+	t.Helper()
+	for c.Busy() {
+		require.NoError(t, c.Frame(t.Context(), control.Input{}))
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// bar returns the ticks of the time bar.
+func bar(c *control.Control) (oldest, now, newest uint64) {
+	return c.View.Oldest, c.View.Now, c.View.Newest
 }
 
 func open(t *testing.T) *control.Control {
 	t.Helper()
 	g, err := game.Open(t.Context(), ".", disk.Memory())
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, g.Close(context.Background())) })
-	return control.New(g)
+	c := control.New(g)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	return c
 }
 
 // A rewind accelerates to eight ticks a frame. It keeps the future until the player presses a
@@ -36,21 +53,21 @@ func open(t *testing.T) *control.Control {
 func TestFrame_RewindAccelerates(t *testing.T) {
 	c := open(t)
 	frames(t, c, 5, control.Input{})
-	_, now, _ := c.Bar()
+	_, now, _ := bar(c)
 	require.Zero(t, now) // The game waits for the first button.
 	frames(t, c, 1, control.Input{Buttons: game.Fire})
 	frames(t, c, 599, control.Input{})
 	digest := c.Game.World.Digest()
 	frames(t, c, 15, control.Input{Rewind: true})
-	_, now, newest := c.Bar()
+	_, now, newest := bar(c)
 	require.EqualValues(t, 585, now)
 	require.EqualValues(t, 600, newest)
 	frames(t, c, 105, control.Input{Rewind: true})
 	require.Equal(t, 8, c.Speed())
-	_, now, _ = c.Bar()
+	_, now, _ = bar(c)
 	require.EqualValues(t, 600-15*(1+2+3+4+5+6+7+8), now)
 	frames(t, c, 30, control.Input{}) // It waits.
-	_, again, _ := c.Bar()
+	_, again, _ := bar(c)
 	require.Equal(t, now, again)
 	require.True(t, c.Waiting())
 
@@ -58,7 +75,7 @@ func TestFrame_RewindAccelerates(t *testing.T) {
 	require.Equal(t, digest, c.Game.World.Digest())
 	frames(t, c, 1, control.Input{Seek: true, Tick: 100})
 	frames(t, c, 1, control.Input{Buttons: game.Left})
-	_, now, newest = c.Bar()
+	_, now, newest = bar(c)
 	require.EqualValues(t, 101, now)
 	require.EqualValues(t, 101, newest)
 }
@@ -68,10 +85,10 @@ func TestFrame_SeekIsClamped(t *testing.T) {
 	c := open(t)
 	frames(t, c, 50, control.Input{Buttons: game.Thrust})
 	frames(t, c, 1, control.Input{Seek: true, Tick: 1 << 40})
-	_, now, _ := c.Bar()
+	_, now, _ := bar(c)
 	require.EqualValues(t, 50, now)
 	frames(t, c, 1, control.Input{Seek: true})
-	oldest, now, _ := c.Bar()
+	oldest, now, _ := bar(c)
 	require.EqualValues(t, 1, now)
 	require.EqualValues(t, 1, oldest)
 }
@@ -81,19 +98,147 @@ func TestFrame_Slots(t *testing.T) {
 	frames(t, c, 50, control.Input{Buttons: game.Thrust})
 	frames(t, c, 1, control.Input{Load: 2})
 	require.Equal(t, "slot 2 is empty", c.Message)
-	digest := c.Game.World.Digest()
 	require.NoError(t, c.Frame(t.Context(), control.Input{Save: 2, Buttons: game.Fire}))
+	digest := c.Game.World.Digest() // A running game saves the tick of this frame.
+	for c.Message != "saved slot 2" {
+		frames(t, c, 1, control.Input{Buttons: game.Fire})
+		time.Sleep(time.Millisecond)
+	}
+	frames(t, c, 179, control.Input{Buttons: game.Fire})
 	require.Equal(t, "saved slot 2", c.Message)
-	frames(t, c, 100, control.Input{Buttons: game.Fire})
-	require.Equal(t, "saved slot 2", c.Message)
-	frames(t, c, 30, control.Input{Buttons: game.Fire})
+	frames(t, c, 1, control.Input{Buttons: game.Fire})
 	require.Empty(t, c.Message)
 	require.NotEqual(t, digest, c.Game.World.Digest())
 	frames(t, c, 1, control.Input{Load: 2})
 	require.Equal(t, "loaded slot 2", c.Message)
-	_, now, _ := c.Bar()
 	require.True(t, c.Waiting())
-	require.LessOrEqual(t, now, uint64(53))
+	require.Equal(t, digest, c.Game.World.Digest())
+	require.Len(t, c.View.Branches, 1) // The line before.
+
+	frames(t, c, 1, control.Input{Rewind: true})
+	digest = c.Game.World.Digest()
+	frames(t, c, 1, control.Input{Save: 3}) // A waiting game saves the present tick.
+	require.Equal(t, "saved slot 3", c.Message)
+	frames(t, c, 10, control.Input{Buttons: game.Fire})
+	frames(t, c, 1, control.Input{Load: 3})
+	require.Equal(t, digest, c.Game.World.Digest())
+}
+
+// A drag goes to ticks that only the store has. A branch that was left can be visited.
+func TestFrame_OldTicksAndBranches(t *testing.T) {
+	c := open(t)
+	digests := map[uint64]ecs.Digest{}
+	for range 2000 {
+		frames(t, c, 1, control.Input{Buttons: game.Thrust})
+		digests[c.View.Now] = c.Game.World.Digest()
+	}
+	for _, tick := range []uint64{1, 1000, 77, 1999, 2000, 500} {
+		frames(t, c, 2, control.Input{Seek: true, Tick: tick})
+		require.Equal(t, tick, c.View.Now)
+		require.Equal(t, digests[tick], c.Game.World.Digest())
+	}
+	for c.View.Now > 300 {
+		require.NoError(t, c.Frame(t.Context(), control.Input{Rewind: true}))
+		time.Sleep(time.Millisecond)
+	}
+	settle(t, c)
+	frames(t, c, 2, control.Input{})
+	_, now, newest := bar(c)
+	require.EqualValues(t, 2000, newest)
+	require.Equal(t, digests[now], c.Game.World.Digest())
+	require.NotEmpty(t, c.View.Future)
+	frames(t, c, 50, control.Input{Buttons: game.Left})
+	require.Equal(t, []game.Branch{{From: now, To: 2000, Record: 2000}}, c.View.Branches)
+	require.NotNil(t, c.View.Ghost)
+	frames(t, c, 1, control.Input{Visit: 2})
+	frames(t, c, 1, control.Input{Visit: 1})
+	require.Equal(t, digests[2000], c.Game.World.Digest())
+	require.Len(t, c.View.Branches, 1)
+}
+
+// While a job runs, the view keeps its content, and the rewind key counts.
+func TestFrame_JobKeepsView(t *testing.T) {
+	c := open(t)
+	frames(t, c, 1500, control.Input{Buttons: game.Thrust})
+	require.NoError(t, c.Frame(t.Context(), control.Input{Seek: true, Tick: 100}))
+	require.True(t, c.Busy())
+	for range 20 { // The job may end in one of these frames.
+		require.NoError(t, c.Frame(t.Context(), control.Input{Rewind: true}))
+	}
+	settle(t, c)
+	frames(t, c, 2, control.Input{})
+	require.Equal(t, uint64(100-15-2*5), c.View.Now)
+	require.Empty(t, c.Message)
+}
+
+// A replay shows the run from its first tick, and ends with the game where it was.
+func TestFrame_Replay(t *testing.T) {
+	c := open(t)
+	for range 300 {
+		frames(t, c, 1, control.Input{Buttons: game.Thrust | game.Fire})
+	}
+	digest := c.Game.World.Digest()
+	frames(t, c, 1, control.Input{Replay: true})
+	require.True(t, c.View.Replaying, c.Message)
+	require.Less(t, c.View.Now, uint64(3))
+	sounds := 0
+	for range 100 {
+		frames(t, c, 1, control.Input{})
+		sounds += len(c.Heard)
+	}
+	require.InDelta(t, 100, c.View.Now, 3)
+	require.NotZero(t, sounds)
+	frames(t, c, 1, control.Input{Seek: true, Tick: 280})
+	require.EqualValues(t, 280, c.View.Now)
+	frames(t, c, 30, control.Input{})
+	require.False(t, c.View.Replaying)
+	require.Equal(t, "the replay has ended", c.Message)
+	require.EqualValues(t, 300, c.View.Now)
+	require.Equal(t, digest, c.Game.World.Digest())
+	frames(t, c, 1, control.Input{Replay: true})
+	frames(t, c, 1, control.Input{Buttons: game.Fire})
+	require.False(t, c.View.Replaying)
+	frames(t, c, 1, control.Input{Buttons: game.Fire})
+	require.EqualValues(t, 301, c.View.Now)
+}
+
+// The file of a run can be dropped into another game. A link leads to its moment.
+func TestFrame_FileAndLink(t *testing.T) {
+	c := open(t)
+	frames(t, c, 100, control.Input{Buttons: game.Thrust})
+	var file []byte
+	c.KeepFile = func(name string, data []byte) error {
+		require.Equal(t, "asteroids-100.zip", name)
+		file = data
+		return nil
+	}
+	frames(t, c, 1, control.Input{File: true, Buttons: game.Thrust})
+	for file == nil {
+		frames(t, c, 1, control.Input{Buttons: game.Thrust})
+		time.Sleep(time.Millisecond)
+	}
+	require.Equal(t, "saved asteroids-100.zip", c.Message)
+	point := ""
+	c.KeepLink = func(p string) string { point = p; return "copied" }
+	frames(t, c, 1, control.Input{Link: true})
+	require.Equal(t, "copied", c.Message)
+	digest := c.Game.World.Digest()
+	frames(t, c, 100, control.Input{Buttons: game.Thrust})
+	c.Visit(t.Context(), point)
+	settle(t, c)
+	require.Equal(t, digest, c.Game.World.Digest())
+	require.Equal(t, "this is the moment of the link", c.Message)
+	c.Visit(t.Context(), "record:99999")
+	settle(t, c)
+	require.Equal(t, "this moment is no longer there", c.Message)
+
+	other := open(t)
+	frames(t, other, 1, control.Input{Dropped: []byte("no game")})
+	require.Contains(t, other.Message, "not loaded: ")
+	frames(t, other, 1, control.Input{Dropped: file})
+	require.Equal(t, "loaded the file", other.Message)
+	require.GreaterOrEqual(t, other.View.Now, uint64(100))
+	require.Equal(t, c.Game.State.Get().Wave, other.View.State.Wave)
 }
 
 // If the disk is full, the game continues in memory and says so. It saves again when there is
@@ -112,7 +257,7 @@ func TestFrame_DiskFull(t *testing.T) {
 	require.Contains(t, c.Message, "no space")
 	frames(t, c, 1, control.Input{Save: 1})
 	require.Contains(t, c.Message, "not saved: ")
-	_, now, _ := c.Bar()
+	_, now, _ := bar(c)
 	require.Greater(t, now, uint64(10))
 	mem.FailFrom(0, nil)
 	frames(t, c, 700, control.Input{Buttons: game.Thrust})

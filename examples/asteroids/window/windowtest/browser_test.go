@@ -197,20 +197,20 @@ func TestGame_Touch(t *testing.T) {
 	time.Sleep(time.Second)
 	p.touch(input.TouchEnd, 0, 0)
 	time.Sleep(time.Second)
-	p.touch(input.TouchStart, 360, 760) // The button that fires.
+	p.touch(input.TouchStart, 257, 780) // The button that fires.
 	p.until("80 ticks", func(now, _ int64) bool { return now > 80 })
 	p.shot("phone")
 	p.touch(input.TouchEnd, 0, 0)
-	p.touch(input.TouchStart, 200, 760) // The button that rewinds.
+	p.touch(input.TouchStart, 143, 780) // The button that rewinds.
 	p.until("a rewind", func(now, newest int64) bool { return now < newest-20 })
 	p.touch(input.TouchEnd, 0, 0)
 	_, newest, _ := p.tick()
-	// The bar is above the buttons, which are 80 pixels high.
-	p.touch(input.TouchStart, 376, 690)
+	// The bar is above the buttons, which are 57 pixels high.
+	p.touch(input.TouchStart, 376, 713)
 	p.until("the newest tick", func(now, _ int64) bool { return now >= newest-1 })
-	p.touch(input.TouchMove, 200, 690)
+	p.touch(input.TouchMove, 200, 713)
 	p.until("a tick in the middle", func(now, _ int64) bool { return now > newest/3 && now < 2*newest/3 })
-	p.touch(input.TouchMove, 24, 690)
+	p.touch(input.TouchMove, 24, 713)
 	p.until("the first tick", func(now, _ int64) bool { return now <= 2 })
 	p.shot("phone-first")
 }

@@ -1,0 +1,87 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/examples/asteroids/game"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// A replay shows the line from its oldest tick in a second world. It runs the systems again on the
+// recorded buttons, and compares each tick with the record. The game itself stands still.
+type replay struct {
+	game   *game.Game
+	player *inspect.Player
+}
+
+// beginReplay opens a replay in a job, because that reads the store.
+func (c *Control) beginReplay(ctx context.Context) error {
+	r := &replay{game: game.New()}
+	point := c.Game.Point()
+	c.start(func() (err error) {
+		if err := c.Game.Store.Sync(ctx); err != nil {
+			return err
+		}
+		r.player, err = inspect.OpenPlayer(ctx, c.Game.Dir, r.game.World, inspect.PlayerOptions{
+			Files: c.Game.Files, To: point,
+			Step: func(_ *ecs.World, _ uint64, inputs []inspect.Input) error {
+				r.game.Systems.Step(buttons(inputs))
+				return nil
+			},
+		})
+		return err
+	}, func(err error) {
+		if c.report(err, "replay", "no replay"); err == nil {
+			c.replay, c.goal = r, r.game.World.Tick()
+		}
+	})
+	return nil
+}
+
+func buttons(inputs []inspect.Input) (all game.Buttons) {
+	for _, in := range inputs {
+		all |= game.Buttons(in.Data[0])
+	}
+	return all
+}
+
+// watch shows the next tick of the replay, or the tick under the pointer. A button ends the replay.
+func (c *Control) watch(ctx context.Context, in Input) error {
+	p := c.replay.player
+	var err error
+	switch {
+	case in.Replay || in.Buttons != 0:
+		return c.endReplay()
+	case c.seeking:
+		c.seeking = false
+		err = p.Seek(ctx, min(max(c.goal, p.First()), p.End()))
+	default:
+		err = p.Step(ctx)
+		c.goal = p.Tick()
+		for sound := range c.replay.game.Sounds.Last() {
+			c.Heard = append(c.Heard, sound)
+		}
+	}
+	if tick, storage, differs := p.Diverged(); differs {
+		c.say("tick %d differs from the record in %s", tick, storage)
+	} else if err != nil {
+		c.report(c.endReplay(), "the replay has ended", "the replay failed")
+		if !errors.Is(err, io.EOF) {
+			c.say("the replay failed: %v", err)
+		}
+	}
+	return nil
+}
+
+// endReplay goes back to the game.
+func (c *Control) endReplay() error {
+	if c.replay == nil {
+		return nil
+	}
+	p := c.replay.player
+	c.replay, c.waiting, c.goal = nil, true, c.Game.World.Tick()
+	return p.Close()
+}
