@@ -74,7 +74,9 @@ func Save(ctx context.Context, file string, w *ecs.World, o ...FileOptions) erro
 			return err
 		}
 		s := snap.Saved(w)
-		s.Manifest.Compressed = options.Compress
+		if options.Compress {
+			s.Compress()
+		}
 		if options.Build {
 			s.Manifest.SetBuild(build.Here())
 		}

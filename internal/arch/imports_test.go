@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"internal/parallel":         {},
 	"internal/background":       {"golang.org/x/sys"},
 	"persist/internal/format": {
-		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/build", "internal/digest", "internal/grow", "internal/naming", "persist/internal/pagefile", "github.com/vmihailenco/msgpack",
+		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/build", "internal/digest", "internal/grow", "internal/naming", "persist/internal/pagefile",
 		"github.com/klauspost/compress/zstd",
 	},
 	"persist/internal/progress": {},

@@ -48,7 +48,9 @@ func saveImage(ctx context.Context, im *image.Image, file string, compress bool)
 		s := snap.SavedImage(im)
 		// A save belongs to no journal.
 		s.Manifest.ID = journal.ID{}
-		s.Manifest.Compressed = compress
+		if compress {
+			s.Compress()
+		}
 		info, err := s.Create(ctx, files, filepath.Base(file))
 		size = info.Size
 		return err

@@ -5,62 +5,83 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // The bytes of a store are MessagePack values, which an Encoder writes and a decoder reads. Bins
-// with many small numbers contain varints. Writing uses a library. Reading does not, because a
-// reader must check each length before it allocates, and must never panic on any bytes.
+// with many small numbers contain varints. A library for msgpack would add 0.5 MB to a program in a
+// browser. A decoder must check each length before it allocates, and must never panic on any bytes.
 
-// An Encoder appends msgpack values to a buffer that is reused.
+// An Encoder appends msgpack values to a buffer that is reused. Integers and lengths get their
+// shortest form.
 type Encoder struct {
 	Buf []byte
-	*msgpack.Encoder
 }
 
 // NewEncoder returns an encoder with its own buffer.
-func NewEncoder() *Encoder {
-	e := new(Encoder)
-	e.Encoder = msgpack.NewEncoder(e)
-	e.UseCompactInts(true)
-	return e
-}
-
-// Write appends p. It never fails.
-func (e *Encoder) Write(p []byte) (int, error) {
-	e.Buf = append(e.Buf, p...)
-	return len(p), nil
-}
-
-// WriteByte appends b. It never fails.
-func (e *Encoder) WriteByte(b byte) error {
-	e.Buf = append(e.Buf, b)
-	return nil
-}
-
-// The methods below drop errors, because writing to memory never fails.
+func NewEncoder() *Encoder { return new(Encoder) }
 
 // array begins an array of n values.
-func (e *Encoder) array(n int) { _ = e.EncodeArrayLen(n) }
+func (e *Encoder) array(n int) { e.head(uint64(n), 0x90, 16, 0, 0xdc) }
 
 // Uint writes an unsigned number.
-func (e *Encoder) Uint(v uint64) { _ = e.EncodeUint(v) }
+func (e *Encoder) Uint(v uint64) { e.head(v, 0, 0x80, 0xcc, 0xcd) }
 
-// int writes a number.
-func (e *Encoder) int(v int64) { _ = e.EncodeInt(v) }
+// int writes a number. A number from 0 is written as an unsigned one.
+func (e *Encoder) int(v int64) {
+	switch {
+	case v >= 0:
+		e.Uint(uint64(v))
+	case v >= -32:
+		e.Buf = append(e.Buf, byte(v))
+	case v >= math.MinInt8:
+		e.Buf = append(e.Buf, 0xd0, byte(v))
+	case v >= math.MinInt16:
+		e.Buf = binary.BigEndian.AppendUint16(append(e.Buf, 0xd1), uint16(v))
+	case v >= math.MinInt32:
+		e.Buf = binary.BigEndian.AppendUint32(append(e.Buf, 0xd2), uint32(v))
+	default:
+		e.Buf = binary.BigEndian.AppendUint64(append(e.Buf, 0xd3), uint64(v))
+	}
+}
+
+// head writes a number or a length v in its shortest form. If v is less than limit, it is a part of
+// the byte small. Else a code precedes the bytes of v: code8 for one byte, unless it is 0, and
+// code16 for two bytes. The codes for four and eight bytes follow code16.
+func (e *Encoder) head(v uint64, small byte, limit uint64, code8, code16 byte) {
+	switch {
+	case v < limit:
+		e.Buf = append(e.Buf, small|byte(v))
+	case v <= math.MaxUint8 && code8 != 0:
+		e.Buf = append(e.Buf, code8, byte(v))
+	case v <= math.MaxUint16:
+		e.Buf = binary.BigEndian.AppendUint16(append(e.Buf, code16), uint16(v))
+	case v <= math.MaxUint32:
+		e.Buf = binary.BigEndian.AppendUint32(append(e.Buf, code16+1), uint32(v))
+	default:
+		e.Buf = binary.BigEndian.AppendUint64(append(e.Buf, code16+2), v)
+	}
+}
 
 // nil writes nil, which marks an absent value.
-func (e *Encoder) nil() { _ = e.EncodeNil() }
+func (e *Encoder) nil() { e.Buf = append(e.Buf, 0xc0) }
 
 // binLen begins a bin of n bytes. The caller appends the bytes.
-func (e *Encoder) binLen(n int) { _ = e.EncodeBytesLen(n) }
+func (e *Encoder) binLen(n int) { e.head(uint64(n), 0, 0, 0xc4, 0xc5) }
 
 // str writes a text.
-func (e *Encoder) str(s string) { _ = e.EncodeString(s) }
+func (e *Encoder) str(s string) {
+	e.head(uint64(len(s)), 0xa0, 32, 0xd9, 0xda)
+	e.Buf = append(e.Buf, s...)
+}
 
 // bool writes a truth value.
-func (e *Encoder) bool(v bool) { _ = e.EncodeBool(v) }
+func (e *Encoder) bool(v bool) {
+	if v {
+		e.Buf = append(e.Buf, 0xc3)
+	} else {
+		e.Buf = append(e.Buf, 0xc2)
+	}
+}
 
 // bin writes bytes. An empty b becomes an empty bin, never nil.
 func (e *Encoder) bin(b []byte) {

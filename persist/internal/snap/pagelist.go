@@ -29,6 +29,8 @@ type pageList struct {
 	// Maps a content to the first page with it, as an index in pages. It has only pages that may be
 	// repeated.
 	first map[pageContent]int
+	// compress is format.CompressedHead if pages are to be compressed, else nil.
+	compress func(head *format.Encoder, buf *[]byte, content []byte) (rest []byte, crc uint32)
 }
 
 // A page is a page of a new file. Its content is in content, or append produces it, or repeats
@@ -167,7 +169,7 @@ func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
 	for pages := l.pages; len(pages) > 0; {
 		batch := make([]*encodedPage, min(batchPages, len(pages)))
 		err := parallel.Do(ctx, len(batch), func(i int) error {
-			batch[i] = pages[i].encode(&l.Manifest)
+			batch[i] = l.encodePage(&pages[i])
 			return nil
 		})
 		if err != nil {
@@ -182,9 +184,9 @@ func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
 	}
 }
 
-// encode returns the value of p, a page of the file that m describes. If p repeats another page,
-// refer writes the value later, because the other page must be encoded first.
-func (p *page) encode(m *format.Manifest) *encodedPage {
+// encodePage returns the value of p. If p repeats another page, refer writes the value later,
+// because the other page must be encoded first.
+func (l *pageList) encodePage(p *page) *encodedPage {
 	e := encodedPages.Get().(*encodedPage)
 	e.head.Buf, e.content = e.head.Buf[:0], p.content
 	switch {
@@ -199,17 +201,17 @@ func (p *page) encode(m *format.Manifest) *encodedPage {
 		e.content, p.append = e.buf, nil
 	}
 	if p.absent = len(e.content) == 0; !p.absent {
-		p.PageRef = format.PageRef{File: m.Number, CRC: e.begin(m.Compressed)}
+		p.PageRef = format.PageRef{File: l.Manifest.Number, CRC: l.begin(e)}
 	}
 	return e
 }
 
-// begin writes the head of a page. It compresses the content if compress is set and the content
+// begin writes the head of the page e. It compresses the content if compress is set and the content
 // shrinks. It returns the checksum of the content.
-func (e *encodedPage) begin(compress bool) (crc uint32) {
-	if !compress {
+func (l *pageList) begin(e *encodedPage) (crc uint32) {
+	if l.compress == nil {
 		return format.PageHead(e.head, e.content)
 	}
-	e.content, crc = format.CompressedHead(e.head, &e.frame, e.content)
+	e.content, crc = l.compress(e.head, &e.frame, e.content)
 	return crc
 }
