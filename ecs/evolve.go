@@ -1,11 +1,11 @@
 package ecs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -137,7 +137,7 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 		return nil, nil
 	}
 	e := &evolution{said.version, slices.Clone(said.former), slices.Clone(said.dropped), slices.Clone(said.migrations)}
-	slices.SortStableFunc(e.migrations, func(a, b Migration) int { return cmp.Compare(a.from, b.from) })
+	sort.SliceStable(e.migrations, func(i, j int) bool { return e.migrations[i].from < e.migrations[j].from })
 	var before *layout.Type
 	for i, m := range e.migrations {
 		switch {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/stet-ecs/stet/disk"
@@ -207,9 +208,9 @@ func list(dir disk.FS) (listing, error) {
 			l.ledgers = append(l.ledgers, file)
 		}
 	}
-	byNumber := func(a, b listedFile) int { return compareNames(a.name, b.name) }
-	slices.SortFunc(l.segments, byNumber)
-	slices.SortFunc(l.ledgers, byNumber)
+	for _, files := range [][]listedFile{l.segments, l.ledgers} {
+		sort.Slice(files, func(i, j int) bool { return compareNames(files[i].name, files[j].name) < 0 })
+	}
 	return l, nil
 }
 

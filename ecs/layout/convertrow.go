@@ -256,7 +256,11 @@ func rearranged(dst []byte, start int, pieces []piece) []byte {
 	if len(pieces) == 0 {
 		return dst
 	}
-	slices.SortFunc(pieces, func(a, b piece) int { return a.order - b.order })
+	for i := range pieces { // There are only few pieces.
+		for k := i; k > 0 && pieces[k].order < pieces[k-1].order; k-- {
+			pieces[k], pieces[k-1] = pieces[k-1], pieces[k]
+		}
+	}
 	unsorted := slices.Clone(dst[start:])
 	dst = dst[:start]
 	for _, p := range pieces {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/stet-ecs/stet/internal/near"
@@ -221,9 +222,9 @@ func (m *matcher) renamed(pair *match, i int, added []int) (declared []string) {
 		}
 		return r
 	}
-	slices.SortStableFunc(takers, func(a, b int) int {
-		x, y := rank(a), rank(b)
-		return slices.Compare(x[:], y[:])
+	sort.SliceStable(takers, func(i, j int) bool {
+		x, y := rank(takers[i]), rank(takers[j])
+		return slices.Compare(x[:], y[:]) < 0
 	})
 	for _, k := range takers {
 		declared = append(declared, to.declaration(to.Fields[k], stored.Name))

@@ -2,7 +2,7 @@
 package near
 
 import (
-	"slices"
+	"sort"
 	"strings"
 )
 
@@ -21,7 +21,7 @@ func Names(name string, names []string) []string {
 			near = append(near, candidate{n, d})
 		}
 	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
+	sort.SliceStable(near, func(i, j int) bool { return near[i].distance < near[j].distance })
 	var best []string
 	for _, c := range near[:min(len(near), 3)] {
 		best = append(best, c.name)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/stet-ecs/stet/disk"
@@ -106,7 +107,7 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 	case err != nil:
 		return err
 	case len(damaged) > 0:
-		slices.SortFunc(damaged, func(a, b *disk.DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
+		slices.SortStableFunc(damaged, func(a, b *disk.DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
 		return join(damaged)
 	case changed != nil:
 		return changed
@@ -142,7 +143,7 @@ func (f *File) places(want func(Key) bool) ([]place, error) {
 		places = append(places, place{k, off - keySize, keySize + size})
 		return nil
 	})
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.off, b.off) })
+	sort.Slice(places, func(i, j int) bool { return places[i].off < places[j].off })
 	return places, err
 }
 
