@@ -22,7 +22,7 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-func open(t testing.TB, mem *disktest.Mem) disk.FS {
+func open(t testing.TB, mem disk.FS) disk.FS {
 	t.Helper()
 	tree, err := flat.Open(disktest.Numbered(mem))
 	require.NoError(t, err)
@@ -45,8 +45,10 @@ func write(tree disk.FS, name, text string, sync bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// names returns all names below dir, and for each file its contents. The contents of a directory
-// are "/".
+// directory stands for the contents of a directory. No garbage after a crash is this text.
+const directory = "a directory"
+
+// names returns all names below dir, and for each file its contents.
 func names(t testing.TB, tree disk.FS, dir string, into map[string]string) map[string]string {
 	t.Helper()
 	entries, err := tree.ReadDir(dir)
@@ -54,7 +56,7 @@ func names(t testing.TB, tree disk.FS, dir string, into map[string]string) map[s
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
 		if e.IsDir() {
-			into[name] = "/"
+			into[name] = directory
 			names(t, tree, name, into)
 			continue
 		}
@@ -87,14 +89,14 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 	state, from, to := maps.Clone(m.now()), pick(), pick()
 	_, isFrom := state[from]
 	_, isTo := state[to]
-	parent := func(name string) bool { d := path.Dir(name); return d == "." || state[d] == "/" }
+	parent := func(name string) bool { d := path.Dir(name); return d == "." || state[d] == directory }
 	var err error
 	switch rng.IntN(10) {
 	case 0:
 		if isFrom || !parent(from) {
 			return nil
 		}
-		err, state[from] = tree.Mkdir(from), "/"
+		err, state[from] = tree.Mkdir(from), directory
 	case 1:
 		if !isFrom || slices.ContainsFunc(slices.Collect(maps.Keys(state)), func(n string) bool { return strings.HasPrefix(n, from+"/") }) {
 			return nil
@@ -102,7 +104,7 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 		err = tree.Remove(from)
 		delete(state, from)
 	case 2, 3:
-		if !isFrom || from == to || !parent(to) || strings.HasPrefix(to, from+"/") || isTo && (state[from] == "/" || state[to] == "/") {
+		if !isFrom || from == to || !parent(to) || strings.HasPrefix(to, from+"/") || isTo && (state[from] == directory || state[to] == directory) {
 			return nil
 		}
 		err = tree.Rename(from, to)
@@ -120,7 +122,7 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 		m.states = m.states[len(m.states)-1:]
 		return nil
 	default:
-		if state[from] == "/" || !parent(from) {
+		if state[from] == directory || !parent(from) {
 			return nil
 		}
 		// All contents have the same length, so a later one replaces an earlier one.
@@ -129,7 +131,7 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 		err, state[from] = write(tree, from, text, sync), text
 		// An overwritten file has no known contents in the earlier states either.
 		for _, s := range m.states {
-			if s[from] != "" && s[from] != "/" {
+			if s[from] != "" && s[from] != directory {
 				m.synced[s[from]] = false
 			}
 		}
@@ -148,7 +150,7 @@ func (m *model) fits(got map[string]string) bool {
 		}
 		for name, content := range s {
 			have, ok := got[name]
-			if !ok || (content == "/") != (have == "/") || m.synced[content] && have != content {
+			if !ok || (content == directory) != (have == directory) || m.synced[content] && have != content {
 				return false
 			}
 		}
@@ -180,6 +182,48 @@ func TestOpen_AfterCrash(t *testing.T) {
 				t.Fatalf("seed %d: after a crash: %v\nwant one of %v\ndurable contents: %v", seed, got, m.states, m.synced)
 			}
 			m.states, m.synced = []map[string]string{got}, map[string]bool{}
+		}
+	}
+}
+
+// noDirSync is a file system whose names become durable late, as in some browsers.
+type noDirSync struct{ *disktest.Mem }
+
+func (noDirSync) SyncDir(string) error { return nil }
+
+// If a power cut removes the files that are new on the device, the list of names survives, with all
+// durable names. This also holds while new lists begin.
+func TestOpen_NewFilesLost(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(deep.Or(60, 3_000)) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		mem := disktest.New()
+		tree := open(t, noDirSync{mem})
+		require.NoError(t, mem.SyncDir(".")) // The lists are old now.
+		states := []map[string]bool{{}}
+		for range rng.IntN(150) {
+			state, name := maps.Clone(states[len(states)-1]), fmt.Sprint(rng.IntN(8), strings.Repeat("x", 2500))
+			switch {
+			case rng.IntN(6) == 0:
+				require.NoError(t, tree.SyncDir("."))
+				states = states[len(states)-1:]
+				continue
+			case state[name]:
+				delete(state, name)
+				require.NoError(t, tree.Remove(name)) // This makes the names durable.
+				states = []map[string]bool{state}
+			default:
+				state[name] = true
+				require.NoError(t, write(tree, name, "text", true))
+				states = append(states, state)
+			}
+		}
+		got := map[string]bool{}
+		for name := range names(t, open(t, noDirSync{mem.CrashSeed(seed)}), ".", map[string]string{}) {
+			got[name] = true
+		}
+		if !slices.ContainsFunc(states, func(s map[string]bool) bool { return maps.Equal(s, got) }) {
+			t.Fatalf("seed %d: %d names, want one of %d states", seed, len(got), len(states))
 		}
 	}
 }
@@ -218,6 +262,71 @@ func TestTree_FailedDeviceCall(t *testing.T) {
 		got := names(t, open(t, mem.CrashSeed(seed)), ".", map[string]string{})
 		require.True(t, m.fits(got), "seed %d, %d failures: %v\nwant one of %v", seed, failed, got, m.states)
 	}
+}
+
+// A brokenDevice fails to sync a file, or to overwrite its header, when fails returns true.
+type brokenDevice struct {
+	flat.Device
+	fails func(number uint64) bool
+}
+
+type brokenFile struct {
+	flat.File
+	fails func() bool
+}
+
+func (d brokenDevice) Open(number uint64) (flat.File, error) {
+	f, err := d.Device.Open(number)
+	return brokenFile{f, func() bool { return d.fails(number) }}, err
+}
+
+func (f brokenFile) WriteAt(b []byte, at int64) (int, error) {
+	if len(b) < 100 && f.fails() {
+		return 0, errors.New("broken")
+	}
+	return f.File.WriteAt(b, at)
+}
+
+func (f brokenFile) Sync() error {
+	if f.fails() {
+		return errors.New("broken")
+	}
+	return f.File.Sync()
+}
+
+// If a new list cannot be made durable, the names in the old list stay the valid ones. SyncDir
+// fails if it cannot be sure of that.
+func TestTree_FailedNewList(t *testing.T) {
+	t.Parallel()
+	kept, failed := 0, 0
+	for seed := range uint64(deep.Or(50, 5_000)) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		mem := disktest.New()
+		broken, always := false, rng.IntN(2) == 0
+		tree, err := flat.Open(brokenDevice{disktest.Numbered(mem), func(number uint64) bool {
+			// The first list is 1. If always is false, the header is invalidated after a failure.
+			return number == 0 && broken && (always || rng.IntN(2) == 0)
+		}})
+		require.NoError(t, err)
+		broken = true
+		want := map[string]string{}
+		for i := range 40 {
+			name := fmt.Sprint(i, strings.Repeat("x", 2500))
+			require.NoError(t, tree.Mkdir(name))
+			want[name] = directory
+		}
+		if tree.SyncDir(".") != nil {
+			failed++
+			continue
+		}
+		kept++
+		// After a power cut, and after a kill.
+		for _, after := range []*disktest.Mem{mem.CrashSeed(seed), mem.Clone()} {
+			require.True(t, maps.Equal(want, names(t, open(t, after), ".", map[string]string{})), "seed %d", seed)
+		}
+	}
+	t.Logf("%d kept, %d failed", kept, failed)
+	require.True(t, kept > 5 && failed > 5)
 }
 
 // A changed byte of the list of names never leads to other names. The tree is as it was, or lacks
@@ -277,7 +386,7 @@ func TestTree_NamesAreRewritten(t *testing.T) {
 		}
 	}
 	require.NoError(t, tree.SyncDir("."))
-	require.Len(t, mem.Files(), 2) // The list and b.
+	require.Len(t, mem.Files(), 3) // Two lists and b.
 	for _, name := range mem.Files() {
 		require.Less(t, len(mem.Bytes(name)), 200<<10)
 	}
@@ -298,9 +407,9 @@ func TestRemove_OpenFile(t *testing.T) {
 	_, err = f.ReadAt(b, 0)
 	require.NoError(t, err)
 	require.Equal(t, "text", string(b))
-	require.Len(t, mem.Files(), 2) // The list and the removed file.
+	require.Len(t, mem.Files(), 3) // Two lists and the removed file.
 	require.NoError(t, f.Close())
-	require.Len(t, mem.Files(), 1)
+	require.Len(t, mem.Files(), 2)
 }
 
 func TestTree_ClosedReturnsError(t *testing.T) {
@@ -390,14 +499,14 @@ func TestRemove_FullDevice(t *testing.T) {
 	full = true
 	require.ErrorIs(t, write(tree, "d", "text", true), syscall.ENOSPC)
 	require.NoError(t, tree.Remove("a"))
-	require.Len(t, mem.Files(), 4) // The list, b, c and d, which is empty.
+	require.Len(t, mem.Files(), 5) // Two lists, b, c and d, which is empty.
 	require.NoError(t, tree.Close())
 	tree, err = flat.Open(device())
 	require.NoError(t, err)
 	require.NoError(t, tree.Remove("b"))
 	require.NoError(t, tree.Rename("c", "d"))
 	require.NoError(t, tree.SyncDir("."))
-	require.Len(t, mem.Files(), 2)
+	require.Len(t, mem.Files(), 3)
 	require.Equal(t, map[string]string{"d": "text"}, names(t, tree, ".", map[string]string{}))
 }
 

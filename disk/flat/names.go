@@ -23,8 +23,11 @@ import (
 //
 // The valid file with the higher epoch is the list. When the records have become long, or a sync of
 // the list has failed, a new snapshot is written to the other file. That file is valid only when
-// the snapshot is complete. Then the old file is removed. The CRC of a record includes its place,
-// so no other bytes are mistaken for a record.
+// the snapshot is complete. Then the header of the old file is overwritten by zeros. The CRC of a
+// record includes its place, so no other bytes are mistaken for a record.
+//
+// Open creates both files, and a new list is written later. So no list is lost if a power cut
+// removes the files that are new.
 
 const (
 	magic      = "stetname"
@@ -157,7 +160,7 @@ type nameLog struct {
 	synced   int64  // The records before this offset are durable.
 	dirty    bool   // There are records that are not durable.
 	failed   bool   // A sync has failed, so the next one writes a new snapshot.
-	stale    bool   // The other file still has an older list. The next sync removes it.
+	stale    bool   // The other file may have an older list. The next sync invalidates it.
 	last     uint64 // The highest number of a file that ever had a name.
 }
 
@@ -185,8 +188,8 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 		return errors.Join(err, l.file.Close())
 	}
 	l.synced = l.end
-	l.stale = true // A crash may have left the other file.
-	l.removeStale(d)
+	l.stale = true // A crash may have left the other list.
+	l.invalidateStale(d)
 	return nil
 }
 
@@ -210,7 +213,7 @@ func (l *nameLog) sync(d Device, names map[string]*inode) error {
 	if l.failed {
 		return l.rewrite(d, names)
 	}
-	l.removeStale(d)
+	l.invalidateStale(d)
 	if !l.dirty {
 		return nil
 	}
@@ -230,17 +233,17 @@ func (l *nameLog) sync(d Device, names map[string]*inode) error {
 // rewrite writes all names to the other file, makes them durable, and continues there.
 func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 	next := nameLog{number: 1 - l.number, epoch: l.epoch + 1, last: l.last}
-	if err := d.Remove(next.number); err != nil {
-		return err
-	}
 	if next.file, err = d.Open(next.number); err != nil {
 		return err
 	}
 	defer func() {
-		if err != nil {
-			// An incomplete list needs space, and is of no use.
-			err = errors.Join(err, next.file.Close(), d.Remove(next.number))
+		if err == nil {
+			return
 		}
+		// It may be complete, but must not replace the present list, which gets more records.
+		failed := invalidate(next.file)
+		l.failed = l.failed || failed != nil
+		err = errors.Join(err, failed, next.file.Close())
 	}()
 	b := make([]byte, headerSize)
 	b = next.appendRecord(b, int64(len(b)), change{kind: mark, number: l.last})
@@ -269,13 +272,29 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 		_ = old.file.Close() // Its names are in the new file.
 	}
 	l.stale = true
-	l.removeStale(d)
+	l.invalidateStale(d)
 	return nil
 }
 
-// removeStale removes an older list. If the present list is damaged later, an older one must not
-// take its place.
-func (l *nameLog) removeStale(d Device) { l.stale = l.stale && d.Remove(1-l.number) != nil }
+// invalidateStale invalidates an older list. If the present list is damaged later, an older one
+// must not take its place.
+func (l *nameLog) invalidateStale(d Device) {
+	if !l.stale {
+		return
+	}
+	if f, err := d.Open(1 - l.number); err == nil {
+		l.stale = errors.Join(invalidate(f), f.Close()) != nil
+	}
+}
+
+// invalidate overwrites the header of a list.
+func invalidate(f File) error {
+	_, err := f.WriteAt(make([]byte, headerSize), 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return err
+}
 
 // putHeader writes the header of a file that consists of a header and a snapshot.
 func (l *nameLog) putHeader(b []byte) {
