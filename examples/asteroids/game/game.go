@@ -96,9 +96,10 @@ type Game struct {
 	NewSpark  *ecs.Bundle2[Position, Spark]
 
 	World   *ecs.World
-	Store   *persist.Store
-	Dir     string  // The directory of the store.
-	Files   disk.FS // The file system of Dir, or nil for that of the operating system.
+	Store   *persist.Store    // Nil in a replay, and in a program that watches.
+	Watched *persist.Follower // The game of another program that this one shows, or nil.
+	Dir     string            // The directory of the store.
+	Files   disk.FS           // The file system of Dir, or nil for that of the operating system.
 	Systems *schedule.Schedule[Buttons]
 
 	Snapshots chan persist.SnapshotResult // What BeginSave has saved, or why it failed.
@@ -153,6 +154,14 @@ func Open(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
 	return g, err
 }
 
+// Watch shows the game that another program plays in dir. Watched.Advance brings it to the newest
+// tick.
+func Watch(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
+	g = New()
+	g.Watched, err = persist.Follow(ctx, dir, g.World, persist.FileOptions{Files: files})
+	return g, err
+}
+
 // Build creates the list of systems. Bind calls it.
 func (g *Game) Build(w *ecs.World) error {
 	g.World, g.Systems = w, schedule.New[Buttons](w)
@@ -188,6 +197,9 @@ func (g *Game) Step(b Buttons) error {
 
 // Close closes the store, which also saves the high score and the branches after a rewind or Load.
 func (g *Game) Close(ctx context.Context) error {
+	if g.Watched != nil {
+		return g.Watched.Close()
+	}
 	g.fork()
 	return g.Store.Close(ctx)
 }

@@ -33,9 +33,10 @@ type line struct{ newest, record uint64 }
 // Line returns the oldest tick that the player can go to, and the newest tick of the line.
 func (g *Game) Line() (oldest, newest uint64) {
 	oldest = g.World.History().Oldest()
-	if g.Store != nil {
-		oldest = min(oldest, g.Store.Metrics().Kept.Tick)
+	if g.Store == nil {
+		return oldest, g.World.Tick()
 	}
+	oldest = min(oldest, g.Store.Metrics().Kept.Tick)
 	return max(oldest, min(1, g.line.newest)), g.line.newest
 }
 

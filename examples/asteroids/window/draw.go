@@ -34,12 +34,13 @@ func (w *window) Draw(screen *ebiten.Image) {
 	screen.Fill(dark)
 	v := &w.control.View
 	f := w.field()
-	f.stars(screen)
+	sky := screen.SubImage(f.bounds()).(*ebiten.Image) // Nothing is drawn outside.
+	f.stars(sky)
 	if v.Playing {
 		// The part of a tick that has passed since the last Update.
 		f.ahead = min(float32(time.Since(w.updated).Seconds()*60), 1)
 	}
-	f.sprites(screen, v.Sprites)
+	f.sprites(sky, v.Sprites)
 	for _, pose := range v.Future {
 		x, y := f.at(pose.Place)
 		vector.DrawFilledRect(screen, x-1, y-1, 2, 2, green, false)
@@ -70,6 +71,8 @@ func (w *window) messages() []string {
 	switch {
 	case c.Message != "":
 		return []string{c.Message}
+	case v.Watching:
+		return []string{"THE GAME RUNS ELSEWHERE", "THIS PAGE WATCHES IT"}
 	case c.Speed() > 0:
 		return []string{fmt.Sprintf("<< %dx   %.1f s", c.Speed(), float64(v.Newest-v.Now)/60)}
 	case v.Replaying:
@@ -123,6 +126,11 @@ func (w *window) field() field {
 	top, bottom := 44, w.bar().top()-8
 	scale := min(float32(w.width)/game.Width, float32(bottom-top)/game.Height)
 	return field{x: (float32(w.width) - scale*game.Width) / 2, y: float32(top) + (float32(bottom-top)-scale*game.Height)/2, scale: scale}
+}
+
+// bounds returns the pixels of the field.
+func (f field) bounds() image.Rectangle {
+	return image.Rect(int(f.x), int(f.y), int(f.x+f.scale*game.Width)+1, int(f.y+f.scale*game.Height)+1)
 }
 
 func (f field) at(p game.Position) (x, y float32) {
@@ -202,7 +210,12 @@ func (f field) sprites(screen *ebiten.Image, all []control.Sprite) {
 		x, y = x+float32(s.Velocity.X)*f.ahead*f.scale, y+float32(s.Velocity.Y)*f.ahead*f.scale
 		switch s.Kind {
 		case control.Rock:
-			f.rock(screen, x, y, float32(s.Size)*f.scale, s.Index)
+			// A rock that leaves the field on one side comes in on the other side.
+			for _, dx := range [3]float32{0, game.Width, -game.Width} {
+				for _, dy := range [3]float32{0, game.Height, -game.Height} {
+					f.rock(screen, x+dx*f.scale, y+dy*f.scale, float32(s.Size)*f.scale, s.Index)
+				}
+			}
 		case control.Ship:
 			f.ship(screen, x, y, s.Ship)
 		}
@@ -214,6 +227,9 @@ var sparkColors = []color.RGBA{yellow, {240, 150, 70, 255}, {250, 230, 180, 255}
 // rock draws a polygon whose corners have different distances from its center.
 func (f field) rock(screen *ebiten.Image, x, y, radius float32, index uint32) {
 	const corners = 11
+	if !image.Rect(int(x-radius), int(y-radius), int(x+radius), int(y+radius)).Overlaps(screen.Bounds()) {
+		return
+	}
 	var last [2]float32
 	for i := range corners + 1 {
 		d := game.Direction(uint8(i % corners * game.Headings / corners))

@@ -21,6 +21,9 @@ func openFiles(ctx context.Context) (dir string, files disk.FS, point string, er
 	return ".", files, point, err
 }
 
+// watchFiles returns the files of the game that another tab plays.
+func watchFiles(ctx context.Context) (disk.FS, error) { return browser.OpenRead(ctx, "asteroids") }
+
 // linked is true while the address bar has a link to a moment.
 var linked bool
 
@@ -85,7 +88,7 @@ func publish(w *window) {
 		v := &c.View
 		return map[string]any{
 			"now": v.Now, "newest": v.Newest, "digest": digest, "message": c.Message, "sprites": len(v.Sprites),
-			"branches": len(v.Branches), "replaying": v.Replaying, "ghost": v.Ghost != nil,
+			"branches": len(v.Branches), "replaying": v.Replaying, "watching": v.Watching, "ghost": v.Ghost != nil,
 		}
 	}))
 }

@@ -21,6 +21,9 @@ func openFiles(context.Context) (dir string, files disk.FS, point string, err er
 	return dir, nil, point, nil
 }
 
+// watchFiles is not used: the directory of a game can be read while another program plays it.
+func watchFiles(context.Context) (disk.FS, error) { return nil, nil }
+
 // keepFile writes a file into the current directory.
 func keepFile(name string, data []byte) error { return os.WriteFile(name, data, 0o666) }
 

@@ -20,8 +20,10 @@ import (
 
 	"github.com/hajimehoshi/ebiten/v2"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 	"github.com/stet-ecs/stet/examples/asteroids/window/control"
+	"github.com/stet-ecs/stet/persist"
 )
 
 func main() {
@@ -33,20 +35,24 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	dir, files, point, err := openFiles(ctx)
+	watch := errors.Is(err, disk.ErrLocked)
+	if watch {
+		files, err = watchFiles(ctx)
+	}
 	if err != nil {
 		return err
 	}
 	if files != nil {
 		defer func() { err = errors.Join(err, files.Close()) }()
 	}
-	g, err := game.Open(ctx, dir, files)
+	g, err := open(ctx, dir, files, watch)
 	if err != nil {
 		return err
 	}
 	c := control.New(g)
 	c.KeepFile, c.KeepLink = keepFile, keepLink
 	defer func() { err = errors.Join(err, c.Close(context.Background())) }()
-	if point != "" {
+	if point != "" && g.Watched == nil {
 		c.Visit(ctx, point)
 	}
 	ebiten.SetWindowTitle("Asteroids, with time")
@@ -55,6 +61,17 @@ func run(ctx context.Context) (err error) {
 	w := &window{ctx: ctx, control: c}
 	publish(w)
 	return ebiten.RunGame(w)
+}
+
+// open opens the game in dir. If another program plays it, open watches it.
+func open(ctx context.Context, dir string, files disk.FS, watch bool) (*game.Game, error) {
+	if !watch {
+		g, err := game.Open(ctx, dir, files)
+		if !errors.Is(err, persist.ErrLocked) {
+			return g, err
+		}
+	}
+	return game.Watch(ctx, dir, files)
 }
 
 // A window shows a game. It implements ebiten.Game.

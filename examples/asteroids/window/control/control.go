@@ -113,7 +113,8 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	if c.file.ended() {
 		c.file = nil
 	}
-	if c.job.ended() {
+	ended := c.job.ended()
+	if ended {
 		c.job = nil
 	}
 	c.aim(in)
@@ -121,6 +122,12 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	switch {
 	case c.job != nil: // The world belongs to the job.
 		return nil
+	case c.Game.Watched != nil && !ended: // Otherwise show what the job has read.
+		c.start(func() error {
+			_, err := c.Game.Watched.Advance(ctx)
+			return err
+		}, func(err error) { c.report(err, "", "the game cannot be watched") })
+	case c.Game.Watched != nil:
 	case c.replay != nil:
 		err = c.watch(ctx, in)
 	default:

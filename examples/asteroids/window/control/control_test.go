@@ -14,6 +14,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 	"github.com/stet-ecs/stet/examples/asteroids/window/control"
+	"github.com/stet-ecs/stet/persist"
 )
 
 // frames runs n frames with the same input. After each of them it waits for the job, if one began.
@@ -239,6 +240,31 @@ func TestFrame_FileAndLink(t *testing.T) {
 	require.Equal(t, "loaded the file", other.Message)
 	require.GreaterOrEqual(t, other.View.Now, uint64(100))
 	require.Equal(t, c.Game.State.Get().Wave, other.View.State.Wave)
+}
+
+// A second program shows the game that the first one plays.
+func TestFrame_Watch(t *testing.T) {
+	files := disk.Memory()
+	g, err := game.Open(t.Context(), ".", files)
+	require.NoError(t, err)
+	c := control.New(g)
+	frames(t, c, 10, control.Input{Buttons: game.Thrust})
+	_, err = game.Open(t.Context(), ".", files)
+	require.ErrorIs(t, err, persist.ErrLocked)
+	other, err := game.Watch(t.Context(), ".", files)
+	require.NoError(t, err)
+	watcher := control.New(other)
+	for range 20 {
+		frames(t, c, 10, control.Input{Buttons: game.Thrust | game.Fire})
+		require.NoError(t, g.Store.Sync(t.Context()))
+		frames(t, watcher, 2, control.Input{Buttons: game.Left, Rewind: true})
+		require.True(t, watcher.View.Watching)
+		require.Equal(t, c.View.Now, watcher.View.Now)
+		require.Equal(t, c.View.Newest, watcher.View.Newest)
+		require.Equal(t, c.View.Sprites, watcher.View.Sprites)
+	}
+	require.NoError(t, watcher.Close(t.Context()))
+	require.NoError(t, c.Close(t.Context()))
 }
 
 // If the disk is full, the game continues in memory and says so. It saves again when there is

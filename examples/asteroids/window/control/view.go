@@ -14,6 +14,7 @@ type View struct {
 	High                int32
 	Playing             bool // Ticks run.
 	Replaying           bool
+	Watching            bool // Another program plays the game.
 	Sprites             []Sprite
 	Ghost               *Pose  // The ship in the future that the player left last.
 	Future              []Pose // The next places of the ship, if the player is in the past.
@@ -48,6 +49,7 @@ func (c *Control) look() {
 	if v.Replaying = c.replay != nil; v.Replaying {
 		g = c.replay.game
 	}
+	v.Watching = g.Watched != nil
 	v.Now = g.World.Tick()
 	v.Oldest, v.Newest = c.Game.Line()
 	v.Branches = c.Game.OtherLines()
