@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 	"internal/query":          {"ecs", "ecs/layout", "ecs/raw", "persist/inspect", "internal/near", "github.com/expr-lang/expr"},
 	"internal/term":           {"github.com/mattn/go-runewidth", "golang.org/x/sys"},
 	"examples/asteroids":      {"persist", "examples/asteroids/game", "golang.org/x/term"},
-	"examples/asteroids/game": {"disk", "ecs", "ecs/schedule", "persist"},
+	"examples/asteroids/game": {"disk", "disk/archive", "ecs", "ecs/schedule", "persist"},
 	"examples/factory":        {"ecs", "ecs/schedule", "persist"},
 	"examples/life":           {"ecs", "journal", "persist"},
 	"examples/metrics":        {"ecs", "persist"},

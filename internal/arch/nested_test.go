@@ -20,7 +20,7 @@ var nested = map[string][]string{
 	"persist/inspect/web/browsertest": {}, // The module contains only tests.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
 	"disk/browser/browsertest":        {"disk/browser", "ecs", "persist"}, // For its program.
-	"examples/asteroids/window":       {"examples/asteroids/game", "disk", "disk/browser", "disk/disktest", "persist", "persist/inspect"},
+	"examples/asteroids/window":       {"examples/asteroids/game", "ecs", "disk", "disk/archive", "disk/browser", "disk/disktest", "persist", "persist/inspect"},
 	"persist/replica/natslog": {"persist/replica", "disk", "internal/dump",
 		// The example of this module writes a world to a store and serves a page about it.
 		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"},

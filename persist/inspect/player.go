@@ -26,8 +26,8 @@ import (
 
 // PlayerOptions say what a [Player] plays and how. The zero value is useful.
 type PlayerOptions struct {
-	// Files is the file system that has the store; path is then relative to its root. By default, it
-	// is the file system of the operating system. Close does not close Files.
+	// Files is the file system that has the store; path is then relative to its root. By default,
+	// it is the file system of the operating system. Close does not close Files.
 	Files disk.FS
 
 	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,

@@ -22,8 +22,9 @@ func TestTimeline_RandomMoves(t *testing.T) {
 	seed := rand.Uint64()
 	g, b := open(t, dir), newBot(t, seed)
 	digests := map[string]ecs.Digest{} // By point.
-	lines := map[uint64][]string{}     // For the record at the end of a line, the points of its ticks, from tick 1.
-	var path []string                  // The points of the line under way.
+	// For the record at the end of a line, the points of its ticks, from tick 1.
+	lines := map[uint64][]string{}
+	var path []string // The points of the line under way.
 	play := func(n int) {
 		path = path[:g.World.Tick():g.World.Tick()]
 		for range n {

@@ -55,8 +55,8 @@ func (p *player) hash() (hash string) {
 	return hash
 }
 
-// A player saves a slot, goes back, leaves a future, visits it again, makes a link, watches a replay
-// and saves the run in a file. The file equals the game, and plays again on this machine.
+// A player saves a slot, goes back, leaves a future, visits it again, and makes a link. Then the
+// player watches a replay, and saves the run in a file. This machine replays the file.
 func TestTime_BranchesLinksAndFiles(t *testing.T) {
 	url := serve(t)
 	p := play(t, url, 1280, 800)
