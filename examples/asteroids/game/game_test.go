@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A bot returns the buttons of a player. It aims at the nearest rock, fires when the rock is ahead,
+// A bot returns the buttons of a player. It aims at the nearest rock or mite, fires if it is near,
 // and sometimes thrusts. Equal seeds and worlds give equal buttons.
 type bot struct{ random *rand.Rand }
 
@@ -38,6 +38,11 @@ func (b bot) buttons(g *Game) (all Buttons) {
 	for _, rock := range g.Rocks.All() {
 		if d := Distance(at, *rock.A) - rock.C.Radius(); d < nearest {
 			target, nearest = rock.A.plus(*rock.B, d/2.5), d
+		}
+	}
+	for _, mite := range g.Mites.All() {
+		if d := Distance(at, *mite.A); d < nearest {
+			target, nearest = mite.A.plus(*mite.B, d/2.5), d
 		}
 	}
 	best, heading := Width, ship.Heading

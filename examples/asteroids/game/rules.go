@@ -229,7 +229,7 @@ func (g *Game) wave(t *tick) {
 	for range 2 + min(state.Wave, 8) {
 		g.addRock(t, g.farFrom(t, center), Velocity{}, 3)
 	}
-	for range min(mitesPerWave*int(state.Wave), maxMites-g.Mite.Len()) {
+	for range min(mitesOf(state.Wave), maxMites-g.Mite.Len()) {
 		g.NewMite.Create(g.farFrom(t, center), Velocity{}, Mite{})
 	}
 }

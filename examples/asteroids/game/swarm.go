@@ -10,18 +10,20 @@ import (
 // ignites the mites near it, so one shot can destroy many.
 
 const (
-	miteRadius   = 2.0
-	miteSpeed    = 0.8
-	mitePoints   = 10
-	mitesPerWave = 40
-	maxMites     = 800
-	burstRadius  = 9.0
+	miteRadius  = 2.0
+	miteSpeed   = 0.8
+	mitePoints  = 10
+	maxMites    = 800
+	burstRadius = 9.0
 
 	// A mite decides where to fly in every decision ticks.
 	decision = 6
 	// The mites take turns: for this many ticks, a fifth of them flies at the ship.
 	attack = 80
 )
+
+// mitesOf returns the number of mites that a wave begins with: 15, 40, 75, 120 and so on.
+func mitesOf(wave int32) int { return int(5 * wave * (wave + 2)) }
 
 // chase turns the mites. Each mite circles the ship at its own distance, until it is its turn to
 // attack.

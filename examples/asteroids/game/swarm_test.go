@@ -2,6 +2,7 @@ package game
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -158,4 +159,32 @@ func BenchmarkRewind(b *testing.B) {
 		require.NoError(b, g.World.History().Seek(now))
 		b.StartTimer()
 	}
+}
+
+// Ten minutes of play need no more memory than the first minutes, because the history is bounded.
+func TestGame_MemoryStaysFlat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 36,000 ticks")
+	}
+	g, b := New(), newBot(t, 1)
+	used := func() (bytes uint64) {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var first, most uint64
+	for tick := range 36_000 {
+		g.Systems.Step(b.buttons(g))
+		g.World.Commit()
+		if (tick+1)%3000 == 0 {
+			if n := used(); tick < 9000 {
+				first = max(first, n)
+			} else {
+				most = max(most, n)
+			}
+		}
+	}
+	t.Logf("wave %d; %d MB in the first minutes, at most %d MB later", g.State.Get().Wave, first>>20, most>>20)
+	require.Less(t, most, 2*first+16<<20)
 }

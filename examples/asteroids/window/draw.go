@@ -58,7 +58,7 @@ func (w *window) Draw(screen *ebiten.Image) {
 		w.drawPads(screen)
 	}
 	for i, line := range w.messages() {
-		w.write(screen, (w.width-len(line)*w.letter(len(line)))/2, w.height/2-60+i*32, yellow, line)
+		w.write(screen, (w.width-len(line)*w.letter(len(line)))/2, w.height/4+i*32, yellow, line)
 	}
 }
 

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
 	"github.com/stet-ecs/stet/disk/archive"
@@ -154,15 +156,27 @@ func checkRun(t *testing.T, file []byte, newest int64) {
 	}
 }
 
+// otherWindow opens another window of the same browser. In a hidden tab, the game would stand still.
+func (p *player) otherWindow() *player {
+	p.t.Helper()
+	c := chromedp.FromContext(p.ctx)
+	id, err := target.CreateTarget("about:blank").WithNewWindow(true).Do(cdp.WithExecutor(p.ctx, c.Browser))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(p.ctx, chromedp.WithTargetID(id))
+	p.t.Cleanup(cancel)
+	return &player{p.t, ctx}
+}
+
 // A second tab watches the game of the first one. When the first tab is closed, it can play on.
 func TestTime_SecondTabWatches(t *testing.T) {
 	url := serve(t)
 	p := play(t, url, 1280, 800)
+	p.wait("the game", func(s state) bool { return s.Now >= 0 })
 	p.key(input.KeyDown, "Space")
 	p.wait("60 ticks", func(s state) bool { return s.Now > 60 })
-	ctx, cancel := chromedp.NewContext(p.ctx)
-	defer cancel()
-	q := &player{t, ctx}
+	q := p.otherWindow()
 	q.run(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url))
 	first := q.wait("the game of the first tab", func(s state) bool { return s.Watching && s.Now > 60 })
 	q.shot("watch")
