@@ -19,8 +19,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// maxBytes is the maximum size of all unpacked files. Tests use less.
-var maxBytes int64 = 8 << 30
+// maxName is the maximum length of a name, in bytes.
+const maxName = 1 << 12
 
 // signature begins a zip file that has a file in it.
 const signature = "PK\x03\x04"
@@ -82,32 +82,57 @@ func packFile(z *zip.Writer, files disk.FS, name string) error {
 	return err
 }
 
-// Read unpacks an archive into memory. The size is that of the zip file, in bytes. If the bytes are
-// not those of a zip file, or differ from their checksums, the error wraps [disk.ErrCorrupt].
+// ErrTooLarge reports that the files of an archive have more bytes than the caller allows.
+var ErrTooLarge = errors.New("archive: too large")
+
+// Read unpacks an archive into memory. The size is that of the zip file, in bytes. If the unpacked
+// files have more than limit bytes together, the error wraps [ErrTooLarge]. If the bytes are not
+// those of a zip file, or differ from their checksums, the error wraps [disk.ErrCorrupt].
 //
-// Cost: the memory of all unpacked files. Read refuses more than 8 GiB.
-func Read(ctx context.Context, in io.ReaderAt, size int64) (disk.FS, error) {
-	files, err := unpack(ctx, in, size)
-	if err == nil || ctx.Err() != nil {
+// Cost: the memory of all unpacked files.
+func Read(ctx context.Context, in io.ReaderAt, size, limit int64) (disk.FS, error) {
+	r := &reader{ReaderAt: in}
+	files, err := unpack(ctx, r, size, limit)
+	switch {
+	case err == nil, ctx.Err() != nil, errors.Is(err, ErrTooLarge):
 		return files, err
+	case r.err != nil:
+		return nil, r.err
 	}
 	return nil, fmt.Errorf("archive: %w: %w", disk.ErrCorrupt, err)
 }
 
-func unpack(ctx context.Context, in io.ReaderAt, size int64) (disk.FS, error) {
+// A reader remembers an error of a read. All other errors of an archive are damage.
+type reader struct {
+	io.ReaderAt
+	err error
+}
+
+func (r *reader) ReadAt(b []byte, offset int64) (int, error) {
+	if offset < 0 { // The archive has a wrong offset.
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := r.ReaderAt.ReadAt(b, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+func unpack(ctx context.Context, in io.ReaderAt, size, limit int64) (disk.FS, error) {
 	z, err := zip.NewReader(in, size)
 	if err != nil {
 		return nil, err
 	}
-	files, left := disk.Memory(), maxBytes
+	files, left := disk.Memory(), limit
 	for _, entry := range z.File {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		dir := strings.HasSuffix(entry.Name, "/")
 		name := strings.TrimSuffix(entry.Name, "/")
-		if !fs.ValidPath(name) {
-			return nil, fmt.Errorf("the name %q: %w", name, fs.ErrInvalid)
+		if !fs.ValidPath(name) || len(name) > maxName {
+			return nil, fmt.Errorf("the name %.100q: %w", name, fs.ErrInvalid)
 		}
 		if dir {
 			err = makeDirs(files, name)
@@ -154,7 +179,7 @@ func unpackFile(files disk.FS, entry *zip.File, left int64) (int64, error) {
 	// A header may lie about the size, so the bytes count.
 	n, err := io.Copy(io.NewOffsetWriter(f, 0), io.LimitReader(r, left+1))
 	if n > left {
-		return 0, fmt.Errorf("the archive has more than %d bytes", maxBytes)
+		return 0, ErrTooLarge
 	}
 	return left - n, err
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -63,7 +64,7 @@ func packed(t testing.TB, files disk.FS) []byte {
 }
 
 func read(b []byte) (disk.FS, error) {
-	return Read(context.Background(), bytes.NewReader(b), int64(len(b)))
+	return Read(context.Background(), bytes.NewReader(b), int64(len(b)), 1<<20)
 }
 
 func TestRead_HasAllFiles(t *testing.T) {
@@ -111,25 +112,48 @@ func TestRead_Damage(t *testing.T) {
 }
 
 func TestRead_RefusesTooManyBytes(t *testing.T) {
-	defer func(old int64) { maxBytes = old }(maxBytes)
 	files := tree(t, rand.New(rand.NewPCG(1, 2)), 5)
 	b, total := packed(t, files), int64(0)
 	for _, text := range contents(t, files, ".", map[string]string{}) {
 		total += int64(len(text))
 	}
-	maxBytes = total
-	_, err := read(b)
+	_, err := Read(t.Context(), bytes.NewReader(b), int64(len(b)), total)
 	require.NoError(t, err)
-	maxBytes--
-	_, err = read(b)
-	require.ErrorContains(t, err, "more than")
+	_, err = Read(t.Context(), bytes.NewReader(b), int64(len(b)), total-1)
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.NotErrorIs(t, err, disk.ErrCorrupt)
 }
+
+// An error of the disk is no damage.
+func TestRead_FailedRead(t *testing.T) {
+	b := packed(t, tree(t, rand.New(rand.NewPCG(1, 2)), 5))
+	failure := errors.New("no disk")
+	for bad := range 20 {
+		calls := 0
+		_, err := Read(t.Context(), readerFunc(func(p []byte, at int64) (int, error) {
+			if calls++; calls > bad {
+				return 0, failure
+			}
+			return bytes.NewReader(b).ReadAt(p, at)
+		}), int64(len(b)), 1<<20)
+		if calls > bad {
+			require.ErrorIs(t, err, failure)
+			require.NotErrorIs(t, err, disk.ErrCorrupt)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+type readerFunc func(b []byte, offset int64) (int, error)
+
+func (f readerFunc) ReadAt(b []byte, offset int64) (int, error) { return f(b, offset) }
 
 func TestRead_EndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := packed(t, tree(t, rand.New(rand.NewPCG(1, 2)), 5))
-	_, err := Read(ctx, bytes.NewReader(b), int64(len(b)))
+	_, err := Read(ctx, bytes.NewReader(b), int64(len(b)), 1<<20)
 	require.Equal(t, context.Canceled, err)
 	require.ErrorIs(t, Write(ctx, io.Discard, tree(t, rand.New(rand.NewPCG(1, 2)), 5)), context.Canceled)
 }
@@ -138,7 +162,6 @@ func TestRead_EndedContext(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(packed(f, tree(f, rand.New(rand.NewPCG(1, 2)), 3)))
 	f.Add([]byte("PK\x03\x04../x"))
-	maxBytes = 1 << 20
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if files, err := read(b); err == nil {
 			contents(t, files, ".", map[string]string{})

@@ -308,6 +308,30 @@ func TestOpen_BackendStays(t *testing.T) {
 	}
 }
 
+// If the database of a directory cannot be opened, its files may still be there. Open then returns
+// the error, and no empty file system.
+func TestOpen_FailedDatabase(t *testing.T) {
+	const noPrivate = `delete StorageManager.prototype.getDirectory`
+	t.Run("store", func(t *testing.T) {
+		patchWorker(t, noPrivate)
+		tree := open(t, "TestOpen_FailedDatabase")
+		if err := tree.Mkdir("d"); err != nil {
+			require.ErrorIs(t, err, fs.ErrExist) // From an earlier run.
+		}
+		require.NoError(t, tree.SyncDir("."))
+		require.NoError(t, tree.Close())
+	})
+	t.Run("fail", func(t *testing.T) {
+		patchWorker(t, `IDBFactory.prototype.open = () => { throw new DOMException("no disk", "UnknownError") }`)
+		_, err := browser.Open(t.Context(), "TestOpen_FailedDatabase")
+		require.ErrorContains(t, err, "no disk")
+	})
+	tree := open(t, "TestOpen_FailedDatabase")
+	defer tree.Close()
+	_, err := tree.ReadDir("d")
+	require.NoError(t, err)
+}
+
 type counter struct{ N int }
 
 // A store keeps its ticks, slots and snapshots in the browser.

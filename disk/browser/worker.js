@@ -135,18 +135,25 @@ class ReadPrivateFile {
   close() {}
 }
 
-// openDatabase opens the IndexedDB database of a directory. If it does not exist and create is
-// false, openDatabase returns undefined.
+// openDatabase opens the IndexedDB database of a directory. If create is false and the database
+// does not exist, or the browser refuses IndexedDB, openDatabase returns undefined. After any other
+// failure the database may exist, so the caller must not use an empty directory instead.
 async function openDatabase(name, create) {
+  let missing = !self.indexedDB;
   try {
     const request = indexedDB.open(name, 1);
     request.onupgradeneeded = () => {
-      if (!create) return request.transaction.abort();
+      if (!create) {
+        missing = true;
+        return request.transaction.abort();
+      }
       for (const store of ["owner", "files", "blocks"]) request.result.createObjectStore(store);
     };
     return await result(request);
   } catch (e) {
-    if (!create) return undefined;
+    const refused = ["SecurityError", "InvalidStateError"].includes(e.name);
+    if (!create && (missing || refused)) return undefined;
+    if (!create) throw e;
     if (e.name === "QuotaExceededError") throw e;
     throw new DOMException(`it has no private files, and IndexedDB fails: ${e.message}`, "NotSupportedError");
   }
@@ -224,8 +231,10 @@ class Database {
   }
 
   async end() {
-    for (const file of this.files.values()) await file.close();
+    let failure;
+    for (const file of this.files.values()) await file.close().catch((e) => { failure ??= e; });
     this.database.close();
+    if (failure) throw failure;
   }
 }
 

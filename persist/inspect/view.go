@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync/atomic"
 
@@ -55,8 +56,16 @@ func openArchive(ctx context.Context, path string) (disk.FS, error) {
 	if err != nil || !archive.Is(f) {
 		return nil, err
 	}
-	return archive.Read(ctx, f, info.Size())
+	files, err := archive.Read(ctx, f, info.Size(), maxArchive)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return files, nil
 }
+
+// maxArchive is the maximum size of the files in an archive, in bytes. Larger ones can be unpacked
+// by another program.
+const maxArchive = 16 << 30
 
 // OpenFS is like [OpenReadOnly], but opens a store in a file system. name is "." for a store in the
 // root directory of files, or the name of a save. Close does not close files.

@@ -4,6 +4,7 @@ package game
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/stet-ecs/stet/disk"
@@ -150,7 +151,7 @@ func Open(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
 			}
 		},
 	})
-	g.Snapshots, g.line = results, line{g.World.Tick(), g.World.Raw().Seq()}
+	g.Snapshots, g.line = results, line{g.World.Tick(), g.World.Raw().Seq(), g.Branches.Get().Start}
 	return g, err
 }
 
@@ -183,15 +184,21 @@ func (g *Game) Build(w *ecs.World) error {
 	return nil
 }
 
-// Step runs a tick. It records the buttons, so that a replay can run the same tick again.
+// Step runs a tick. It records the buttons, so that a replay can run the same tick again. If the
+// store fails, the tick runs in memory, and Step returns the error.
 func (g *Game) Step(b Buttons) error {
-	if err := g.Store.Input("buttons", []byte{byte(b)}); err != nil {
-		return err
-	}
+	err := g.Store.Input("buttons", []byte{byte(b)})
 	g.fork()
 	g.Systems.Step(b)
-	err := g.Store.Commit()
-	g.line = line{g.World.Tick(), g.World.Raw().Seq()}
+	err = errors.Join(err, g.Store.Commit())
+	g.line.newest, g.line.record = g.World.Tick(), g.World.Raw().Seq()
+	return err
+}
+
+// Resume saves the present state after a failure of the store, and waits for the disk.
+func (g *Game) Resume(ctx context.Context) error {
+	err := g.Store.Resume(ctx)
+	g.line.record = g.World.Raw().Seq()
 	return err
 }
 

@@ -46,20 +46,22 @@ func (g *Game) wantsRestart(t *tick) bool {
 // steer turns and accelerates the ship.
 func (g *Game) steer(t *tick) {
 	for _, row := range g.Ships.All() {
-		v, ship := row.B, row.C
+		at, v, ship := *row.A, row.B, row.C
 		if t.Input&Left != 0 {
 			ship.Heading = (ship.Heading + Headings - 1) % Headings
 		}
 		if t.Input&Right != 0 {
 			ship.Heading = (ship.Heading + 1) % Headings
 		}
+		ahead, exhaust := Direction(ship.Heading), *v
 		if ship.Thrust = t.Input&Thrust != 0; ship.Thrust {
-			v.add(Direction(ship.Heading), 0.05)
-			exhaust := *v
+			v.add(ahead, 0.05)
 			exhaust.add(Direction((ship.Heading+Headings/2-4+uint8(t.Rand().IntN(8)))%Headings), 1)
-			g.addSpark(t, row.A.plus(Direction(ship.Heading), -4), exhaust, 8+t.Rand().IntN(12))
 		}
 		v.X, v.Y = float64(v.X*0.99), float64(v.Y*0.99)
+		if ship.Thrust { // The pointers are invalid after this.
+			g.addSpark(t, at.plus(ahead, -4), exhaust, 8+t.Rand().IntN(12))
+		}
 	}
 }
 
@@ -73,12 +75,12 @@ func (g *Game) fire(t *tick) {
 		} else if t.Input&Fire != 0 {
 			ship.Cooldown = cooldown - 1
 			g.Sounds.Send(Shot)
+			at, inertia, heading := *row.A, *row.B, int32(ship.Heading)
 			pairs := min(max(g.State.Get().Wave-1, 0), 2)
 			for i := -pairs; i <= pairs; i++ {
-				direction := Direction(uint8((int32(ship.Heading) + 3*i + Headings) % Headings))
-				v := *row.B
+				direction, v := Direction(uint8((heading+3*i+Headings)%Headings)), inertia
 				v.add(direction, 2.5)
-				g.NewBullet.Create(row.A.plus(direction, 5), v, Bullet{}, Life{bulletLife})
+				g.NewBullet.Create(at.plus(direction, 5), v, Bullet{}, Life{bulletLife})
 			}
 		}
 	}

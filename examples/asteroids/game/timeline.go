@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
+	"time"
 
 	"github.com/stet-ecs/stet/disk/archive"
 	"github.com/stet-ecs/stet/persist"
@@ -19,16 +21,30 @@ import (
 
 // A Branch is a future that the player left: the ticks after From, up to To. The record of To in
 // the store has the number Record.
-type Branch struct{ From, To, Record uint64 }
+type Branch struct {
+	From, To, Record uint64
+	Start            Start
+}
 
-// Branches is a resource with the newest branches. It is not restored by a rewind.
-type Branches struct{ All []Branch }
+// A Start is the state of a loaded file, with which a line begins. It is zero if the line begins
+// with the first tick of the game.
+type Start struct{ Tick, Record uint64 }
+
+// Branches is a resource with the newest branches, and with the start of the line. It is not
+// restored by a rewind.
+type Branches struct {
+	All   []Branch
+	Start Start
+}
 
 // maxBranches is the number of branches that a player can choose from.
 const maxBranches = 12
 
 // A line is a sequence of ticks, named by its last tick and the record of that tick.
-type line struct{ newest, record uint64 }
+type line struct {
+	newest, record uint64
+	start          Start
+}
 
 // Line returns the oldest tick that the player can go to, and the newest tick of the line.
 func (g *Game) Line() (oldest, newest uint64) {
@@ -37,7 +53,7 @@ func (g *Game) Line() (oldest, newest uint64) {
 		return oldest, g.World.Tick()
 	}
 	oldest = min(oldest, g.Store.Metrics().Kept.Tick)
-	return max(oldest, min(1, g.line.newest)), g.line.newest
+	return max(oldest, g.line.start.Tick, min(1, g.line.newest)), g.line.newest
 }
 
 // Near reports whether GoTo can go to a tick of the line at once, without reading the store.
@@ -64,6 +80,15 @@ func (g *Game) GoTo(ctx context.Context, tick uint64) error {
 // Point returns the name of the present state, for Visit.
 func (g *Game) Point() string { return fmt.Sprintf("record:%d", g.World.Raw().Seq()) }
 
+// Ends returns the points of the oldest and the newest state of the line. If the oldest one is that
+// of the store, it is "".
+func (g *Game) Ends() (oldest, newest string) {
+	if g.line.start != (Start{}) {
+		oldest = fmt.Sprintf("record:%d", g.line.start.Record)
+	}
+	return oldest, fmt.Sprintf("record:%d", g.line.record)
+}
+
 // Visit goes to a point of the store, which ends the line until the next Step. If it is the end of
 // a branch, the line becomes a branch instead.
 func (g *Game) Visit(ctx context.Context, point string) error {
@@ -76,22 +101,27 @@ func (g *Game) leave(move func() error) error {
 	if err := move(); err != nil {
 		return err
 	}
-	g.line = line{g.World.Tick(), g.World.Raw().Seq()}
+	g.line = line{g.World.Tick(), g.World.Raw().Seq(), old.start}
 	for _, b := range g.branches() {
 		if b.Record == g.line.record {
-			from = b.From
+			from, g.line.start = b.From, b.Start
 		}
 	}
 	if old.record != g.line.record && old.newest > 0 {
-		g.left = append(g.left, Branch{min(from, g.line.newest, old.newest-1), old.newest, old.record})
+		g.left = append(g.left, Branch{min(from, g.line.newest, old.newest-1), old.newest, old.record, old.start})
 	}
 	return nil
 }
 
-// branches returns the futures that the player left, oldest first. The branch that the player
-// visits is not one of them.
-func (g *Game) branches() []Branch {
-	all := append(slices.Clone(g.Branches.Get().All), g.left...)
+// branches returns the ends of lines that the player left, each once, oldest first.
+func (g *Game) branches() (all []Branch) {
+	left := append(slices.Clone(g.Branches.Get().All), g.left...)
+	for i, b := range left {
+		again := func(later Branch) bool { return later.Record == b.Record }
+		if !slices.ContainsFunc(left[i+1:], again) {
+			all = append(all, b)
+		}
+	}
 	return all[max(0, len(all)-maxBranches):]
 }
 
@@ -105,10 +135,11 @@ func (g *Game) OtherLines() []Branch {
 func (g *Game) fork() {
 	all := g.OtherLines() // A branch that the player visited is the line now.
 	if now := g.World.Tick(); now < g.line.newest {
-		all = append(all, Branch{now, g.line.newest, g.line.record})
+		all = append(all, Branch{now, g.line.newest, g.line.record, g.line.start})
 	}
-	if g.left = nil; !slices.Equal(all, g.Branches.Get().All) {
-		g.Branches.Set(Branches{all})
+	old := g.Branches.Get()
+	if g.left = nil; !slices.Equal(all, old.All) || old.Start != g.line.start {
+		g.Branches.Set(Branches{all, g.line.start})
 	}
 }
 
@@ -116,31 +147,79 @@ func (g *Game) fork() {
 // goroutine may call Run.
 func (g *Game) Run(ctx context.Context) ([]byte, error) {
 	var b bytes.Buffer
-	err := g.Store.BackupTo(ctx, &b)
+	err := g.Store.BackupTo(ctx, pausing{&b})
 	return b.Bytes(), err
 }
 
-// LoadFile goes to the state in a file: the last state of a run that Run wrote, or a save.
+// A pausing writer pauses after each write. In a browser, the program has one thread, and frames
+// are drawn only while all goroutines wait.
+type pausing struct{ io.Writer }
+
+func (p pausing) Write(b []byte) (int, error) {
+	time.Sleep(time.Millisecond)
+	return p.Writer.Write(b)
+}
+
+// maxFile is the maximum size of an unpacked run, in bytes. A browser has little memory.
+const maxFile = 1 << 30
+
+// LoadFile goes to the state in a file: the last state of a run that Run wrote, or a save. The line
+// then begins with this state. If the rules could not have led to the state, LoadFile returns an
+// error, and the game stays where it is.
 func (g *Game) LoadFile(ctx context.Context, file []byte) error {
-	in := bytes.NewReader(file)
-	if archive.Is(in) {
-		files, err := archive.Read(ctx, in, in.Size())
-		if err != nil {
-			return err
-		}
-		other := New()
-		f, err := persist.Follow(ctx, ".", other.World, persist.FileOptions{Files: files})
-		if err != nil {
-			return err
-		}
-		var save bytes.Buffer
-		if err := persist.SaveTo(ctx, &save, other.World); err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
-		in = bytes.NewReader(save.Bytes())
+	other := New()
+	if err := other.read(ctx, bytes.NewReader(file)); err != nil {
+		return err
 	}
-	return g.leave(func() error { return g.Store.LoadFrom(ctx, in) })
+	if err := other.check(); err != nil {
+		return fmt.Errorf("the file: %w", err)
+	}
+	var save bytes.Buffer
+	if err := persist.SaveTo(ctx, &save, other.World); err != nil {
+		return err
+	}
+	if err := g.leave(func() error { return g.Store.LoadFrom(ctx, &save) }); err != nil {
+		return err
+	}
+	g.line.start = Start{g.line.newest, g.line.record}
+	return nil
+}
+
+// read reads the last state of a run, or a save.
+func (g *Game) read(ctx context.Context, file *bytes.Reader) error {
+	if !archive.Is(file) {
+		return persist.LoadFrom(ctx, file, g.World)
+	}
+	files, err := archive.Read(ctx, file, file.Size(), maxFile)
+	if err != nil {
+		return err
+	}
+	f, err := persist.Follow(ctx, ".", g.World, persist.FileOptions{Files: files})
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// check returns an error if a row has values that the rules never write. Such values could make
+// the game fail.
+func (g *Game) check() error {
+	for e, row := range g.Things.AllOptional() {
+		at, ship, rock, _, _, spark := row.Get()
+		v, _ := g.Velocity.Get(e)
+		if spark != nil {
+			v = spark.Velocity
+		}
+		switch {
+		case !(at.X >= 0 && at.X < Width && at.Y >= 0 && at.Y < Height):
+			return fmt.Errorf("entity %v is outside of the world", e)
+		case !(v.length() < Width):
+			return fmt.Errorf("entity %v is too fast", e)
+		case ship != nil && ship.Heading >= Headings, rock != nil && (rock.Size < 1 || rock.Size > 3):
+			return fmt.Errorf("entity %v has a wrong heading or size", e)
+		case spark != nil && uint64(spark.Born) > g.World.Tick():
+			return fmt.Errorf("entity %v is from the future", e)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package game
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,11 @@ func TestTimeline_RandomMoves(t *testing.T) {
 		case kind < 9:
 			if all := g.OtherLines(); len(all) > 0 {
 				other := all[b.random.IntN(len(all))]
+				for i, b := range all {
+					for _, c := range all[:i] {
+						require.NotEqual(t, b.Record, c.Record, "each branch is there once")
+					}
+				}
 				require.Less(t, other.From, other.To)
 				for _, b := range all {
 					require.NotContains(t, path, fmt.Sprint("record:", b.Record), "a branch is no part of the line")
@@ -112,7 +118,18 @@ func TestLoadFile_RunAndSave(t *testing.T) {
 		require.NoError(t, other.LoadFile(t.Context(), file))
 		require.Equal(t, state, other.State.Get())
 		require.Equal(t, digest, other.World.Digest())
-		b.play(t, other, 10)
+		oldest, loaded := other.World.Tick(), other.World.Digest()
+		b.play(t, other, 1500) // More than the history has.
+		require.NoError(t, other.GoTo(t.Context(), 1))
+		require.Equal(t, oldest, other.World.Tick(), "the line begins with the file")
+		require.Equal(t, loaded, other.World.Digest())
+		first, newest := other.Line()
+		require.Equal(t, oldest, first)
+		require.NoError(t, other.GoTo(t.Context(), newest))
+		require.NoError(t, other.Close(t.Context()))
+		other = open(t, other.Dir)
+		again, _ := other.Line()
+		require.Equal(t, first, again)
 		require.Len(t, other.OtherLines(), 1)
 		require.NoError(t, other.Visit(t.Context(), fmt.Sprint("record:", other.OtherLines()[0].Record)))
 		require.Equal(t, mine, other.World.Digest())
@@ -120,6 +137,31 @@ func TestLoadFile_RunAndSave(t *testing.T) {
 		require.Error(t, other.LoadFile(t.Context(), []byte("other")))
 		require.Equal(t, mine, other.World.Digest())
 		require.NoError(t, other.Close(t.Context()))
+	}
+}
+
+// A file with values that the rules never write is refused.
+func TestLoadFile_Impossible(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(g *Game){
+		"size":     func(g *Game) { g.NewRock.Create(Position{1, 1}, Velocity{}, Rock{0}) },
+		"heading":  func(g *Game) { g.NewShip.Create(Position{1, 1}, Velocity{}, Ship{Heading: Headings}) },
+		"place":    func(g *Game) { g.NewMite.Create(Position{math.NaN(), 1}, Velocity{}, Mite{}) },
+		"outside":  func(g *Game) { g.NewMite.Create(Position{1, Height}, Velocity{}, Mite{}) },
+		"infinite": func(g *Game) { g.NewMite.Create(Position{1, 1}, Velocity{math.Inf(1), 0}, Mite{}) },
+		"future":   func(g *Game) { g.NewSpark.Create(Position{1, 1}, Spark{Born: 1 << 30}) },
+	} {
+		bad := emptyGame()
+		change(bad)
+		bad.World.Commit()
+		var save bytes.Buffer
+		require.NoError(t, persist.SaveTo(t.Context(), &save, bad.World))
+		g := open(t, filepath.Join(t.TempDir(), "store"))
+		newBot(t, 1).play(t, g, 10)
+		digest := g.World.Digest()
+		require.ErrorContains(t, g.LoadFile(t.Context(), save.Bytes()), "entity", name)
+		require.Equal(t, digest, g.World.Digest())
+		require.NoError(t, g.Close(t.Context()))
 	}
 }
 

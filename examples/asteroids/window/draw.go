@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"strings"
 	"time"
 
 	"github.com/hajimehoshi/ebiten/v2"
@@ -57,7 +58,7 @@ func (w *window) Draw(screen *ebiten.Image) {
 	if w.pointer.touched {
 		w.drawPads(screen)
 	}
-	for i, line := range w.messages() {
+	for i, line := range w.lines() {
 		w.write(screen, (w.width-len(line)*w.letter(len(line)))/2, w.height/4+i*32, yellow, line)
 	}
 }
@@ -72,7 +73,7 @@ func (w *window) messages() []string {
 	case c.Message != "":
 		return []string{c.Message}
 	case v.Watching:
-		return []string{"THE GAME RUNS ELSEWHERE", "THIS PAGE WATCHES IT"}
+		return []string{"THE GAME IS OPEN ELSEWHERE, AND THIS IS WHAT HAPPENS THERE", "TO PLAY HERE, CLOSE IT THERE AND LOAD AGAIN"}
 	case c.Speed() > 0:
 		return []string{fmt.Sprintf("<< %dx   %.1f s", c.Speed(), float64(v.Newest-v.Now)/60)}
 	case v.Replaying:
@@ -87,6 +88,19 @@ func (w *window) messages() []string {
 		return []string{"HOLD R TO GO BACK IN TIME"}
 	}
 	return nil
+}
+
+// lines returns the messages, in lines that fit into the window.
+func (w *window) lines() (all []string) {
+	longest := max((w.width-16)/7, 10)
+	for _, message := range w.messages() {
+		for len(message) > longest {
+			end := max(strings.LastIndexByte(message[:longest], ' '), longest/2)
+			all, message = append(all, message[:end]), strings.TrimSpace(message[end:])
+		}
+		all = append(all, message)
+	}
+	return all
 }
 
 // letter returns the width of a letter, so that a line of n letters fits into the window.

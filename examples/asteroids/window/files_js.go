@@ -28,7 +28,7 @@ func watchFiles(ctx context.Context) (disk.FS, error) { return browser.OpenRead(
 var linked bool
 
 // keepFile lets the browser download a file.
-func keepFile(name string, data []byte) error {
+func keepFile(name string, data []byte) (where string, err error) {
 	global := js.Global()
 	bytes := global.Get("Uint8Array").New(len(data))
 	js.CopyBytesToJS(bytes, data)
@@ -39,13 +39,13 @@ func keepFile(name string, data []byte) error {
 	link.Set("download", name)
 	link.Call("click")
 	time.AfterFunc(time.Minute, func() { global.Get("URL").Call("revokeObjectURL", url) })
-	return nil
+	return name, nil
 }
 
-// keepLink shows a link to a point in the address bar, and copies it if the browser allows that.
-func keepLink(point string) (message string) {
+// keepLink shows a link in the address bar, and copies it if the browser allows that.
+func keepLink(link string) (message string) {
 	global := js.Global()
-	setHash("#" + point)
+	setHash("#" + link)
 	linked = true
 	if clipboard := global.Get("navigator").Get("clipboard"); clipboard.Truthy() {
 		clipboard.Call("writeText", global.Get("location").Get("href")).Call("catch", ignore)

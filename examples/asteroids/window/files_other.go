@@ -4,9 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/examples/asteroids/game"
@@ -24,13 +28,34 @@ func openFiles(context.Context) (dir string, files disk.FS, point string, err er
 // watchFiles is not used: the directory of a game can be read while another program plays it.
 func watchFiles(context.Context) (disk.FS, error) { return nil, nil }
 
-// keepFile writes a file into the current directory.
-func keepFile(name string, data []byte) error { return os.WriteFile(name, data, 0o666) }
+// keepFile writes a file into the current directory. If the name is in use, it adds a number.
+func keepFile(name string, data []byte) (where string, err error) {
+	base, extension := strings.TrimSuffix(name, filepath.Ext(name)), filepath.Ext(name)
+	for n := 2; ; n++ {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			name = fmt.Sprintf("%s-%d%s", base, n, extension)
+			continue
+		}
+		if err != nil {
+			return name, err
+		}
+		_, err = f.Write(data)
+		return name, errors.Join(err, f.Close())
+	}
+}
 
-// keepLink prints how to come back to a point.
-func keepLink(point string) (message string) {
-	fmt.Println("window -at", point)
-	return "come back here with: window -at " + point
+// keepLink prints how to come back to the moment of a link.
+func keepLink(link string) (message string) {
+	at := "window"
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "dir" {
+			at += " -dir " + f.Value.String()
+		}
+	})
+	at += " -at " + link
+	fmt.Println(at)
+	return "come back here with: " + at
 }
 
 // dropLink does nothing; see the version for browsers.

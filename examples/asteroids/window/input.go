@@ -37,27 +37,27 @@ type pointer struct {
 
 // input reads the keys, the mouse and the fingers.
 func (w *window) input() (in control.Input) {
+	// With these keys, the others are commands of the browser or the desktop.
+	command := ebiten.IsKeyPressed(ebiten.KeyControl) || ebiten.IsKeyPressed(ebiten.KeyMeta) || ebiten.IsKeyPressed(ebiten.KeyAlt)
+	pressed := func(key ebiten.Key) bool { return !command && inpututil.IsKeyJustPressed(key) }
 	for key, button := range keys {
 		if ebiten.IsKeyPressed(key) {
 			in.Buttons |= button
 		}
 	}
-	// With Control, R is a key of the browser.
-	in.Rewind = ebiten.IsKeyPressed(ebiten.KeyR) && !ebiten.IsKeyPressed(ebiten.KeyControl) && !ebiten.IsKeyPressed(ebiten.KeyMeta)
-	in.Replay = inpututil.IsKeyJustPressed(ebiten.KeyP)
-	in.Link = inpututil.IsKeyJustPressed(ebiten.KeyL)
-	in.File = inpututil.IsKeyJustPressed(ebiten.KeyF8)
+	in.Rewind = ebiten.IsKeyPressed(ebiten.KeyR) && !command
+	in.Replay, in.Link, in.File = pressed(ebiten.KeyP), pressed(ebiten.KeyL), pressed(ebiten.KeyF8)
 	in.Dropped = dropped()
 	for i := range 3 {
-		if inpututil.IsKeyJustPressed(ebiten.Key1 + ebiten.Key(i)) {
+		if pressed(ebiten.Key1 + ebiten.Key(i)) {
 			in.Save = 1 + i
 		}
-		if inpututil.IsKeyJustPressed(ebiten.Key4 + ebiten.Key(i)) {
+		if pressed(ebiten.Key4 + ebiten.Key(i)) {
 			in.Load = 1 + i
 		}
 	}
 	x, y := ebiten.CursorPosition()
-	pressed, began := ebiten.IsMouseButtonPressed(ebiten.MouseButtonLeft), inpututil.IsMouseButtonJustPressed(ebiten.MouseButtonLeft)
+	held, began := ebiten.IsMouseButtonPressed(ebiten.MouseButtonLeft), inpututil.IsMouseButtonJustPressed(ebiten.MouseButtonLeft)
 	touches := ebiten.AppendTouchIDs(nil)
 	for _, id := range touches {
 		tx, ty := ebiten.TouchPosition(id)
@@ -69,11 +69,11 @@ func (w *window) input() (in control.Input) {
 			} else if began && pads[pad].slot == "load" {
 				in.Load = 1
 			}
-		} else if !pressed {
-			x, y, pressed, began = tx, ty, true, inpututil.TouchPressDuration(id) == 1
+		} else if !held {
+			x, y, held, began = tx, ty, true, inpututil.TouchPressDuration(id) == 1
 		}
 	}
-	w.drag(&in, x, y, pressed, began)
+	w.drag(&in, x, y, held, began)
 	w.pointer.touched = w.pointer.touched || len(touches) > 0 // Now the touch buttons are shown.
 	return in
 }
@@ -93,7 +93,8 @@ func (w *window) drag(in *control.Input, x, y int, pressed, began bool) {
 	}
 }
 
-// dropped returns the content of a file that the player has dropped on the window, or nil.
+// dropped returns the content of a file that the player has dropped on the window. It returns nil
+// if there is none, and no bytes if it cannot be read.
 func dropped() []byte {
 	files := ebiten.DroppedFiles()
 	if files == nil {
@@ -101,11 +102,11 @@ func dropped() []byte {
 	}
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil || len(entries) == 0 {
-		return nil
+		return []byte{}
 	}
 	content, err := fs.ReadFile(files, entries[0].Name())
 	if err != nil {
-		return nil
+		return []byte{}
 	}
 	return content
 }

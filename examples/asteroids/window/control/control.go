@@ -3,14 +3,17 @@
 //
 //	Input ──Frame──▶ a tick, a tick of the history, or a job that reads the store ──▶ View
 //
-// A job runs in a goroutine of its own, because it waits for the disk. Until it has ended, the game
-// stands still, View keeps its content, and the screen goes on.
+// A job runs in a goroutine of its own, because it waits for the disk. Until it has ended, the
+// game stands still, View keeps its content, and the screen goes on. Only a replay reads its next
+// tick in the frame.
 package control
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 	"github.com/stet-ecs/stet/persist"
@@ -37,10 +40,11 @@ type Control struct {
 	View    View
 	Message string // What the last key did, for some seconds, or "".
 
-	// KeepFile gives the player a file with the run. KeepLink gives the player a link to a point,
-	// and returns what to tell the player. Nil means that the keys for them do nothing.
-	KeepFile func(name string, data []byte) error
-	KeepLink func(point string) (message string)
+	// KeepFile gives the player a file with the run; a goroutine of its own calls it. KeepLink
+	// gives the player a link to this moment, and returns what to tell the player. Nil means that
+	// the keys for them do nothing.
+	KeepFile func(name string, data []byte) (where string, err error)
+	KeepLink func(link string) (message string)
 
 	// Heard has the sounds of the last frame.
 	Heard []game.Sound
@@ -53,6 +57,7 @@ type Control struct {
 	seeking bool   // The game has not reached goal yet.
 	job     *job   // What runs now, or nil.
 	file    *job   // The file that is being made, or nil.
+	dropped []byte // A file that the player has dropped, until it can be loaded.
 	replay  *replay
 	ghost
 }
@@ -117,7 +122,9 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	if ended {
 		c.job = nil
 	}
-	c.aim(in)
+	if c.aim(in); in.Dropped != nil {
+		c.dropped = in.Dropped
+	}
 	var err error
 	switch {
 	case c.job != nil: // The world belongs to the job.
@@ -179,12 +186,15 @@ func (c *Control) act(ctx context.Context, in Input) error {
 		}
 	case in.Load > 0:
 		c.move(func() error { return c.Game.Load(ctx, in.Load) }, fmt.Sprintf("loaded slot %d", in.Load), fmt.Sprintf("slot %d is empty", in.Load))
-	case in.Dropped != nil:
-		c.move(func() error { return c.Game.LoadFile(ctx, in.Dropped) }, "loaded the file", "the file has no game")
+	case c.dropped != nil:
+		file := c.dropped
+		c.dropped = nil
+		c.move(func() error { return c.Game.LoadFile(ctx, file) }, "loaded the file", "the file has no game")
 	case in.Replay:
 		return c.beginReplay(ctx)
 	case in.Link && c.KeepLink != nil:
-		c.say("%s", c.KeepLink(c.Game.Point()))
+		c.waiting = true // The link stays until the player goes on.
+		c.say("%s", c.KeepLink(c.link()))
 	default:
 		c.save(ctx, in)
 		return c.step(ctx, in)
@@ -203,7 +213,9 @@ func (c *Control) move(run func() error, done, missing string) {
 			c.say("%s", missing)
 			return
 		}
-		c.forget()
+		if err == nil {
+			c.forget()
+		}
 		c.report(err, done, "not loaded")
 		c.goal, c.seeking = c.Game.World.Tick(), false
 	})
@@ -214,25 +226,35 @@ func (c *Control) visit(ctx context.Context, point, done string) {
 	c.move(func() error { return c.Game.Visit(ctx, point) }, done, "this moment is no longer there")
 }
 
-// Visit goes to the moment of a link.
-func (c *Control) Visit(ctx context.Context, point string) {
+// link returns a link to the present state: its record, and the beginning of its digest.
+func (c *Control) link() string {
+	return c.Game.Point() + "," + c.Game.World.Digest().String()[:8]
+}
+
+// Visit goes to the moment of a link, or to a point of the store.
+func (c *Control) Visit(ctx context.Context, link string) {
+	point, digest, _ := strings.Cut(link, ",")
 	c.visit(ctx, point, "this is the moment of the link")
+	visited := c.job.end
+	c.job.end = func(err error) {
+		if visited(err); err == nil && !strings.HasPrefix(c.Game.World.Digest().String(), digest) {
+			c.say("the link is from another game")
+		}
+	}
 }
 
 // save saves a slot or a file. A running game saves its next tick, and does not wait.
 func (c *Control) save(ctx context.Context, in Input) {
 	if in.File && c.KeepFile != nil && c.file == nil {
-		var run []byte
 		name := fmt.Sprintf("asteroids-%d.zip", c.Game.World.Tick())
-		c.file = begin(func() (err error) {
-			run, err = c.Game.Run(ctx)
-			return err
-		}, func(err error) {
+		c.say("saving the run")
+		c.file = begin(func() error {
+			run, err := c.Game.Run(ctx)
 			if err == nil {
-				err = c.KeepFile(name, run)
+				name, err = c.KeepFile(name, run)
 			}
-			c.report(err, "saved "+name, "not saved")
-		})
+			return err
+		}, func(err error) { c.report(err, "saved "+name, "not saved") })
 	}
 	switch {
 	case in.Save == 0:
@@ -253,16 +275,19 @@ func (c *Control) step(ctx context.Context, in Input) error {
 	}
 	c.waiting = false
 	c.leave()
-	if err := c.Game.Step(in.Buttons); err != nil {
-		c.report(err, "", "not saved")
-		if c.failing++; c.failing%retryTime == 0 {
-			// The next Step returns an error if it did not help.
-			c.start(func() error { return c.Game.Store.Resume(ctx) }, func(error) {})
+	err := c.Game.Step(in.Buttons)
+	if c.goal = c.Game.World.Tick(); c.goal > c.View.Now {
+		for sound := range c.Game.Sounds.Last() {
+			c.Heard = append(c.Heard, sound)
 		}
 	}
-	c.goal = c.Game.World.Tick()
-	for sound := range c.Game.Sounds.Last() {
-		c.Heard = append(c.Heard, sound)
+	if err == nil {
+		return nil
+	}
+	c.report(err, "", "not saved")
+	if c.failing++; c.failing%retryTime == 0 {
+		// The next Step returns an error if it did not help.
+		c.start(func() error { return c.Game.Resume(ctx) }, func(error) {})
 	}
 	return nil
 }
@@ -274,10 +299,23 @@ func (c *Control) say(format string, args ...any) {
 // report tells the player how a call ended.
 func (c *Control) report(err error, done, failed string) {
 	if err != nil {
-		c.say("%s: %v", failed, err)
+		c.say("%s: %s", failed, explain(err))
 	} else if done != "" {
 		c.say("%s", done)
 	}
+}
+
+// explain describes an error for a player.
+func explain(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "no space is left"
+	case errors.Is(err, persist.ErrLost):
+		return "another program has taken the game over"
+	case errors.Is(err, persist.ErrCorrupt), errors.Is(err, persist.ErrForeign):
+		return "the file is damaged, or no game"
+	}
+	return err.Error()
 }
 
 // Speed returns how many ticks a frame goes back while the rewind key is held, or 0.

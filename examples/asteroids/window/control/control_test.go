@@ -208,38 +208,55 @@ func TestFrame_FileAndLink(t *testing.T) {
 	c := open(t)
 	frames(t, c, 100, control.Input{Buttons: game.Thrust})
 	var file []byte
-	c.KeepFile = func(name string, data []byte) error {
+	files := make(chan []byte, 1)
+	c.KeepFile = func(name string, data []byte) (string, error) {
 		require.Equal(t, "asteroids-100.zip", name)
-		file = data
-		return nil
+		files <- data
+		return name, nil
 	}
 	frames(t, c, 1, control.Input{File: true, Buttons: game.Thrust})
-	for file == nil {
+	require.Equal(t, "saving the run", c.Message)
+	file = <-files
+	for c.Message != "saved asteroids-100.zip" {
 		frames(t, c, 1, control.Input{Buttons: game.Thrust})
 		time.Sleep(time.Millisecond)
 	}
-	require.Equal(t, "saved asteroids-100.zip", c.Message)
-	point := ""
-	c.KeepLink = func(p string) string { point = p; return "copied" }
+	link := ""
+	c.KeepLink = func(l string) string { link = l; return "copied" }
 	frames(t, c, 1, control.Input{Link: true})
 	require.Equal(t, "copied", c.Message)
+	require.True(t, c.Waiting())
 	digest := c.Game.World.Digest()
 	frames(t, c, 100, control.Input{Buttons: game.Thrust})
-	c.Visit(t.Context(), point)
+	c.Visit(t.Context(), link)
 	settle(t, c)
 	require.Equal(t, digest, c.Game.World.Digest())
 	require.Equal(t, "this is the moment of the link", c.Message)
+	c.Visit(t.Context(), "record:7,12345678")
+	settle(t, c)
+	require.Equal(t, "the link is from another game", c.Message)
 	c.Visit(t.Context(), "record:99999")
 	settle(t, c)
 	require.Equal(t, "this moment is no longer there", c.Message)
 
 	other := open(t)
 	frames(t, other, 1, control.Input{Dropped: []byte("no game")})
-	require.Contains(t, other.Message, "not loaded: ")
+	require.Equal(t, "not loaded: the file is damaged, or no game", other.Message)
 	frames(t, other, 1, control.Input{Dropped: file})
 	require.Equal(t, "loaded the file", other.Message)
 	require.GreaterOrEqual(t, other.View.Now, uint64(100))
 	require.Equal(t, c.Game.State.Get().Wave, other.View.State.Wave)
+	loaded := other.View.Now
+	frames(t, other, 100, control.Input{Buttons: game.Fire})
+	frames(t, other, 1, control.Input{Seek: true, Tick: 1})
+	require.Equal(t, loaded, other.View.Now, "the line begins with the file")
+	frames(t, other, 1, control.Input{Replay: true})
+	require.True(t, other.View.Replaying, other.Message)
+	frames(t, other, 1, control.Input{Replay: true})
+	frames(t, other, 1, control.Input{Seek: true, Tick: 1 << 20})
+	frames(t, other, 1, control.Input{Replay: true})
+	frames(t, other, 101, control.Input{})
+	require.Equal(t, "the replay has ended", other.Message)
 }
 
 // A second program shows the game that the first one plays.
@@ -280,11 +297,12 @@ func TestFrame_DiskFull(t *testing.T) {
 		frames(t, c, 1, control.Input{Buttons: game.Thrust})
 		time.Sleep(time.Millisecond) // The journal writes in a goroutine of its own.
 	}
-	require.Contains(t, c.Message, "no space")
+	require.Equal(t, "not saved: no space is left", c.Message)
 	frames(t, c, 1, control.Input{Save: 1})
 	require.Contains(t, c.Message, "not saved: ")
 	_, now, _ := bar(c)
-	require.Greater(t, now, uint64(10))
+	frames(t, c, 100, control.Input{Buttons: game.Thrust})
+	require.Equal(t, now+100, c.View.Now, "the game continues in memory")
 	mem.FailFrom(0, nil)
 	frames(t, c, 700, control.Input{Buttons: game.Thrust})
 	require.Empty(t, c.Message)

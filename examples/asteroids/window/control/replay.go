@@ -10,8 +10,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A replay shows the line from its oldest tick in a second world. It runs the systems again on the
-// recorded buttons, and compares each tick with the record. The game itself stands still.
+// A replay shows the line from its oldest tick to its newest one, in a second world. It runs the
+// systems again on the recorded buttons, and compares each tick with the record. The game itself
+// stands still.
 type replay struct {
 	game   *game.Game
 	player *inspect.Player
@@ -20,13 +21,13 @@ type replay struct {
 // beginReplay opens a replay in a job, because that reads the store.
 func (c *Control) beginReplay(ctx context.Context) error {
 	r := &replay{game: game.New()}
-	point := c.Game.Point()
+	from, to := c.Game.Ends()
 	c.start(func() (err error) {
 		if err := c.Game.Store.Sync(ctx); err != nil {
 			return err
 		}
 		r.player, err = inspect.OpenPlayer(ctx, c.Game.Dir, r.game.World, inspect.PlayerOptions{
-			Files: c.Game.Files, To: point,
+			Files: c.Game.Files, From: from, To: to,
 			Step: func(_ *ecs.World, _ uint64, inputs []inspect.Input) error {
 				r.game.Systems.Step(buttons(inputs))
 				return nil
@@ -65,13 +66,16 @@ func (c *Control) watch(ctx context.Context, in Input) error {
 			c.Heard = append(c.Heard, sound)
 		}
 	}
-	if tick, storage, differs := p.Diverged(); differs {
-		c.say("tick %d differs from the record in %s", tick, storage)
-	} else if err != nil {
-		c.report(c.endReplay(), "the replay has ended", "the replay failed")
+	tick, storage, differs := p.Diverged()
+	if err != nil {
+		failure := c.endReplay()
 		if !errors.Is(err, io.EOF) {
-			c.say("the replay failed: %v", err)
+			failure = err
 		}
+		c.report(failure, "the replay has ended", "the replay failed")
+	}
+	if differs {
+		c.say("tick %d differs from the record in %s", tick, storage)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (c *Control) leave() {
 
 // followShip remembers the pose of the ship, and shows the others.
 func (c *Control) followShip(v *View) {
-	if !v.Replaying {
+	if !v.Replaying && !v.Watching {
 		delete(c.line, v.Now)
 		for _, s := range v.Sprites {
 			if s.Kind == Ship {

@@ -74,7 +74,7 @@ func TestTime_BranchesLinksAndFiles(t *testing.T) {
 
 	linked := p.press("KeyL", "a link", func(s state) bool { return strings.Contains(s.Message, "address") })
 	link := p.hash()
-	if !regexp.MustCompile(`^#record:\d+$`).MatchString(link) {
+	if !regexp.MustCompile(`^#record:\d+,[0-9a-f]{8}$`).MatchString(link) {
 		t.Errorf("the link is %q", link)
 	}
 	p.press("ArrowRight", "ticks", func(s state) bool { return s.Now > linked.Now+5 && s.Branches == 2 })
@@ -121,7 +121,7 @@ func TestTime_BranchesLinksAndFiles(t *testing.T) {
 // machine. Every tick must have the recorded digest.
 func checkRun(t *testing.T, file []byte, newest int64) {
 	t.Helper()
-	files, err := archive.Read(t.Context(), bytes.NewReader(file), int64(len(file)))
+	files, err := archive.Read(t.Context(), bytes.NewReader(file), int64(len(file)), 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,8 @@ func checkRun(t *testing.T, file []byte, newest int64) {
 	}
 }
 
-// otherWindow opens another window of the same browser. In a hidden tab, the game would stand still.
+// otherWindow opens another window of the same browser. In a hidden tab, the game would stand
+// still.
 func (p *player) otherWindow() *player {
 	p.t.Helper()
 	c := chromedp.FromContext(p.ctx)
