@@ -285,12 +285,11 @@ type bar struct {
 	x, y, width, height int
 	oldest, newest      uint64
 	branches            []game.Branch
+	rows                int // How many branches the bar has room for.
 }
 
-const (
-	branchHeight = 9 // Pixels from branch to branch.
-	labelHeight  = 30
-)
+// branchHeight is the number of pixels from branch to branch.
+const branchHeight = 9
 
 func (w *window) bar() bar {
 	v := &w.control.View
@@ -298,16 +297,17 @@ func (w *window) bar() bar {
 	if w.pointer.touched {
 		y -= w.padSize()
 	}
-	branches := v.Branches[max(0, len(v.Branches)-w.height/120):]
+	rows := w.height / 120
+	branches := v.Branches[max(0, len(v.Branches)-rows):]
 	newest := v.Newest
 	for _, b := range branches {
 		newest = max(newest, b.To)
 	}
-	return bar{24, y, w.width - 48, 20, v.Oldest, newest, branches}
+	return bar{24, y, w.width - 48, 20, v.Oldest, newest, branches, rows}
 }
 
-// top returns the first row of pixels that the bar and its labels use.
-func (b bar) top() int { return b.y - labelHeight - branchHeight*len(b.branches) }
+// top returns the first row of pixels that the bar uses, or will use for branches.
+func (b bar) top() int { return b.y - 8 - branchHeight*b.rows }
 
 // tickAt returns the tick at a column of the screen.
 func (b bar) tickAt(x int) uint64 {
