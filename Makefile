@@ -33,7 +33,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs window tables nats model failover narrow types machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs window site tables nats model failover narrow types machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -100,6 +100,9 @@ opfs: ## the files of package disk/browser, in Chromium with and without OPFS, w
 window: ## the game in a window of Xvfb, and in Chromium: make browser installs it. Installs Xvfb and headers if there is no Xvfb
 	@command -v Xvfb >/dev/null || { apt-get update -qq && apt-get install -y -qq $(WINDOW); }
 	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m ./control ./windowtest
+
+site: ## the game for a web host with https: files in the directory site
+	go run ./examples/asteroids/window/serve -o site
 
 tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 read them: in a new environment of Python, with packages of PyPI
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; python3 -m venv $$dir; $$dir/bin/pip install -q pandas pyarrow duckdb; \

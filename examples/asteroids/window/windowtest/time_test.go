@@ -2,6 +2,7 @@ package windowtest
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
@@ -154,6 +156,23 @@ func checkRun(t *testing.T, file []byte, newest int64) {
 	if err != io.EOF || g.World.Tick() != uint64(newest) {
 		t.Fatalf("the replay ended at tick %d of %d: %v", g.World.Tick(), newest, err)
 	}
+}
+
+// A page that may store nothing says so, and does not begin a game that would be lost.
+func TestTime_StorageRefused(t *testing.T) {
+	url := serve(t)
+	p := play(t, "about:blank", 400, 800)
+	p.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		refuse := `Object.defineProperty(navigator, "locks", { value: undefined })`
+		_, err := page.AddScriptToEvaluateOnNewDocument(refuse).Do(ctx)
+		return err
+	}), chromedp.Navigate(url))
+	var text string
+	p.run(chromedp.WaitVisible("#error"), chromedp.Text("#error", &text))
+	if !strings.Contains(text, "no storage for this page") {
+		t.Errorf("the page says %q", text)
+	}
+	p.shot("refused")
 }
 
 // otherWindow opens another window of the same browser. In a hidden tab, the game would stand
