@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"syscall/js"
 	"time"
@@ -71,9 +72,13 @@ var ignore = js.FuncOf(func(js.Value, []js.Value) any { return nil })
 
 // report shows an error that ends the game.
 func report(err error) {
+	text := "asteroids: " + err.Error()
+	if errors.Is(err, browser.ErrUnsupported) {
+		text = "Your browser does not let this page keep a game. Try a window that is not private, or another browser. (" + err.Error() + ")"
+	}
 	document := js.Global().Get("document")
 	p := document.Call("createElement", "p")
-	p.Set("textContent", "asteroids: "+err.Error())
+	p.Set("textContent", text)
 	p.Set("id", "error")
 	document.Get("body").Call("appendChild", p)
 }

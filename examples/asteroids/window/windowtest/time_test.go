@@ -169,7 +169,7 @@ func TestTime_StorageRefused(t *testing.T) {
 	}), chromedp.Navigate(url))
 	var text string
 	p.run(chromedp.WaitVisible("#error"), chromedp.Text("#error", &text))
-	if !strings.Contains(text, "no storage for this page") {
+	if !strings.Contains(text, "does not let this page keep a game") {
 		t.Errorf("the page says %q", text)
 	}
 	p.shot("refused")
