@@ -230,13 +230,15 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 			})
 			require.NoError(t, test.do(s))
 			mem.OnCall(nil)
-			crashed = append(crashed, mem.Crash())
+			mu.Lock() // The journal's goroutine may still be in a call.
+			all := append(slices.Clone(crashed), mem.Crash())
+			mu.Unlock()
 			seen := map[string]int{}
-			for i, files := range crashed {
+			for i, files := range all {
 				note := noteOf(t, files)
 				require.Contains(t, []string{test.before, test.after}, note, "crash %d", i)
 				seen[note]++
-				if i == len(crashed)-1 {
+				if i == len(all)-1 {
 					require.Equal(t, test.after, note, "after the call returned")
 				}
 			}
