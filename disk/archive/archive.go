@@ -32,7 +32,8 @@ func Is(file io.ReaderAt) bool {
 	return string(b[:n]) == signature
 }
 
-// Write writes all files in a tree to out. Another program must not change them meanwhile.
+// Write writes all files and directories in a tree to out. Another program must not change them
+// meanwhile.
 func Write(ctx context.Context, out io.Writer, files disk.FS) error {
 	z := zip.NewWriter(out)
 	if err := pack(ctx, z, files, "."); err != nil {
@@ -53,7 +54,9 @@ func pack(ctx context.Context, z *zip.Writer, files disk.FS, dir string) error {
 			return err
 		}
 		if e.IsDir() {
-			err = pack(ctx, z, files, name)
+			if _, err = z.Create(name + "/"); err == nil {
+				err = pack(ctx, z, files, name)
+			}
 		} else {
 			err = packFile(z, files, name)
 		}

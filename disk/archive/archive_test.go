@@ -13,27 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// contents returns the bytes of all files in a tree, by name. A directory has no bytes.
-func contents(t require.TestingT, files disk.FS, dir string, all map[string]string) map[string]string {
-	entries, err := files.ReadDir(dir)
+func contents(t require.TestingT, files disk.FS) map[string]string {
+	all, err := disktest.Contents(files)
 	require.NoError(t, err)
-	for _, e := range entries {
-		name := path.Join(dir, e.Name())
-		if e.IsDir() {
-			contents(t, files, name, all)
-			continue
-		}
-		f, err := files.Open(name)
-		require.NoError(t, err)
-		size, err := f.Size()
-		require.NoError(t, err)
-		b, err := io.ReadAll(io.NewSectionReader(f, 0, size))
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-		all[name] = string(b)
-	}
 	return all
 }
 
@@ -77,7 +62,7 @@ func TestRead_HasAllFiles(t *testing.T) {
 		require.True(t, Is(bytes.NewReader(b)))
 		again, err := read(b)
 		require.NoError(t, err)
-		require.Equal(t, contents(t, files, ".", map[string]string{}), contents(t, again, ".", map[string]string{}))
+		require.Equal(t, contents(t, files), contents(t, again))
 	}
 	require.False(t, Is(bytes.NewReader(nil)))
 	require.False(t, Is(bytes.NewReader([]byte("stet"))))
@@ -87,7 +72,7 @@ func TestRead_HasAllFiles(t *testing.T) {
 func TestRead_Damage(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	files := tree(t, random, 5)
-	want, b := contents(t, files, ".", map[string]string{}), packed(t, files)
+	want, b := contents(t, files), packed(t, files)
 	damaged := 0
 	for range 2000 {
 		bad := bytes.Clone(b)
@@ -98,7 +83,7 @@ func TestRead_Damage(t *testing.T) {
 			damaged++
 			continue
 		}
-		for name, text := range contents(t, again, ".", map[string]string{}) {
+		for name, text := range contents(t, again) {
 			if want[name] != "" || text != "" {
 				found := false
 				for _, w := range want { // A name has no checksum.
@@ -114,8 +99,10 @@ func TestRead_Damage(t *testing.T) {
 func TestRead_RefusesTooManyBytes(t *testing.T) {
 	files := tree(t, rand.New(rand.NewPCG(1, 2)), 5)
 	b, total := packed(t, files), int64(0)
-	for _, text := range contents(t, files, ".", map[string]string{}) {
-		total += int64(len(text))
+	for _, text := range contents(t, files) {
+		if text != disktest.Directory {
+			total += int64(len(text))
+		}
 	}
 	_, err := Read(t.Context(), bytes.NewReader(b), int64(len(b)), total)
 	require.NoError(t, err)
@@ -164,7 +151,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("PK\x03\x04../x"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if files, err := read(b); err == nil {
-			contents(t, files, ".", map[string]string{})
+			contents(t, files)
 		}
 	})
 }

@@ -139,12 +139,12 @@ class ReadPrivateFile {
 // does not exist, or the browser refuses IndexedDB, openDatabase returns undefined. After any other
 // failure the database may exist, so the caller must not use an empty directory instead.
 async function openDatabase(name, create) {
-  let missing = !self.indexedDB;
+  let absent = !self.indexedDB;
   try {
     const request = indexedDB.open(name, 1);
     request.onupgradeneeded = () => {
       if (!create) {
-        missing = true;
+        absent = true;
         return request.transaction.abort();
       }
       for (const store of ["owner", "files", "blocks"]) request.result.createObjectStore(store);
@@ -152,9 +152,8 @@ async function openDatabase(name, create) {
     return await result(request);
   } catch (e) {
     const refused = ["SecurityError", "InvalidStateError"].includes(e.name);
-    if (!create && (missing || refused)) return undefined;
-    if (!create) throw e;
-    if (e.name === "QuotaExceededError") throw e;
+    if (!create && (absent || refused)) return undefined;
+    if (!create || e.name === "QuotaExceededError") throw e;
     throw new DOMException(`it has no private files, and IndexedDB fails: ${e.message}`, "NotSupportedError");
   }
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -45,31 +44,15 @@ func write(tree disk.FS, name, text string, sync bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// directory stands for the contents of a directory. No garbage after a crash is this text.
-const directory = "a directory"
+// directory stands for the contents of a directory.
+const directory = disktest.Directory
 
-// names returns all names below dir, and for each file its contents.
-func names(t testing.TB, tree disk.FS, dir string, into map[string]string) map[string]string {
+// names returns all names of a tree, and for each file its contents.
+func names(t testing.TB, tree disk.FS) map[string]string {
 	t.Helper()
-	entries, err := tree.ReadDir(dir)
+	all, err := disktest.Contents(tree)
 	require.NoError(t, err)
-	for _, e := range entries {
-		name := path.Join(dir, e.Name())
-		if e.IsDir() {
-			into[name] = directory
-			names(t, tree, name, into)
-			continue
-		}
-		f, err := tree.Open(name)
-		require.NoError(t, err)
-		size, err := f.Size()
-		require.NoError(t, err)
-		b, err := io.ReadAll(io.NewSectionReader(f, 0, size))
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-		into[name] = string(b)
-	}
-	return into
+	return all
 }
 
 // A model has the names that a tree has had since they were last made durable, newest last.
@@ -171,13 +154,13 @@ func TestOpen_AfterCrash(t *testing.T) {
 			for range rng.IntN(60) {
 				require.NoError(t, m.step(rng, tree), "seed %d", seed)
 			}
-			require.Equal(t, m.now(), names(t, tree, ".", map[string]string{}), "seed %d", seed)
+			require.Equal(t, m.now(), names(t, tree), "seed %d", seed)
 			if rng.IntN(2) == 0 {
 				mem = mem.Crash() // Everything that is not durable is lost.
 			} else {
 				mem = mem.CrashSeed(rng.Uint64())
 			}
-			got := names(t, open(t, mem), ".", map[string]string{})
+			got := names(t, open(t, mem))
 			if !m.fits(got) {
 				t.Fatalf("seed %d: after a crash: %v\nwant one of %v\ndurable contents: %v", seed, got, m.states, m.synced)
 			}
@@ -219,7 +202,7 @@ func TestOpen_NewFilesLost(t *testing.T) {
 			}
 		}
 		got := map[string]bool{}
-		for name := range names(t, open(t, noDirSync{mem.CrashSeed(seed)}), ".", map[string]string{}) {
+		for name := range names(t, open(t, noDirSync{mem.CrashSeed(seed)})) {
 			got[name] = true
 		}
 		if !slices.ContainsFunc(states, func(s map[string]bool) bool { return maps.Equal(s, got) }) {
@@ -249,7 +232,7 @@ func TestTree_FailedDeviceCall(t *testing.T) {
 				require.ErrorIs(t, err, failure, "seed %d", seed)
 				failed++
 				mem.Fail(armed, nil)
-				now := names(t, tree, ".", map[string]string{})
+				now := names(t, tree)
 				if len(now) != len(before) && len(now) != len(m.now()) {
 					t.Fatalf("seed %d: %v became %v", seed, before, now)
 				}
@@ -258,8 +241,8 @@ func TestTree_FailedDeviceCall(t *testing.T) {
 			}
 			mem.Fail(armed, nil)
 		}
-		require.Equal(t, m.now(), names(t, tree, ".", map[string]string{}), "seed %d", seed)
-		got := names(t, open(t, mem.CrashSeed(seed)), ".", map[string]string{})
+		require.Equal(t, m.now(), names(t, tree), "seed %d", seed)
+		got := names(t, open(t, mem.CrashSeed(seed)))
 		require.True(t, m.fits(got), "seed %d, %d failures: %v\nwant one of %v", seed, failed, got, m.states)
 	}
 }
@@ -322,7 +305,7 @@ func TestTree_FailedNewList(t *testing.T) {
 		kept++
 		// After a power cut, and after a kill.
 		for _, after := range []*disktest.Mem{mem.CrashSeed(seed), mem.Clone()} {
-			require.True(t, maps.Equal(want, names(t, open(t, after), ".", map[string]string{})), "seed %d", seed)
+			require.True(t, maps.Equal(want, names(t, open(t, after))), "seed %d", seed)
 		}
 	}
 	t.Logf("%d kept, %d failed", kept, failed)
@@ -343,9 +326,9 @@ func TestOpen_DamagedNames(t *testing.T) {
 	}
 	require.NoError(t, tree.Rename("d/1", "d/x"))
 	require.NoError(t, tree.SyncDir("."))
-	want := names(t, tree, ".", map[string]string{})
+	want := names(t, tree)
 	require.NoError(t, tree.Remove("d/2"))
-	last := names(t, tree, ".", map[string]string{})
+	last := names(t, tree)
 	damaged := 0
 	for _, list := range slices.DeleteFunc(mem.Files(), func(name string) bool { return len(name) > 1 || name > "1" }) {
 		used := len(bytes.TrimRight(mem.Bytes(list), "\x00"))
@@ -364,7 +347,7 @@ func TestOpen_DamagedNames(t *testing.T) {
 					damaged++
 					continue
 				}
-				got := names(t, again, ".", map[string]string{})
+				got := names(t, again)
 				if !maps.Equal(got, want) && !maps.Equal(got, last) {
 					t.Fatalf("byte %d of list %s: %v", at, list, got)
 				}
@@ -390,7 +373,7 @@ func TestTree_NamesAreRewritten(t *testing.T) {
 	for _, name := range mem.Files() {
 		require.Less(t, len(mem.Bytes(name)), 200<<10)
 	}
-	require.Equal(t, map[string]string{"b": "text"}, names(t, open(t, mem), ".", map[string]string{}))
+	require.Equal(t, map[string]string{"b": "text"}, names(t, open(t, mem)))
 }
 
 // An open handle keeps the bytes of a removed file. The device loses the file when the removal is
@@ -442,8 +425,8 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got := names(t, tree, ".", map[string]string{})
-		require.Equal(t, got, names(t, open(t, mem), ".", map[string]string{}))
+		got := names(t, tree)
+		require.Equal(t, got, names(t, open(t, mem)))
 	})
 }
 
@@ -461,7 +444,7 @@ func TestOpen_RemovesUnfinishedFiles(t *testing.T) {
 	require.NoError(t, write(tree, dir+"/c", "unfinished", true))
 	require.NoError(t, tree.SyncDir("."))
 	again := open(t, mem.Clone())
-	require.Equal(t, map[string]string{"a": "text"}, names(t, again, ".", map[string]string{}))
+	require.Equal(t, map[string]string{"a": "text"}, names(t, again))
 }
 
 // A fullDevice has no space for longer files while full is true.
@@ -507,7 +490,7 @@ func TestRemove_FullDevice(t *testing.T) {
 	require.NoError(t, tree.Rename("c", "d"))
 	require.NoError(t, tree.SyncDir("."))
 	require.Len(t, mem.Files(), 3)
-	require.Equal(t, map[string]string{"d": "text"}, names(t, tree, ".", map[string]string{}))
+	require.Equal(t, map[string]string{"d": "text"}, names(t, tree))
 }
 
 // Names that are not clean, and names that get too long, do not damage the list.
@@ -522,11 +505,11 @@ func TestTree_UnusualNames(t *testing.T) {
 	require.NoError(t, tree.Mkdir("d/"+strings.Repeat("x", 3000)))
 	require.ErrorIs(t, tree.Rename("d", strings.Repeat("y", 3000)), fs.ErrInvalid)
 	require.NoError(t, tree.Rename("./d", "e"))
-	want := names(t, tree, ".", map[string]string{})
+	want := names(t, tree)
 	for range 3 {
 		require.NoError(t, tree.Close())
 		tree = open(t, mem)
-		require.Equal(t, want, names(t, tree, ".", map[string]string{}))
+		require.Equal(t, want, names(t, tree))
 	}
 	l, err := tree.Lock("l")
 	require.NoError(t, err)

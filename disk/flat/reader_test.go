@@ -204,7 +204,7 @@ func TestOpenRead_ReadsOnly(t *testing.T) {
 	f, err := reader.Open("d/a")
 	require.NoError(t, err)
 	require.NoError(t, write(tree, "d/a", "longer text", false))
-	require.Equal(t, names(t, tree, ".", map[string]string{}), names(t, reader, ".", map[string]string{}))
+	require.Equal(t, names(t, tree), names(t, reader))
 	size, err := f.Size()
 	require.NoError(t, err)
 	require.EqualValues(t, len("longer text"), size)
@@ -256,7 +256,7 @@ func TestOpenRead_DamagedNames(t *testing.T) {
 		require.NoError(t, write(tree, fmt.Sprint("a", i), "text", true))
 	}
 	require.NoError(t, tree.SyncDir("."))
-	want := names(t, tree, ".", map[string]string{})
+	want := names(t, tree)
 	damaged := 0
 	for at := range 300 {
 		c := mem.Clone()
@@ -270,7 +270,7 @@ func TestOpenRead_DamagedNames(t *testing.T) {
 			damaged++
 			continue
 		}
-		require.Equal(t, want, names(t, reader, ".", map[string]string{}))
+		require.Equal(t, want, names(t, reader))
 	}
 	require.Greater(t, damaged, 100)
 }

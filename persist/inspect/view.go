@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync/atomic"
 
@@ -25,13 +24,14 @@ type View struct {
 // [persist.Store.BackupTo] wrote, for reading. It unpacks a zip file into memory.
 //
 // OpenReadOnly opens a damaged store too. Its intact data can be read, and [View.Verify] reports
-// the damage. Errors wrap [persist.ErrForeign], [persist.ErrNewer] or an error of the file
-// system.
+// the damage. Errors wrap [persist.ErrForeign], [persist.ErrNewer], an error of the file system or,
+// for a zip file, an error of [archive.Read].
 func OpenReadOnly(ctx context.Context, path string) (*View, error) {
-	if files, err := openArchive(ctx, path); files != nil || err != nil {
-		if err != nil {
-			return nil, err
-		}
+	files, err := openArchive(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if files != nil {
 		return OpenFS(ctx, files, ".")
 	}
 	c, err := catalog.Open(ctx, path)
@@ -56,11 +56,7 @@ func openArchive(ctx context.Context, path string) (disk.FS, error) {
 	if err != nil || !archive.Is(f) {
 		return nil, err
 	}
-	files, err := archive.Read(ctx, f, info.Size(), maxArchive)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return files, nil
+	return archive.Read(ctx, f, info.Size(), maxArchive)
 }
 
 // maxArchive is the maximum size of the files in an archive, in bytes. Larger ones can be unpacked

@@ -29,6 +29,7 @@ const (
 	shieldTime = 120 // Ticks in which a new ship cannot be hit.
 	cooldown   = 8   // Ticks from shot to shot.
 	bulletLife = 60
+	sparkLife  = 60   // The maximum.
 	farAway    = 70.0 // New rocks appear at this distance from the ship.
 )
 
@@ -185,7 +186,7 @@ func (g *Game) explode(t *tick, at Position, v Velocity, sparks int) {
 	for range sparks {
 		spark := v
 		spark.add(Direction(uint8(t.Rand().IntN(Headings))), t.Rand().Float64())
-		g.addSpark(t, at, spark, 20+t.Rand().IntN(40))
+		g.addSpark(t, at, spark, 20+t.Rand().IntN(sparkLife-20))
 	}
 }
 

@@ -147,16 +147,22 @@ func (g *Game) fork() {
 // goroutine may call Run.
 func (g *Game) Run(ctx context.Context) ([]byte, error) {
 	var b bytes.Buffer
-	err := g.Store.BackupTo(ctx, pausing{&b})
+	err := g.Store.BackupTo(ctx, &pausing{Writer: &b})
 	return b.Bytes(), err
 }
 
-// A pausing writer pauses after each write. In a browser, the program has one thread, and frames
-// are drawn only while all goroutines wait.
-type pausing struct{ io.Writer }
+// A pausing writer pauses every ten milliseconds. In a browser, the program has one thread, and
+// frames are drawn only while all goroutines wait.
+type pausing struct {
+	io.Writer
+	last time.Time // The end of the last pause.
+}
 
-func (p pausing) Write(b []byte) (int, error) {
-	time.Sleep(time.Millisecond)
+func (p *pausing) Write(b []byte) (int, error) {
+	if time.Since(p.last) > 10*time.Millisecond {
+		time.Sleep(time.Millisecond)
+		p.last = time.Now()
+	}
 	return p.Writer.Write(b)
 }
 
@@ -217,8 +223,8 @@ func (g *Game) check() error {
 			return fmt.Errorf("entity %v is too fast", e)
 		case ship != nil && ship.Heading >= Headings, rock != nil && (rock.Size < 1 || rock.Size > 3):
 			return fmt.Errorf("entity %v has a wrong heading or size", e)
-		case spark != nil && uint64(spark.Born) > g.World.Tick():
-			return fmt.Errorf("entity %v is from the future", e)
+		case spark != nil && g.World.Tick()-uint64(spark.Born) > sparkLife: // Or Born is later.
+			return fmt.Errorf("entity %v is from another time", e)
 		}
 	}
 	return nil

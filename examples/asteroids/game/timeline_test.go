@@ -149,7 +149,13 @@ func TestLoadFile_Impossible(t *testing.T) {
 		"place":    func(g *Game) { g.NewMite.Create(Position{math.NaN(), 1}, Velocity{}, Mite{}) },
 		"outside":  func(g *Game) { g.NewMite.Create(Position{1, Height}, Velocity{}, Mite{}) },
 		"infinite": func(g *Game) { g.NewMite.Create(Position{1, 1}, Velocity{math.Inf(1), 0}, Mite{}) },
-		"future":   func(g *Game) { g.NewSpark.Create(Position{1, 1}, Spark{Born: 1 << 30}) },
+		"past": func(g *Game) {
+			for range 2 * sparkLife {
+				g.World.Commit()
+			}
+			g.NewSpark.Create(Position{1, 1}, Spark{Born: 1})
+		},
+		"future": func(g *Game) { g.NewSpark.Create(Position{1, 1}, Spark{Born: 1 << 30}) },
 	} {
 		bad := emptyGame()
 		change(bad)

@@ -147,6 +147,12 @@ func (f field) bounds() image.Rectangle {
 	return image.Rect(int(f.x), int(f.y), int(f.x+f.scale*game.Width)+1, int(f.y+f.scale*game.Height)+1)
 }
 
+// of returns where a sprite is now.
+func (f field) of(s control.Sprite) (x, y float32) {
+	x, y = f.at(s.Place)
+	return x + float32(s.Velocity.X)*f.ahead*f.scale, y + float32(s.Velocity.Y)*f.ahead*f.scale
+}
+
 func (f field) at(p game.Position) (x, y float32) {
 	return f.x + float32(p.X)*f.scale, f.y + float32(p.Y)*f.scale
 }
@@ -203,8 +209,7 @@ var squares batch
 // sprites draws the sprites: first the squares, then the lines.
 func (f field) sprites(screen *ebiten.Image, all []control.Sprite) {
 	for _, s := range all {
-		x, y := f.at(s.Place)
-		x, y = x+float32(s.Velocity.X)*f.ahead*f.scale, y+float32(s.Velocity.Y)*f.ahead*f.scale
+		x, y := f.of(s)
 		switch s.Kind {
 		case control.Spark:
 			squares.add(screen, x, y, f.scale*0.5, sparkColors[s.Index%uint32(len(sparkColors))])
@@ -220,8 +225,7 @@ func (f field) sprites(screen *ebiten.Image, all []control.Sprite) {
 	}
 	squares.draw(screen)
 	for _, s := range all {
-		x, y := f.at(s.Place)
-		x, y = x+float32(s.Velocity.X)*f.ahead*f.scale, y+float32(s.Velocity.Y)*f.ahead*f.scale
+		x, y := f.of(s)
 		switch s.Kind {
 		case control.Rock:
 			// A rock that leaves the field on one side comes in on the other side.

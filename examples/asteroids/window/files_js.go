@@ -11,19 +11,20 @@ import (
 	"github.com/stet-ecs/stet/disk/browser"
 )
 
-// openFiles returns the files of the game in the browser, the directory of the store, and the point
-// that a link names.
-func openFiles(ctx context.Context) (dir string, files disk.FS, point string, err error) {
+// openPlace returns the place of the game in the browser, with the link in the address. If another
+// tab plays the game, the place can be watched.
+func openPlace(ctx context.Context) (p place, err error) {
 	// The browser may ask the player, so the answer is not waited for.
 	go func() { _, _ = browser.Persist(ctx) }()
-	files, err = browser.Open(ctx, "asteroids")
-	point = strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
-	linked = point != ""
-	return ".", files, point, err
+	p.dir = "."
+	p.link = strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
+	linked = p.link != ""
+	p.files, err = browser.Open(ctx, "asteroids")
+	if p.watch = errors.Is(err, disk.ErrLocked); p.watch {
+		p.files, err = browser.OpenRead(ctx, "asteroids")
+	}
+	return p, err
 }
-
-// watchFiles returns the files of the game that another tab plays.
-func watchFiles(ctx context.Context) (disk.FS, error) { return browser.OpenRead(ctx, "asteroids") }
 
 // linked is true while the address bar has a link to a moment.
 var linked bool

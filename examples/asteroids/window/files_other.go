@@ -12,21 +12,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 )
 
-// openFiles returns the directory of the store, and the point to begin at. The files are those of
-// the operating system.
-func openFiles(context.Context) (dir string, files disk.FS, point string, err error) {
-	flag.StringVar(&dir, "dir", "asteroids.store", "keep the game in `DIR`")
-	flag.StringVar(&point, "at", "", "begin at this `POINT`, such as record:1200, instead of the end")
+// openPlace returns the place that the flags name.
+func openPlace(context.Context) (p place, err error) {
+	flag.StringVar(&p.dir, "dir", "asteroids.store", "keep the game in `DIR`")
+	flag.StringVar(&p.link, "at", "", "begin at this `POINT`, such as record:1200, instead of the end")
 	flag.Parse()
-	return dir, nil, point, nil
+	return p, nil
 }
-
-// watchFiles is not used: the directory of a game can be read while another program plays it.
-func watchFiles(context.Context) (disk.FS, error) { return nil, nil }
 
 // keepFile writes a file into the current directory. If the name is in use, it adds a number.
 func keepFile(name string, data []byte) (where string, err error) {

@@ -34,26 +34,22 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	dir, files, point, err := openFiles(ctx)
-	watch := errors.Is(err, disk.ErrLocked)
-	if watch {
-		files, err = watchFiles(ctx)
-	}
+	p, err := openPlace(ctx)
 	if err != nil {
 		return err
 	}
-	if files != nil {
-		defer func() { err = errors.Join(err, files.Close()) }()
+	if p.files != nil {
+		defer func() { err = errors.Join(err, p.files.Close()) }()
 	}
-	g, err := open(ctx, dir, files, watch)
+	g, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	c := control.New(g)
 	c.KeepFile, c.KeepLink = keepFile, keepLink
 	defer func() { err = errors.Join(err, c.Close(context.Background())) }()
-	if point != "" && g.Watched == nil {
-		c.Visit(ctx, point)
+	if p.link != "" && g.Watched == nil {
+		c.Visit(ctx, p.link)
 	}
 	ebiten.SetWindowTitle("Asteroids, with time")
 	ebiten.SetWindowSize(1280, 800)
@@ -63,15 +59,23 @@ func run(ctx context.Context) (err error) {
 	return ebiten.RunGame(w)
 }
 
-// open opens the game in dir. If another program plays it, open watches it.
-func open(ctx context.Context, dir string, files disk.FS, watch bool) (*game.Game, error) {
-	if !watch {
-		g, err := game.Open(ctx, dir, files)
+// A place is where the game is stored.
+type place struct {
+	dir   string
+	files disk.FS // The file system of dir, or nil for that of the operating system.
+	watch bool    // Another program plays the game, so files can only be read.
+	link  string  // The moment to begin at, or "" for the end.
+}
+
+// open opens the game. If another program plays it, open watches it.
+func (p place) open(ctx context.Context) (*game.Game, error) {
+	if !p.watch {
+		g, err := game.Open(ctx, p.dir, p.files)
 		if !errors.Is(err, persist.ErrLocked) {
 			return g, err
 		}
 	}
-	return game.Watch(ctx, dir, files)
+	return game.Watch(ctx, p.dir, p.files)
 }
 
 // A window shows a game. It implements ebiten.Game.

@@ -2,7 +2,6 @@ package control_test
 
 import (
 	"context"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,9 +39,24 @@ func bar(c *control.Control) (oldest, now, newest uint64) {
 	return c.View.Oldest, c.View.Now, c.View.Newest
 }
 
+// awaitMessage runs frames with the same input until the game shows a message.
+func awaitMessage(t *testing.T, c *control.Control, message string, in control.Input) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); c.Message != message; {
+		require.True(t, time.Now().Before(end), "the message is %q", c.Message)
+		frames(t, c, 1, in)
+		time.Sleep(time.Millisecond) // Another goroutine writes the file.
+	}
+}
+
 func open(t *testing.T) *control.Control {
 	t.Helper()
-	g, err := game.Open(t.Context(), ".", disk.Memory())
+	return openIn(t, disk.Memory())
+}
+
+func openIn(t *testing.T, files disk.FS) *control.Control {
+	t.Helper()
+	g, err := game.Open(t.Context(), ".", files)
 	require.NoError(t, err)
 	c := control.New(g)
 	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
@@ -101,10 +115,7 @@ func TestFrame_Slots(t *testing.T) {
 	require.Equal(t, "slot 2 is empty", c.Message)
 	require.NoError(t, c.Frame(t.Context(), control.Input{Save: 2, Buttons: game.Fire}))
 	digest := c.Game.World.Digest() // A running game saves the tick of this frame.
-	for c.Message != "saved slot 2" {
-		frames(t, c, 1, control.Input{Buttons: game.Fire})
-		time.Sleep(time.Millisecond)
-	}
+	awaitMessage(t, c, "saved slot 2", control.Input{Buttons: game.Fire})
 	frames(t, c, 179, control.Input{Buttons: game.Fire})
 	require.Equal(t, "saved slot 2", c.Message)
 	frames(t, c, 1, control.Input{Buttons: game.Fire})
@@ -217,10 +228,7 @@ func TestFrame_FileAndLink(t *testing.T) {
 	frames(t, c, 1, control.Input{File: true, Buttons: game.Thrust})
 	require.Equal(t, "saving the run", c.Message)
 	file = <-files
-	for c.Message != "saved asteroids-100.zip" {
-		frames(t, c, 1, control.Input{Buttons: game.Thrust})
-		time.Sleep(time.Millisecond)
-	}
+	awaitMessage(t, c, "saved asteroids-100.zip", control.Input{Buttons: game.Thrust})
 	link := ""
 	c.KeepLink = func(l string) string { link = l; return "copied" }
 	frames(t, c, 1, control.Input{Link: true})
@@ -262,18 +270,16 @@ func TestFrame_FileAndLink(t *testing.T) {
 // A second program shows the game that the first one plays.
 func TestFrame_Watch(t *testing.T) {
 	files := disk.Memory()
-	g, err := game.Open(t.Context(), ".", files)
-	require.NoError(t, err)
-	c := control.New(g)
+	c := openIn(t, files)
 	frames(t, c, 10, control.Input{Buttons: game.Thrust})
-	_, err = game.Open(t.Context(), ".", files)
+	_, err := game.Open(t.Context(), ".", files)
 	require.ErrorIs(t, err, persist.ErrLocked)
 	other, err := game.Watch(t.Context(), ".", files)
 	require.NoError(t, err)
 	watcher := control.New(other)
 	for range 20 {
 		frames(t, c, 10, control.Input{Buttons: game.Thrust | game.Fire})
-		require.NoError(t, g.Store.Sync(t.Context()))
+		require.NoError(t, c.Game.Store.Sync(t.Context()))
 		frames(t, watcher, 2, control.Input{Buttons: game.Left, Rewind: true})
 		require.True(t, watcher.View.Watching)
 		require.Equal(t, c.View.Now, watcher.View.Now)
@@ -281,23 +287,16 @@ func TestFrame_Watch(t *testing.T) {
 		require.Equal(t, c.View.Sprites, watcher.View.Sprites)
 	}
 	require.NoError(t, watcher.Close(t.Context()))
-	require.NoError(t, c.Close(t.Context()))
 }
 
 // If the disk is full, the game continues in memory and says so. It saves again when there is
 // space.
 func TestFrame_DiskFull(t *testing.T) {
 	mem := disktest.New()
-	g, err := game.Open(t.Context(), ".", mem)
-	require.NoError(t, err)
-	c := control.New(g)
+	c := openIn(t, mem)
 	frames(t, c, 10, control.Input{Buttons: game.Thrust})
 	mem.FailFrom(1, syscall.ENOSPC)
-	for !strings.HasPrefix(c.Message, "not saved: ") {
-		frames(t, c, 1, control.Input{Buttons: game.Thrust})
-		time.Sleep(time.Millisecond) // The journal writes in a goroutine of its own.
-	}
-	require.Equal(t, "not saved: no space is left", c.Message)
+	awaitMessage(t, c, "not saved: no space is left", control.Input{Buttons: game.Thrust})
 	frames(t, c, 1, control.Input{Save: 1})
 	require.Contains(t, c.Message, "not saved: ")
 	_, now, _ := bar(c)
@@ -306,5 +305,4 @@ func TestFrame_DiskFull(t *testing.T) {
 	mem.FailFrom(0, nil)
 	frames(t, c, 700, control.Input{Buttons: game.Thrust})
 	require.Empty(t, c.Message)
-	require.NoError(t, g.Close(t.Context()))
 }
