@@ -208,11 +208,12 @@ func (w *World) discardOpen() {
 
 // recordBeforeUndo runs before the world goes back. It records the deferred ticks, because the
 // caller may undo one of them. Before that it discards the writes since the last commit, as the
-// caller does anyway. If the forward branch has ticks, recordBeforeUndo does nothing: their record
-// includes the present tick.
+// caller does anyway, and the NoRewind rows of entities that these writes created. If the forward
+// branch has ticks, recordBeforeUndo does nothing: their record includes the present tick.
 func (w *World) recordBeforeUndo() {
 	if (rawWorld{w}).Deferred() && !w.clock.Undone {
 		w.discardOpen()
+		w.dropDead()
 		w.recordLate()
 	}
 }

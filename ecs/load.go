@@ -68,9 +68,7 @@ func (w rawWorld) Load(state *raw.State) error {
 		p.put()
 	}
 	if state.KeepNoRewind {
-		for _, s := range w.noRewind {
-			s.dropDead()
-		}
+		w.dropDead()
 	}
 	w.regroup()
 	w.tick, w.converted = state.Tick, w.conversions(plans)

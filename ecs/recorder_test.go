@@ -214,6 +214,11 @@ func (r *recorderModel) compare(s *recordedState) {
 		if !slices.Equal(got.entities, want.entities) || !slices.EqualFunc(got.rows, want.rows, bytes.Equal) {
 			failf("%s: recorded %v %v, want %v %v", as.Name(), got.entities, got.rows, want.entities, want.rows)
 		}
+		for _, e := range got.entities {
+			if e != Vacant && !slices.Contains(s.rows[:s.alive], e) {
+				failf("%s: a row of %v is recorded, which is not alive", as.Name(), e)
+			}
+		}
 	}
 }
 

@@ -343,10 +343,16 @@ func (w *World) Restores() uint64 { return w.restores }
 
 // afterRewind runs after w was restored to an earlier or later state.
 func (w *World) afterRewind() {
+	w.dropDead()
+	w.afterRestore()
+}
+
+// dropDead removes the rows of entities that are not alive, in the storages of NoRewind
+// components.
+func (w *World) dropDead() {
 	for _, s := range w.noRewind {
 		s.dropDead()
 	}
-	w.afterRestore()
 }
 
 // afterRestore runs after the content of the world was replaced.

@@ -375,6 +375,31 @@ func TestCommitEvery_NoRewindValues(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
+// A rewind over a deferred tick records that tick. The record has no NoRewind values of entities
+// that the rewind discards.
+func TestCommitEvery_RewindDiscardsNewEntity(t *testing.T) {
+	w, mem := storetest.New(4), disktest.New()
+	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
+	require.NoError(t, err)
+	kept := w.Create()
+	w.Heat.Set(kept, storetest.Heat{Degrees: 1})
+	require.NoError(t, s.Commit())
+	w.Fill(1)
+	require.NoError(t, s.Commit())
+	require.True(t, w.Raw().Deferred())
+	w.Heat.Set(w.Create(), storetest.Heat{Degrees: 2})
+	require.NoError(t, w.History().Rewind(1))
+	require.NoError(t, s.Sync(storetest.Background))
+	crashed := mem.Crash()
+	require.NoError(t, s.Close(storetest.Background))
+
+	w = storetest.New(4)
+	s, err = persist.Open(storetest.Background, ".", w.World, persist.Options{Files: crashed})
+	require.NoError(t, err)
+	require.Equal(t, []ecs.Entity{kept}, w.Heat.Entities())
+	require.NoError(t, s.Close(storetest.Background))
+}
+
 // After a follower takes over the store, CommitEvery defers its ticks, with and without a history.
 func TestCommitEvery_AfterFollowing(t *testing.T) {
 	for _, history := range []int{0, 6} {
