@@ -562,7 +562,7 @@ func TestGoto_PrunedPoint(t *testing.T) {
 	_, err = v.Resolve("mark:early")
 	require.ErrorContains(t, err, `mark "early"; there are none; those before record 10, tick 10, were pruned`)
 	_, err = v.Resolve("77")
-	require.ErrorContains(t, err, "tick 77; the path to the newest state has ticks 10 to 12")
+	require.ErrorContains(t, err, "tick 77; the path to the newest state ends with tick 12")
 	first, err := v.Resolve("@first")
 	require.NoError(t, err)
 	require.EqualValues(t, 10, first)

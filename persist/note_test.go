@@ -264,6 +264,9 @@ func TestPoints_MarksAndTips(t *testing.T) {
 		"tip:1":      5, "tip:2": 8, "tip:3": 10, "tip:1~4": 1,
 		"@latest~1": 9, "@latest~1~1": 7, "record:5~1": 4, "3~1": 2, "snap:1~0": 0, "@first~0": 0, "@-2s~1": 6,
 		"@+0s": 1, "@+1s": 2, "@+2s": 6, "@+5s": 6, "@+6s": 7, "@+9s": 10,
+		// A path may have several records of a tick.
+		"3@tip:1": 3, "3@tip:2": 6, "3@record:4": 3, "2@@latest": 2, "5@mark:x": 8, "4@@latest~1": 7, "2@4@tip:2": 2,
+		"5@tip:2~0": 8, "0@tip:1": 0,
 	} {
 		got, err := v.Resolve(point)
 		require.NoError(t, err, point)
@@ -278,13 +281,16 @@ func TestPoints_MarksAndTips(t *testing.T) {
 		"tip:0":    `not found: tip 0; there are 3`,
 		"snap:s":   `not found: snapshot "s"; there are none`,
 		"@+1h":     `not found: no tick on the path to the newest state is 1h0m0s newer than the oldest`,
+		"9":        `not found: tick 9; the path to the newest state ends with tick 6`,
+		"9@tip:1":  `not found: tick 9; the path to tip:1 ends with tick 5`,
+		"1@tip:9":  `not found: tip 9`,
 		"@first~1": `not found: @first has only 0 records before it`,
 	} {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrNotFound, point)
 		require.ErrorContains(t, err, want, point)
 	}
-	for _, point := range []string{"~1", "mark:", "mark: a", "tip:x", "tip:", "mark:\x1b~1", "@+", "@+5", "@+-5s", "a~1", "1~~", "~", "noon~1"} {
+	for _, point := range []string{"~1", "mark:", "mark: a", "tip:x", "tip:", "mark:\x1b~1", "@+", "@+5", "@+-5s", "a~1", "1~~", "~", "noon~1", "x@tip:1", "1@", "1@noon", "@1@tip:1"} {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrPoint, "%q", point)
 	}

@@ -18,6 +18,7 @@ const pointsText = `A POINT names a state. The flag --at selects it; the default
   mark:NAME      the newest tick with the mark NAME; see ecsdump marks
   tip:1          the end of the oldest branch; see ecsdump branches
   mark:NAME~10   10 records before mark:NAME; ~N works after every point: @latest~10
+  1200@tip:1     tick 1200, of the ticks that lead to tip:1; works before every point
 `
 
 // topics are printed by "ecsdump help NAME", in man pages and in docs/ECSDUMP.md.

@@ -182,6 +182,7 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) {
 //	                 the last tick committed by this time, on the path to the newest state
 //	@02:47:10        the same, at the last such time of day (UTC) before the newest state
 //	1200             tick 1200 on the path to the newest state
+//	1200@tip:1       tick 1200 on the path to another point
 //	record:88        record 88, on any branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name

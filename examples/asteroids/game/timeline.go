@@ -69,12 +69,7 @@ func (g *Game) GoTo(ctx context.Context, tick uint64) error {
 	if g.Near(tick) {
 		return g.World.History().Seek(tick)
 	}
-	// Usually a tick has one record. A mark or an end of the program may have added others.
-	for back := newest - tick; ; back += g.World.Tick() - tick {
-		if err := g.Store.Goto(ctx, fmt.Sprintf("record:%d~%d", g.line.record, back)); err != nil || g.World.Tick() <= tick {
-			return err
-		}
-	}
+	return g.Store.Goto(ctx, fmt.Sprintf("%d@record:%d", tick, g.line.record))
 }
 
 // Point returns the name of the present state, for Visit.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +30,7 @@ import (
 //	                 the newest tick on the path to the newest state, committed by then
 //	@02:47:10        the same for a UTC time of day: the last one before the newest state
 //	1200             tick 1200 on the path to the newest state
+//	1200@tip:1       tick 1200 on the path to another point
 //	record:88        record 88, on any branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
@@ -96,8 +96,15 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 			return c.tipPoint(n)
 		}
 	default:
-		if n := number(point); err == nil {
+		tick, end, on := strings.Cut(point, "@")
+		if n := number(tick); err != nil {
+			return 0, err
+		} else if !on {
 			return c.tickPoint(n)
+		} else if end == "" {
+			return 0, badPoint(point)
+		} else if seq, err = c.Resolve(end); err == nil {
+			return c.tickBefore(n, end, seq)
 		}
 	}
 	return 0, err
@@ -105,7 +112,7 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 
 // badPoint returns the error that explains the syntax of points.
 func badPoint(point string) error {
-	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, record:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
+	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, record:N, snap:N, snap:NAME, mark:NAME, tip:N, one of these with ~N behind it, or TICK@ before it", format.ErrPoint, point)
 }
 
 // first returns the oldest loadable ancestor of the newest state. The journal may contain older
@@ -351,36 +358,84 @@ func (c *Catalog) snapshotAt(seq uint64) (SnapshotInfo, bool) {
 // tick, it uses the path to the head: the record is readable, although its state may be
 // unreachable.
 func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
-	low, high := uint64(math.MaxUint64), uint64(0)
-	// The newest and the oldest state may exist as a snapshot without a record.
-	inSnapshot := func(seq uint64) bool {
-		s, ok := c.snapshotAt(seq)
-		if ok {
-			low, high = min(low, s.Tick), max(high, s.Tick)
-		}
-		return ok && s.Tick == tick
-	}
-	newest, _ := c.Newest()
-	if end := c.End(); newest != end && inSnapshot(newest) {
-		return newest, nil
-	}
+	s := tickSearch{Catalog: c, tick: tick}
 	// After a rewind, several branches can have a tick with this number. The path to the newest
 	// state has one of them.
-	for _, seq := range slices.Compact([]uint64{c.End(), c.Head()}) {
-		for e := range c.Log.Ancestors(seq) {
-			if e.Tick == tick {
-				return e.ID.Seq, nil
-			}
-			seq, low, high = e.Parent, min(low, e.Tick), max(high, e.Tick)
-		}
-		if inSnapshot(seq) {
+	newest, _ := c.Newest()
+	if newest != c.End() && s.inSnapshot(newest) {
+		return newest, nil
+	}
+	for _, end := range slices.Compact([]uint64{c.End(), c.Head()}) {
+		if seq, ok := s.onPath(end); ok {
 			return seq, nil
 		}
 	}
-	if err := c.Removed(fmt.Sprintf("tick %d was", tick)); err != nil && tick < low {
-		return 0, err
+	return 0, s.notFound("the newest state")
+}
+
+// tickBefore returns the newest record of a tick on the path to record end. point is the name of
+// end, for messages.
+func (c *Catalog) tickBefore(tick uint64, point string, end uint64) (uint64, error) {
+	s := tickSearch{Catalog: c, tick: tick}
+	if seq, ok := s.onPath(end); ok {
+		return seq, nil
 	}
-	return 0, fmt.Errorf("%w: tick %d; the path to the newest state has ticks %d to %d", format.ErrNotFound, tick, low, high)
+	return 0, s.notFound(naming.Shown(point))
+}
+
+// A tickSearch searches for a tick, and remembers the nearest ticks that it saw.
+type tickSearch struct {
+	*Catalog
+	tick   uint64
+	before *uint64 // The nearest tick before the wanted one, and the nearest after it, or nil.
+	after  *uint64
+}
+
+// see reports whether the tick of a state is the wanted one.
+func (s *tickSearch) see(tick uint64) bool {
+	switch {
+	case tick < s.tick && (s.before == nil || tick > *s.before):
+		s.before = &tick
+	case tick > s.tick && (s.after == nil || tick < *s.after):
+		s.after = &tick
+	}
+	return tick == s.tick
+}
+
+// inSnapshot reports whether a snapshot of the state after record seq has the tick. The newest and
+// the oldest state may exist as a snapshot without a record.
+func (s *tickSearch) inSnapshot(seq uint64) bool {
+	info, ok := s.snapshotAt(seq)
+	return ok && s.see(info.Tick)
+}
+
+// onPath returns the newest record with the tick on the path to record end.
+func (s *tickSearch) onPath(end uint64) (seq uint64, ok bool) {
+	seq = end
+	for e := range s.Log.Ancestors(end) {
+		if s.see(e.Tick) {
+			return e.ID.Seq, true
+		}
+		seq = e.Parent
+	}
+	return seq, s.inSnapshot(seq)
+}
+
+// notFound returns the error for a tick that is not on the path to a state.
+func (s *tickSearch) notFound(state string) error {
+	if err := s.Removed(fmt.Sprintf("tick %d was", s.tick)); err != nil && s.before == nil {
+		return err
+	}
+	nearest := "has no ticks"
+	switch {
+	case s.before != nil && s.after != nil:
+		nearest = fmt.Sprintf("has ticks %d and %d, but none between", *s.before, *s.after)
+	case s.before != nil:
+		nearest = fmt.Sprintf("ends with tick %d", *s.before)
+	case s.after != nil:
+		nearest = fmt.Sprintf("begins with tick %d", *s.after)
+	}
+	return fmt.Errorf("%w: tick %d; the path to %s %s", format.ErrNotFound, s.tick, state, nearest)
 }
 
 // A Mark is a name that the program gave a tick.

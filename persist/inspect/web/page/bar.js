@@ -105,7 +105,7 @@ export class Bar {
   // pointer, the point is on the branch, otherwise on the path to the newest state.
   under(e) {
     const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX)))), b = this.branchAt(e.offsetY, tick);
-    if (b) return { tick, branch: b, at: `record:${b.tip}~${b.to - tick}` };
+    if (b) return { tick, branch: b, at: `${tick}@record:${b.tip}` };
     const on = Math.min(tick, this.headTick());
     return { tick: on, at: String(on) };
   }

@@ -36,7 +36,8 @@ function points() {
   const { tick, record, time } = app.point ?? { tick: 0, record: 0 }, mark = app.bar.doc?.marks.findLast((m) => m.name.length < 40);
   return [
     [String(tick), "a tick on the path to the newest state"],
-    ["@latest~1", "a number of ticks before another point"],
+    ["@latest~1", "a number of records before another point"],
+    [`${tick}@record:${record}`, "a tick on the path to another point"],
     mark && ["mark:" + mark.name, "a mark"],
     ["record:" + record, "a record of the journal, on any branch"],
     time && ["@" + time, "the newest tick at that time; @02:47:10 is the last such time, UTC, and @-5s is 5 seconds before the newest state"],
