@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
 var shots = flag.String("shots", "", "save screenshots to this directory")
 
 // serve runs the command serve and returns the address of the game.
-func serve(t *testing.T) string {
+func serve(t testing.TB) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "serve")
 	if text, err := exec.Command("go", "build", "-o", bin, "../serve").CombinedOutput(); err != nil {
@@ -51,12 +52,12 @@ func serve(t *testing.T) string {
 
 // A player is a tab with the game.
 type player struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 }
 
 // play opens the game in a browser with a window of the given size.
-func play(t *testing.T, url string, width, height int) *player {
+func play(t testing.TB, url string, width, height int) *player {
 	t.Helper()
 	path := os.Getenv("STET_BROWSER")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -177,6 +178,28 @@ func TestGame_RewindAndReload(t *testing.T) {
 	p.run(chromedp.Reload())
 	p.until("the game after a reload", func(n, _ int64) bool { return n > now })
 	p.shot("reload")
+}
+
+// BenchmarkGame_FirstFrame measures the time from the end of the download to the first frame of the
+// running game, each time in a new browser. The browser compiles the program in this time.
+func BenchmarkGame_FirstFrame(b *testing.B) {
+	url := serve(b)
+	var sum, ms float64
+	for b.Loop() {
+		p := play(b, "about:blank", 1280, 800)
+		p.run(chromedp.ActionFunc(func(ctx context.Context) error {
+			_, err := page.AddScriptToEvaluateOnNewDocument(`requestAnimationFrame(function wait(now) {
+				if (window.game?.().now >= 0) window.firstFrame = now;
+				else requestAnimationFrame(wait);
+			})`).Do(ctx)
+			return err
+		}), chromedp.Navigate(url))
+		p.until("the game", func(now, _ int64) bool { return now >= 0 })
+		p.run(chromedp.Poll(`window.firstFrame - performance.getEntriesByName(new URL("game.wasm", location).href)[0].responseEnd`, &ms))
+		sum += ms
+		p.run(chromedp.ActionFunc(chromedp.Cancel))
+	}
+	b.ReportMetric(sum/float64(b.N), "ms/frame")
 }
 
 // touch puts a finger on a point, or moves it there.
