@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// benchRows is the number of rows. They need more memory than the first- and second-level caches
-// have.
+// benchRows is the number of rows. The rows exceed the first- and second-level caches.
 const benchRows = 10_000
 
 // gappy has padding between its fields, so rows are copied field by field.

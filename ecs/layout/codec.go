@@ -49,9 +49,10 @@ func (c *Codec) Type() *Type { return c.typ }
 // copy. Decoding still checks bools.
 func (c *Codec) Plain() bool { return c.plainPack }
 
-// Append appends the encodings of rows to dst, one after the other. For fixed types it only
-// allocates space in dst. For a Plain codec it is a single copy. It panics if c is not a codec
-// for T. It also panics if a string, slice or map has more than 4 GiB or 4 Gi elements.
+// Append appends the encodings of rows to dst, one after the other. For a fixed type it allocates
+// nothing but space in dst. For a Plain codec it is a single copy.
+//
+// It panics if c is not a codec for T, or if a string, slice or map is longer than 4 Gi.
 func Append[T any](c *Codec, dst []byte, rows []T) []byte {
 	c.mustBeFor(reflect.TypeFor[T]())
 	return c.append(dst, base(rows), len(rows))
@@ -68,9 +69,11 @@ func View[T any](c *Codec, rows []T) (encoded []byte, ok bool) {
 }
 
 // Adopt returns the n rows that src encodes, without a copy. The rows use the memory of src, so the
-// caller must not use src again. ok is false if the codec is not [Codec.Plain], or src is not
-// aligned for T. ok is also false if src does not consist of n valid rows: [Decode] returns the
-// reason.
+// caller must not use src again. ok is false in these cases:
+//
+//   - The codec is not [Codec.Plain].
+//   - src is not aligned for T.
+//   - src does not hold n valid rows. [Decode] returns the reason.
 func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 	c.mustBeFor(reflect.TypeFor[T]())
 	if !c.plainPack || c.width == 0 || fixedLength(src, n, c.width) != nil || !aligned[T](src) {
@@ -83,11 +86,11 @@ func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 }
 
 // Decode decodes src, which [Append] encoded, into rows. src must hold exactly len(rows) rows. The
-// error is a [*DataError] that names the row and field. After an error, some rows may already be
-// decoded. The rows share no memory with src.
+// rows share no memory with src.
 //
-// On platforms with an int of 32 bits, an int that does not fit is an error that wraps
-// [ErrIntSize]. Apart from that, Decode accepts what [Type.Check] accepts.
+// The error is a [*DataError] that names the row and field. Some rows may already be decoded then.
+// Decode accepts what [Type.Check] accepts, with one exception: if an int does not fit into the int
+// of a 32-bit program, the error wraps [ErrIntSize].
 //
 // Decode allocates a small multiple of len(src), unless the type has large fields named _. It
 // panics if c is not a codec for T.
@@ -156,8 +159,8 @@ func (c *Codec) decodeVariable(src []byte, mem ptr, n int) *DataError {
 	return r.end()
 }
 
-// block returns a span of up to blockRows rows. The parameter first is the number of its first row,
-// and n is the total number of rows.
+// block returns the next block of at most blockRows rows. The parameter first is its first row, and
+// n is the number of all rows.
 func (c *Codec) block(pack []byte, mem ptr, first, n int) span {
 	size := int(c.gotype.Size())
 	return span{at(mem, first*size), size, pack[first*c.width:], c.width, min(blockRows, n-first)}

@@ -67,8 +67,8 @@ func trimmed(names []string) []string {
 	return names
 }
 
-// setFullName is the inverse of fullName. If the text in braces is not a valid list of constants,
-// it stays in the name.
+// setFullName splits a name like "Colour{Red Green}" into the type name and the constants. If the
+// text in braces is not a valid list of constants, it stays in the name.
 func (t *Type) setFullName(name string) {
 	t.Name = name
 	open := strings.LastIndexByte(name, '{')
@@ -88,8 +88,8 @@ func (t *Type) setFullName(name string) {
 	}
 }
 
-// moved returns a text that lists the constants with different numbers in the lists from and to. It
-// returns "" if no number differs.
+// moved lists the constants that have different numbers in the two lists, as text. It returns "" if
+// no number differs.
 func moved(from, to []string) string {
 	const most = 3
 	var all []string
@@ -104,8 +104,8 @@ func moved(from, to []string) string {
 	return strings.Join(all, ", ")
 }
 
-// duration is the only type name with a package in a description. The unit of any other type named
-// Duration is unknown.
+// duration is the only type name that a description stores with its package. Types named Duration
+// in other packages can have another unit.
 const duration = "time.Duration"
 
 func (t *Type) isDuration() bool { return t.Kind == Int64 && t.Name == duration }

@@ -11,7 +11,7 @@ import (
 )
 
 type (
-	// Its String method has the form that stringer generates.
+	// suit has a String method as stringer generates it.
 	suit     uint8
 	sorted   uint8
 	wideOne  int64

@@ -51,9 +51,8 @@ type Conversion struct {
 	converting converter
 }
 
-// NewConversion returns the conversion of rows with the layout stored to rows with the layout
-// current. Struct fields are matched by name. Current fields without a stored field of their name
-// are matched by their former names.
+// NewConversion returns the conversion of rows from one layout to another. Struct fields are
+// matched by name. A current field that has no match by name is matched by its former names.
 //
 //	field added                          zero
 //	field dropped                        omitted; its Change is Dropped, and the caller decides
@@ -66,9 +65,9 @@ type Conversion struct {
 //	[]byte → []T                         if T is a wider integer or a float
 //	constants in another order           the numbers are unchanged; reported
 //
-// Elements, keys and pointer targets are converted in the same way. For any other difference, the
-// error is a [*ConversionError] that names all such fields. Examples are a narrower number, another
-// kind, or a field or element dropped from a map key.
+// Elements, keys and pointer targets are converted in the same way. Any other difference is an
+// error, for instance a narrower number, another kind, or a field dropped from a map key. The error
+// is a [*ConversionError] that names all such fields.
 func NewConversion(stored, current *Type) (*Conversion, error) {
 	c := &Conversion{from: stored, to: current, fromWidth: stored.Width(), toWidth: current.Width()}
 	c.same = stored.Equal(current)
@@ -89,8 +88,8 @@ func NewConversion(stored, current *Type) (*Conversion, error) {
 	return c, nil
 }
 
-// Same reports whether the two layouts are equal, so that rows need no conversion. Even if Same
-// returns true, Changes has an entry for each integer whose constants have other numbers now.
+// Same reports whether the two layouts are equal, so that rows need no conversion. Equal layouts
+// can still have Changes: the constants of an integer may have other numbers now.
 func (c *Conversion) Same() bool { return c.same }
 
 // Changes returns the differences, in the order of the program's fields. Within a struct, dropped

@@ -158,8 +158,8 @@ func sample(r *rand.Rand, dst []byte, t *Type, packed bool) []byte {
 	return write.write(dst, t.Kind, bits, im)
 }
 
-// sameValue returns an error unless the value now is the converted form of the stored value old. It
-// implements the table in the comment of NewConversion directly.
+// sameValue returns an error unless the new value is the converted old value. It implements the
+// table in the comment of NewConversion directly.
 func sameValue(old, now Value, path string) error {
 	wrong := fmt.Errorf("%s: %v became %v", path, old, now)
 	number := func(v Value) float64 {
@@ -244,8 +244,8 @@ func sameValue(old, now Value, path string) error {
 	return nil
 }
 
-// checkConversion converts rows between the layouts from and to, and compares the values. If must
-// is set, the conversion must succeed.
+// checkConversion converts random rows between two layouts and compares the values. If must is set,
+// the conversion must be possible.
 func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 	c, err := NewConversion(from, to)
 	if err != nil {
@@ -254,7 +254,7 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 		require.False(t, from.Equal(to))
 		return
 	}
-	const n = 70 // More rows than one block has.
+	const n = 70 // More than blockRows.
 	var src []byte
 	for range n {
 		src = sample(r, src, from, from.Fixed())

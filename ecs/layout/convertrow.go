@@ -32,7 +32,7 @@ func (c conversion) compile(pair *match) converter {
 		return c.array(pair)
 	case Slice:
 		return nilOr(convertSlice(c.compile(pair.elem)))
-	// This case is always a conversion to a slice. If both layouts had Bytes, they would be equal.
+	// The target is a slice of numbers. Two layouts with Bytes would be equal.
 	case Bytes:
 		return nilOr(convertBytes(to.Elem.Kind))
 	case Map:
@@ -59,7 +59,7 @@ func nilOr(full converter) converter {
 	}
 }
 
-// widenPart is like widen, but also widens the parts of complex numbers.
+// widenPart widens a number, or one part of a complex number.
 func widenPart(x uint64, from, to Kind) uint64 {
 	if from == Complex64 && to == Complex128 {
 		return widenFloat(uint32(x))
@@ -180,7 +180,7 @@ func (c conversion) steps(pair *match) (steps []fieldStep, sorted bool) {
 	for _, k := range kept {
 		stored[k] = true
 	}
-	// Added fields with an index below next already have a step.
+	// The added fields before this index have a step.
 	next := 0
 	addUpTo := func(end int) {
 		for ; next < end; next++ {
@@ -246,8 +246,8 @@ func (c conversion) skip(r *reader, t *Type) *DataError {
 	return nil
 }
 
-// A piece is the range [lo, hi) of the output, which holds one field of the new struct. The member
-// order is the index of that field.
+// A piece is the encoding of one new field: the bytes [lo, hi) of the output. The member order is
+// the index of the field in the new struct.
 type piece struct{ order, lo, hi int }
 
 // rearranged sorts the pieces of dst[start:] by their order. It returns dst unchanged if pieces is
@@ -301,8 +301,8 @@ func (c conversion) array(pair *match) converter {
 	}
 }
 
-// convertElements converts n elements. The reader has already reserved the given number of bytes
-// for each element.
+// convertElements converts n elements. For each element, the reader has reserved the given number
+// of bytes.
 func convertElements(r *reader, dst []byte, elem converter, n, reserved int) (_ []byte, err *DataError) {
 	for i := range n {
 		r.element(reserved)

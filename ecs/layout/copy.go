@@ -6,13 +6,15 @@ import (
 )
 
 // DeepCopy returns a function that copies a value of type T with all slices, maps and pointers in
-// it. It returns nil if copies of T share no mutable memory. If several slices of a value share
-// memory, their copies do not. Nil stays nil, and empty stays empty. Strings and time.Time values
-// are immutable and stay shared.
+// it. It returns nil if plain copies of T share no mutable memory.
+//
+//   - Slices of a value that share memory get separate copies.
+//   - Nil stays nil, and empty stays empty.
+//   - Strings and time.Time values are immutable and stay shared.
 //
 // The error is a [*TypeError] that names the first field that cannot be copied. Such a field is an
-// interface, func or channel, or a pointer in the key of a map. Types that contain themselves are
-// also errors, because their values could be cyclic.
+// interface, func or channel, or a pointer in the key of a map. Recursive types are errors too,
+// because their values could be cyclic.
 func DeepCopy[T any]() (copied func(T) T, err error) {
 	t := reflect.TypeFor[T]()
 	c := copiers{root: t, open: map[reflect.Type]bool{}, done: map[reflect.Type]separator{}}
@@ -29,8 +31,8 @@ func DeepCopy[T any]() (copied func(T) T, err error) {
 	}, nil
 }
 
-// A separator works on a shallow copy of a value, at p. It copies the memory that the shallow copy
-// shares with the original. The separator of a type that shares no memory is nil.
+// A separator completes the shallow copy at p: it copies the memory that the original and the
+// shallow copy share. It is nil for types that share no memory.
 type separator func(p ptr)
 
 // copiers creates the separators of one Go type and the types inside it.

@@ -71,7 +71,7 @@ func Parse(src []byte) (*Type, error) {
 	return t, nil
 }
 
-// typ reads a description that is nested in depth-1 other descriptions.
+// typ reads a description. depth is its nesting depth, from 1.
 func (r *reader) typ(depth int) (*Type, *DataError) {
 	if depth > maxDepth {
 		return nil, bad(fmt.Sprintf("nested more than %d deep", maxDepth))
@@ -222,7 +222,7 @@ func ParseJSON(src []byte) (*Type, error) {
 	return t, nil
 }
 
-// typ returns the description for j, which is nested in depth-1 other descriptions.
+// typ returns the description for j. depth is its nesting depth, from 1.
 func (j *typeJSON) typ(depth int) (*Type, *DataError) {
 	if j == nil {
 		return nil, nil

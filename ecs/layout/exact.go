@@ -29,9 +29,11 @@ func (t *Type) AppendRow(dst, src []byte) ([]byte, error) {
 }
 
 // AppendPatched appends a copy of row, with the changes in src, to dst. src is JSON in the form of
-// [Type.AppendRow], but members of structs may be missing, at any depth. Missing members keep their
-// value from row, or are zero if row is nil. Arrays, slices, maps and pointers in src replace the
-// old value completely, so members missing inside them are zero.
+// [Type.AppendRow], but members of structs may be missing. A missing member keeps its value from
+// row, or is zero if row is nil.
+//
+// Arrays, slices, maps and pointers in src replace the old value completely. So members that are
+// missing inside them are zero.
 //
 // The errors are those of AppendRow, and an error for an invalid row.
 func (t *Type) AppendPatched(dst, row, src []byte) ([]byte, error) {
@@ -128,7 +130,7 @@ func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *Data
 	return r.form.write(dst, t.Kind, bits, 0), err
 }
 
-// wants returns the error for an unexpected token. The text what describes the expected value.
+// wants returns the error for an unexpected token. The parameter what describes the expected value.
 func wants(what string, token json.Token) *DataError {
 	found := "null"
 	switch x := token.(type) {
@@ -207,8 +209,8 @@ func parseEntity(s string) (uint64, bool) {
 	return g<<32 | i, ok && err1 == nil && err2 == nil
 }
 
-// parseFloat returns the bits of a float of 32 or 64 bits, as size says. s is a JSON number, or the
-// contents of a string if quoted is set.
+// parseFloat returns the bits of a float of the given size, which is 32 or 64 bits. s is a JSON
+// number, or the contents of a string if quoted is set.
 func parseFloat(s string, quoted bool, size int) (uint64, bool) {
 	if digits, ok := strings.CutPrefix(s, "NaN:"); ok && quoted {
 		bits, err := strconv.ParseUint(digits, 16, size)
@@ -256,7 +258,7 @@ func (r *exactReader) close(end json.Delim) *DataError {
 	return err
 }
 
-// text returns the string that begins with this token.
+// text parses a string that begins with the given token: a JSON string or {"base64": "…"}.
 func (r *exactReader) text(token json.Token) (string, *DataError) {
 	if s, ok := token.(string); ok {
 		return s, nil

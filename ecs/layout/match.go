@@ -20,9 +20,9 @@ type Change struct {
 	// Set if the stored values cannot be converted. Only a [ConversionError] has such changes.
 	Refused bool
 
-	// Renamed lists the added fields that can take all stored values of a field that the new layout
-	// lacks, the most likely first. Each element is the Go declaration of the added field, with the
-	// tag that renames the stored one: "Life int32 `stet:\",was=HP\"`".
+	// Renamed suggests renames for a dropped field, the most likely first. Each element declares an
+	// added field that can take all stored values, with the tag to write: "Life int32
+	// `stet:\",was=HP\"`".
 	Renamed []string
 }
 
@@ -76,8 +76,7 @@ func (m *matcher) refuse(path string, from, to *Type) {
 	m.changes = append(m.changes, Change{Path: strings.TrimPrefix(path, "."), What: differs(from, to), Refused: true})
 }
 
-// match pairs from and to at the given path. If it records a refused change, the pair is
-// incomplete.
+// match pairs two types at the given path. If it records a refused change, the pair is incomplete.
 func (m *matcher) match(from, to *Type, path string) *match {
 	pair := &match{from: from, to: to, same: from.Equal(to)}
 	if text := moved(from.Constants, to.Constants); text != "" {
@@ -153,9 +152,8 @@ func (m *matcher) fields(pair *match, path string) {
 	m.leftOver(pair, path)
 }
 
-// heir looks in the map stored for a field that has a former name of the field called name of the
-// struct to. It removes that field from the map and returns its index. It returns -1 if there is no
-// such field.
+// heir finds the stored field that has a former name of the given field. It removes the stored
+// field from the map and returns its index, or -1 if there is none.
 func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
 	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {
@@ -239,8 +237,8 @@ func (m *matcher) lossless(from, to *Type) bool {
 	return !slices.ContainsFunc(trial.changes, func(c Change) bool { return c.Dropped || c.Refused })
 }
 
-// declaration returns the declaration of the field g of t. The tag in it has the name stored as an
-// additional former name.
+// declaration returns the Go declaration of the field g. Its tag lists stored as an additional
+// former name.
 func (t *Type) declaration(g Field, stored string) string {
 	source, ok := t.sources[g.Name]
 	if !ok {

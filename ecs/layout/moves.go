@@ -10,8 +10,8 @@ import (
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // A move copies some bytes of a row between Go memory and packed form. The moves of a fixed type
-// are compiled once. Each move runs for all rows of a block before the next move runs. So the
-// dispatch on the kind of move costs little per row.
+// are compiled once. Each move runs for all rows of a block before the next move runs, so the
+// dispatch on its kind costs little per row.
 type move struct {
 	op   op
 	mem  int // Offset of the copied bytes in a row in memory.
@@ -29,14 +29,14 @@ type op uint8
 
 const (
 	opBytes op = iota // Copies size bytes unchanged.
-	// The following four copy a number of 1, 2, 4 or 8 bytes.
+	// opOne to opEight copy a number of 1, 2, 4 or 8 bytes.
 	opOne
 	opTwo
 	opFour
 	opEight
 	opBool    // Copies one byte, which must be 0 or 1 when it is unpacked.
-	opWiden   // A signed number of 4 bytes in memory and 8 packed bytes.
-	opWidenUn // An unsigned number of 4 bytes in memory and 8 packed bytes.
+	opWiden   // A signed number: 4 bytes in memory, 8 packed bytes.
+	opWidenUn // An unsigned number: 4 bytes in memory, 8 packed bytes.
 	opLoop
 )
 
@@ -132,8 +132,8 @@ func hasLoop(moves []move) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.op == opLoop })
 }
 
-// add appends m, or extends the last move if the memory of m follows it directly. In packed form, m
-// always follows the last move directly.
+// add appends m. If m continues the bytes of the last move, add extends the last move instead.
+// Packed bytes of consecutive moves are always adjacent.
 func add(moves []move, m move) []move {
 	if n := len(moves); n > 0 && littleEndian {
 		last := &moves[n-1]
@@ -200,7 +200,8 @@ func packedSize(t reflect.Type) int {
 	}
 }
 
-// A span is n rows in memory and in packed form, each with its stride.
+// A span holds the addresses of n rows in memory and in packed form. A stride is the distance
+// between two rows in bytes.
 type span struct {
 	mem        ptr
 	memStride  int

@@ -58,7 +58,7 @@ func (d *describer) fault(path, reason string) *TypeError {
 	return &TypeError{Type: d.root, Path: path, Reason: reason}
 }
 
-// describe describes t at the given path. t is nested in depth-1 other types.
+// describe describes t at the given path. depth is the nesting depth of t, from 1.
 func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *TypeError) {
 	if reason := d.refusal(t, depth); reason != "" {
 		return nil, d.fault(path, reason)

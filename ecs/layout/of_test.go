@@ -99,8 +99,7 @@ func (halfEntity) Index() uint32 { return 0 }
 
 func TestOf_UnsupportedTypes(t *testing.T) {
 	tests := []struct {
-		// The case has a type and no value, because a value of the widest type would add a gigabyte
-		// to the binary.
+		// The type to describe. A value of the widest type would add a gigabyte to the binary.
 		rt   reflect.Type
 		want string
 	}{

@@ -118,8 +118,8 @@ func (r *reader) negative(size int) (int64, *DataError) {
 	return x, nil
 }
 
-// unsigned reads an unsigned integer. The parameter bits is its size in files, memory its size in
-// memory, both in bits. A uint has 64 bits in files, and 32 in memory on some processors.
+// unsigned reads an unsigned integer. The parameters are its size in files and its size in memory,
+// in bits. On 32-bit processors a uint has 64 bits in files and 32 in memory.
 func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	x, err := r.uint("an unsigned integer")
 	fits := func(bits int) bool { return bits == 64 || x>>bits == 0 }
@@ -133,9 +133,8 @@ func (r *reader) unsigned(bits, memory int) (uint64, *DataError) {
 	return x, err
 }
 
-// signed reads a signed integer. The parameter bits is its size in files, memory its size in
-// memory, both in bits and including the sign. An int has 64 bits in files, and 32 in memory on
-// some processors.
+// signed reads a signed integer. The parameters are its size in files and its size in memory, in
+// bits. On 32-bit processors an int has 64 bits in files and 32 in memory.
 func (r *reader) signed(bits, memory int) (int64, *DataError) {
 	x, err := r.int()
 	fits := func(bits int) bool { return x>>(bits-1) == 0 || x>>(bits-1) == -1 }
@@ -204,9 +203,9 @@ func (r *reader) length(f *form) (int, *DataError) {
 	return 0, unexpected("a value of kind "+f.name, code)
 }
 
-// longLength reads a length that is stored in the given number of bytes. A length below the
-// parameter least is an error, because it has a shorter form. A length above the number of
-// remaining bytes is an error too.
+// longLength reads a length that is stored in the given number of bytes. Lengths below the
+// parameter least are errors, because they have a shorter form. Lengths above the number of
+// remaining bytes are errors too.
 func (r *reader) longLength(size, least int) (int, *DataError) {
 	n, err := r.number(size)
 	if err != nil {
@@ -235,8 +234,8 @@ func (r *reader) bytes(f *form) ([]byte, *DataError) {
 	return content, nil
 }
 
-// open reads the head of an array or map. It reserves bytes for all elements, of the minimum size
-// least each. The caller calls element before it reads an element.
+// open reads the head of an array or map. For each element it reserves the given number of bytes,
+// the minimum size of an element. The caller calls element before it reads an element.
 func (r *reader) open(f *form, least int) (int, *DataError) {
 	n, err := r.length(f)
 	if err != nil {
@@ -253,7 +252,7 @@ func (r *reader) expect(f *form, n, least int) *DataError {
 	return r.reserve(n, least)
 }
 
-// reserve reserves bytes for n elements of the minimum size least, if src has enough bytes.
+// reserve reserves the given number of bytes for each of n elements, if src has enough bytes.
 func (r *reader) reserve(n, least int) *DataError {
 	if err := r.fits(n, least); err != nil {
 		return err
@@ -262,7 +261,7 @@ func (r *reader) reserve(n, least int) *DataError {
 	return nil
 }
 
-// fits returns an error if src is too short for n elements of the minimum size least.
+// fits returns an error if src is too short for n elements of the given minimum size.
 func (r *reader) fits(n, least int) *DataError {
 	if left := len(r.src) - r.reserved; left < 0 || n > left/least {
 		return tooLong(uint64(n), max(left, 0))
@@ -303,11 +302,11 @@ func (r *reader) end() *DataError {
 // A keyOrder checks that the encoded keys of a map are in strictly ascending order.
 type keyOrder struct{ last []byte }
 
-// next checks a key that was just read. It returns an error unless the key is greater than the
-// previous key. The slices before and after are the unread bytes before and after the key was read.
+// next returns an error unless the key that was just read is greater than the previous key. The
+// parameters are the unread bytes before and after the key was read.
 func (o *keyOrder) next(before, after []byte) *DataError {
 	key := before[:len(before)-len(after)]
-	// The first key is never empty, so it is higher than nil.
+	// For the first key, o.last is nil. A key has at least one byte.
 	switch bytes.Compare(key, o.last) {
 	case 0:
 		return bad("map has a key twice")

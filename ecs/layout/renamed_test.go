@@ -40,7 +40,7 @@ type (
 	lesser struct{ A int16 }
 )
 
-// A stored field gets a suggestion exactly if the type of the added field can take all its values.
+// A change suggests an added field exactly if its type can take all stored values.
 func TestChange_RenamedByType(t *testing.T) {
 	for _, tt := range []struct {
 		from, to any
@@ -186,8 +186,8 @@ func TestChange_RenamedOrder(t *testing.T) {
 	}, got)
 }
 
-// If a field declares B as its former name, the change of B suggests no other field. Two fields
-// with the former name B are an error.
+// No field is suggested for the stored field B if another field already has the former name B. Two
+// fields with the former name B are an error.
 func TestChange_RenamedOfClaimedName(t *testing.T) {
 	type (
 		stored  struct{ A, B int8 }

@@ -119,11 +119,11 @@ func (t *Type) read(src []byte, v *Value) (int, *DataError) {
 }
 
 // boolsHold reports whether all bools in n packed values of t are 0 or 1. The first value starts at
-// offset in src, and consecutive values are stride bytes apart. boolsHold also returns the width of
+// offset in src, and consecutive values are stride bytes apart. The other results are the width of
 // t, and whether t contains bools.
 //
-// It checks one bool field in all rows, then the next field, which is ten times faster than
-// checking row by row.
+// It checks one bool field in all rows, then the next field. This order is ten times faster than
+// row by row.
 func (t *Type) boolsHold(src []byte, offset, stride, n int) (width int, found, hold bool) {
 	switch t.Kind {
 	case Bool:
@@ -277,7 +277,7 @@ func (r *reader) scalar(k Kind) (bits, imaginary uint64, err *DataError) {
 	return r.complex(k)
 }
 
-// half reads a float, or one part of a complex number, of kind k, and returns its bits.
+// half reads a float, or one part of a complex number, and returns its bits.
 func (r *reader) half(k Kind) (uint64, *DataError) {
 	if k == Float32 || k == Complex64 {
 		bits, err := r.float32()

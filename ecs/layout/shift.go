@@ -226,7 +226,7 @@ func widen(x uint64, from, to Kind) uint64 {
 	case from == Float32 && to == Float64:
 		return widenFloat(uint32(x))
 	case to == Float32 && from != Float32:
-		// The integer has at most 16 bits, so int64 holds unsigned ones too.
+		// An integer that is converted to float32 has at most 16 bits, so it fits into an int64.
 		return uint64(math.Float32bits(float32(int64(x))))
 	case to == Float64 && from != Float64:
 		return math.Float64bits(float64(int64(x)))
@@ -235,7 +235,7 @@ func widen(x uint64, from, to Kind) uint64 {
 }
 
 // widenFloat returns the bits of the float64 that equals the float32 with the given bits. It keeps
-// the bits of a NaN. The conversion of a NaN by the processor would depend on the machine.
+// the bits of a NaN on all machines, unlike a conversion by the processor.
 func widenFloat(bits uint32) uint64 {
 	const exponent, fraction = 0x7f800000, 0x007fffff
 	if bits&exponent == exponent && bits&fraction != 0 {

@@ -26,12 +26,12 @@ type Type struct {
 	// Name.
 	Constants []string
 
-	// Former maps the fields of a struct to their former stored names: see [NewConversion]. The
-	// program declares them. They are not part of the encoded description.
+	// Former maps the fields of a struct to their former stored names: see [NewConversion]. They
+	// come from the struct tags and are not part of the encoded description.
 	Former map[string][]string
 
-	// The Go source of each field, unless it consists of the stored name and the type that the
-	// description has. Only [Of] sets it.
+	// The Go source of each field whose declaration differs from the stored name and type. Only
+	// [Of] sets it.
 	sources map[string]fieldSource
 }
 
@@ -187,8 +187,8 @@ const (
 	maxDescription = 1 << 20 // Bytes of an encoded description.
 	maxRow         = 1 << 30 // Bytes in a packed row, and elements in an array.
 
-	// A row of fixed width may contain maxValues values, and maxValuesPerByte more for each byte.
-	// Without the limit, a row of no bytes could be an array of a billion empty structs.
+	// A row of fixed width may contain maxValues values, plus maxValuesPerByte for each byte of the
+	// row. Without this limit, a row of 0 bytes could be an array of a billion empty structs.
 	maxValues        = 1 << 16
 	maxValuesPerByte = 64
 )

@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// All uses of package unsafe outside tests are in this file. Reflection can read unexported fields
-// but cannot set them, and it costs tens of nanoseconds per field. So rows are read and written
-// through their addresses. The offsets and types are derived from the reflect.Type of the rows.
-// [Codec.mustBeFor] checks that the rows have this type.
+// Only this file uses package unsafe, apart from tests. Codecs read and write rows through
+// addresses, because reflection costs tens of nanoseconds per field and cannot set unexported
+// fields. The offsets come from the reflect.Type of the rows. [Codec.mustBeFor] checks that the
+// rows have this type.
 
 // ptr is the address of a Go value. The caller must keep the value alive.
 type ptr = unsafe.Pointer

@@ -94,8 +94,7 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.start {
 			// The other peer has an input of this session, so it has also received this program's
-			// build. This is not certain for a spectator, which may have received the input from a
-			// third peer.
+			// build too. Spectators are excluded: they can receive inputs from a third peer.
 			other.told = other.told || other.plays
 		}
 		other.has[p] = max(other.has[p], min(has, s.players[p].known()))
@@ -145,8 +144,8 @@ func (s *Session[In]) check(m *Message[In]) error {
 	return nil
 }
 
-// take adds those inputs of r that are new. The parameter from is the peer that sent r. take
-// ignores r if this peer may not send the inputs of r.Player.
+// take adds the new inputs of r. The parameter from is the peer that sent them. Inputs of an active
+// player are ignored if another peer sent them, except by spectators.
 func (s *Session[In]) take(from int, r Run[In]) {
 	owner, p := s.o.Players[r.Player], &s.players[r.Player]
 	if owner != from && s.local > 0 && !s.peers[owner].gone {

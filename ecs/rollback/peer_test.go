@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/rollback"
 )
 
-// send moves a message from peer a to peer b. from and to are the sessions of these peers.
+// send moves a message from one session to another. a and b are the indices of the peers.
 func send(t *testing.T, from, to *rollback.Session[int], a, b int) {
 	t.Helper()
 	var m rollback.Message[int]
@@ -36,7 +36,6 @@ func TestSessionAhead_OfSlowerPeer(t *testing.T) {
 	advance(t, a, 6, 1)
 	send(t, b, a, 1, 0)
 	send(t, a, b, 0, 1)
-	// Now each peer has received the tick of the other peer.
 	send(t, b, a, 1, 0)
 	advance(t, b, 2, 1)
 	send(t, b, a, 1, 0)
@@ -65,8 +64,8 @@ func TestSessionPredict_CalledForMissingInputs(t *testing.T) {
 	}
 }
 
-// While a player is in the game, its inputs are ignored if they come from a third peer. After Drop,
-// they are accepted for the ticks before the Drop.
+// While a player is active, inputs of that player are ignored if another peer sends them. After the
+// player is dropped, such inputs are accepted for ticks before the drop.
 func TestReceive_InputsOfDroppedPlayer(t *testing.T) {
 	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
 	_, s, _ := newSide(t, o, false)

@@ -14,7 +14,7 @@ func TestDrop_ReleasesRetainedInputs(t *testing.T) {
 	_, a, _ := newSide(t, o, false)
 	o.Peer = 1
 	_, b, _ := newSide(t, o, false)
-	// kept returns the number of inputs that a would send to a peer that has received none.
+	// kept returns how many inputs of a player the first session retains.
 	kept := func() (most int) {
 		var m rollback.Message[int]
 		if err := a.Report(2, &m); err != nil {
@@ -58,7 +58,7 @@ func TestDigests_UnconfirmedTickNotSent(t *testing.T) {
 	_, b, _ := newSide(t, o, false)
 	var fromA, fromB rollback.Message[int]
 	for tick := range 6 {
-		if err := a.Advance(1); err != nil { // The tick has predicted inputs, because b plays 7.
+		if err := a.Advance(1); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(a.Report(1, &fromA), b.Receive(0, &fromA), b.Advance(7)); err != nil {

@@ -49,8 +49,8 @@ func (e *DesyncError) Error() string {
 // Unwrap returns [ErrDesync].
 func (e *DesyncError) Unwrap() error { return ErrDesync }
 
-// An Input is a player's input in a tick. It does not contain whether the value is predicted,
-// because the world must not depend on that.
+// An Input is a player's input in a tick. Predicted and real inputs look the same, so the world
+// cannot depend on the difference.
 type Input[In comparable] struct {
 	Value In
 	Gone  bool // The player has left, and Value is [Options.Default].
@@ -100,7 +100,7 @@ type Session[In comparable] struct {
 	o       Options[In]
 	start   uint64
 	tick    uint64
-	// The last tick up to which all used inputs equal the real inputs.
+	// All ticks up to this one have run with the real inputs.
 	right   uint64
 	players []player[In]
 	peers   []peer
@@ -123,8 +123,8 @@ type player[In comparable] struct {
 
 func (p *player[In]) known() uint64 { return p.first + uint64(len(p.values)) - 1 }
 
-// sure returns the last tick whose input is known. If the player has left and all inputs until then
-// are known, it returns MaxUint64.
+// sure returns the last tick whose input is known. It returns MaxUint64 if the player has left and
+// all inputs before that are known.
 func (p *player[In]) sure() uint64 {
 	if p.gone > 0 && p.known()+1 >= p.gone {
 		return math.MaxUint64
@@ -225,17 +225,16 @@ func (s *Session[In]) Known(peer int) uint64 {
 	return known
 }
 
-// Build returns the description of a peer's program and machine, in one line. The peer reports it
-// in its messages:
+// Build returns one line that describes a peer's program and machine. Messages carry it:
 //
 //	go1.26.8 linux/arm64 fused math:e83c example.com/game@v1.2.3
 //
 // It is "" until the first message of the peer arrives. For [Options.Peer] it describes this
-// program. A game between peers of different builds is allowed, because many games compute the same
-// results on all machines. The program can compare the descriptions to warn or to reject a peer.
+// program.
 //
-// Builds that differ in fused, or in the digits after math, compute different floats. To avoid
-// differences, write the arithmetic as docs/MACHINES.md describes.
+// Peers of different builds may play together. A program can compare the lines to warn or to reject
+// a peer. Builds that differ in "fused", or in the digits after "math:", can compute different
+// floats: see docs/MACHINES.md.
 func (s *Session[In]) Build(peer int) string {
 	if peer == s.o.Peer {
 		return build.Here()
@@ -269,10 +268,12 @@ func (s *Session[In]) Ahead() int {
 	return ahead
 }
 
-// Drop records that a peer has left. Beginning with the tick from, its players have the input
-// [Options.Default]. All remaining peers must pass the same tick. To find it, take the maximum that
-// [Session.Known] of the dropped peer returns on any of them, and add 1. A peer that lacks earlier
-// inputs receives them from the others.
+// Drop records that a peer has left. The parameter from is the first tick without its inputs: its
+// players then have the input [Options.Default]. All remaining peers must pass the same tick:
+//
+//	from = 1 + the maximum of Known(peer) over the remaining peers
+//
+// A peer that lacks earlier inputs receives them from the others.
 func (s *Session[In]) Drop(peer int, from uint64) error {
 	if peer < 0 || peer >= len(s.peers) || peer == s.o.Peer || s.peers[peer].gone {
 		return fmt.Errorf("rollback: drop peer %d: not another active peer", peer)
@@ -291,9 +292,8 @@ func (s *Session[In]) Drop(peer int, from uint64) error {
 	return nil
 }
 
-// Advance runs the next tick. local has the input of each local player, in order. It first calls
-// [Session.Settle]. If the error is [ErrAhead], Advance has not run the tick and has not used
-// local.
+// Advance runs the next tick with the given inputs, one for each local player. It first calls
+// [Session.Settle]. After the error [ErrAhead], the tick has not run, and the inputs are not used.
 func (s *Session[In]) Advance(local ...In) error {
 	if len(local) != s.local {
 		return fmt.Errorf("rollback: %d inputs for %d local players", len(local), s.local)
@@ -329,10 +329,11 @@ func (s *Session[In]) fail(err error) error {
 	return err
 }
 
-// Settle repeats the ticks that used wrong predictions, and compares digests. If that fails, for
-// instance with a [*DesyncError], the session ends: later calls of Settle and Advance return the
-// same error. If the program has changed the world since the last tick, Settle returns an error,
-// but the session does not end.
+// Settle repeats the ticks that used wrong predictions, and compares digests. An error ends the
+// session, for instance a [*DesyncError]: later calls of Settle and Advance return the same error.
+//
+// Settle also returns an error if the program has changed the world since the last tick. That error
+// does not end the session.
 func (s *Session[In]) Settle() error {
 	if s.err != nil {
 		return s.err
