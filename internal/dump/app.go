@@ -1,18 +1,22 @@
 // Package dump has the commands of ecsdump, which print what a store or a save contains. Nested
-// modules of this repository can import it: a program that opens the stores of another engine has
-// its own main and the same commands.
+// modules can import this package. A program that opens the stores of another engine has its own
+// main and the same commands.
 //
-// A command is a variable of type command in its own file, together with its --json documents and
-// its code. The table of commands lists it. Its test script is in testdata/script. go test
-// ./internal/dump -update records the members of its documents and rewrites docs/ECSDUMP.md. No
-// other place needs a change.
+// To add a command:
 //
-// A command reads a source at a point in time, which yields a state. It passes its output to the
-// app. The output is a document (a struct whose name ends in Doc), or the items of a walk. A
-// document is printed as JSON, or as text if it is a report. The items of a walk become the list of
-// a document, or rows of a table. Functions that print lines and tables return no error; the app
-// reports the first write error at the end. Every error is reported as a [failure], which sets the
-// exit status. A usage error says how to call the command.
+//   - Declare a variable of type command in a new file, with the code of the command.
+//   - Add the variable to the table of commands.
+//   - Add a test script to testdata/script.
+//   - Run go test ./internal/dump -update. It rewrites docs/ECSDUMP.md and the recorded members.
+//
+// A command reads a source at a point in time, which yields a state. The command then prints one
+// of:
+//
+//	report       a document as JSON or as text; a document is a struct whose name ends in Doc
+//	walk         its items, as the list of a document or as rows of a table
+//
+// Functions that print return no error. The app reports the first write error at the end. Every
+// error is reported as a [failure], which sets the exit status.
 package dump
 
 import (
@@ -30,18 +34,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An app is one call of the program: its output and the flags that all commands share. A command
-// gets a [call], and a command that reads something gets a [source]. Each type in this list
-// contains the type before it:
+// An app is one call of the program: its output and the flags that all commands share. Each type in
+// this list contains the type before it:
 //
 //	app      standard output, --json
 //	call     the arguments and flags of a command, the context
 //	source   the store or save that the first argument names
 //	state    a world in the store, at a point in time
-//
-// Flags are filled in before a command runs, and begin creates bar. The main program sets openers,
-// formats and stdin. Each request of an agent gets a separate app, which prints to memory and has
-// lend set.
 type app struct {
 	*term.Out // Standard output.
 	stderr    io.Writer
@@ -62,19 +61,19 @@ type app struct {
 	noPager  bool
 }
 
-// An Opener returns the files behind a URL and the name to read in them: a save, or "." for a
-// store at their top. The program closes the files at the end. The URL contains the name and
-// password that the user gave, which an error must not show.
+// An Opener opens a URL. It returns a file system and the name of a save in it, or "." for a store
+// in the root directory. The program closes the file system at the end. The URL contains the user's
+// name and password. Errors must not show them.
 type Opener func(ctx context.Context, url string) (files disk.FS, name string, err error)
 
-// findFiles calls the opener of a URL, or reads standard input. Everything else is a path, for
-// which findFiles returns nil files.
+// findFiles returns the files of a URL, and of standard input. For any other path, it returns nil
+// files.
 //
 //	standard input      "-": a file in memory
 //	SCHEME://…          what the opener of the scheme returns; it is closed when the program ends
 //	anything else       a path, even with an unknown scheme: a file may have such a name
 //
-// Only findFiles puts the secret back into a URL. So code that prints the path prints no secret.
+// The parameter path has no password. findFiles adds the password before it calls the opener.
 func (a *app) findFiles(ctx context.Context, path string) (files disk.FS, name string, err error) {
 	if path == standardInput {
 		files, err = a.input()
@@ -93,15 +92,15 @@ func (a *app) findFiles(ctx context.Context, path string) (files disk.FS, name s
 	switch {
 	case err == nil:
 		a.opened = append(a.opened, files)
-	// The opener returned EPIPE, which concerns its own connection. Standard output is still open.
 	case errors.Is(err, syscall.EPIPE):
-		// Drop the error chain: execute would read EPIPE as a closed standard output.
+		// A lost network connection may cause EPIPE. Drop the error chain, because execute reads
+		// EPIPE as a closed standard output.
 		err = errors.New(err.Error())
 	}
 	return files, name, err
 }
 
-// open opens what path names: a directory, a file, a URL of a scheme with an opener, or standard
+// open opens the store or save at path: a directory, a file, a URL with a known scheme, or standard
 // input.
 func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	files, name, err := a.findFiles(ctx, path)
@@ -114,11 +113,11 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	return inspect.OpenFS(ctx, files, name)
 }
 
-// A lendFunc returns a view of what path names, for the exclusive use of the caller. After its last
-// use of the view, the caller calls the returned function once.
+// A lendFunc returns a view of the store or save at path, for the exclusive use of the caller. The
+// caller calls the function back once, after its last use of the view.
 type lendFunc func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
-// view returns a view of what path names, and a function that releases it.
+// view returns a view of the store or save at path, and a function that releases the view.
 func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if a.lend != nil {
 		return a.lend(ctx, path)
@@ -130,9 +129,6 @@ func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func
 
 // A command is a row of the table of commands. Help, man pages, completion and docs/ECSDUMP.md
 // print its fields.
-//
-// The name is the first word of use. The number of arguments follows from the other words, so no
-// command counts its arguments; see arguments.
 type command struct {
 	// Synopsis of the command: its name, then its arguments, as in "ls STORE [A..B]".
 	use string
@@ -149,8 +145,7 @@ type command struct {
 // An action runs a command.
 type action func(c *call) error
 
-// A call holds the arguments of an action. A call ends with the program, so it may store the
-// context.
+// A call holds the arguments and the context of one run of a command.
 type call struct {
 	*app
 	ctx   context.Context
@@ -164,14 +159,13 @@ func (c *command) name() string {
 	return name
 }
 
-// arguments returns the smallest and largest number of arguments of c, derived from use. An
-// argument in brackets may be omitted, and "…" allows any number. A command with several forms
-// counts its arguments itself.
+// arguments returns the smallest and largest number of arguments of c, derived from the synopsis.
+// Brackets mark an optional argument, and "…" allows any number. Counting ends at the first flag.
 //
 //	export STORE [A..B]                         1 to 2
 //	edit STORE ASSIGNMENT …                     2 or more
-//	import FILE -o OUT                          1: counting ends at the first flag
-//	bisect STORE EXPR … | bisect STORE …        any: bisect counts itself
+//	import FILE -o OUT                          1
+//	bisect STORE EXPR … | bisect STORE …        any number: bisect counts its arguments itself
 func (c *command) arguments() (least, most int) {
 	const many = 1 << 10
 	if strings.Contains(c.use, " | "+c.name()) {
@@ -192,9 +186,8 @@ func (c *command) arguments() (least, most int) {
 	return least, least + most
 }
 
-// cobra converts c to a command of package cobra. Flags are declared before the command runs, so
-// help, completion and man pages list them. With --json, a default limit is removed before the
-// command runs. An error about arguments shows the usage line.
+// cobra converts c to a command of package cobra. All flags are declared here, so help, completion
+// and man pages list them.
 func (a *app) cobra(c *command) *cobra.Command {
 	// Package cobra shows the first line in lists of commands and the rest in help.
 	short, long, _ := strings.Cut(c.doc, "\n\n")
@@ -220,9 +213,8 @@ func (a *app) cobra(c *command) *cobra.Command {
 	return cmd
 }
 
-// begin applies the flags before the command runs. It puts the progress bar into the context as a
-// callback, because package persist reports progress but does not import the bar. It also applies
-// --color and --no-pager to standard output.
+// begin applies the shared flags before the command runs. It creates the progress bar, and passes
+// the bar to package persist as a callback in the context.
 func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	a.json = a.json || a.ndjson
 	a.Suit(a.color, a.json, !a.noPager)

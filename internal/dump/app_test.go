@@ -101,8 +101,8 @@ func TestOpen_SecretNotPrinted(t *testing.T) {
 	}
 }
 
-// A command that bisect runs gets the URL with its secret, because it must open the URL. Output and
-// suggested commands have no secret.
+// A command that bisect runs receives the password of the URL, because it must open the URL. Bisect
+// never prints the password.
 func TestBisect_SecretsReachCommand(t *testing.T) {
 	dir, got := t.TempDir(), filepath.Join(t.TempDir(), "got")
 	require.NoError(t, buildStore(dir))
@@ -121,8 +121,7 @@ func TestBisect_SecretsReachCommand(t *testing.T) {
 	assert.NotContains(t, all.String(), "secret")
 }
 
-// URLs that differ only in their secret may name different stores. With one secret for both, a
-// store would be compared with itself.
+// Two URLs that differ only in the password are a usage error.
 func TestOpen_URLsDifferInSecret(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))

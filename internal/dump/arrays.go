@@ -12,13 +12,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Arrays shows the three arrays of a component, each from an offset on: sparse, dense and data.
+// The command arrays shows the three arrays of a component: sparse, dense and data.
 //
 //	entity 12v3 ──▶ sparse[12] = 5 ──▶ dense[5] = 12v3 ? ──▶ data[5]
 //
-// A small window is read from the pages of a snapshot before anything is printed. For a large
-// window, or without a limit, the state is loaded first. In both cases, no read error can occur in
-// the middle of the output.
+// No read error can occur in the middle of the output. A small part of the arrays is read before
+// anything is printed. For a large part, the full state is loaded first.
 
 // arraysDoc is what arrays --json prints. Sparse maps the index of an entity to its row; dense
 // and data are indexed by row. All three lists begin at --from.
@@ -75,7 +74,7 @@ another generation does not match.`,
 	},
 }
 
-// printOmitted prints how many of n things precede and follow the printed ones.
+// printOmitted prints how many of n items precede and follow the printed ones.
 func (a *app) printOmitted(first, end, n int, one, many string) {
 	if first == 0 {
 		a.printMore(n-end, n, one, many)
@@ -86,8 +85,8 @@ func (a *app) printOmitted(first, end, n int, one, many string) {
 
 // arrays prints a window of the arrays of c.
 func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error {
-	// A large window is read row by row during printing. Reading must not fail then, so the full
-	// state is loaded first.
+	// The rows of a large window are read during printing. Reading must not fail then, so load the
+	// full state first.
 	if w.limit == 0 || w.limit > loadLimit {
 		if err := st.NeedWhole(); err != nil {
 			return err
@@ -112,9 +111,8 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 	return nil
 }
 
-// arraysWindow is a window of the arrays of c. If the state is not fully in memory, the method read
-// fills the slices before the first row is printed. With the full state in memory, dense and data
-// stay empty, and the method row reads each row when it is printed.
+// arraysWindow is the printed part of the arrays of c. If the full state is in memory, dense and
+// data stay empty, and the method row reads from the state. Otherwise the method read fills them.
 type arraysWindow struct {
 	*inspect.State
 	c *inspect.Component
@@ -126,7 +124,7 @@ type arraysWindow struct {
 	data    []layout.Value
 }
 
-// read reads the window before anything is printed, so that printing cannot fail.
+// read reads the window before anything is printed.
 func (l *arraysWindow) read() (err error) {
 	if l.indices, err = l.Span(l.c); err != nil {
 		return err
@@ -146,8 +144,8 @@ func (l *arraysWindow) read() (err error) {
 	return nil
 }
 
-// row returns the entity of a row and the value in the row. The entity is "-" for a gap, and empty
-// for a resource. If the method read has loaded the row, it comes from memory.
+// row returns the entity and the value of a row. The entity is "-" for an unused row, and empty for
+// a resource.
 func (l *arraysWindow) row(row int) (holder string, v layout.Value, err error) {
 	if first, _ := l.of(l.c.Len()); row-first < len(l.data) {
 		return l.dense[row-first], l.data[row-first], nil
@@ -246,8 +244,8 @@ type lookupDoc struct {
 	of *inspect.Component
 }
 
-// lookup looks e up in sparse and in dense, and records each entry it reads. Sparse alone does not
-// prove that e has the component: the entry may belong to an earlier entity with the same index.
+// lookup looks e up in sparse and in dense, and records each entry it reads. A row in sparse is not
+// enough: it may belong to another entity with the same index, so dense must have e in that row.
 func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err error) {
 	indices, err := st.Span(c)
 	if err != nil {

@@ -9,20 +9,17 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// Batches print columns of very many entities, in any order, without loading the state. Consecutive
-// entities may have distant rows. So each batch is filled by a sweep, not by a lookup per row:
+// A batch holds the printed values of some entities. A list of very many entities, in any order, is
+// printed batch by batch, without loading the state. The rows of consecutive entities may be far
+// apart. So one pass over the state in index order fills a whole batch.
 //
-//	entities, in order    │ batch 0 │ batch 1 │ …
-//	                          ▲         ▲
-//	sweeps of the state   all of it  from the lowest to the highest index of the batch
-//
-// Memory holds the entities and the values of one batch. The first sweep reads every page that
-// later sweeps need, so damage is found before anything is printed.
+// The first pass reads all pages, so damage is found before anything is printed. Later passes read
+// only from the lowest to the highest index of their batch.
 
 // batchCells is the number of values in a batch. It is a variable so that tests can change it.
 var batchCells = 1 << 19
 
-// A batch is some of the entities, with the values of their columns.
+// A batch is a group of entities, with the values of their columns.
 type batch struct {
 	exprs []*query.Swept
 	cells []query.Answer
@@ -33,11 +30,11 @@ type batch struct {
 	end  int // Highest index of an entity in the batch, plus 1.
 }
 
-// A slot maps the index of an entity to its place in the batch.
+// A slot maps the index of an entity to its position in the batch.
 type slot struct{ index, place uint32 }
 
-// batches returns a walk that visits the values of exprs for each entity. The expressions must be
-// compiled by w. batches fills the first batch before it returns.
+// batches returns a walk that visits the values of exprs for each entity. The method w.compile must
+// have compiled exprs. batches fills the first batch before it returns.
 func (w *sweeper) batches(exprs []*query.Swept, entities []ecs.Entity) (walk[[]query.Answer], error) {
 	size := max(1, batchCells/max(1, len(exprs)))
 	made, begins := newBatch(exprs, entities[:min(size, len(entities))]), []int{0}
@@ -94,12 +91,12 @@ func newBatch(exprs []*query.Swept, entities []ecs.Entity) *batch {
 	return b
 }
 
-// of returns the values of the entity at a place in the batch.
+// of returns the values of the entity at a position in the batch.
 func (b *batch) of(place int) []query.Answer {
 	return b.cells[place*len(b.exprs) : (place+1)*len(b.exprs)]
 }
 
-// find returns the place of the entity with this index, or false if the batch lacks the entity.
+// find returns the position of the entity with this index, or false if the batch lacks the entity.
 func (b *batch) find(index uint32) (place int, ok bool) {
 	i := int(index) - b.base
 	if i < 0 || i >= b.end-b.base || b.has[i/64]>>(i%64)&1 == 0 {
@@ -109,11 +106,11 @@ func (b *batch) find(index uint32) (place int, ok bool) {
 	return int(b.slots[n].place), true
 }
 
-// fill evaluates the expressions for the entities of b in one sweep. It calls take with the end
-// index of each span. If the parameter all is set, fill reads every page: it also evaluates the
-// entities outside the batch, and ignores their errors, except damage.
+// fill evaluates the expressions for the entities of b in one pass over the state. It calls take
+// with the end index of each span of indices. With the parameter all, fill also evaluates the
+// entities outside of b, to find damaged pages.
 func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
-	// Spans are evaluated in parallel. Each writes only the cells of its own entities.
+	// Spans are evaluated in parallel. Each span writes only the cells of its own entities.
 	return ignoreEnough(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {
 		place, ok := b.find(at.Entity().Index())
 		if !ok && !all {

@@ -20,35 +20,34 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Bisect searches the ticks at which a condition changes. A scan reads every tick, and evaluates
-// only what the tick changed. A binary search loads a few states.
+// The command bisect searches the ticks at which a condition changes.
 //
 //	STORE, A..B ──▶ route ──▶ the states from A to B, and which of them are unreadable
 //	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
 //	firstBad, binarySearch, lastChange or listChanges: choose the states to judge
 //
-// The document names the last state before the change, and what the search assumed. A binary search
-// assumes that the condition stays true once it holds. A scan assumes nothing.
+// A scan reads every tick, and evaluates only what the tick changed. A binary search loads a few
+// states, and assumes that the condition stays true once it holds.
 //
-// Damage does not end the search. An unreadable state gets the verdict skip, like a state for which
-// the command returns no verdict. The damage is reported after the result, with its exit status.
+// An unreadable state gets the verdict skip, and the search goes on. The damage is reported after
+// the result, and sets the exit status.
 
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
 	// The first state for which the condition holds; with --last, the newest state at which the
 	// condition became true or false.
 	stateDoc
-	// Whether the condition holds at the result. It can be false only with --last.
+	// True if the condition holds at the result. It can be false only with --last.
 	Holds bool `json:"holds"`
 	// The last judged state before the result; its verdict is the opposite.
 	Before stateDoc `json:"before"`
 	States int      `json:"states"` // Number of states in the range.
 	Judged int      `json:"asked"`  // Number of states that were judged.
-	// True if all states up to the result were judged; otherwise the condition is assumed to stay
-	// true.
+	// True if all states up to the result were judged. False after a binary search, which assumes
+	// that the condition stays true once it holds.
 	Scan bool `json:"scan"`
-	// The first states of the range, if the condition held there and then stopped holding. Only a
-	// scan sets this.
+	// The range of states at the start for which the condition held, if it then stopped holding.
+	// Only a scan sets this.
 	Held *heldDoc `json:"held,omitempty"`
 	// True with --last: all states from the result to the end were judged.
 	Last bool `json:"last"`
@@ -87,8 +86,7 @@ type probeDoc struct {
 type flipsDoc struct {
 	States int       `json:"states"` // Number of states in the range; all were judged.
 	Flips  []flipDoc `json:"flips"`  // Ordered by tick.
-	// Whether the condition holds at the last judged state: true or false; skip if no state was
-	// judged.
+	// The verdict on the last judged state: true or false; skip if no state was judged.
 	End string `json:"end"`
 }
 
@@ -174,8 +172,8 @@ A higher status than 127, or a signal, ends the search with an error.
 	},
 }
 
-// A bisectCmd searches the states of a route for bad states, for which a condition holds. It finds
-// the first one, or the places where the verdict changes.
+// A bisectCmd searches a sequence of states for bad states. A state is bad if the condition holds
+// for it. As with git bisect, --run judges a state by running a command instead of a condition.
 //
 //	         judges                        finds
 //	--scan   all, in turn (firstBad)       the first bad state after a good one
@@ -183,13 +181,7 @@ A higher status than 127, or a signal, ends the search with an error.
 //	--last   the last ones (lastChange)    the last state with another verdict than the one before
 //	--flips  all, in turn (listChanges)    all states with another verdict than the one before
 //
-// The words good and bad are those of git bisect. To judge a state means to evaluate the condition
-// for it, or to run the command of --run on it. Each judged state is loaded. The command receives
-// only the state, so it can be a program that does not read stores. In a scan, a condition
-// evaluates only what each tick changed.
-//
-// The fields come in three groups: the command line, the route with its cursor and its damage, and
-// the results so far.
+// Each judged state is loaded. In a scan, a condition evaluates only what each tick changed.
 type bisectCmd struct {
 	at      string
 	text    string // The condition.
@@ -205,32 +197,35 @@ type bisectCmd struct {
 	*route
 	judge judge
 	count int // Number of judged states.
-	// Verdicts by index of the state, for states that the search may visit again. A binary search
-	// stores all verdicts; a scan stores skipped states only.
+	// Verdicts by index of the state. A binary search stores all verdicts; a scan stores only
+	// skipped states.
 	verdicts map[int]probeDoc
-	// The first state that the last call of the method changes found good or bad.
+	// The first state, in the last call of changes, that was not skipped.
 	oldest probeDoc
-	// The last state that the last call of the method changes found good or bad.
+	// The last state, in the last call of changes, that was not skipped.
 	newest probeDoc
 	// In a scan, the range at the start in which the condition held; nil while it still holds.
 	held *heldDoc
 	doc  *bisectDoc
 }
 
-// A judge decides whether a state is bad. c is the tick that led to the state, if the search judged
-// the previous state immediately before; otherwise c is nil.
+// A judge decides whether a state is bad. If the previous call judged the state before the tick c,
+// the judge may evaluate only what c changed. With a nil c, it evaluates the whole state.
 type judge func(im state, c *inspect.Commit) (verdict string, err error)
 
-// Verdicts for a state: whether the condition holds.
+// Verdicts on a state. The condition holds for a bad state.
 const (
 	good = "false"
 	bad  = "true"
 	skip = "skip" // The verdict is unknown.
 )
 
-// arguments parses the command line. Cobra removes "--" and reports only its position: with --run,
-// everything after "--" is the command. Without --run, an expression and an optional range follow
-// STORE. With --run, only the range can come between STORE and the command.
+// arguments parses the command line.
+//
+//	without --run   STORE EXPR [A..B]
+//	with --run      STORE [A..B] -- CMD …
+//
+// Cobra removes "--" and reports its position.
 func (b *bisectCmd) arguments(c *call) error {
 	args, least := c.args, 2
 	if dash := c.flags.ArgsLenAtDash(); b.run && dash >= 0 {
@@ -245,7 +240,6 @@ func (b *bisectCmd) arguments(c *call) error {
 	if !b.run {
 		b.text = args[1]
 	}
-	// At most one word remains: the range. Join returns "" if no word remains.
 	if b.span = strings.Join(args[least:], ""); b.span != "" && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
 	}
@@ -257,9 +251,9 @@ func (b *bisectCmd) arguments(c *call) error {
 
 // bisect finds the state, or all changes, and prints the result.
 //
-// The judge is created from the last state, before any state is judged. So a condition that does
-// not compile fails after a single state is loaded. If the search finds nothing and some states are
-// unreadable, bisect returns the damage: the searched state may be one of the unreadable ones.
+// It compiles the condition before it judges any state, so a wrong condition fails early. If it
+// finds nothing and some states are unreadable, bisect returns the damage, because the searched
+// state may be unreadable.
 func (b *bisectCmd) bisect(s *source) (err error) {
 	b.verdicts = map[int]probeDoc{}
 	if b.route, err = s.route(b.span, b.at); err != nil {
@@ -295,17 +289,14 @@ func (b *bisectCmd) bisect(s *source) (err error) {
 	return cmp.Or(s.printReport(b.doc), b.unread)
 }
 
-// setJudge sets the judge: the command, or the condition compiled for im. im is the last state,
-// which most likely has all components that the condition names. Calling end removes the files of
-// the judge.
+// setJudge sets b.judge. It compiles the condition for the parameter im, the last state, which most
+// likely has all components. The caller calls end to remove temporary files.
 //
 //	--run             the command, see commandJudge
 //	--entity          a condition on the entity; false while the entity is not alive
 //	neither of these  a condition on the whole world
 //
-// With the tick that led to a state, a condition evaluates only what the tick changed. Without a
-// tick, as in a binary search, it evaluates the whole state. Two states may have different
-// components. The condition may then be compiled again, which can fail.
+// The judge compiles the condition again if the components of a state differ, which can fail.
 func (b *bisectCmd) setJudge(im state) (end func(), err error) {
 	if b.run {
 		return b.commandJudge()
@@ -335,9 +326,8 @@ func (b *bisectCmd) setJudge(im state) (end func(), err error) {
 	return func() {}, err
 }
 
-// judgeState judges im, the state with index i in the route. c is the tick that led to im, or nil.
-// The state counts as judged even if the verdict is skip. A skipped state is not judged again.
-// That is safe: only a command skips states, and its verdict does not depend on c.
+// judgeState judges im, the state with index i. c is the tick that led to im, or nil. A skipped
+// state is not judged again.
 func (b *bisectCmd) judgeState(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
 	if p, ok := b.verdicts[i]; ok {
 		return p, nil
@@ -352,8 +342,8 @@ func (b *bisectCmd) judgeState(i int, im *inspect.Image, c *inspect.Commit) (pro
 	return p, err
 }
 
-// binarySearch finds the first bad state by binary search. It judges the ends first: if the last
-// state is good, or the first one is bad, the search ends.
+// binarySearch finds the first bad state by binary search. It judges the last state, then the
+// first.
 //
 //	first   last    answer
 //	any     skip    unknown
@@ -361,8 +351,6 @@ func (b *bisectCmd) judgeState(i int, im *inspect.Image, c *inspect.Commit) (pro
 //	bad     bad     no change in between: an error that suggests --last and --flips
 //	good    bad     narrow finds the first bad state
 //	skip    bad     the same, but skipped states may precede the first bad one
-//
-// The last state is judged first, because its verdict alone can end the search.
 func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 	end, err := b.probe(last)
 	switch {
@@ -390,11 +378,8 @@ func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 	return b.flip(b.verdicts[first], b.verdicts[first-1]), nil
 }
 
-// probe judges the state with index i in the route. The cursor moves there from its current state,
-// or from a snapshot if a snapshot is nearer. The judge gets the whole state without a tick,
-// because it did not see the state before the tick. If the state is unreadable, only its record
-// number is known. The search then skips this state and all states that need the same damaged
-// records.
+// probe judges the state with index i as a whole. It moves the cursor there. An unreadable state
+// gets the verdict skip, and so do all states that need the same damaged records.
 func (b *bisectCmd) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
@@ -410,18 +395,14 @@ func (b *bisectCmd) probe(i int) (p probeDoc, err error) {
 	return p, err
 }
 
-// skipped reports whether the state with index i in the route was skipped or is unreadable.
+// skipped reports whether the state with index i was skipped or is unreadable.
 func (b *bisectCmd) skipped(i int) bool { return b.lost[i] || b.verdicts[i].Verdict == skip }
 
-// narrow finds the first bad state after index lo, up to index hi.
+// narrow finds the first bad state after index lo, up to index hi. The state hi is bad. The state
+// lo is good, or is the first state and was skipped.
 //
-// The state hi is bad. The state lo is good, or is the first state and was skipped. If the state in
-// the middle is skipped, the search judges the nearest state to the middle that is not skipped. So
-// the search is undecided only if all states between lo and hi were skipped.
-//
-// At the end every state between lo and hi was skipped. If hi-1 is lo, and lo was judged, hi is the
-// answer. Otherwise any state after lo may be the first bad one, and lo too if it was skipped. The
-// error then names these records.
+// Skipped states cannot be judged. If only skipped states remain before the first known bad state,
+// narrow returns an error that names the records in question.
 func (b *bisectCmd) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)
@@ -447,8 +428,8 @@ func (b *bisectCmd) narrow(lo, hi int) (int, error) {
 	return 0, fail(exitProblem, "", "%s: the tick is one of records %d to %d; all but the last of them cannot be judged", b.path, b.states[first], b.states[hi])
 }
 
-// middle returns the unskipped state nearest to the middle between lo and hi, the earlier one on a
-// tie. It returns false if all states between lo and hi were skipped.
+// middle returns the state nearest to the middle between lo and hi that was not skipped. On a tie,
+// it returns the earlier one. It returns false if all states between lo and hi were skipped.
 func (b *bisectCmd) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
@@ -461,12 +442,10 @@ func (b *bisectCmd) middle(lo, hi int) (int, bool) {
 	return 0, false
 }
 
-// changes judges the states first to last of the route, in order. It visits each state whose
-// verdict differs from that of the last judged state.
-//
-// A skipped state is ignored, so the two judged states of a change may be far apart. Each change
-// therefore names the state before. Each call resets the fields oldest and newest. Afterwards they
-// are the first and the last judged state, or have the verdict skip if no state was judged.
+// changes judges the states first to last, in order. It visits each state whose verdict differs
+// from that of the judged state before it. Skipped states are ignored. changes also sets the fields
+// oldest and newest to the first and the last judged state; their verdict is skip if none was
+// judged.
 func (b *bisectCmd) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
@@ -489,8 +468,8 @@ func (b *bisectCmd) flip(p, before probeDoc) flipDoc {
 	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }
 
-// firstBad finds the first change to bad. If the condition holds at the start, a change to good
-// comes earlier; firstBad stores the range before that change in held.
+// firstBad finds the first change to bad. If the condition holds at the start, firstBad stores the
+// range in which it holds in the field held.
 func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 	err = b.changes(0, last, func(f flipDoc) error {
 		if f.Holds {
@@ -509,16 +488,14 @@ func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 	return at, b.missing("", "%s", b.unchanged())
 }
 
-// lastChange finds the last change. It searches backward in blocks and doubles the size of each
-// block. So a recent change is found quickly, and an old one costs at most twice the number of
-// states.
+// lastChange finds the last change. It searches backward in blocks, and doubles the size of each
+// block. So it finds a recent change quickly.
 //
 //	states    ·········|················|········| last
 //	blocks         3.        2.             1.          judged forward, newest block first
 //
-// Within a block it judges forward, because only then can a condition evaluate single ticks. The
-// last change of the block is the answer. A block also includes the first judged state of the block
-// after it (the field oldest), so a change between two blocks is found.
+// Each block ends with the first judged state of the next newer block. So a change between two
+// blocks is found too.
 func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
@@ -531,28 +508,28 @@ func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 			return at, err
 		case first == 0:
 			return at, b.missing("", "%s", b.unchanged())
-		// If all states of the block were skipped, last stays, and the next block is longer.
+		// If all states of the block were skipped, the next block starts earlier and has the same
+		// end.
 		case b.oldest.Verdict != skip:
 			last = b.oldest.i
-			b.verdicts[last] = b.oldest // The next block ends with this state.
+			b.verdicts[last] = b.oldest // Do not judge this state again, as the end of the next block.
 		}
 	}
 }
 
-// unchanged describes the states of the route if the verdict is the same for all of them.
+// unchanged returns the sentence for a search that found no change.
 func (b *bisectCmd) unchanged() string {
 	texts := map[string]string{good: "the condition does not hold at any of %v", bad: "the condition holds at all of %v", skip: "none of %v can be judged"}
 	return fmt.Sprintf(texts[b.newest.Verdict], b.states)
 }
 
-// listChanges prints all changes. As text, each change is printed as a row as soon as it is found.
-// Without changes, listChanges prints the constant verdict.
+// listChanges prints all changes. Each row is printed as soon as the change is found.
 func (b *bisectCmd) listChanges(last int) error {
 	if b.json {
 		doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
 		return stream(b.app, doc, func(visit func(flipDoc) error) error {
 			err := b.changes(0, last, visit)
-			// The members after the list are printed last, so End can be set here.
+			// stream prints this member after the list, so it can still be set here.
 			doc.End = b.newest.Verdict
 			return err
 		})
@@ -577,8 +554,7 @@ func (b *bisectCmd) listChanges(last int) error {
 	return nil
 }
 
-// withFlag returns the command line of this call with an additional flag, which an error suggests.
-// It omits a default --at, and arguments that the user omitted.
+// withFlag returns the current command line with an additional flag. Errors suggest this command.
 func (b *bisectCmd) withFlag(flag string) string {
 	words := []string{b.path, b.text, b.span}
 	if b.entity != "" {
@@ -615,8 +591,7 @@ func (d *bisectDoc) print(a *app) {
 		a.Line("begins at %s", d.Place())
 		a.Line("judged %s of %d by binary search, which assumes that the condition stays true once it holds", term.Count(d.Judged, "state", "states"), d.States)
 	}
-	// Before is not the previous state of the route: the states between Before and the result were
-	// skipped or are unreadable.
+	// If Before is not the state directly before the result, the states between them are unknown.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
 		a.Line("the states after %s and before this tick are unknown", d.Before.Place())
 	}
@@ -626,9 +601,9 @@ func (d *bisectDoc) print(a *app) {
 	a.Line("see: %s", d.by.nextCommand())
 }
 
-// nextCommand returns the command that shows the cause of the result. For a condition on an entity,
-// the command shows the entity's history since the judged state before the result. Any of these
-// ticks may be the cause. Otherwise the command shows what the tick of the result changed.
+// nextCommand returns a command that shows the cause of the result. For a condition on an entity,
+// the command shows the history of the entity. Otherwise it shows what the tick of the result
+// changed.
 func (b *bisectCmd) nextCommand() string {
 	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {
@@ -638,21 +613,17 @@ func (b *bisectCmd) nextCommand() string {
 }
 
 // Exit statuses of a command, as for git bisect run: 0 is good, exitSkip skips the state, and the
-// others up to exitBad are bad. A higher status, or a signal, is no verdict and ends the search: a
-// crashed command has not judged the state.
+// others up to exitBad are bad. A higher status, or a signal, means that the command crashed: the
+// search ends.
 const (
 	exitSkip = 125
 	exitBad  = 127
 )
 
-// commandJudge sets b.judge to a function that decides about a state by running the command. For
-// each run, the function saves the state to a file in a temporary directory. Calling end removes
-// the directory. The output of the command goes to standard error, because standard output is for
-// the result.
-//
-// The file is removed when the command ends, so only one file exists at a time. The file is written
-// from a world, so it equals a save of the program, and the program can open it. URLs in the
-// command line contain their secrets, because the command needs the secrets to open the URLs.
+// commandJudge sets b.judge to a function that runs the command on a state. For each run, the
+// function saves the state to a temporary file. The caller calls end to remove the directory of the
+// files. The output of the command goes to standard error. The command line contains the passwords
+// of URLs, because the command must open the URLs.
 func (b *bisectCmd) commandJudge() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
 	b.judge = func(im state, _ *inspect.Commit) (string, error) {
