@@ -512,7 +512,8 @@ func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 		// end.
 		case b.oldest.Verdict != skip:
 			last = b.oldest.i
-			b.verdicts[last] = b.oldest // Do not judge this state again, as the end of the next block.
+			// Do not judge this state again, as the end of the next block.
+			b.verdicts[last] = b.oldest
 		}
 	}
 }
@@ -639,13 +640,12 @@ func (b *bisectCmd) commandJudge() (end func(), err error) {
 		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
 		return b.verdict(im, cmd.Run())
 	}
-	// If the directory cannot be removed, it stays among the temporary files.
+	// ^The operating system will remove the directory later if RemoveAll fails.
 	return func() { _ = os.RemoveAll(dir) }, systemError(err)
 }
 
-// verdict returns the verdict for a command that ended with err. A command that cannot be started
-// is an error, not a verdict. An interrupt also reaches the command, so the exit status of an
-// interrupted command is no verdict.
+// verdict returns the verdict for a command that ended with err. If the command cannot be started,
+// or was interrupted, verdict returns an error.
 func (b *bisectCmd) verdict(im state, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// TestBisect_LastChange compares the search by blocks with a search that judges every state. Some
-// states are skipped.
+// TestBisect_LastChange compares lastChange with a search that judges every state. Some states are
+// skipped.
 func TestBisect_LastChange(t *testing.T) {
 	const ticks = 5 * backwardBlock
 	ctx := context.Background()

@@ -14,19 +14,17 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Blame reads the history of an entity backward until it has the tick that wrote every field. The
-// journal records that a tick wrote a row, but not which fields. Blame compares the values before
-// and after to find the changed fields. So the tick that last wrote a component can be newer than
-// the ticks that last changed its fields.
+// The command blame finds, for each field of an entity, the tick that last changed the field. The
+// journal records which rows a tick wrote, but not which fields. So blame reads the history
+// backward and compares the values before and after each write.
 //
 //	newest state    setComponents: a writerDoc for each component and each field, all unknown
-//	stretch         addEvent: the events of the stretch, newest first, fill in the writers
-//	its beginning   addOldest: ends the search if all writers are known
+//	events          addEvent: each event, newest first, fills in unknown writers
+//	each snapshot   addOldest: ends the search if all writers are known
 //	oldest state    unknown writers become "at or before" this state
 //
-// A stretch is the history between two snapshots; addEvent gets its events in reverse order. A
-// writerDoc is filled once and is then exact. Until then it names the oldest state that was read,
-// so the result is correct whenever the search ends.
+// A tick may write a row without changing a field. So the last write of a component can be newer
+// than the last change of each field.
 
 // blameDoc is what blame --json prints.
 type blameDoc struct {
@@ -42,8 +40,8 @@ type blamedDoc struct {
 	Written *writerDoc       `json:"written,omitempty"`
 	Fields  []blamedFieldDoc `json:"fields"`
 
-	// True after the event that added the component. Older events concern an earlier component,
-	// which was removed.
+	// True once the search has reached the event that added the component. Older events are
+	// ignored: they belong to an earlier component, which was removed.
 	begun bool
 }
 
@@ -107,14 +105,12 @@ func (s *source) blame(at string, text string) error {
 	return cmp.Or(s.printReport(doc), b.unread)
 }
 
-// noValue returns the error for a resource, or a field of a resource, without a value.
+// noValue returns the error for a resource that has no value.
 func (s *source) noValue(sub subject, at *inspect.EntityState) error {
 	return s.missing(describe.Command("schema", s.path), "%s has no value at %s", sub, describe.State(at.Tick, at.Seq).Place())
 }
 
-// docs returns the components that sub names, in the order of their numbers. Fields that sub does
-// not name are dropped only here, because an event concerns a whole row. A component without
-// selected fields is dropped too.
+// docs returns the components and fields that sub names, in the order of the component numbers.
 func (b *writerSearch) docs(sub subject) []blamedDoc {
 	docs := []blamedDoc{}
 	for n := range b.last.Components {
@@ -128,14 +124,14 @@ func (b *writerSearch) docs(sub subject) []blamedDoc {
 	return docs
 }
 
-// covers reports whether sub names the field, a part of the field, or a value that contains it.
-// "12v3.Bag.Items[0]" covers the field Bag.Items, because a slice is one leaf.
+// covers reports whether sub names the field at path, a part of it, or a value that contains it.
+// For example, "12v3.Bag.Items[0]" covers the field Bag.Items.
 func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
 
-// print prints a row for each field, and each component name once. The tick of the last write is
-// printed only if it differs from the tick that changed the field.
+// print prints a row for each field. The tick of the last write is printed only if it differs from
+// the tick that changed the field.
 func (d *blameDoc) print(a *app) {
 	name := "RESOURCE"
 	if d.Entity != "" {
@@ -157,8 +153,8 @@ func (d *blameDoc) print(a *app) {
 	g.Flush()
 }
 
-// A writerDoc is a tick that wrote a value. If it is not exact, the value was written at this tick
-// or earlier, and this tick is the oldest one that was read.
+// A writerDoc is the tick that wrote a value. If Exact is false, an older tick may have written the
+// value, because the search read no older ticks.
 type writerDoc struct {
 	Tick  uint64     `json:"tick"`
 	Seq   uint64     `json:"record"`
@@ -174,7 +170,7 @@ func (w *writerDoc) String() string {
 	return fmt.Sprintf("tick %d", w.Tick)
 }
 
-// textUnless returns w as text, or "" if w and other name the same tick.
+// textUnless returns w as text, or "" if the parameter other names the same tick.
 func (w *writerDoc) textUnless(other *writerDoc) string {
 	if w.Seq == other.Seq && w.Exact == other.Exact {
 		return ""
@@ -182,13 +178,12 @@ func (w *writerDoc) textUnless(other *writerDoc) string {
 	return w.String()
 }
 
-// A writerSearch finds the ticks that wrote the values of an entity, from the newest tick backward.
-// It ends when all writers are known. To find the writer of a field that never changed, the search
-// reads the whole journal. So show limits the bytes to read.
+// A writerSearch finds the ticks that wrote the values of an entity. It reads ticks backward until
+// all writers are known. For a field that never changed, this is the whole journal.
 type writerSearch struct {
 	only []int // Numbers of the wanted components; none means all.
-	// Largest size of the ticks to read. It excludes the ticks after the nearest snapshot, which
-	// are always read. 0 means no limit.
+	// The search stops after it has read this many bytes of ticks; 0 means no limit. The ticks
+	// after the nearest snapshot are always read and do not count.
 	bytes int64
 
 	last       *inspect.EntityState
@@ -196,8 +191,8 @@ type writerSearch struct {
 	unread     error              // The damage that ended the search, or nil.
 }
 
-// at records that e wrote the value, unless an event is recorded already. Events come newest first,
-// so the first recorded one is the last write.
+// at records that event e wrote the value. It does nothing if the writer is known already: events
+// come newest first.
 func (w *writerDoc) at(e *inspect.TraceEvent) {
 	if !w.Exact {
 		*w = writerDoc{e.Tick, e.Seq, describe.Known(e.Time), true}
@@ -205,7 +200,7 @@ func (w *writerDoc) at(e *inspect.TraceEvent) {
 }
 
 // notSince records that no tick after the state s wrote the value. It reports whether the writer is
-// known. Otherwise w becomes "at or before s", and a later call can name an older state.
+// known. If it is unknown, w becomes "at or before s".
 func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	if !w.Exact {
 		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}
@@ -213,21 +208,19 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// errNoStretch reports that TraceBack has yielded nothing. That never occurs: TraceBack yields at
-// least the Stretch that ends with the requested state.
+// errNoStretch reports that TraceBack yielded no Stretch, which never occurs.
 var errNoStretch = errors.New("no state to begin with")
 
-// search reads the journal backward from record seq until all writers are known or the journal
-// ends. With a limit on bytes, it also stops at a snapshot, once it has read that many bytes. The
-// ticks after the nearest snapshot do not count, because the search always needs them. Damage
-// before that snapshot ends the search too; search stores it in unread, to be reported at the end
-// of the output.
+// search reads the journal backward from record seq until all writers are known. It also stops at
+// the first snapshot after the limit on bytes, or at damage. The damage is stored in b.unread, and
+// reported at the end of the output. Damage among the newest ticks is returned as an error.
 func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
 	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
-			// The newest Stretch comes first. Its last state has all components of the entity.
+			// The newest Stretch of the history comes first. Its last state has all components of
+			// the entity.
 			b.setComponents(stretch.Last)
 		} else {
 			read += stretch.Bytes
@@ -249,8 +242,8 @@ func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 // wants reports whether the caller asked for component n.
 func (b *writerSearch) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
 
-// setComponents lists the components to explain: those that the entity has in the last state.
-// addEvent ignores events about other components.
+// setComponents lists the components whose writers the search finds: those that the entity has in
+// the last state.
 func (b *writerSearch) setComponents(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*blamedDoc{}
 	for n, c := range last.Components {
@@ -265,14 +258,13 @@ func (b *writerSearch) setComponents(last *inspect.EntityState) {
 	}
 }
 
-// addEvent records an event. Events come newest first, so the first event recorded for a field is
-// the one that gave the field its value:
+// addEvent fills in the writers that event e tells. Events come newest first, so the first event
+// for a field is the last change of the field.
 //
-//	written    no field changed: sets the writer of the value
+//	written    sets the writer of the component; no field changed
 //	set        sets the writers of the fields that differ
 //	converted  the same, also for fields that the conversion added
-//	added      sets all writers that are still unknown; earlier events concern an earlier
-//	           component, which was removed, so addEvent ignores them
+//	added      sets all writers that are still unknown; older events are then ignored
 func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	d := b.components[e.Number]
 	if d == nil || d.begun {
@@ -286,8 +278,7 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 		for _, f := range e.Fields() {
 			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
-		// A conversion may have added fields. The differences above lack these, so add each field
-		// that the old value does not have.
+		// A conversion may have added fields, which the old value does not have.
 		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
 		d.Written.at(e)
@@ -296,8 +287,8 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	}
 }
 
-// change records the tick of e for each field for which the function changed returns true. If a
-// field already has a newer tick, that tick stays: see writerDoc.at.
+// change records the tick of e for each field that changed, as reported by the parameter changed. A
+// field that has a newer tick keeps it.
 func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
 	for _, f := range d.Fields {
 		if changed(f.Field) {
@@ -306,7 +297,7 @@ func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) boo
 	}
 }
 
-// has reports whether v has a field at this path. v may have an older type.
+// has reports whether v has a field at this path.
 func has(v layout.Value, path string) bool {
 	for p := range describe.Leaves("", v) {
 		if related(p, path) {
@@ -316,8 +307,7 @@ func has(v layout.Value, path string) bool {
 	return false
 }
 
-// addOldest records first as the oldest state read so far, and reports whether all writers are
-// known.
+// addOldest records that no state before first was read, and reports whether all writers are known.
 func (b *writerSearch) addOldest(first *inspect.EntityState) bool {
 	known := true
 	for _, d := range b.components {
@@ -329,9 +319,8 @@ func (b *writerSearch) addOldest(first *inspect.EntityState) bool {
 	return known
 }
 
-// changed returns the newest tick that changed a field. If no field has an exact tick, it returns
-// the inexact tick that all fields share. Every component has a field: a tag has one with an empty
-// name.
+// changed returns the newest exact tick that changed a field. If there is none, it returns the
+// oldest tick that was read.
 func (d *blamedDoc) changed() *writerDoc {
 	newest := d.Fields[0].Changed
 	for _, f := range d.Fields {

@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A journal stores only the parent of each record. This file computes the branches from the
-// parents. A branch is named by its last record, because that record is a point in time.
+// The journal stores the parent of each record. This file computes the branches from the parents. A
+// branch is named after its last record, which is a tip: a record without children.
 //
 //	1 ── 2 ── 3 ── 6 ── 7      tip:2, the head, has 1, 2, 3, 6 and 7
 //	           └── 4 ── 5      tip:1 has 4 and 5; its parent is 3
@@ -25,11 +25,11 @@ type branchesDoc struct {
 	Branches []branchDoc `json:"branches"`
 }
 
-// A branchDoc is a branch of the journal. It has the records up to the branch's end that belong to
-// no newer branch.
+// A branchDoc is a branch of the journal: a chain of records. A record that two branches share
+// belongs only to the newer branch.
 type branchDoc struct {
-	// The point in time of the last record, as in tip:1. It is @latest if a record of another
-	// branch continues the last record.
+	// Name of the last record, as in tip:1. It is @latest if the last record has a child on another
+	// branch.
 	Branch string `json:"branch"`
 	Tick   uint64 `json:"tick"` // Tick of the last record.
 	Seq    uint64 `json:"record"`
@@ -104,20 +104,18 @@ func (s *source) time(seq uint64) *time.Time {
 	return &commits[0].Time
 }
 
-// A lineage is the branches of a journal, and the branch of each record.
+// A lineage is the list of all branches of a journal.
 type lineage struct {
 	docs []branchDoc
 	of   map[uint64]string // Name of the branch by record number, as in branchDoc.
 }
 
-// branches splits the records of the journal into branches. The first branch is the path to the
-// newest state. Then each other tip gets a branch, the newest tip first. A branch goes back to the
-// first record that already belongs to another branch, so every record is visited once.
+// branches splits the records of the journal into branches, so that each record belongs to one
+// branch. The first branch leads to the newest state. Then each other tip gets a branch, the newest
+// tip first.
 //
-// Lost records belong to a branch but are not counted, and are never shown as its first record. The
-// first branch is called @latest if the newest state is not a tip: then later records continue it
-// on another branch. If only a snapshot has the newest state, because the journal lost the record,
-// the first branch has no records.
+// Lost records belong to a branch but are not counted. If the record of the newest state is lost,
+// and only a snapshot has the state, the branch of the newest state has no records.
 func (s *source) branches() lineage {
 	log, in := s.Log(), s.standing()
 	onHead := map[uint64]bool{} // Records on the path to the head of the journal.
@@ -130,7 +128,8 @@ func (s *source) branches() lineage {
 	for i, e := range ends {
 		numbers[e.ID.Seq] = fmt.Sprintf("tip:%d", i+1)
 	}
-	slices.Reverse(ends) // A record that several branches share belongs to the newest of them.
+	// Newest first: a record that several branches share belongs to the newest of them.
+	slices.Reverse(ends)
 	if newest, ok := log.Known(in.newest); ok {
 		ends = append([]journal.Entry{newest}, slices.DeleteFunc(ends, func(e journal.Entry) bool { return e.ID.Seq == newest.ID.Seq })...)
 	} else if _, lost := s.Newest(); lost != nil && s.stored()[in.newest] {
@@ -143,7 +142,7 @@ func (s *source) branches() lineage {
 			d.Branch = "@latest"
 		}
 		for e := range log.Ancestors(end.ID.Seq) {
-			// The record and its ancestors belong to a branch that an earlier iteration added.
+			// An earlier iteration has added this record and its ancestors to another branch.
 			if l.of[e.ID.Seq] != "" {
 				break
 			}

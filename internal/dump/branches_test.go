@@ -58,8 +58,8 @@ func buildRandomHistory(t *testing.T, dir string, rng *rand.Rand) *randomHistory
 	return x
 }
 
-// end returns the tip of the branch of a record. It is the head if the head descends from the
-// record, otherwise the newest tip that descends from the record.
+// end returns the last record of the branch that has the given record. It is the head if the head
+// descends from the given record, and otherwise the newest such tip.
 func (x *randomHistory) end(record uint64) uint64 {
 	head := uint64(len(x.records))
 	for end := head; end >= record; end-- {
@@ -90,8 +90,7 @@ func (x *randomHistory) branches() map[uint64]branchDoc {
 	return all
 }
 
-// The printed branches and marks equal those of the model. The point of each branch names the tip
-// of the branch.
+// The printed branches and marks equal those of the model.
 func TestBranches_SameAsModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -37,8 +37,8 @@ func buildEcsdump(tb testing.TB) string {
 	return program
 }
 
-// smallBudgets lists commands on a save of about 80 MB with their memory limits in MB. Each limit
-// is far below the memory that a loaded save takes.
+// smallBudgets lists commands on a save of about 80 MB with their memory limits in MB. A command
+// that loads the whole save exceeds its limit.
 var smallBudgets = []struct {
 	name   string
 	args   []string // SAVE stands for the path of the save.
@@ -49,14 +49,12 @@ var smallBudgets = []struct {
 	{"edit-dry-run", []string{"edit", "SAVE", "Health = Health + 1", "--dry-run"}, 80},
 }
 
-// largeSaveName is an environment variable. It makes this test binary write a large save to the
-// named file and exit. A separate process writes the save, because the peak memory of a process
-// includes that of its child processes.
+// largeSaveName is an environment variable with a file name. If it is set, this test binary writes
+// a large save to the file and exits.
 const largeSaveName = "STET_LARGE_SAVE"
 
-// peakName is an environment variable. It makes this test binary run its arguments as a command,
-// print the peak memory of the command in KB, and exit. A separate process does this, because the
-// process of the tests needs much memory itself.
+// peakName is an environment variable. If it is set, this test binary runs its arguments as a
+// command, prints the peak memory of the command in KB, and exits.
 const peakName = "STET_PEAK"
 
 // init runs the task of largeSaveName or peakName, if one of these variables is set, and exits.
@@ -128,7 +126,7 @@ func BenchmarkBudgetCommandMemory(b *testing.B) {
 	})
 }
 
-// With a limit, a sorted list stores only that many entities. A dry run loads no state.
+// The commands of smallBudgets stay within their memory limits, so they do not load the whole save.
 func TestCommands_DoNotLoadWholeSave(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a save of 80 MB")

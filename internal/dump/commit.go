@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file describes a record of the journal for all commands that list ticks. Log and tail print
-// these documents, and stats prints the busiest ones. deathOf reads only the operations.
+// This file describes a record of the journal for all commands that list ticks, such as log, tail
+// and stats.
 //
 //	inspect.Commit   rows by component: their number before and after, and the rows written
 //	inspect.Op       the recorded calls: create, destroy, add, remove, clear; not set
@@ -43,12 +43,12 @@ type recordDoc struct {
 	Inputs []inputDoc `json:"inputs,omitempty"`
 }
 
-// A standingDoc is the status of a record in the tree of the journal.
+// A standingDoc says whether a record led to the newest state.
 type standingDoc struct {
 	Head bool `json:"head"` // True for the record of the newest state.
 	// True if the newest state does not descend from this record.
 	Rewound bool `json:"rewound"`
-	// True for a record after the newest state: damage hides the state of the record.
+	// True for a record after the newest state. Its state cannot be read because of damage.
 	Unreachable bool `json:"unreachable,omitempty"`
 }
 
@@ -89,12 +89,10 @@ type standing struct {
 	known uint64
 }
 
-// standing returns a standing for the current journal of s.
 func (s *source) standing() standing { return standing{s.latest(), s.rewoundFrom()} }
 
-// of describes record seq. onHead is true if the record is the last record of the journal or one of
-// its ancestors. If the journal does not show whether the record was rewound, the record counts as
-// not rewound.
+// of returns the status of record seq. The parameter onHead is true for the last record of the
+// journal and its ancestors. A record counts as not rewound if the journal does not show it.
 func (s standing) of(seq uint64, onHead bool) standingDoc {
 	return standingDoc{seq == s.newest, !onHead && seq != s.newest && seq >= s.known, onHead && seq > s.newest}
 }
@@ -115,7 +113,7 @@ func (s *source) commit(seq uint64, in standing) (c *inspect.Commit, ops []inspe
 	return c, ops, doc, nil
 }
 
-// recordDocOf describes c, without its operations and its standing.
+// recordDocOf describes c, without its operations and without its status.
 func recordDocOf(c *inspect.Commit, ops []inspect.Op) recordDoc {
 	n := describe.CountTick(c, ops)
 	return recordDoc{
@@ -138,10 +136,10 @@ func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 	})
 }
 
-// rewound is the note of a record from which the newest state does not descend.
+// rewound is the printed status of a record that the newest state does not descend from.
 const rewound = "rewound"
 
-// note returns the standing of a record as a short text, or nothing for a normal record.
+// note returns the status of a record as a short text, or nothing for a normal record.
 func (d standingDoc) note() term.Styled {
 	switch {
 	case d.Head:
@@ -187,7 +185,8 @@ func (o operationDoc) String() string {
 	return joined(" ", o.Op, o.Component, o.Entity)
 }
 
-// setOp is the op of a row with a changed value. The journal has no operation for a changed value.
+// setOp is the op of a row with a changed value. The journal records no operation for such a
+// change.
 const setOp = "set"
 
 // filterOps are the words that --op accepts.

@@ -8,10 +8,9 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Compact writes a new store with one state as a full snapshot, and the requested part of the
-// history before this state. Package repair does the work; this file has the flags and the report.
-// The report lists what the new store lacks, so that users know the losses before they delete the
-// old store.
+// The command compact writes a new store with one state as a full snapshot, and the requested part
+// of the history before this state. The report lists what the new store lacks, so that users see
+// the losses before they delete the old store.
 
 // compactDoc is what compact --json prints.
 type compactDoc struct {

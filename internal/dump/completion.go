@@ -22,17 +22,16 @@ import (
 //
 //	ecsdump show D 12v3.Po<TAB> ──▶ ecsdump __complete show D 12v3.Po ──▶ 12v3.Position
 //
-// A command sets the completers of its arguments; flagCompleters has those of flags. After an
-// error, completion prints nothing: the command line is not finished, and the shell is waiting.
+// After an error, completion prints nothing, because the user is still typing.
 
 const (
 	completionTime = 2 * time.Second // Time limit, because the shell waits for the answer.
 	maxOffers      = 100             // Largest number of offered entities, ticks or records.
 )
 
-// A completion is one request of a shell: the words that may follow the typed text. The shell
-// starts the program for each request, as "ecsdump __complete WORDS… TYPED", and waits. So only the
-// completion of entities loads a state; names and points need no state.
+// A completion is one request of a shell for the words that may follow the typed text. The shell
+// runs "ecsdump __complete WORDS… TYPED" and waits. So only the completion of entities loads a
+// state.
 type completion struct {
 	*source
 	at    string // Value of --at.
@@ -41,12 +40,11 @@ type completion struct {
 	offers []cobra.Completion
 }
 
-// A completer offers words. If it returns an error, even the words that it found are not offered.
+// A completer finds the words to offer. After an error, no words are offered.
 type completer func(*completion) error
 
-// flagCompleters has the completers of flags, by name: a flag means the same in every command.
-// Flags that accept one of a few words list the words themselves ([value]). Other flags, such as
-// expressions, have no completion.
+// flagCompleters has the completers of flags, by the name of the flag. A flag that accepts only a
+// few words completes them without an entry here.
 var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
 	"by":        (*completion).treeFields,
@@ -58,8 +56,7 @@ var flagCompleters = map[string]completer{
 	"entity":    commas((*completion).entities),
 }
 
-// completeFlags sets the completion of the flags of root and its commands. Shells complete -o with
-// files. For all other flags the program offers words, or none.
+// completeFlags sets the completion of the flags of root and its commands.
 func (a *app) completeFlags(root *cobra.Command) {
 	complete := func(c *cobra.Command, flags *pflag.FlagSet) {
 		flags.VisitAll(func(f *pflag.Flag) {
@@ -82,8 +79,8 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 }
 
-// completeArguments completes the arguments of c. The first is a file. For later arguments, the
-// number of words before the typed one selects the completer.
+// completeArguments completes the arguments of c. The first argument is a file. Each later argument
+// has a completer, by its position.
 func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if _, most := c.arguments(); len(args) == 0 && most > 0 {
@@ -105,8 +102,8 @@ func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 	}
 }
 
-// documentedCommands returns the commands of root, without those that cobra adds, which have
-// separate help.
+// documentedCommands returns the commands of root, without the help and completion commands that
+// cobra adds.
 func documentedCommands(root *cobra.Command) (commands []*cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Runnable() && c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
@@ -116,8 +113,7 @@ func documentedCommands(root *cobra.Command) (commands []*cobra.Command) {
 	return commands
 }
 
-// completeWith answers a shell with the words that find offers. It reports no errors, because the
-// command itself reports them.
+// completeWith answers a shell with the words that find offers. It hides errors.
 func (a *app) completeWith(find completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) (offers []cobra.Completion, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -143,18 +139,16 @@ func (a *app) completeWith(find completer) cobra.CompletionFunc {
 	}
 }
 
-// offer offers a word if it begins with the typed text. It does not offer words with control
-// characters, because a tab or a line end would end the answer early. Names come from files of any
-// origin.
+// offer offers a word if it begins with the typed text. It skips words with control characters,
+// because a tab or a line end would end the answer early.
 func (c *completion) offer(word, description string) {
 	if strings.HasPrefix(word, c.typed) && !strings.ContainsFunc(word, unicode.IsControl) {
 		c.offers = append(c.offers, cobra.CompletionWithDesc(word, description))
 	}
 }
 
-// afterPrefix completes the typed text after its first n bytes. It runs find on a copy of c that
-// has only the text after these bytes. Then it puts the first n bytes in front of each offer. It
-// does not offer the words in without.
+// afterPrefix runs find on the typed text after its first n bytes, then puts these bytes in front
+// of each offer. It omits the words in the parameter without.
 func (c *completion) afterPrefix(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil
@@ -210,9 +204,8 @@ func (c *completion) points() error {
 	return err
 }
 
-// newest offers ticks or records if the typed text begins a number. It offers the newest first, at
-// most maxOffers, because a journal may have millions. A number alone means a tick of the path to
-// the newest state.
+// newest offers the newest records, or the newest ticks on the path to the newest state, that begin
+// with the typed number. It offers at most maxOffers.
 func (c *completion) newest() {
 	switch {
 	case strings.HasPrefix(c.typed, "record:"):
@@ -239,10 +232,10 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	return c.Peek(c.ctx, e, seq)
 }
 
-// components offers components, and resources if resources is set.
+// components offers components. With the parameter resources, it offers resources too.
 func components(resources bool) completer {
 	return func(c *completion) error {
-		// A peek at any entity, alive or not, lists all components.
+		// The entity may be dead: any EntityState lists all components.
 		state, err := c.peek(ecs.NewEntity(0, 1))
 		if err != nil {
 			return err
@@ -256,8 +249,7 @@ func components(resources bool) completer {
 	}
 }
 
-// entities offers the first living entities by index. This is the only completer that loads a
-// state, to describe the components of each entity.
+// entities offers the first living entities by index, with their components. It loads the state.
 func (c *completion) entities() error {
 	im, err := c.state(c.at)
 	if err != nil {
@@ -289,9 +281,8 @@ func (c *completion) holders() error {
 	return c.entities()
 }
 
-// subjects offers entities and resources. If the typed text contains a dot, it offers the
-// components and fields of the entity before the dot, without loading the state. If the text before
-// the dot is no entity, it offers resources and their fields.
+// subjects offers entities and resources. After a dot, it offers components and fields, without
+// loading the state.
 func (c *completion) subjects() error {
 	text, _, narrowed := strings.Cut(c.typed, ".")
 	if !narrowed {
@@ -327,14 +318,13 @@ func (c *completion) resources() error {
 	return nil
 }
 
-// named offers a component or resource under this name, and its fields.
+// named offers the component or resource with this name, and its fields.
 func (c *completion) named(name string, of inspect.EntityComponent) {
 	c.offer(name, of.Layout.String())
 	c.fields(name, of.Layout)
 }
 
-// fields offers the fields below the typed path. It descends only as deep as the typed text, so a
-// type that refers to many others is not listed in full.
+// fields offers the fields below the typed path, one level at a time.
 func (c *completion) fields(path string, t *layout.Type) {
 	if !strings.HasPrefix(c.typed, path+".") {
 		return

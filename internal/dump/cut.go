@@ -11,20 +11,19 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// An agent reads the whole answer and pays for each word, so long answers are cut for agents.
+// This file shortens long documents for agents, which pay for each word.
 //
 //	document, as printed ──▶ value, list, object, text: copied, token by token
 //	                     ──▶ addLeftOut: what the cutter left out, by path in the document
 //	                     ──▶ addLimits: what the limit of the command left out
 //	                     ──▶ left_out, the last member: sentences, and how to get the rest
 //
-// The result is a valid document of the same shape. It is copied token by token, because a map
-// would lose the order of members and the precision of numbers.
+// The result is a valid document of the same shape.
 
 // leftOutMember is the member of a document that lists what was left out.
 const leftOutMember = "left_out"
 
-// Limits of a document for an agent.
+// Maximum sizes in a document for an agent.
 const (
 	cutBytes = 32 << 10 // No list gets more elements after this many bytes of output.
 	// Largest number of elements of a nested list, and of members of an object.
@@ -34,10 +33,8 @@ const (
 )
 
 // A cutter copies a document token by token and leaves out what is too long. It preserves the order
-// of members and the digits of numbers.
-//
-// Paths have no indices, as in rows[].values.Bag. So one count holds for the same member of all
-// elements.
+// of members and the digits of numbers. It counts omitted elements by path, and paths have no
+// indices, as in rows[].values.Bag.
 type cutter struct {
 	*json.Decoder
 	out   bytes.Buffer
@@ -47,9 +44,8 @@ type cutter struct {
 	limits []string
 }
 
-// cut shortens a printed document to what an agent can read. The document is the output of the
-// command of t, with the arguments args. The last member of the result lists what was left out. cut
-// returns an error if the result is still too large.
+// cut shortens a document that the command of t printed, with the arguments args. The last member
+// of the result lists what was left out. If the result is still too large, cut returns an error.
 func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	c := &cutter{Decoder: json.NewDecoder(bytes.NewReader(printed)), left: map[string]int{}}
 	c.UseNumber()
@@ -73,13 +69,11 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	return c.out.Bytes(), err
 }
 
-// addLimits records what the limit of the command left out, as reported by members of the document:
+// addLimits records what the limit of the command left out. It reads these members of the document:
 //
-//	earlier    number of things before the list
+//	earlier    number of items before the list
 //	total      number of all rows or differences, including those before the offset
-//	more       true if an unknown number of things follow the list
-//
-// Without these members, addLimits records nothing.
+//	more       true if an unknown number of items follow the list
 func (c *cutter) addLimits(printed []byte, args []string) {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(printed, &doc) != nil {
@@ -107,7 +101,7 @@ func (c *cutter) addLimits(printed []byte, args []string) {
 	}
 }
 
-// addLeftOut records that n elements were left out at the path where. The first paths are counted
+// addLeftOut records that n elements were left out at a path. It counts the first 16 paths
 // separately, and all later ones as "others".
 func (c *cutter) addLeftOut(where string, n int) {
 	const most = 16
@@ -122,7 +116,7 @@ func (c *cutter) addLeftOut(where string, n int) {
 	c.left[where] += n
 }
 
-// value copies the next value, which has the path where. Depth 0 is the document, 1 its members,
+// value copies the next value, which has the given path. Depth 0 is the document, 1 its members,
 // and 2 and more the values inside them.
 func (c *cutter) value(where string, depth int) error {
 	token, err := c.Token()
@@ -145,10 +139,8 @@ func (c *cutter) value(where string, depth int) error {
 	return nil
 }
 
-// list copies the elements of a list. The list of the document gets as many elements as fit into
-// cutBytes of output. After cutBytes, lists get no more elements. Members of objects are still
-// copied, so the shape of the document is preserved. A nested list also ends after cutElements, to
-// leave space for other values.
+// list copies the elements of a list, until the output has cutBytes. A nested list also ends after
+// cutElements.
 func (c *cutter) list(where string, depth int) error {
 	c.out.WriteByte('[')
 	n := 0
@@ -171,7 +163,7 @@ func (c *cutter) list(where string, depth int) error {
 	return err
 }
 
-// object copies the members of an object, at most cutElements. Only maps in a world have more.
+// object copies the members of an object, at most cutElements.
 func (c *cutter) object(where string, depth int) error {
 	c.out.WriteByte('{')
 	for n := 0; c.More(); n++ {
