@@ -21,9 +21,9 @@ const (
 	// ballastFrom is the smallest size in bytes of a store that has a ballast.
 	ballastFrom = 16 << 20
 
-	// leastBallast is the smallest size in bytes of a ballast, apart from the room for the ledger.
-	// It holds a segment header, a schema and the note about pruning. keepBallast adds room for the
-	// ledger, the list of segments, because opening rewrites it.
+	// leastBallast is the smallest size of a ballast in bytes. It is enough for a segment header, a
+	// schema and the note about pruning. Opening also rewrites the ledger, which lists the
+	// segments, so keepBallast adds the size of the ledger.
 	leastBallast = 1 << 20
 )
 

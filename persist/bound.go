@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Without a configured Retention, the journal and snapshots of a store have a default bound in
-// bytes, so that they do not fill the disk. After each snapshot the store removes its oldest data
-// that nothing needs. It removes nothing if, at Open, it was damaged or already above the default
-// bound. The Report then says why, and which option to set.
+// Without a configured Retention, a store has a default bound in bytes for its journal and
+// snapshots. After each snapshot, the store removes its oldest data that nothing needs. Two kinds
+// of stores remove nothing: a damaged store, and a store that Open finds above the default bound.
+// The Report then says why, and which option to set.
 //
-// retention.go plans which files to remove. This file derives the size of segments, and when a
-// snapshot is due, from the bound.
+// retention.go plans which files to remove. From the bound, this file derives the segment size, and
+// the time of the next snapshot.
 
 // A bounding holds the size limit of a store's files.
 type bounding struct {
@@ -19,8 +19,8 @@ type bounding struct {
 	block pruneBlock // Why the store removes nothing.
 }
 
-// A pruneBlock is the reason why an open store removes nothing. Damage is the only reason that may
-// appear after the store was opened, and it replaces any other reason.
+// A pruneBlock is the reason why an open store removes nothing. If damage is found after Open,
+// blockDamaged replaces any other reason.
 type pruneBlock int
 
 const (
@@ -74,7 +74,7 @@ const (
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
 
-// now returns k, updated for a store that now has the given number of bytes.
+// now returns a copy of k for a store whose present size is the parameter bytes.
 func (k RetentionStatus) now(bytes int64) RetentionStatus {
 	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
 		k.Reason = snapshotDue
@@ -83,19 +83,17 @@ func (k RetentionStatus) now(bytes int64) RetentionStatus {
 	return k
 }
 
-// These limits keep the number of journal segments low. Each opening of a store begins a segment,
-// even if the program then commits nothing. It also reads the segments after the last snapshot. A
-// segment is small if an opening ended it early. Reading a MiB of journal takes longer than opening
-// a file, so a large journal may have more small segments.
+// These limits keep the number of small journal segments low. Each Open begins a segment, and a
+// program that closes early leaves a small one. Open reads all segments after the last snapshot.
 const (
-	maxSegments    = 24      // Maximum number of small segments in a small journal.
+	maxSegments    = 24      // Maximum number of small segments in a journal of up to 24 MiB.
 	segmentsBehind = 12      // Maximum number of small segments after the last snapshot.
-	segmentWorth   = 1 << 20 // Bytes of journal that allow one more small segment.
+	segmentWorth   = 1 << 20 // A larger journal may have one small segment per MiB.
 	smallSegment   = 256 << 10
 )
 
-// tooMany reports whether too many segments are small, that is, have fewer than small bytes. The
-// limit is the parameter most, or one segment per segmentWorth bytes of journal if that is more.
+// tooMany reports whether too many segments have fewer than small bytes. The limit is the larger
+// one of the parameter most and one segment per segmentWorth bytes of journal.
 func tooMany(segments []segmentSize, small int64, most int) bool {
 	n := 0
 	for _, s := range segments {
@@ -112,8 +110,7 @@ func (s *Store) smallSegment() int64 {
 }
 
 // manySegments reports whether a snapshot is due because many small segments follow the last one.
-// After that snapshot, retention can remove these segments. Even if retention keeps them, the next
-// opening need not read them.
+// The next opening then skips these segments, and retention can remove them.
 func (s *Store) manySegments() bool {
 	return s.behind >= max(segmentsBehind, int(s.grown/segmentWorth)) && s.mayPrune()
 }
@@ -137,9 +134,12 @@ func (s *Store) segmentBytes() int64 {
 }
 
 // retentionNeedsFull reports whether retention needs a full snapshot before it can remove enough
-// data. Retention keeps the journal after the newest base that shares no file with the newest
-// snapshot. This journal is too large if it takes more than a quarter of the bound, or has many
-// small segments. It is also too large if it reaches further back than Last, Ticks and Age request.
+// data. The journal is kept from the newest base that shares no file with the newest snapshot. A
+// full snapshot is needed if that part of the journal
+//
+//   - is larger than a quarter of the bound,
+//   - has many small segments, or
+//   - reaches further back than Last, Ticks and Age request.
 func (s *Store) retentionNeedsFull() bool {
 	if s.journal == nil {
 		return false

@@ -12,20 +12,20 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// Open converts a store whose component types differ from those of the program. Ticks are never
-// converted: old ticks are replayed under the schema they were written with. The resulting state is
-// converted once and becomes a full snapshot. The new snapshot has the ID of its source state, a
-// higher number and another schema:
+// Open converts a store whose component types differ from those of the program. Old ticks are
+// replayed under the schema they were written with. The resulting state is converted once and
+// becomes a full snapshot. Its state ID stays the same, but the snapshot has a higher number and
+// the new schema:
 //
 //	snapshot 1 ── tick ── tick ── head           schema A
 //	                              snapshot 2 ── tick ── …   schema B
 //
-// So two snapshots can have the same state ID. A later record has its schema in a preamble. That
-// schema shows which of the two snapshots the record continues.
+// So two snapshots can have the same state ID. The schema in a record's preamble shows which of the
+// two snapshots the record continues.
 //
-// The journal's new segment is durable before the new snapshot gets its name. After a crash between
-// these two steps, the segment has no records. The next opening then converts the store again. If
-// the older program opens the store, it continues without a conversion.
+// The conversion makes the journal's new segment durable, and then gives the snapshot its name.
+// After a crash between these two steps, the new segment has no records. The next opening converts
+// the store again. An older program instead continues without a conversion.
 
 // evolved returns the schema of a store after its conversion to the types of w. It returns s itself
 // if nothing differs. Components that are not registered stay in the schema.
@@ -41,7 +41,7 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 		switch told := func(v raw.Conversion) bool { return v.Stored == c.Name }; {
 		case !c.Same(&e):
 			e.Former = formerSchemas(c)
-		// The layouts are equal: only constants have other numbers.
+		// Equal layouts: only the numbers of named constants differ.
 		case slices.ContainsFunc(conversions, told):
 			e.Former = c.Former
 		default:
@@ -58,8 +58,8 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 	return next
 }
 
-// formerSchemas returns the list of former schemas for the component that replaces c. The list also
-// has the schema of c.
+// formerSchemas returns the former schemas of the component that replaces c: those of c, and the
+// present schema of c.
 func formerSchemas(c *format.Entry) []format.Former {
 	for _, f := range c.Former {
 		if f.Name == c.Name && f.Version == c.Version && f.Layout.Equal(c.Layout) {
@@ -80,7 +80,7 @@ func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return rewindChanges(s, w, conversions), nil
 }
 
-// rewindChanges finds components that rewind only in the schema s, or only in the world w. It adds
+// rewindChanges finds components that are NoRewind in only one of schema s and world w. It adds
 // these changes to conversions, because package ecs does not report them.
 func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion) []raw.Conversion {
 	for _, st := range w.Raw().Storages() {
@@ -125,7 +125,7 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State
 		return nil
 	}
 	_ = s.world.Raw().Detach(s)    // No checkpoint is held, so Detach succeeds.
-	_ = s.world.Raw().Load(before) // The world had this state before, so Load succeeds.
+	_ = s.world.Raw().Load(before) // Load succeeds, because the world had this state before.
 	if s.journal != nil {
 		s.journal.Abandon()
 	}

@@ -16,22 +16,20 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Follower keeps a world at the newest state of a store that another process or another part of
-// this process writes. It is for spectators, for servers that only read, and for a standby that
-// takes the store over.
+// A Follower keeps a world at the newest state of a store. Another process, or another part of this
+// process, writes that store. Spectators, read-only servers and standby servers use a Follower.
 //
 //	owner      Commit ─▶ journal      Commit ─▶ journal      ends
 //	                        │                      │           │
 //	follower            Advance                Advance        Open ─▶ the world has the store
 //
 // Applying a tick takes O(rows that the tick wrote). It updates the undo log, indexes, masks,
-// groups and changes of the world. With [ecs.Options.History] the program can go back and forth
-// over the applied ticks by [ecs.History.Seek]; Advance continues from the present tick. Only the
-// follower may change the world.
+// groups and changes of the world. With [ecs.Options.History], [ecs.History.Seek] moves the world
+// to any applied tick; Advance continues from there. Only the follower may change the world.
 //
 // If types of the world differ from the stored types, the ticks are applied to an image. Each
-// Advance converts the image into the world: O(rows of the world). Stored values that have no place
-// in the new types are left out, and [raw.World.Converted] lists them.
+// Advance converts the image into the world: O(rows of the world). [raw.World.Converted] lists the
+// stored values that the new types cannot hold.
 //
 // A follower shows committed ticks that may not be durable yet. If the owner's machine fails, its
 // last ticks may be lost.
@@ -41,11 +39,11 @@ type Follower struct {
 	store *Store // The store that will own the world; it has no journal yet.
 	cat   *catalog.Catalog
 	typed image.Typed
-	image *image.Image // The state that the world was converted from; nil means no conversion.
+	image *image.Image // The state before its conversion; nil means no conversion.
 	// The state of the world after the last load or the last applied tick.
 	state storedState
 	empty *raw.State // The world before Follow, without entities.
-	lost  bool       // The image is unusable, so the next Advance loads the newest state.
+	lost  bool
 	done  bool
 }
 
@@ -101,10 +99,10 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 // It reads the ticks since the last call: O(rows written). Without new ticks it reads only a few
 // file names. Call it as often as the world must be updated.
 //
-// If the owner went back to an older tick and branched, the world follows. It goes back over its
-// history or loads the newest state. It also loads the newest state if [Options.Retain] removed
-// ticks that the follower had not read yet. The functions of [ecs.World.OnRestore] are called once
-// after all ticks were read, and once earlier if the world went back.
+// If the owner went back to an older tick and branched, the world moves to the new branch. If
+// [Options.Retain] removed ticks that the follower had not read yet, Advance loads the newest
+// state. Advance calls the functions of [ecs.World.OnRestore] once at the end. If it moves the
+// world back first, it calls them after that move too.
 //
 // Advance returns [ErrUncommitted] if the program changed the world, and [ErrNotFound] if the store
 // is gone. It returns [ErrSchema] if the store was converted to types that the world cannot have.
@@ -145,12 +143,15 @@ func (f *Follower) advance(ctx context.Context) (err error) {
 
 // Open makes the follower's world the owner of the store, if no other process has the store open.
 // It locks the store and brings the world to the newest state. Then it opens the store like the
-// function Open, but without reading that state again. The history of the world, its handles,
-// queries and indexes stay. The follower must not be used afterwards.
+// function Open, but without reading that state again. The world keeps its history, handles,
+// queries and indexes. The follower must not be used afterwards.
 //
-// The first snapshot is a full one. Open reads the state again, with an empty history, if
-// [Options.At] names another state, types must be converted, or the store is damaged. Only in these
-// cases does Open use [Options.History].
+// The first snapshot is a full one. In three cases Open instead reads the state again, with a new
+// history of [Options.History] ticks:
+//
+//   - [Options.At] names another state;
+//   - types must be converted;
+//   - the store is damaged.
 //
 // Errors are those of the function Open, including [ErrLocked], and of [Follower.Advance]. After an
 // error the follower can still be used.
@@ -326,8 +327,8 @@ func (f *Follower) ticks(ctx context.Context, path []journal.Entry) iter.Seq2[*r
 	}
 }
 
-// back moves the world to the newest ancestor of record head in the world's history. It returns
-// false if the history has no such ancestor.
+// back moves the world to the newest tick of its history that is an ancestor of record head. It
+// returns false if there is no such tick.
 func (f *Follower) back(head uint64) bool {
 	w, oldest := f.store.world, f.store.oldestSeq()
 	for e := range f.cat.Log.Ancestors(head) {
@@ -389,7 +390,7 @@ func (f *Follower) convert(ctx context.Context, head uint64) error {
 		}
 		if err != nil {
 			f.lost = true
-			return errors.Join(errAnew, err) // load reports the reason.
+			return errors.Join(errAnew, err)
 		}
 	}
 	return f.fill(im, false)
@@ -409,8 +410,7 @@ func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 		if err := f.fill(im, bare); err != nil || f.image == nil || !bare {
 			return err
 		}
-		// The bare image holds only what filling a world needs, so no tick can be applied to it.
-		// The follower needs a complete image.
+		// The follower applies ticks to the image, so it needs an image with all rows.
 		f.image, _, err = f.cat.Reach(ctx, seq, false)
 		return err
 	})

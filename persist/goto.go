@@ -73,15 +73,14 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	return s.restart(ctx, conversions != nil)
 }
 
-// restart begins a segment of the journal for a schema that does not continue the previous schema.
-// A converted state gets a snapshot, as when a store is opened. The world is already at the new
-// state, so an error fails the journal.
+// restart begins a segment of the journal with a new schema. A converted state gets a snapshot. The
+// world is already at the new state, so an error fails the journal.
 func (s *Store) restart(ctx context.Context, converted bool) error {
 	roll := func(ctx context.Context) error {
 		s.announced = len(s.schema.Components)
 		return s.journal.Roll(ctx)
 	}
-	s.base = pageBase{} // Pages of the previous schema must not be shared.
+	s.base = pageBase{} // Share no pages with the previous schema.
 	// A cancelled restart would fail the journal, and the world is already at the new state.
 	ctx = context.WithoutCancel(ctx)
 	var err error
@@ -110,7 +109,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err != nil {
 		return err
 	}
-	// Number of rows of each storage before the load. The new tick replaces these rows.
+	// The new tick replaces these rows.
 	before := make(map[string]int)
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()
@@ -126,7 +125,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	}
 	err = s.journalAll(parent, func(st raw.Storage) int { return before[st.Name()] }, now)
 	if s.fail(err); err != nil {
-		// The loaded state has no record, so the next tick continues parent.
+		// The loaded state has no record of its own.
 		_ = s.world.Raw().Attach(s, parent.Seq)
 		return s.Err()
 	}

@@ -49,7 +49,7 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if way == nil {
 		return nil
 	}
-	exempt := s.exempt() // NoRewind values; the store has only those at the head.
+	exempt := s.exempt()
 	state := way.base.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, way.base.ID.Seq, true
 	s.ids[state.Seq] = way.base.ID
@@ -59,14 +59,13 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
 		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
-	// NoRewind storages have the values after the head, even if the next tick continues an older
-	// record.
+	// The NoRewind values are those at the head, even if the next tick continues an older record.
 	s.encoder.whole.valuesOf(s.head)
 	return nil
 }
 
-// ticksOf iterates over the ticks of the path way, as patches without NoRewind storages. It appends
-// the patches in exempt to the last of them.
+// ticksOf iterates over the ticks of a path as patches. It removes NoRewind values from the
+// patches, and appends the parameter exempt to the last patch.
 func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {
@@ -111,9 +110,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	if err != nil {
 		return nil, err
 	}
-	// Two images are needed. The image im applies every tick, to check that all of them fit. The
-	// image start stays at the first state. A world has no NoRewind rows of dead entities, so start
-	// has none either.
+	// im applies every tick, to check that all of them fit. start is a copy of the first state.
+	// start has no rows of dead entities, because a world has none.
 	start := im.Clone()
 	start.DropDead()
 	w := &replayPath{base: start}
@@ -127,17 +125,17 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 		}
 		t, schema := r.Decoded, r.Schema
 		repeats := e.Flags&format.FlagRepeats != 0
-		// The tick loaded a save or wrote a new resource.
+		// The path must begin after a tick that loaded a save or wrote a new resource.
 		anew := t.Tick <= im.Tick && !repeats || givesFirst(im, schema, t)
 		if err := c.Advance(im, r); err != nil {
 			return nil, err
 		}
-		if anew || repeats && len(w.ticks) == 0 { // The path begins after this tick.
+		if anew || repeats && len(w.ticks) == 0 {
 			w.base, w.ticks = im.Clone(), nil
 			w.base.DropDead()
 			continue
 		}
-		if repeats { // The record only marks the last tick. The next tick continues the record.
+		if repeats { // The record only marks the last tick.
 			w.ticks[len(w.ticks)-1].id = e.ID
 			continue
 		}
@@ -149,8 +147,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	return w, nil
 }
 
-// givesFirst reports whether the tick t is the first to write some resource: the parent's state im
-// does not have it. So the store does not know an earlier value of the resource.
+// givesFirst reports whether the tick t is the first one that writes some resource. The image im is
+// the state before t. The store has no older value of that resource to go back to.
 func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	return slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool {
 		return schema.Components[p.Number].Resource && (p.Number >= len(im.Components) || im.Components[p.Number].N == 0)

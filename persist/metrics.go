@@ -53,15 +53,14 @@ type counters struct {
 
 	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
 	journal *journal.Journal
-	// Why the store failed, unless only the journal has the error. As with journal, only the
-	// goroutine of the world changes it.
+	// Why the store failed, unless only the journal failed. Changed like journal.
 	failed  error
 	opening uint64        // The first record of the current journal.
-	durable uint64        // The last durable tick before the current journal was opened.
+	durable uint64        // The last durable tick of the earlier journals.
 	before  journal.Stats // Statistics of the syncs of earlier journals, which failed.
 
 	// The tick that an opening or a restore moved the world to. It is the newest tick until the
-	// journal appends record next.
+	// journal has the record with number next.
 	tick, next uint64
 
 	snapshots, failures int
@@ -115,9 +114,9 @@ func (t *counters) metrics() Metrics {
 	return m
 }
 
-// tickOf returns the tick of record seq. If that record is in an earlier journal, it is the last
-// durable tick of that journal. Otherwise it is the parameter tick, which the current journal
-// reports.
+// tickOf returns the tick of the durable record seq. For a record of the current journal, the
+// caller passes its tick. For an older record, tickOf returns the last durable tick of the earlier
+// journals.
 func (t *counters) tickOf(seq, tick uint64) uint64 {
 	if seq < t.opening {
 		return t.durable
@@ -125,8 +124,8 @@ func (t *counters) tickOf(seq, tick uint64) uint64 {
 	return tick
 }
 
-// opened makes j the current journal. The parameter tick is the present tick of the world. The
-// first record of j continues it.
+// opened makes j the current journal. The first record of j continues the parameter tick, which the
+// world is at.
 func (t *counters) opened(j *journal.Journal, tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -197,7 +196,7 @@ func (t *counters) observeStall(d time.Duration) {
 }
 
 // ended counts a snapshot that finished or failed, and the bytes removed after it. k describes the
-// data that is still kept; nil means that pruning was not planned.
+// data that is still kept; a nil k means that retention did not run.
 func (t *counters) ended(r SnapshotResult, removed int64, k *RetentionStatus) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -218,8 +217,9 @@ func (t *counters) pruned(removed int64, k *RetentionStatus) {
 	t.lost(removed, k)
 }
 
-// lost subtracts removed bytes of snapshots. If k is not nil, it also counts the marks and branches
-// before the journal's first retained record. The caller holds the lock.
+// lost subtracts removed bytes of snapshots. It also counts the marks and branch tips that pruning
+// removed with the oldest segments. A nil k means that retention did not run. The caller holds the
+// lock.
 func (t *counters) lost(removed int64, k *RetentionStatus) {
 	t.snapshotBytes -= removed
 	if k == nil {
@@ -247,8 +247,8 @@ func (t *counters) marked(seq uint64) {
 	t.marks = append(t.marks, seq)
 }
 
-// observeBranch updates the tips of branches when the next record continues record parent. last is
-// the newest record so far, which becomes a tip. parent is no tip any more.
+// observeBranch updates the branch tips when the next record continues record parent instead of
+// record last. last becomes a tip, and parent is no longer one.
 func (t *counters) observeBranch(parent, last uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

@@ -7,14 +7,12 @@ import (
 )
 
 // Mark names the tick that the next Commit ends. From then on "mark:NAME" is a point in time, see
-// inspect.View.Resolve. A tick may have 256 names. If several ticks have the same name, it means
-// the newest. A name has at most 255 bytes of visible characters; otherwise the error wraps
-// [ErrName].
+// inspect.View.Resolve. A tick may have 256 names. A name of several ticks means the newest one. A
+// name has at most 255 bytes of visible characters; otherwise the error wraps [ErrName].
 //
-// The marks and inputs of a tick wait for the next Commit if a Commit returns [ErrBacklog], and
-// also if a checkpoint is restored. They belong to a tick that continues the present one. If
-// [ecs.History.Rewind] or Seek moves the world and the next Commit continues another tick, they are
-// dropped like the uncommitted changes.
+// If Commit returns [ErrBacklog] or a checkpoint is restored, the marks and inputs of the tick wait
+// for the next Commit. They are dropped if [ecs.History.Rewind] or Seek moves the world and the
+// next Commit continues another tick.
 func (s *Store) Mark(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
@@ -26,10 +24,10 @@ func (s *Store) Mark(name string) error {
 	return n.AddMark(name)
 }
 
-// MarkLast names the tick of the last Commit. The mark has a small record of its own, unless the
-// tick still waits for its record: see [Options.CommitEvery]. The mark becomes durable like a tick
-// that is committed now. After a rewind, MarkLast names the tick to which the world went. Like a
-// Commit, it drops the later ticks from the history and invalidates pointers to values.
+// MarkLast names the tick of the last Commit, or after a rewind, the tick to which the world went.
+// The mark becomes durable like a tick that is committed now. MarkLast writes a small record,
+// unless the tick still waits for its record: see [Options.CommitEvery]. Like a Commit, it drops
+// the later ticks from the history and invalidates pointers to values.
 //
 // MarkLast returns [ErrUncommitted] if the world was changed since the last Commit, and
 // [ErrBacklog] when Commit would. Otherwise the errors are those of [Store.Mark]. Functions of
@@ -59,13 +57,13 @@ func (s *Store) MarkLast(name string) error {
 	return s.Err()
 }
 
-// Input journals a command or an input of the program with the tick that the next Commit ends,
-// after earlier inputs. Inputs are what the program needs, in addition to the state, to compute the
-// next tick again, as an inspect.Player does. Input copies data. In the steady state it allocates
+// Input adds a command or an input of the program to the tick that the next Commit ends. Inputs are
+// what the program needs, in addition to the state, to compute the next tick again, as an
+// inspect.Player does. They keep their order. Input copies data. In the steady state it allocates
 // nothing.
 //
-// The rules for names, and for a world that goes back before the Commit, are those of [Store.Mark].
-// The inputs of a tick may have 256 MiB together; otherwise the error wraps [journal.ErrTooLong].
+// Names have the rules of [Store.Mark], and inputs are kept or dropped like marks. The inputs of a
+// tick may have 256 MiB together; otherwise the error wraps [journal.ErrTooLong].
 func (s *Store) Input(name string, data []byte) error {
 	if err := format.CheckName("an input's name", name); err != nil {
 		return err

@@ -229,9 +229,8 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	return s, nil
 }
 
-// beginIfCrowded begins a snapshot if many small segments follow the last one. If those segments
-// have no tick, it removes them instead. A program may open its store often without committing
-// anything.
+// beginIfCrowded begins a snapshot if many small segments follow the last one, as after many
+// openings without a Commit. If the last snapshot is already at the head, it prunes instead.
 func (s *Store) beginIfCrowded() {
 	atHead := func(o storedSnapshot) bool { return o.onHead && o.ID.Seq == s.head }
 	switch {
@@ -250,8 +249,7 @@ func (s *Store) open(ctx context.Context) error {
 	defer func() { _ = c.Log.Close() }()
 	err := c.ScanToOpen(ctx, s.options.At)
 	switch {
-	// There is no store, or only files of a creation that did not complete: no snapshot has its
-	// final name.
+	// The directory is empty, or has only files of a creation that did not complete.
 	case c.Creatable(err):
 		if s.options.At != "" {
 			return fmt.Errorf("%w: a new store has no state %q", ErrNotFound, s.options.At)
@@ -278,13 +276,13 @@ func (s *Store) open(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		_ = s.world.Raw().Load(before) // The world had this state before, so Load succeeds.
+		_ = s.world.Raw().Load(before) // Load succeeds, because the world had this state before.
 	}
 	return err
 }
 
 // create makes the present world the base of a new store. The journal begins when the base file is
-// complete, and before that file gets its final name. So a snapshot without a journal is always
+// complete. Only then does that file get its final name. So a snapshot without a journal is always
 // damage.
 func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if s.id = log.World; s.id == [16]byte{} {
@@ -319,9 +317,9 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	return err
 }
 
-// firstSnapshot takes the first snapshot of a new store, or the first one after a conversion. The
-// journal is opened when the snapshot file is complete and before it gets its final name. If ctx
-// has ended by then, neither journal nor snapshot is created.
+// firstSnapshot takes the first snapshot of a new store, or the first one after a conversion. It
+// opens the journal when the snapshot file is complete, and then gives that file its final name. If
+// ctx has ended by then, neither journal nor snapshot is created.
 func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotResult, error) {
 	return s.snapshot(context.WithoutCancel(ctx), slotName{}, func(context.Context) error {
 		if err := ctx.Err(); err != nil {
@@ -387,8 +385,7 @@ type storedState struct {
 	id     journal.ID
 	schema *format.Schema
 	// The first record that wrote each component, by component number; for NoRewind components, the
-	// last one. 0 means that the loaded state has the component. Components without rows have no
-	// entry.
+	// last record. 0 means that the loaded snapshot has the component.
 	given map[int]uint64
 }
 
@@ -437,14 +434,14 @@ func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 }
 
-// adoptFiles adopts the files in c. The next snapshot then shares equal pages with the recovered
-// one. Replay does not record which pages the ticks touch, so any page may differ. So the snapshot
-// compares the checksums of all pages.
+// adoptFiles adopts the files in c. The next snapshot shares equal pages with the recovered one.
+// Replay does not record which pages the ticks touch, so the next snapshot compares the checksums
+// of all pages.
 func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 	s.id = f.Snapshot.World
 	s.list = storedSnapshots(c, s.head)
 	s.watch.expect(sizesByNumber(s.list))
-	s.dirty.All, s.since = true, s.head // Replay did not record which pages changed.
+	s.dirty.All, s.since = true, s.head
 	inTable := map[uint32]bool{}
 	for _, p := range f.Table {
 		inTable[p.File] = true

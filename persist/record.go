@@ -15,8 +15,8 @@ import (
 // has no record, and Record returns the parent's record. [ecs.World.Commit] calls Record and cannot
 // return an error, so [Store.Err] reports the failure.
 //
-// The payload is encoded before the preamble is written, because only encoding finds the new
-// components that the preamble numbers. In the journal the preamble comes first.
+// In the journal, the preamble precedes the payload. But Record encodes the payload first, because
+// encoding finds the new components that the preamble numbers.
 func (s *Store) Record(c *raw.Change) uint64 {
 	if c.Late {
 		return s.recordLate(c)
@@ -52,9 +52,8 @@ func (s *Store) Defer(tick, recorded uint64) bool {
 	return true
 }
 
-// recordDeferred journals the ticks up to the present one that wait for a record. Then the state of
-// the world has a record. recordDeferred returns [ErrUncommitted] if the world was changed since
-// the last Commit.
+// recordDeferred journals the ticks that still wait for a record, up to the present one. It returns
+// [ErrUncommitted] if the world was changed since the last Commit.
 func (s *Store) recordDeferred() error {
 	if w := s.world.Raw(); w.Deferred() && w.RecordLast() != nil {
 		return fmt.Errorf("%w: ticks wait for the next record, see Options.CommitEvery", ErrUncommitted)
@@ -62,10 +61,9 @@ func (s *Store) recordDeferred() error {
 	return s.Err()
 }
 
-// recordNoRewind journals the values of NoRewind storages that no record of the present state has.
-// The program wrote them after the last Commit, or the world kept them when it went to another
-// tick. If other changes wait for a Commit, recordNoRewind does nothing. It also does nothing if
-// the queue is full, so that Close does not wait for the disk. Then uncommitted reports the values.
+// recordNoRewind journals the NoRewind values that the record of the present state does not have.
+// It does nothing if other changes wait for a Commit, or if the queue is full. uncommitted then
+// returns an error.
 func (s *Store) recordNoRewind() {
 	w := s.world
 	s.notes.About(s.present())
@@ -77,8 +75,50 @@ func (s *Store) recordNoRewind() {
 	}
 }
 
-// recordLate records ticks that have ended, with the marks of [Store.MarkLast]. Marks, inputs and
-// slots of the tick under way stay.
+// recordLate records ticks that have already ended, with the marks of [Store.MarkLast]. It keeps
+// the marks, inputs and slots of the present tick. @ changes.go:108 OnAdd adds a hook that runs
+// when an entity gets the component. It runs at the end of Set, with the new value.
+//
+// # The order of hooks
+//
+// The hooks of an event run in the order in which they were added. A hook that is added during an
+// event runs from the next event on. During the lifetime of an entity, hooks run in this order:
+//
+//	World.OnCreate    after the entity was created
+//	RequiredBy        after the entity got a component; adds the required components
+//	OnAdd             after the entity got a component
+//	OnSet             after a component of the entity was set again
+//	World.OnDestroy   before the entity is destroyed
+//	OnRemove          before the entity loses a component
+//
+// OnAdd hooks of a bundle run in the order of its types. OnRemove hooks of a destroyed entity run
+// in the order in which the components were registered. A [Relation] destroys other entities before
+// World.OnDestroy runs. Commands and batches call the hooks at each change that they make. OnChange
+// hooks run in Commit.
+//
+// # What hooks may do
+//
+// A hook may change anything, including this storage:
+//
+//   - OnAdd and OnSet may remove the component again or destroy the entity. The remaining hooks do
+//     not run in this case, and Set still returns true. - During OnRemove the entity is alive and
+//     has all its components. Writing this component has no effect. Removing the component or
+//     destroying the entity again does nothing. - If OnRemove adds a component to an entity whose
+//     destruction has begun, the component is removed again, and its OnRemove hooks run. - If a
+//     hook adds a reference to an entity whose destruction has begun, the policy of the [Relation]
+//     applies after the last hook. - In a loop over a query, a hook must follow the rules of the
+//     loop.
+//
+// If a hook panics, the remaining hooks do not run, and the world is consistent. After a panic in
+// OnAdd the entity has the new component. After a panic in OnRemove the entity still has the
+// component. If an OnAdd hook calls Set of the same storage, the hooks run again inside this call.
+// The depth of such calls is not limited.
+//
+// # What calls no hooks
+//
+// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. A rollback also calls no
+// hooks for rows of a NoRewind component that it removes together with their entities. A restore
+// keeps all hooks. A clone has no hooks.
 func (s *Store) recordLate(c *raw.Change) uint64 {
 	next, was := s.notes, format.StateID{Seq: c.Parent, Tick: c.Tick}
 	s.notes, s.late = s.late, format.Notes{}
