@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// All journals of a budget are stuck. Each journal accepts records up to its floor, or one record,
-// and then refuses.
+// All journals of a budget are stuck. Each journal accepts records up to its guaranteed share of
+// the budget, or a single record. Then it refuses.
 func TestAppend_BudgetUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory, record = 100_000, 1000

@@ -25,9 +25,8 @@ func (j *Journal) Buffer() []byte {
 // maxIdleBuffer is the capacity above which keep drops a mostly unused buffer.
 const maxIdleBuffer = 1 << 20
 
-// keep puts a buffer on the free list if there is room. It drops a large buffer if the payload used
-// less than a quarter of it, because payloads have become smaller. There is room if all free
-// buffers together then have at most atMost bytes.
+// keep puts a buffer on the free list, if all free buffers together then have at most atMost bytes.
+// It drops a large buffer of which the payload used less than a quarter.
 func (j *Journal) keep(b []byte, atMost int64) {
 	if cap(b) > maxIdleBuffer && len(b) < cap(b)/4 {
 		return

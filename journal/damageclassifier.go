@@ -248,7 +248,7 @@ func (j *damageClassifier) addEntries() {
 		}
 	}
 	for _, seal := range j.scanner.seals {
-		// The head in a seal replaces the head from the earlier records of the segment.
+		// A seal states the head. It replaces the head that was found so far.
 		if seal.offset < end {
 			l.Last = max(l.Last, seal.header.parent)
 			l.Head = seal.header.seq
@@ -258,8 +258,8 @@ func (j *damageClassifier) addEntries() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// endsWithin reports whether entry e ends at or before the offset end. If that offset is inside e,
-// endsWithin adds a problem, because every end that the writer states is between two records.
+// endsWithin reports whether entry e ends at or before the offset end. A segment ends between two
+// records. So if the offset is inside e, endsWithin adds a problem.
 func (j *damageClassifier) endsWithin(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {
 		return true

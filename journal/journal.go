@@ -142,8 +142,8 @@ func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID,
 	return j.AppendSummed(parent, tick, flags, payload, Sum{})
 }
 
-// AppendSummed is Append for a payload with a known checksum of its first bytes. If sum is the
-// checksum of other bytes, later reads report the record as damaged.
+// AppendSummed is like Append, but the caller has already computed a checksum of the first bytes of
+// payload. If sum is the checksum of other bytes, later reads report the record as damaged.
 func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte, sum Sum) (ID, error) {
 	if flags&^FlagsUser != 0 {
 		return ID{}, fmt.Errorf("journal: append: flags %#x are reserved for the journal", flags&^FlagsUser)
@@ -262,8 +262,8 @@ func (j *Journal) rollDue(length int64) bool {
 	return j.size > j.opt.SegmentSize || j.size+j.spaceFor(length)+maxTrailer > maxSegment
 }
 
-// spaceFor returns the largest number of bytes that a payload can add to a segment: its parts and
-// the mark after it.
+// spaceFor returns the maximum number of bytes that a payload of this length adds to a segment.
+// They include the record headers and the mark after the payload.
 func (j *Journal) spaceFor(length int64) int64 {
 	parts := length/j.opt.partSize + 1
 	return length + parts*(recordHeader+recordAlign) + recordHeader

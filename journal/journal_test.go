@@ -421,7 +421,7 @@ func TestAppend_FullQueueBlocks(t *testing.T) {
 		leave := make(chan bool)
 		fs.OnCall(func(_ int, call string) {
 			if call == "write 00000001.seg" {
-				<-leave // Block until the test closes leave.
+				<-leave // Block until the channel leave is closed.
 			}
 		})
 		j := open(t, fs, journal.Options{QueueSize: 1000})

@@ -18,17 +18,20 @@ import (
 
 // Open continues the journal in log for writing. The log must be fresh: no process may have written
 // to the directory since its [Scan]. Only one Journal may be open on a directory, so the caller
-// holds a lock. With an [Options.Guard], a previous owner that lost the lock before the scan may
-// still append to the newest segment. Those bytes are never acknowledged, and Open cuts them off.
+// holds a lock.
 //
-// Open truncates no file. It makes the bytes in the log durable as they are. The header of a new
-// segment with a higher epoch states where the previous segment ends. Bytes after that end are cut
-// off: readers ignore them. A crash during Open is harmless. Open removes temporary files of an
+// With an [Options.Guard], a previous owner that lost the lock may still append to the newest
+// segment. These bytes are never acknowledged, and Open cuts them off.
+//
+// Open truncates no file. It makes the bytes in the log durable as they are. It begins a new
+// segment with a higher epoch, whose header states where the previous segment ends. Readers ignore
+// the bytes after that end. A crash during Open is harmless. Open removes temporary files of an
 // earlier crash.
 //
-// Open continues a log that has problems, with two exceptions. It refuses a segment of another
-// world or of a newer program. It also refuses a log whose last segment has an unreadable header,
-// because then the epoch and the end are unknown.
+// Open continues a log that has problems. It refuses a log if
+//
+//   - a segment belongs to another world or a newer program
+//   - the header of the last segment is unreadable, so the epoch and the end are unknown.
 func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	guarded := opt.Guard != nil
 	opt = opt.resolve()

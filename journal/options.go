@@ -70,9 +70,9 @@ type Options struct {
 	// Close, Sync or Wait. Nil means no call.
 	OnDurable func(seq uint64)
 
-	// OnLocal is called by the writer goroutine before OnDurable, once seq survives a crash of this
-	// machine. The two calls differ only if the Sync of a file waits for more than this machine;
-	// see [disk.SyncLocal]. A durable record also survives a local crash.
+	// OnLocal is called by the writer goroutine once seq survives a crash of this machine.
+	// OnDurable follows. The two calls differ only if the Sync of a file also waits for other
+	// machines; see [disk.SyncLocal].
 	OnLocal func(seq uint64)
 
 	// Guard checks that the directory still belongs to the caller. The writer goroutine calls it

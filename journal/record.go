@@ -37,8 +37,8 @@ const (
 	// FlagsUser masks the flags that belong to the caller.
 	FlagsUser uint32 = 0x0000ffff
 
-	// FlagPreamble marks a record outside the tree. It describes the records after it, up to the
-	// next preamble or the end of its segment.
+	// FlagPreamble marks a preamble. A preamble is not part of the tree of records. It describes
+	// the records that follow, up to the next preamble or the end of its segment.
 	FlagPreamble uint32 = 1 << 31
 
 	flagMark uint32 = 1 << 30 // A record without payload that carries the watermark.
@@ -99,9 +99,8 @@ type header struct {
 	crc    uint32 // CRC of the payload and of the parts before it.
 }
 
-// put writes h into b, which is recordHeader bytes long. The CRC binds the header to its segment
-// through seed, and to its position through offset. While the CRC is computed, the offset occupies
-// the bytes of magic and CRC.
+// put writes h into b, which is recordHeader bytes long. The CRC covers the seed of the segment and
+// the offset of the header. So a header is valid only at this place in this segment.
 func (h *header) put(b []byte, seed uint32, offset int64) {
 	le := binary.LittleEndian
 	le.PutUint64(b[0:], uint64(offset))

@@ -158,8 +158,8 @@ func withoutPruned(entries []Entry, pruned int) []Entry {
 	return entries
 }
 
-// resume makes s, a scanner of the newest segment, continue after the prefix that l has found
-// valid. next already contains the records of that prefix.
+// resume makes s continue the earlier scan of the newest segment. next already contains the records
+// of that scan.
 func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	at := &l.newest.sound
 	s.start, s.vouched, s.due, s.sound = at.offset, at.vouched, at.due, *at

@@ -48,10 +48,9 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 	return nil
 }
 
-// endedBefore reports whether the ledger describes the second of three files so fully that the file
-// need not be opened. The files must be consecutive segments. The ledger must have summaries of the
-// first two, and the second must have no record after record base. endedBefore returns the number
-// of the second segment.
+// endedBefore reports whether the second of three consecutive segments can be skipped. The segment
+// must have no record after record base. The ledger must have summaries of it and of the segment
+// before it. endedBefore also returns the number of the second segment.
 func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
 	number, _ = numbered(files[1].name, segmentSuffix)
 	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)
@@ -99,8 +98,8 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	before := &l.Segments[len(l.Segments)-1]
 	listedBefore, listed := l.ledger.find(number-1), l.ledger.find(number)
 	if before.Err != nil || before.header.salt != listedBefore.salt {
-		// The header of this segment contains the last record and the head of the previous segment.
-		// Both are unknown here, because the previous segment is damaged or another file.
+		// The previous segment is damaged or another file, so its last record and its head are
+		// unknown.
 		return false
 	}
 	ended, _ := l.summary(listedBefore)

@@ -383,9 +383,8 @@ func lostTo(segment string) error {
 	return fmt.Errorf("journal: %w, which has begun %s", disk.ErrLost, segment)
 }
 
-// commit syncs all bytes that are not durable. If the queue is empty, it then writes a mark. After
-// the mark, damage below the watermark can be told apart from a torn tail, even if the process is
-// killed.
+// commit syncs all bytes that are not durable. If the queue is empty, it then writes a mark. The
+// mark proves which bytes were durable, so damage in them is not mistaken for a torn tail.
 func (w *writer) commit() error {
 	if !w.dirty {
 		return w.confirm()

@@ -177,7 +177,8 @@ func (a *pagedArray) differing() ([]bool, error) {
 	return differ, nil
 }
 
-// compare reports whether a page is equal in both states. If its bytes differ, they stay in held.
+// compare reports whether a page is equal in both states. If its bytes differ, both versions stay
+// in memory.
 func (a *pagedArray) compare(page int) (bool, error) {
 	// Pages with different numbers of rows differ: one of them is the last page of a shorter array.
 	if a.count(0, page) != a.count(1, page) {
@@ -200,11 +201,14 @@ func (a *pagedArray) compare(page int) (bool, error) {
 	return true, nil
 }
 
-// shared reports whether both states refer to the same stored page. A file refers only to pages of
-// files with lower numbers. So a page can be shared in two ways. Either the file with the higher
-// number refers to the page in the other file, or both refer to a page in a third file. Pages that
-// are read on the way stay in held. The result is false for a save, which has no number, and for
-// files of different worlds.
+// shared reports whether both states refer to the same stored page. A file refers only to files
+// with lower numbers. So there are two cases:
+//
+//   - The newer file refers to the page in the older file.
+//   - Both files refer to a page in a third file.
+//
+// The result is false for a save, which has no number, and for files of different worlds. Pages
+// that shared reads stay in memory.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0
 	if a.files[0].Number() > a.files[1].Number() {

@@ -54,8 +54,8 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 		if o == nil || n == nil {
 			continue
 		}
-		// Both histories contain this very record. Drop the earlier ticks, since their states are
-		// equal.
+		// Both histories contain this record, so all states up to it are equal. Drop the earlier
+		// ticks.
 		if v.Log.World == u.Log.World && o.ID == n.ID {
 			common = common[:0]
 		}

@@ -64,13 +64,13 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 	return err
 }
 
-// TraceBack calls f with the events of e up to the state after record seq, one [Stretch] at a
-// time, newest first. It ends when f returns false or the oldest state is reached. Each Stretch
-// begins at a snapshot. So TraceBack reads the ticks after a snapshot once, and reads
-// older ticks only if f returns true. The events in a Stretch are in order.
+// TraceBack calls f with the events of e up to the state after record seq, one [Stretch] at a time,
+// newest first. It ends when f returns false or the oldest state is reached. Each Stretch begins at
+// a snapshot. Its events are in the order of time. TraceBack reads the ticks of an older Stretch
+// only if f returns true.
 //
-// Field Last of the first Stretch equals the result of [View.Peek], which shows whether e ever
-// existed. If e never existed, TraceBack passes stretches without events, and returns no error.
+// The first Stretch has in Last the result of [View.Peek], which shows whether e ever existed. If e
+// never existed, the stretches have no events, and TraceBack returns no error.
 func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
 	for older := uint32(math.MaxUint32); ; {
 		var s *Stretch

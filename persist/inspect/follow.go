@@ -66,9 +66,8 @@ type followedRow struct {
 func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
 
 // checkExisted returns an error if the entity never existed up to the state of f. The caller has
-// followed the entity from record 0 to this state and found no event. So the generations of the
-// index have only increased: the entity existed exactly if its generation is at most that of the
-// index.
+// followed the entity from record 0 and found no event. So the entity existed if its generation is
+// at most that of the index.
 func (f *follower) checkExisted() error {
 	if generation := f.entity.Generation(); f.isWorld() || f.row >= 0 && generation > 0 && generation <= f.holder.Generation() {
 		return nil
@@ -210,7 +209,7 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 		case e.Index() == index:
 			f.row, f.holder = row, e
 		case row == f.row:
-			// The row that now has the entity's index comes later in the patch.
+			// Another entity took the followed entity's row. The new row comes later in the patch.
 			f.row, f.holder = -1, 0
 		}
 	})

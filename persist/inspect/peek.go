@@ -31,8 +31,8 @@ type EntityState struct {
 	Alive bool
 	// Row is the registry row of the entity's index; -1 means that the index was never in use.
 	Row int
-	// Holder is the entity in that row. This is the entity itself, or another entity that has the
-	// index now or had it last.
+	// Holder is the entity in that registry row: the entity itself, or another generation of its
+	// index.
 	Holder ecs.Entity
 
 	// Living is the number of live entities, Free the number of live or free indices, Indices the

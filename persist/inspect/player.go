@@ -26,8 +26,8 @@ import (
 
 // PlayerOptions say what a [Player] plays and how. The zero value is useful.
 type PlayerOptions struct {
-	// Files is the file system that has the store; path is then relative to its root. By default,
-	// it is the file system of the operating system. Close does not close Files.
+	// Files is the file system that has the store. The path of the store is relative to its root.
+	// The default is the file system of the operating system. Close does not close Files.
 	Files disk.FS
 
 	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,
@@ -311,8 +311,7 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *ca
 		return nil
 	}}
 	im := c.image
-	// Clear the cursor, since the step changes im in place. After an error the cursor has no
-	// state.
+	// The step changes the image in place. If it fails, the cursor must have no state.
 	c.image, c.settled, c.shown, c.seq = nil, nil, nil, e.ID.Seq
 	c.image, err = w.Step(progress.Quiet(ctx), im, c.view.Record(e))
 	return says, r, converted, err

@@ -91,8 +91,7 @@ type show struct {
 // cut switches s to a moment.
 func (s *show) cut(at int) { s.at, s.Mem = at, s.moments[at].files }
 
-// call counts a call. For call number jump and the calls after it, it first switches s to another
-// moment.
+// call counts a call. From call number jump on, each call first switches s to a later moment.
 func (s *show) call() {
 	if s.jump == 0 {
 		return

@@ -288,8 +288,8 @@ func (s *State) Span(c *Component) (int, error) {
 	return 0, nil
 }
 
-// Gaps returns how many rows of c have no entity. Only indexed components have gaps. For an
-// indexed component, Gaps reads all pages of dense.
+// Gaps returns how many rows of c have no entity. Only an indexed component has gaps. If its rows
+// are in a file, Gaps reads all of its entities.
 func (s *State) Gaps(c *Component) (n int, err error) {
 	col := s.column(c.rows)
 	if col.inMemory || !c.Indexed {

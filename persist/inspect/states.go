@@ -27,11 +27,15 @@ func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
 	return NewImage(im), nil
 }
 
-// Read calls f with the state after record seq. If the state is in a snapshot file, f reads only
-// the pages that it needs, see [State]. Damage in other pages is ignored. Read calls f with the
-// whole state (see [View.At]) if the state is in no snapshot file. It does so too after a page that
-// cannot be read, or if f returns the error of [State.NeedWhole]. So f may be called twice, and
-// must have no effects before it has read everything.
+// Read calls f with the state after record seq. If a snapshot file has the state, f reads only the
+// pages that it needs, see [State]. Damage in other pages is ignored. Read loads the whole state
+// (see [View.At]) and calls f with it in three cases:
+//
+//   - No snapshot file has the state.
+//   - A page could not be read.
+//   - f returned the error of [State.NeedWhole].
+//
+// So Read may call f twice. f must have no effects before it has read everything.
 func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error {
 	for _, s := range leadingBases(v.cat, seq) {
 		if s.Err == nil && s.ID.Seq == seq {
@@ -76,14 +80,15 @@ func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 // to, in order. from must be an ancestor of to.
 func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
 
-// Walk calls f for the state after record from, and for each later state up to the one after record
-// to. from must be an ancestor of to. c is the tick that led to the state, or nil in the first
-// call. im is the same image in each call, advanced by a tick; f may read it until f returns. Walk
-// ends at an error of f, at damage, or when ctx ends.
+// Walk calls f for the states along a path, oldest first. The first state is the one after the
+// record from, and the last state is the one after the record to. Record from must be an ancestor
+// of record to. The argument c is the tick that led to the state, or nil in the first call. The
+// image im is valid until f returns, because the next tick changes it in place. Walk ends at an
+// error of f, at damage, or when ctx ends.
 //
-// If a program converted the store between two ticks, the next tick continues the converted
-// state, and im is a new image. Walk loads the nearest snapshot and reads the ticks. The phase is
-// [progress.PhaseReplay].
+// If a program converted the store between two ticks, the next tick continues the converted state,
+// and im is a new image. Walk loads the nearest snapshot and reads the ticks after it. It reports
+// progress as [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
 	path, err := v.cat.Path(from, to)
 	if err != nil {
@@ -135,13 +140,13 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 	return commits, err
 }
 
-// Changes calls f for each record between the state after record from and the state after record
-// to. from must be an ancestor of to. f gets the changes of the record as a [Diff], which is
-// valid until f returns. Changes ends at an error of f, at damage, or when ctx ends.
+// Changes calls f for each record of a path, oldest first. The path begins after the record from,
+// and ends with the record to. Record from must be an ancestor of record to. f gets the changes of
+// the record as a [Diff], which is valid until f returns. Changes ends at an error of f, at damage,
+// or when ctx ends.
 //
 // The cost of a tick grows with the rows that it wrote. Two whole states are compared only if a
-// program converted the store between two ticks. Components that do not rewind may still have rows
-// of entities that a rollback removed.
+// program converted the store between two ticks.
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
 	var older *image.Image
 	var kept *keptTick

@@ -20,12 +20,11 @@ import (
 //	                   │ get: pages of data with their rows, read at the first use
 //	                   └ pass: marks these rows as passed; a page with no rows left is released
 //
-// A sweep that begins in the middle never visits the entities before its start, so their rows are
-// never passed. If too many pages stay in memory for this reason, skip marks such rows as passed.
+// Rows of one page may belong to spans that are far apart, and spans end in any order. A page stays
+// in memory until all of its rows are passed.
 //
-// Rows of one page may belong to spans that are far apart, and spans end in any order. So a page
-// stays in memory until all of its rows are passed. Each row is passed exactly once, since it
-// belongs to one index.
+// A sweep can begin in the middle. It does not visit the entities before its start. If too many
+// pages stay in memory, skip marks the rows of those entities as passed.
 
 // A Span is a range of live entities, by index, in a [State.Sweep]. It gives access to their
 // values.
@@ -262,8 +261,8 @@ func (k *sweptPages) read(p *sweptPage, page int) (rows *pageRows, read bool, er
 	return p.rows, read, nil
 }
 
-// skip marks rows of entities before the start of the sweep as passed. If their entities cannot
-// be read, the rows stay in memory. This is no error, since the caller did not ask for that page.
+// skip marks the rows of entities before the start of the sweep as passed. Rows whose entities
+// cannot be read stay in memory. This is no error: the caller did not ask for these rows.
 func (k *sweptPages) skip(p *sweptPage, page int) {
 	first, end := k.data.Span(page)
 	before := make([]uint64, len(p.passed))

@@ -97,16 +97,15 @@ func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint3
 	switch {
 	case err == nil:
 		s, err = traceStretch(ctx, f, seq)
-	// The caller passes MaxUint32 for the newest Stretch. For an older one, this error only ends
-	// the trace.
+	// For an older Stretch, an unreadable snapshot only ends the trace.
 	case older < math.MaxUint32 && ctx.Err() == nil:
 		err = nil
 	}
 	return s, base, err
 }
 
-// stretchBases returns the snapshots that lead to record seq, with snapshots of converted states
-// last. A Stretch that began at a converted state would miss the conversion, which is an event.
+// stretchBases returns the snapshots that lead to record seq. Snapshots of converted states are
+// last: a conversion is an event, which a Stretch from such a snapshot would not contain.
 func stretchBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
 	var bases, converted []catalog.SnapshotInfo
 	for _, s := range v.CandidateSnapshots(seq) {

@@ -113,16 +113,19 @@ func (v *View) InUse() bool { return v.cat.InUse }
 func (v *View) InUseNow() bool { return !v.IsSave() && catalog.Held(v.cat.Files) }
 
 // WatchWriter returns a function that checks the lock of the store. Call the function repeatedly
-// until v is closed. It calls changed when the writing program has ended or was killed, and when
-// another program has opened the store. The first check only records the current state.
+// until v is closed. It calls changed when the writing program has ended, and when another program
+// has opened the store. The first check only stores the current status.
 //
-// The argument program is the text of the lock file, as [View.LockHolder] returns it. running
-// says that the program has the store open. closed says that the program has closed the store. If
-// both are false, the program was killed or failed.
+// The argument program is the text of the lock file, as [View.LockHolder] returns it. The other
+// arguments tell what happened:
 //
-// A check briefly holds a shared lock, like Locked of [disk.FS], and reads the lock file. A
-// program that opens the store meanwhile tries again. Checks run at most twice a second; calls in
-// between do nothing.
+//	running             the program has the store open
+//	closed              the program has closed the store
+//	neither is true     the program failed or was killed
+//
+// A check reads the lock file, and holds a shared lock for a moment, like Locked of [disk.FS]. A
+// program that opens the store at that moment tries again. Checks run at most twice a second; calls
+// in between do nothing.
 func (v *View) WatchWriter(changed func(program string, running, closed bool)) (look func()) {
 	if v.IsSave() {
 		return func() {}

@@ -43,9 +43,9 @@ func (w *writerWatch) look() {
 	}
 }
 
-// signed reports whether the lock file's text, in the parameter says, is that of the program that
-// now holds the lock. It may also be that of an earlier program. A program locks the store before
-// it writes the lock file, and clears the lock file before it unlocks the store.
+// signed reports whether says, the text of the lock file, names the program that holds the lock. A
+// program first locks the store and then writes the lock file. So the text may still be that of an
+// earlier program.
 func (w *writerWatch) signed(says string) bool {
 	return says != "" && (says != w.says || w.held || !w.begun)
 }

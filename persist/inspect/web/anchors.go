@@ -153,9 +153,8 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 		}
 	}
 	spacing := max(stride, int(int64(len(d.line.path))*int64(d.size)/int64(d.room)))
-	// The variable back says that the cursor moves a short distance back, in a range without
-	// anchors. Then the user probably makes many single steps back. An anchor shortly before
-	// position to makes the next of them fast.
+	// A short move back, without an anchor near, is probably the first of many single steps back.
+	// An anchor shortly before the target makes the next steps fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
 	// A cursor cannot replay backward. If it is after position to, replay starts at base.
 	if at > to {

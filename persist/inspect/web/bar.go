@@ -13,10 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The time bar is one document for a range of ticks. It sums the ticks in buckets. The page says
-// how many, so the size of the document does not depend on the number of ticks. Records are small
-// and in memory, so the sums are fast. Numbers of rows and inputs come from a counter, which must
-// read the payloads. Until nearly all ticks are counted, the bar shows bytes.
+// The time bar is one document for a range of ticks. It sums the ticks in buckets. The page
+// requests a number of buckets, so the size of the document does not depend on the number of ticks.
+// Records are small and in memory, so the sums are fast. A counter reads the payloads and counts
+// rows and inputs. Until nearly all ticks are counted, the bar shows bytes.
 //
 //	line, within a range ──fill──▶ sums, peaks, inputs    measured by the counter
 //	line, branches                 lanes

@@ -16,8 +16,8 @@ func builtAs(t testing.TB, text string) {
 	t.Cleanup(func() { buildinfo.Here = was })
 }
 
-// The test compares two states, and searches for a condition, in a store that two builds wrote.
-// Both answers must name the builds.
+// The test compares two states, and searches for the first tick of a condition. If two builds wrote
+// the store, both results must name the builds.
 func TestDiff_NamesBuilds(t *testing.T) {
 	const pc, mac = "go1.26.0 linux/amd64 unfused math:a043", "go1.26.0 darwin/arm64 fused math:e83c"
 	dir := t.TempDir()

@@ -84,8 +84,8 @@ func (c *counts) matchLog(log *journal.Log) {
 	}
 	c.begin, c.ticks = first, c.ticks[first-c.begin:]
 	end := first
-	// After a crash, seqs of lost records are reused for records with other checksums. From the
-	// first such record on, all counts belong to lost records.
+	// A seq with another checksum was reused after a crash. Its count and all later counts belong
+	// to lost records, so drop them.
 	for _, e := range log.Entries {
 		if i := e.ID.Seq - first; i >= uint64(len(c.ticks)) || c.ticks[i].sum != e.ID.CRC {
 			break

@@ -242,7 +242,8 @@ type mark struct{ index, place int }
 var (
 	// Maximum number of entities stored for a list by index.
 	firstRows = 1 << 18
-	// Size of a window of a sorted list. A window also has maxRows entities of the next window.
+	// Rows per window of a sorted list. A window also has the first maxRows entities of the next
+	// window.
 	windowRows = 1 << 17
 )
 
@@ -329,8 +330,8 @@ func (c *selection) addSpan(l spanResult, from int) {
 	switch {
 	case l.best != nil:
 		c.best.Join(l.best)
-		// For a later window, best.Total counts all entities from 0 again. Until it is complete,
-		// keep the count of the earlier window.
+		// A later window counts all entities again. Until that count is complete, keep the earlier
+		// one.
 		c.count = max(c.count, c.best.Total)
 	case c.sort == "" && len(l.found) > 0:
 		c.marks = append(c.marks, mark{from, c.count})

@@ -11,11 +11,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file answers requests about one entity: its components, its life and its referrers. The life
-// of an entity is the list of its events. The fast session returns the components, because the page
-// asks for them at each step in time. The slow session returns the life, because it reads many
-// ticks. A life is read backward from the newest event, up to a limit of events or bytes. A stretch
-// is the part of the life between two snapshots, or after the last one.
+// This file answers requests about one entity: its components, its life and its referrers. Its life
+// is the list of its events. The fast session returns the components, because the page asks for
+// them at each step in time. The slow session returns the life, because it reads many ticks.
+//
+// A life is read backward from the newest event, up to a limit of events or bytes. The snapshots
+// divide it into stretches:
 //
 //	snapshot ── stretch ── snapshot ── stretch ── record     read from right to left,
 //	    ◀── begun                          ◀── events        also within a stretch
@@ -40,8 +41,8 @@ type heldDoc struct {
 	Value nodeDoc `json:"value"`
 }
 
-// entity returns an entity in a state. A parameter without a generation means the entity that has
-// the index in that state, or had it last.
+// entity returns an entity in a state. A request may name an index without a generation. The answer
+// is then the entity that has this index in the state, or had it last.
 func (h *server) entity(a *params) (any, error) {
 	seq := a.record("record")
 	index, alone := a.index()
@@ -143,7 +144,7 @@ const (
 // historyDoc is the life of an entity up to a record, with the newest event first.
 type historyDoc struct {
 	Entity string `json:"entity"`
-	// Since is the state at which reading ended.
+	// Since is the oldest state that was read.
 	Since stateDoc `json:"since"`
 	// All says that there are no older events.
 	All    bool       `json:"all"`
@@ -222,9 +223,8 @@ type historyBuilder struct {
 	begun []inspect.TraceEvent
 }
 
-// addStretch adds the events of s. It returns false if the number of events reaches the limit. It
-// stores the initial events of s in begun and does not add them yet. If an older stretch follows,
-// they are discarded.
+// addStretch adds the events of s, newest first. It returns false if the list is full. It stores
+// the initial events of s in begun. They are used only if s is the oldest stretch.
 func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {

@@ -189,9 +189,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeNotFound, "the API has no %q", name))
 		return
 	}
-	// The answer below may refresh the session, so it can belong to a newer epoch than the tag.
-	// That is harmless: the next request gets another tag, and a new answer. The opposite would be
-	// a fault: an old answer with a new tag.
+	// Set the tag before the answer. The answer may refresh the session, and is then newer than the
+	// tag, which is harmless. An old answer with a new tag would stay in the cache.
 	cache := "no-store"
 	if q.cached {
 		tag := `"` + h.started + strconv.FormatUint(h.fast.newest.Load(), 36) + `"`

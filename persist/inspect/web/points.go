@@ -226,8 +226,7 @@ func (l *line) update(v *inspect.View) {
 		l.path, l.entries = append(l.path, fresh...), len(log.Entries)
 		return
 	}
-	// Otherwise there are new branches, or the oldest records were pruned. Build the path and the
-	// branches again.
+	// Build the path and the branches again: there are new branches, or old records were pruned.
 	if joined {
 		fresh = slices.Collect(log.Ancestors(end))
 		slices.Reverse(fresh)
@@ -294,7 +293,7 @@ func (l *line) leadsToNewest(seq uint64) bool {
 func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	i, ok := l.find(seq)
 	switch {
-	// A record that continues the newest state was rewound, or is not reachable because of damage.
+	// The newest state has no next record, even if a rewound record continues it.
 	case seq == l.newest:
 		return 0, false
 	case ok && i+1 < len(l.path):

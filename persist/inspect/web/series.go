@@ -82,9 +82,8 @@ type way struct {
 	ticks []journal.Entry
 }
 
-// way returns the ticks in [from, to] that lead to record seq. Ticks on the path are looked up.
-// Ticks on a branch are found by a walk back from seq. If no tick is in the range, start is the
-// oldest state or the record where the walk ended.
+// way returns the ticks in [from, to] on the path to record seq. For the path to the newest state,
+// the session stores the list of records. For a branch, way follows the parents from seq backward.
 func (d *session) way(seq, from, to uint64) way {
 	w := way{view: d.view, start: seq}
 	if i, ok := d.line.find(seq); ok {

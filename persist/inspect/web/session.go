@@ -147,8 +147,8 @@ var errLoad = errors.New("web: the whole state is needed")
 // [inspect.View.Read].
 func (d *session) read(ctx context.Context, seq uint64, f func(*inspect.State) error) error {
 	loaded := d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
-	// If pages are not enough, View.Read would load the state, and no later request could use it.
-	// So reject that, and load the state with the cursor instead.
+	// If a snapshot has the state, read only its pages. If pages are not enough, load the state
+	// with the cursor, which keeps it for later requests.
 	if !loaded && describe.SnapshotOf(d.view, seq) != nil {
 		err := d.view.Read(ctx, seq, func(st *inspect.State) error {
 			if st.Whole() {

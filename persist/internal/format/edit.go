@@ -97,11 +97,14 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	return dst
 }
 
-// appendEdits appends the edits that turn row then into row now. If the lengths differ, it does not
-// edit the common suffix. It compares the bytes before the suffix up to the length of the shorter
-// row, and each differing span is an edit. The remaining bytes of the longer row belong to the last
-// edit. So bytes inserted or removed at one place are one edit. A changed length field before that
-// place is another edit.
+// appendEdits appends the edits that turn the bytes of then into those of now:
+//
+//   - If the lengths differ, the common suffix is left out.
+//   - The rest is compared byte by byte. Each differing span is an edit.
+//   - The remaining bytes of the longer row belong to the last edit.
+//
+// So bytes inserted or removed at one place are one edit. A changed length field before that place
+// is another edit.
 func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)

@@ -44,9 +44,11 @@ func (e *Encoder) int(v int64) {
 	}
 }
 
-// head writes a number or a length v in its shortest form. If v is less than limit, it is a part of
-// the byte small. Else a code precedes the bytes of v: code8 for one byte, unless it is 0, and
-// code16 for two bytes. The codes for four and eight bytes follow code16.
+// head writes a number or a length v in its shortest form:
+//
+//	v < limit       one byte: small + v
+//	1 byte          code8, v          unless code8 is 0
+//	2, 4, 8 bytes   code16, code16+1, code16+2, each followed by v
 func (e *Encoder) head(v uint64, small byte, limit uint64, code8, code16 byte) {
 	switch {
 	case v < limit:

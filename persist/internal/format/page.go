@@ -213,12 +213,15 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	return content, ref, d.end()
 }
 
-// AppendSparsePage appends the entries of a page of a sparse array. Each entry with a row has two
-// varints. The first one is the number of entries skipped. The second one is the row minus the row
-// after the last entry (zigzag). AppendSparsePage reports whether the page has any entry.
+// AppendSparsePage appends the entries of a page of a sparse array, and reports whether any entry
+// has a row. An entry without a row takes no bytes. An entry with a row is two varints:
 //
-//	rows   | none | none | 7 | 8 | 9 | none | 3 |
-//	bytes        2 14       0 0 0 0         1 13      3 - 10 is -7, in zigzag 13
+//   - the number of skipped entries
+//
+//   - the difference to the expected row, in zigzag. Expected is the row after the last one.
+//
+//     rows   | none | none | 7 | 8 | 9 | none | 3 |
+//     bytes        2 14       0 0 0 0         1 13      3 - 10 is -7, in zigzag 13
 //
 // Entities that were created together have consecutive rows, so most entries are two zeros. These
 // zeros are appended and read in bulk.

@@ -89,8 +89,8 @@ func EntryOf(st raw.Storage) Entry {
 	return e
 }
 
-// Rewinds reports whether digests cover st, which is in s. Digests do not cover a storage that is
-// stored as not rewinding, whatever the program registers.
+// Rewinds reports whether digests cover st, a storage of s. Digests cover the storages that the
+// schema declares as rewinding. The program's registration does not matter.
 func (s *Schema) Rewinds(st raw.Storage) bool { return s.Components[s.Number(st)].Rewinds }
 
 // Add adds e and returns its number.

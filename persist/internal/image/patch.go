@@ -33,9 +33,10 @@ func CheckRegistry(p *format.RegistryPatch, n int) error {
 
 // CheckStorage checks a patch of c, except its contents. c has n rows of the given width.
 //
-// A patch contains the number of rows before the tick. This number must match if the tick contains
-// only changes. For a component that does not rewind, the tick contains all rows, so any number is
-// accepted. A resource enters the store with its first write. Until that write, n is 0.
+// The patch states the number of rows before the tick. It must be n, with two exceptions:
+//
+//   - The patch of a component that does not rewind has all rows.
+//   - A resource has no row before its first write, so n may be 0.
 func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	if c.Rewinds && p.Before != n && !(c.Resource && n == 0) {
 		return fmt.Errorf("continues %d rows, has %d", p.Before, n)

@@ -24,8 +24,8 @@ type Options struct {
 	Bolt bool
 }
 
-// Create writes a file with the pages that fill puts, and renames it to name once it is durable and
-// verified. See [CreateWith].
+// Create writes a page file and renames it to name once it is durable and verified. The function
+// fill adds the pages. See [CreateWith].
 func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 	return CreateWith(dir, name, Options{}, fill)
 }

@@ -46,8 +46,7 @@ func (f forgery) leaf(id uint64) uint64 {
 // bump adds n to the little-endian 4-byte number at b.
 func bump(b []byte, n int32) { le.PutUint32(b, le.Uint32(b)+uint32(n)) }
 
-// checkHostile reads data in every way and fails if the file is accepted. Function known must
-// accept every error.
+// checkHostile reads data in every way and fails if the file is accepted.
 func checkHostile(t *testing.T, name string, data []byte) {
 	t.Helper()
 	root := pagefile.OpenRoot(t)

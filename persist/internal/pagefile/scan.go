@@ -128,9 +128,9 @@ func (w *walk) branch(n node, id uint64, depth int, first, next *Key) error {
 	return nil
 }
 
-// leaf visits the pages of a leaf. first is its first key, and next is the first key of the next
-// leaf, if they are known. With large values, reading a key means reading a block. A sparing walk
-// reads only the first key if n has exactly the keys first, first+1, … before next.
+// leaf visits the pages of leaf n. The parameter first is its first key, and next is the first key
+// of the next leaf; nil means unknown. Reading a key can mean reading a block. So a sparing walk
+// reads only the first key if the number of entries shows that the keys are consecutive.
 func (w *walk) leaf(n node, id uint64, depth int, first, next *Key) error {
 	if w.leafDepth == 0 {
 		w.leafDepth = depth
@@ -228,12 +228,12 @@ type Usage struct {
 	Checksums int64 // Bytes of the trailer.
 }
 
-// Usage calls visit like [File.Keys] and returns how the bytes of f are used. It passes values of
-// at most small bytes to visit, and nil for longer ones. The value is valid until visit returns.
+// Usage calls visit like [File.Keys] and returns how the bytes of f are used. A value longer than
+// the parameter small is passed to visit as nil. The value is valid until visit returns.
 //
-// Usage reads a few bytes of each leaf and does not verify their checksums, because that would take
-// as long as [File.Verify]. It verifies the checksums of branches, and checks that sizes and keys
-// of leaves are consistent with their neighbours and the branches.
+// Usage reads a few bytes of each leaf and does not verify the checksums of leaves, because that
+// would take as long as [File.Verify]. It verifies the checksums of branches. It also checks that
+// sizes and keys of leaves are consistent with their neighbours and the branches.
 func (f *File) Usage(small int64, visit func(k Key, size int64, value []byte) error) (Usage, error) {
 	u := Usage{Checksums: f.size - f.length}
 	var buf []byte
@@ -256,7 +256,7 @@ func (f *File) Usage(small int64, visit func(k Key, size int64, value []byte) er
 	if err := w.all(f.bucket); err != nil {
 		return Usage{}, err
 	}
-	// Leaves have values in their pages, so nodes includes pages of values.
+	// nodes also counts the pages with values, because values are stored inside leaves.
 	nodes := int64(minPages) + w.seen.count()
 	u.Tree = nodes*pageSize - u.Values
 	u.Free = f.length - nodes*pageSize

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// The page compares A and B, and finds the first tick of a condition. If two builds wrote the
-// states, both answers must name the builds.
+// On the page, the user compares two states and searches for the first tick of a condition. If two
+// builds wrote the states, both results must name the builds.
 func TestPage_NamesBuildsOfStates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	was := build.Here
