@@ -26,18 +26,19 @@ var (
 	cellSkews   = []float64{0, 0.5, 0.8, 0.99}
 )
 
-// BenchmarkCells is a benchmark of Vaz Salles and others, "An evaluation of checkpoint recovery for
-// massively multiplayer online games" (VLDB 2009). It covers only the running game, and not
-// recovery. A world has ten million cells of 4 bytes, each a component of its own entity. There are
-// 30 ticks per second, and a tick updates 1000 to 256 000 cells. The cells are drawn by Zipf's law,
-// ranked in storage order. Snapshots are written to disk one after the other.
+// BenchmarkCells reports how much persistence lengthens the median and the worst tick, in two
+// variants:
 //
-// BenchmarkCells reports by how much persistence lengthens the median and the worst tick:
-//
-//	stet  a store: every tick in the journal, fsync every 100 ms, and a new snapshot
+//	stet  a store journals every tick, calls fsync every 100 ms, and starts a new snapshot
 //	      as soon as the previous one is on disk
-//	copy  no journal: once the last copy is on disk, the next tick copies all cells,
-//	      which stops the world, and a goroutine writes the copy to a file
+//	copy  there is no journal; a tick stops the world to copy all cells, and a goroutine
+//	      writes the copy to a file; the next tick after the write starts a new copy
+//
+// The world has ten million cells of 4 bytes, each a component of its own entity. There are 30
+// ticks per second. A tick updates 1000 to 256 000 random cells, which follow Zipf's law.
+//
+// The workload is that of Vaz Salles and others, "An evaluation of checkpoint recovery for
+// massively multiplayer online games" (VLDB 2009), without recovery.
 func BenchmarkCells(b *testing.B) {
 	// All sizes and skews use one store, so its directory belongs to the outer benchmark.
 	dir := b.TempDir()
@@ -58,11 +59,11 @@ func BenchmarkCells(b *testing.B) {
 	}
 }
 
-// A cell is a cell of the table in the paper, at a row and a column.
+// A cell is one cell of the table of game state in the paper.
 type cell struct{ Value int32 }
 
-// A cellGame has a world without persistence and a world with a store. Both worlds receive the same
-// updates. The copies have the cells of the first world, see BenchmarkCells.
+// A cellGame applies the same updates to two worlds. One has a store. The other has no persistence
+// and is the source of the copies.
 type cellGame struct {
 	plainWorld    *ecs.World
 	plain, stored *ecs.Storage[cell]
@@ -71,7 +72,7 @@ type cellGame struct {
 
 	copied []cell
 	packed []byte     // The encoded copy.
-	writer chan error // Receives the error of the current write. nil if no write is running.
+	writer chan error // Receives the error of the running write. nil if there is none.
 	copies int
 
 	rng     *rand.Rand
@@ -108,7 +109,7 @@ func newCells() (*ecs.World, *ecs.Storage[cell]) {
 	return w, s
 }
 
-// choose sets the skew of all later updates.
+// choose sets the exponent of Zipf's law for all later updates.
 func (g *cellGame) choose(skew float64) {
 	if g.skew != skew {
 		g.skew, g.ranks = skew, newZipf(g.rng, *cells, skew)

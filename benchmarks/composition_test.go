@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// lengths returns the number of entities with each component of w.
+// lengths returns the number of entities that have each component of w.
 func lengths(w *ecs.World) (n []int) {
 	for _, s := range w.Storages() {
 		n = append(n, s.Len())

@@ -1,16 +1,15 @@
-// Package benchmarks times the definitions of two published suites on package ecs, so that its
+// Package benchmarks implements two published suites of ECS benchmarks with package ecs. Its
 // figures can be compared with those of other libraries:
 //
 //	BenchmarkGo    go-ecs-benchmarks: ns per entity, for 1 to 1 000 000 entities
 //	BenchmarkRust  ecs_bench_suite: µs per repetition, for the sizes of the suite
 //
-// The package exports nothing; it consists of tests. docs/BENCHMARKS.md has the definitions, the
-// figures, and instructions to measure them again.
+// The package has only tests. docs/BENCHMARKS.md has the figures, and says how to measure them
+// again.
 //
-// A definition can have several forms, such as a query by All and by Runs. Each form is timed
-// twice: without checkpoints, and with a checkpoint before every repetition. With a checkpoint,
-// each write saves the old value. The time then includes the release of the previous checkpoint and
-// the creation of the new one.
+// Some benchmarks are written in several forms, such as a query by All and by Runs. Each form is
+// timed without checkpoints, and with a new checkpoint before every repetition. With a checkpoint,
+// each write also saves the old value.
 //
-// At its end, every benchmark checks that the world has the state that the definition requires.
+// At its end, every benchmark checks the state of the world.
 package benchmarks

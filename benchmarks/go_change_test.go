@@ -2,8 +2,8 @@ package benchmarks
 
 import "github.com/stet-ecs/stet/ecs"
 
-// few is a limit in go-ecs-benchmarks. It destroys fewer entities than that one by one, newest
-// first. It destroys more entities all at the same time.
+// few is a threshold of go-ecs-benchmarks. Below it, entities are destroyed one by one, newest
+// first. Otherwise the world is cleared.
 const few = 64
 
 // end destroys entities, which must be all entities of w, and returns the empty slice.

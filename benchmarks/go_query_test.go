@@ -28,8 +28,8 @@ func moveRuns(q *ecs.Query2[position, velocity]) {
 	}
 }
 
-// queries returns the forms of a query over the world that fill returns. The query adds the
-// velocity of each of n entities to its position.
+// queries returns a benchmark for each form of the query that adds velocities to positions. fill
+// creates the world of the query.
 func queries(fill func(n int) *movers) (forms []form) {
 	for _, f := range queryForms {
 		forms = append(forms, form{f.name, func(n int) *work {
@@ -53,7 +53,8 @@ func (m *movers) sum() (sum float64) {
 	return sum
 }
 
-// query2comp creates n entities with both components, and ten times as many with only a position.
+// query2comp creates n entities with a position and a velocity, and 10·n entities with only a
+// position.
 func query2comp(n int) *movers {
 	m := newMovers()
 	for range 10 * n {
@@ -65,8 +66,8 @@ func query2comp(n int) *movers {
 	return m
 }
 
-// query32arch creates n entities with both components, each with a subset of five additional
-// components.
+// query32arch creates n entities with a position and a velocity. Each one also has a subset of five
+// additional components.
 func query32arch(n int) *movers {
 	m := newMovers()
 	x := newExtras(m.world)
@@ -76,8 +77,8 @@ func query32arch(n int) *movers {
 	return m
 }
 
-// query256arch creates n entities with both components, and four times as many with a position and
-// a subset of eight additional components.
+// query256arch creates n entities with a position and a velocity. It creates another 4·n entities
+// with a position and a subset of eight additional components.
 func query256arch(n int) *movers {
 	m := newMovers()
 	x := newExtras(m.world)

@@ -50,8 +50,8 @@ func (m *movers) move(v velocity) ecs.Entity {
 	return e
 }
 
-// extras has the storages of c1 to c10. Its methods add these components to an entity. Benchmarks
-// do not measure the time of that.
+// extras adds the components c1 to c10 to entities. Benchmarks do this outside of the measured
+// time.
 type extras struct {
 	c1  *ecs.Storage[c1]
 	c2  *ecs.Storage[c2]

@@ -44,8 +44,8 @@ const (
 	bunch         = 10_000
 )
 
-// fragmentedIter doubles a number. There are 26 components with 20 entities each, and all these
-// entities also have the number.
+// fragmentedIter doubles the data component of all entities. There are 26 groups of 20 entities,
+// and each group has a different second component.
 var fragmentedIter = []form{
 	{"all", func(int) *work {
 		w, values := fragments()
@@ -110,8 +110,8 @@ func addLetter[T ~float32](w *ecs.World, values *ecs.Storage[data]) {
 	}
 }
 
-// doubled returns work that doubles all values in each repetition, from 1 on. The values soon
-// become infinite.
+// doubled returns a benchmark in which each repetition doubles all values. The values start at 1
+// and soon become infinite.
 func doubled(w *ecs.World, values *ecs.Storage[data], repeat func()) *work {
 	return &work{world: w, repeat: repeat, check: func(times int) bool {
 		for _, v := range values.Values() {

@@ -24,7 +24,7 @@ type row struct{ X, Y, Z, W float32 }
 
 func (m *matrix) row(i int) row { return row{m[i], m[4+i], m[8+i], m[12+i]} }
 
-// These methods return a row without one of its elements.
+// Each of these methods returns three elements of a row.
 func (r row) yzw() vector { return vector{r.Y, r.Z, r.W} }
 func (r row) xzw() vector { return vector{r.X, r.Z, r.W} }
 func (r row) xyw() vector { return vector{r.X, r.Y, r.W} }
@@ -38,9 +38,8 @@ func det3(a, b, c vector) float32 {
 	return float32(a.X*minor(b.Y, c.Z, c.Y, b.Z)) - float32(b.X*minor(a.Y, c.Z, c.Y, a.Z)) + float32(c.X*minor(a.Y, b.Z, b.Y, a.Z))
 }
 
-// inverse returns the inverse of m, if m is invertible. It computes like cgmath, the library of the
-// suite, without vector instructions. It multiplies each of the sixteen cofactors by the inverse of
-// the determinant. The compiler computes products that occur several times only once.
+// inverse returns the inverse of m, if m is invertible. It computes as cgmath does, which is the
+// matrix library of the suite, but without vector instructions.
 func (m *matrix) inverse() (inv matrix, ok bool) {
 	x, y, z, w := m.row(0), m.row(1), m.row(2), m.row(3)
 	det := float32(x.X*det3(y.yzw(), z.yzw(), w.yzw())) - float32(x.Y*det3(y.xzw(), z.xzw(), w.xzw())) +

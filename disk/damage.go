@@ -48,9 +48,9 @@ func (e *DamageError) In(dir string) *DamageError {
 	return &above
 }
 
-// Irregular returns damage if the existing name is not of the expected type: a directory if dir is
-// set, otherwise a regular file. A symbolic link is neither. Otherwise Irregular returns nil. The
-// reason says what the user can do. The error wraps [ErrForeign] and [ErrIrregular].
+// Irregular checks the type of an existing file. It returns nil for a directory if dir is set, and
+// for a regular file if dir is not set. Otherwise, it returns damage that wraps [ErrForeign] and
+// [ErrIrregular]. The reason says what the user can do.
 func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	want := "file"
 	if dir {

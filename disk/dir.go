@@ -86,9 +86,8 @@ func (d dir) open(op, name string, flag int) (File, error) {
 	return osFile{f, d.root, name}, nil
 }
 
-// Rename does not wait until the disk space of a replaced file is free. On some file systems
-// freeing takes a millisecond per megabyte, because the system also reports the unused blocks to
-// the disk.
+// Rename frees the space of a large replaced file in the background. On some file systems, this
+// takes a millisecond per megabyte.
 func (d dir) Rename(from, to string) error {
 	if old := d.replaced(to); old != nil {
 		defer func() { go old.Close() }()
@@ -96,8 +95,8 @@ func (d dir) Rename(from, to string) error {
 	return plain("rename", d.root.Rename(from, to))
 }
 
-// replaced opens the file called name, which a rename is about to replace. It returns nil if the
-// file is too small to be worth freeing in the background.
+// replaced opens the file that a rename is about to replace. It returns nil for a small file, which
+// is not freed in the background.
 func (d dir) replaced(name string) *os.File {
 	if runtime.GOOS == "windows" { // Windows does not replace an open file.
 		return nil
@@ -201,7 +200,7 @@ func (d dir) Close() error { return d.root.Close() }
 type osFile struct {
 	*os.File
 	root *os.Root
-	name string // The name below root that the file was created or opened under.
+	name string // The name at creation or opening, relative to root.
 }
 
 func (f osFile) reopen() (*os.File, error) {
@@ -235,7 +234,7 @@ func (f osFile) Sync() error { return nameless(f.File.Sync()) }
 
 func (f osFile) Close() error { return nameless(f.File.Close()) }
 
-// nameless removes from err the name that the file was created or opened under.
+// nameless removes the file name from err, because it may be out of date.
 func nameless(err error) error {
 	if named, ok := errors.AsType[*fs.PathError](err); ok {
 		return named.Err

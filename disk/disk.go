@@ -83,15 +83,17 @@ type FS interface {
 	Close() error
 }
 
-// A File is an open file of an [FS]. ReadAt and WriteAt fulfil the contracts of [io.ReaderAt] and
+// A File is an open file of an [FS]. ReadAt and WriteAt are those of [io.ReaderAt] and
 // [io.WriterAt]. WriteAt past the end extends the file.
 //
 // The errors of WriteAt, Sync and Close do not contain the file name, because the file may have
-// been renamed since its creation. The caller adds the current name.
+// been renamed. The caller adds the current name.
 //
-// A File may have two more methods. WriteBack(offset, size int64) starts writing bytes to the
-// device without waiting, so that a later Sync has less to do. SyncLocal(local func()) error is for
-// a file whose Sync waits for more than this machine, such as a replicated file; see [SyncLocal].
+// A File may have two optional methods:
+//   - WriteBack(offset, size int64) starts writing bytes to the device without waiting. A later
+//     Sync then has less to do.
+//   - SyncLocal(local func()) error is for a replicated file, whose Sync also waits for other
+//     machines. See [SyncLocal].
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -104,8 +106,8 @@ type File interface {
 	Named(name string) (bool, error)
 }
 
-// SyncLocal calls f.Sync. If Sync waits for more than this machine, SyncLocal calls local as soon
-// as the bytes survive a crash of this machine.
+// SyncLocal calls f.Sync. If f is replicated, SyncLocal calls local as soon as the bytes survive a
+// crash of this machine, and then waits for the other machines.
 func SyncLocal(f File, local func()) error {
 	if f, ok := f.(interface{ SyncLocal(local func()) error }); ok {
 		return f.SyncLocal(local)
@@ -122,9 +124,9 @@ func SyncDir(fsys FS, dir string) error {
 	return nil
 }
 
-// Replicated reports whether a Sync of a file of fsys waits for other machines. The error why says
-// what the current Sync waits for. It is nil if that is unknown. An FS opts in with a method
-// Replicated() (bool, error).
+// Replicated reports whether the Sync of a file of fsys waits for other machines. If a Sync is
+// waiting for a known reason, the error why says so; otherwise it is nil. A replicated FS
+// implements the method Replicated() (bool, error).
 func Replicated(fsys FS) (replicated bool, why error) {
 	if fsys, ok := fsys.(interface{ Replicated() (bool, error) }); ok {
 		return fsys.Replicated()

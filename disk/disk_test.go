@@ -38,7 +38,7 @@ func trees(t testing.TB) map[string]disk.FS {
 	return all
 }
 
-// newFlat returns an empty tree on a device in memory.
+// newFlat returns an empty tree of package flat, on a device in memory.
 func newFlat(t testing.TB) disk.FS {
 	tree, err := flat.Open(disktest.Numbered(disk.Memory()))
 	must(t, err)
@@ -148,7 +148,7 @@ func TestFile_ErrorHasNameAfterRename(t *testing.T) {
 		must(t, f.Close())
 		_, err := f.WriteAt([]byte("more"), 0)
 		for _, err := range []error{err, f.Sync(), f.Close()} {
-			// Simulated files stay usable after Close.
+			// Files of package disktest stay usable after Close.
 			if strings.HasSuffix(t.Name(), "simulated") {
 				continue
 			}

@@ -32,7 +32,7 @@ const (
 // [Temp.Publish] renames it to NAME atomically. On Unix, the file is locked until then.
 // [RemoveTemps] keeps a locked file, because its writer is still running.
 type Temp struct {
-	File File // The caller closes File. Only Unix can rename an open file.
+	File File // The caller closes File. Except on Unix, this must be before Rename or Publish.
 
 	fsys       FS
 	name, temp string
@@ -87,7 +87,7 @@ func TempOf(temp string) (name string, ok bool) {
 		return "", false
 	}
 	for _, c := range []byte(rest[dot+1:]) {
-		// c is outside the alphabet of rand.Text.
+		// rand.Text does not return this character.
 		if (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
 			return "", false
 		}
@@ -106,9 +106,11 @@ func (t *Temp) Lock() error {
 	}
 	lock, err := t.fsys.Lock(t.temp)
 	switch {
-	case errors.Is(err, ErrLocked): // RemoveTemps holds the lock while it removes the file.
+	// RemoveTemps has the lock and removes the file.
+	case errors.Is(err, ErrLocked):
 		return fmt.Errorf("%s: %w", t.temp, ErrLost)
-	case lockless(err): // Without locks, RemoveTemps uses the age of files.
+	// On file systems without locks, RemoveTemps checks the age of the file instead.
+	case lockless(err):
 		return nil
 	case err != nil:
 		return err
@@ -193,8 +195,8 @@ func RemoveTemps(fsys FS, dir string, match func(temp string) bool) error {
 	return nil
 }
 
-// removeTemp removes a file if its writer has ended. It holds the lock meanwhile, so no writer can
-// take the lock.
+// removeTemp removes a file if its writer has ended. It holds the lock during the removal, so that
+// no writer takes the lock.
 func removeTemp(fsys FS, temp string, e fs.DirEntry) error {
 	if tempLocks {
 		locked, err := fsys.Locked(temp)

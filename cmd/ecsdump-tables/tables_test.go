@@ -164,8 +164,8 @@ func buildStore(t *testing.T, dir string) (last, all map[string]table) {
 	return last, all
 }
 
-// exported exports a store in both formats. It returns the directory of the Parquet files and the
-// SQLite file.
+// exported exports a store in both formats. dir has the Parquet files, and file is the SQLite
+// database.
 func exported(t *testing.T, store string, args ...string) (dir, file string) {
 	t.Helper()
 	dir, file = filepath.Join(t.TempDir(), "tables"), filepath.Join(t.TempDir(), "game.db")
@@ -361,7 +361,7 @@ func TestExport_RangeReadBack(t *testing.T) {
 	check(t, dir, file, without(2))
 	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last state.
 	check(t, dir, file, without(1))
-	// State 1 and the last state of the range, state 2.
+	// With step 2, the range 1..2 has state 1 and its last state, 2.
 	dir, file = exported(t, store, "1..2", "--every", "2")
 	check(t, dir, file, without(3))
 	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")

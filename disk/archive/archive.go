@@ -22,7 +22,7 @@ import (
 // maxName is the maximum length of a name, in bytes.
 const maxName = 1 << 12
 
-// signature begins a zip file that has a file in it.
+// signature is the start of a zip file that is not empty.
 const signature = "PK\x03\x04"
 
 // Is reports whether a file looks like an archive. It reads four bytes.
@@ -105,7 +105,7 @@ func Read(ctx context.Context, in io.ReaderAt, size, limit int64) (disk.FS, erro
 	return nil, fmt.Errorf("archive: %w: %w", disk.ErrCorrupt, err)
 }
 
-// A reader remembers an error of a read. All other errors of an archive are damage.
+// A reader keeps the error of a failed read. If there is none, an invalid archive is damaged.
 type reader struct {
 	io.ReaderAt
 	err error
@@ -163,8 +163,7 @@ func makeDirs(files disk.FS, dir string) error {
 	return nil
 }
 
-// unpackFile unpacks a file that must not have more than left bytes. It returns how many bytes are
-// left for other files.
+// unpackFile unpacks a file of at most left bytes. It returns left without the bytes of the file.
 func unpackFile(files disk.FS, entry *zip.File, left int64) (int64, error) {
 	if err := makeDirs(files, path.Dir(entry.Name)); err != nil {
 		return left, err
@@ -179,7 +178,7 @@ func unpackFile(files disk.FS, entry *zip.File, left int64) (int64, error) {
 		return left, err
 	}
 	defer f.Close()
-	// A header may lie about the size, so the bytes count.
+	// The size in the header may be wrong, so count the bytes.
 	n, err := io.Copy(io.NewOffsetWriter(f, 0), io.LimitReader(r, left+1))
 	if n > left {
 		return 0, ErrTooLarge

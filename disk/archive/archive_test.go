@@ -68,7 +68,7 @@ func TestRead_HasAllFiles(t *testing.T) {
 	require.False(t, Is(bytes.NewReader([]byte("stet"))))
 }
 
-// A changed byte is an error, or the files are as before.
+// After a bit flip, Read either returns ErrCorrupt or the original contents.
 func TestRead_Damage(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	files := tree(t, random, 5)
@@ -86,7 +86,8 @@ func TestRead_Damage(t *testing.T) {
 		for name, text := range contents(t, again) {
 			if want[name] != "" || text != "" {
 				found := false
-				for _, w := range want { // A name has no checksum.
+				// The name may have changed: zip files have no checksum of names.
+				for _, w := range want {
 					found = found || w == text
 				}
 				require.True(t, found, name)
@@ -111,7 +112,7 @@ func TestRead_RefusesTooManyBytes(t *testing.T) {
 	require.NotErrorIs(t, err, disk.ErrCorrupt)
 }
 
-// An error of the disk is no damage.
+// If the disk fails, Read returns its error and not ErrCorrupt.
 func TestRead_FailedRead(t *testing.T) {
 	b := packed(t, tree(t, rand.New(rand.NewPCG(1, 2)), 5))
 	failure := errors.New("no disk")
@@ -145,7 +146,7 @@ func TestRead_EndedContext(t *testing.T) {
 	require.ErrorIs(t, Write(ctx, io.Discard, tree(t, rand.New(rand.NewPCG(1, 2)), 5)), context.Canceled)
 }
 
-// Any bytes give files or an error. No name leaves the tree.
+// Read returns files or an error for any bytes. It rejects names outside of the directory.
 func FuzzRead(f *testing.F) {
 	f.Add(packed(f, tree(f, rand.New(rand.NewPCG(1, 2)), 3)))
 	f.Add([]byte("PK\x03\x04../x"))

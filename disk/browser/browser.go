@@ -22,16 +22,20 @@ var errNoLocks = fmt.Errorf("%w: it has no Web Locks, as on a page without https
 // lockPrefix begins the name of the lock of a file system.
 const lockPrefix = "stet: "
 
-// Open opens the file system with this name, and creates it if it is missing. Every page of the
-// origin shares it. Close of the result releases it for other tabs.
+// Open opens the file system with this name, and creates it if it is missing. All pages of the
+// origin share it, but only one tab can have it open. Close releases it for other tabs.
 //
-// If another tab has it open, Open waits two seconds, because a tab that was closed releases its
-// files some time later. Then the error wraps [disk.ErrLocked]. If the browser stores nothing for
-// this page, it wraps [ErrUnsupported]. Otherwise the errors are those of [flat.Open]. If the
-// storage is full, the error of a write or a Sync wraps [syscall.ENOSPC].
+// If another tab has it open, Open retries for two seconds, because the browser releases the files
+// of a closed tab with a delay.
 //
-// ctx bounds the time to get the lock and to start. Call Open in a goroutine that is not a callback
-// of JavaScript, since it waits for the browser.
+// Errors:
+//   - [disk.ErrLocked]: another tab has the file system open.
+//   - [ErrUnsupported]: the browser stores no files for this page.
+//   - Other errors are those of [flat.Open].
+//   - If the storage is full, a write or a Sync returns [syscall.ENOSPC].
+//
+// ctx bounds the time of Open. Call Open in a goroutine that is not a JavaScript callback, because
+// it waits for the browser.
 func Open(ctx context.Context, name string) (disk.FS, error) {
 	l, err := lockName(ctx, name)
 	for end := time.Now().Add(patience); errors.Is(err, disk.ErrLocked) && time.Now().Before(end); {
@@ -54,16 +58,18 @@ func Open(ctx context.Context, name string) (disk.FS, error) {
 }
 
 // OpenRead opens the file system with this name for reading only, while another tab may write it.
-// Use it for persist.Follow, which shows the ticks of the other tab. The result is that of
-// [flat.OpenRead]. Close of it does not affect the other tab.
+// For example, persist.Follow can then show the ticks of the other tab. Close of the result does
+// not affect the other tab. Files are visible as in [flat.OpenRead].
 //
-// With OPFS, it shows all bytes that the other tab has written. With IndexedDB, it shows those that
-// a Sync or a Close has stored.
+// With OPFS, all bytes that the other tab has written are visible. With IndexedDB, only those that
+// a Sync or a Close has stored are visible.
 //
-// If no file system has this name, the error wraps [fs.ErrNotExist]. If the browser stores nothing
-// for this page, it wraps [ErrUnsupported]. Otherwise the errors are those of [flat.OpenRead].
+// Errors:
+//   - [fs.ErrNotExist]: no file system has this name.
+//   - [ErrUnsupported]: the browser stores no files for this page.
+//   - Other errors are those of [flat.OpenRead].
 //
-// ctx bounds the time to start. Call OpenRead in a goroutine that is not a callback of JavaScript.
+// ctx bounds the time of OpenRead. Call OpenRead in a goroutine that is not a JavaScript callback.
 func OpenRead(ctx context.Context, name string) (disk.FS, error) {
 	if !manager("locks").Truthy() {
 		return nil, errNoLocks
@@ -156,7 +162,8 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 	request := locks.Call("request", lockPrefix+name, map[string]any{"ifAvailable": true}, hold)
 	caught := request.Call("catch", failed)
 	free := func() {
-		_, _ = await(context.Background(), caught) // After this, the lock is free or lost.
+		// Wait until the lock is free or lost.
+		_, _ = await(context.Background(), caught)
 		executor.Release()
 		hold.Release()
 		failed.Release()
@@ -176,7 +183,7 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 		free()
 		return nil, fmt.Errorf("%w: it refuses Web Locks", ErrUnsupported)
 	case <-ctx.Done():
-		go func() { // The browser answers soon.
+		go func() { // Release the lock once the browser answers.
 			select {
 			case <-taken:
 				l.release()
@@ -209,11 +216,12 @@ func await(ctx context.Context, promise js.Value) (js.Value, error) {
 		done.Release()
 		failed.Release()
 		return r.value, r.err
-	case <-ctx.Done(): // The browser may still call the functions, so they are not released.
+	// The browser may still call the two functions, so do not release them.
+	case <-ctx.Done():
 		return js.Undefined(), ctx.Err()
 	}
 }
 
-// patience is how long Open waits for a tab that was closed or has crashed. The browser releases
-// its lock and its files some time later.
+// patience is how long Open retries while another tab has the file system open. The browser
+// releases the files of a closed tab with a delay.
 const patience = 2 * time.Second

@@ -26,7 +26,7 @@ import (
 
 // These tests run in a browser: make opfs.
 
-// onBackends runs a test on each backend. It hides OPFS from the worker for IndexedDB.
+// onBackends runs a test on OPFS and on IndexedDB. It hides OPFS from the worker to test IndexedDB.
 func onBackends(t *testing.T, test func(t *testing.T)) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
@@ -97,11 +97,11 @@ func testOpenFilesStay(t *testing.T) {
 	require.NoError(t, tree.SyncDir("."))
 }
 
-// The bytes of a file are those of random writes, also after the file or the file system was opened
-// again, or was created again.
+// A file has the bytes that were written at random offsets, also after it is opened or created
+// again.
 func TestFile_RandomWrites(t *testing.T) { onBackends(t, testFileRandomWrites) }
 
-// A call that has failed to store bytes can be repeated, and loses no bytes.
+// After a store of bytes fails, a second call stores all of them.
 func TestFile_FailedStore(t *testing.T) {
 	patchWorker(t, backends[1].patch+`; const put = IDBObjectStore.prototype.put; let x = 1;
 		IDBObjectStore.prototype.put = function(...args) {
@@ -128,7 +128,7 @@ func testFileRandomWrites(t *testing.T) {
 	reopen := func() {
 		if tree != nil {
 			try(func() error { return tree.SyncDir(".") })
-			_ = tree.Close() // The bytes are durable.
+			_ = tree.Close()
 		}
 		try(func() (err error) {
 			tree, err = browser.Open(t.Context(), t.Name())
@@ -196,7 +196,7 @@ func testFileRandomWrites(t *testing.T) {
 	_ = tree.Close()
 }
 
-// A tab whose files were taken over stores nothing more in IndexedDB, even before it notices.
+// After another tab takes the lock by force, the first tab stores nothing more in IndexedDB.
 func TestSync_OtherOwner(t *testing.T) {
 	patchWorker(t, backends[1].patch)
 	tree := open(t, t.Name())
@@ -239,14 +239,14 @@ func testOpenSecondTab(t *testing.T) {
 	l, err := tree.Lock("lock")
 	require.ErrorIs(t, err, disk.ErrLost)
 	require.Nil(t, l)
-	require.Eventually(t, func() bool { // The other lock ends soon.
+	require.Eventually(t, func() bool { // Wait until the browser releases the other lock.
 		tree, err := browser.Open(t.Context(), t.Name())
 		return err == nil && tree.Close() == nil
 	}, 10*time.Second, 10*time.Millisecond)
 	require.ErrorIs(t, tree.Close(), disk.ErrLost)
 }
 
-// A context that has ended leaves no lock behind.
+// If the context ends, Open releases its lock.
 func TestOpen_EndedContext(t *testing.T) { onBackends(t, testOpenEndedContext) }
 
 func testOpenEndedContext(t *testing.T) {
@@ -259,8 +259,8 @@ func testOpenEndedContext(t *testing.T) {
 	require.NoError(t, open(t, t.Name()).Close())
 }
 
-// Open returns ErrUnsupported if the browser has no Web Locks, or refuses them, and if the worker
-// fails, or has neither private files nor IndexedDB.
+// Open returns ErrUnsupported in these cases: the browser has no Web Locks, it refuses them, the
+// worker fails, or there is neither OPFS nor IndexedDB.
 func TestOpen_Unsupported(t *testing.T) {
 	const noPrivate = `delete StorageManager.prototype.getDirectory; `
 	for _, c := range []struct{ page, worker string }{
@@ -281,8 +281,7 @@ func TestOpen_Unsupported(t *testing.T) {
 	require.NoError(t, open(t, t.Name()).Close())
 }
 
-// The files are in IndexedDB if the browser has no private files, or refuses them. They stay there
-// when it has them.
+// Without OPFS, Open stores the files in IndexedDB. They stay there when OPFS becomes available.
 func TestOpen_BackendStays(t *testing.T) {
 	for i, statement := range []string{
 		`delete FileSystemFileHandle.prototype.createSyncAccessHandle`,
@@ -298,7 +297,7 @@ func TestOpen_BackendStays(t *testing.T) {
 				f, err := tree.Create("a")
 				require.NoError(t, err)
 				_, err = f.WriteAt([]byte("text"), 200_000)
-				require.NoError(t, err) // The close of the tree stores the open file.
+				require.NoError(t, err) // Close of the tree stores the files that are still open.
 			}
 			require.NoError(t, tree.Close())
 			tree = open(t, "TestOpen_BackendStays")
@@ -308,15 +307,14 @@ func TestOpen_BackendStays(t *testing.T) {
 	}
 }
 
-// If the database of a directory cannot be opened, its files may still be there. Open then returns
-// the error, and no empty file system.
+// If the database cannot be opened, Open returns an error and no empty file system.
 func TestOpen_FailedDatabase(t *testing.T) {
 	const noPrivate = `delete StorageManager.prototype.getDirectory`
 	t.Run("store", func(t *testing.T) {
 		patchWorker(t, noPrivate)
 		tree := open(t, "TestOpen_FailedDatabase")
 		if err := tree.Mkdir("d"); err != nil {
-			require.ErrorIs(t, err, fs.ErrExist) // From an earlier run.
+			require.ErrorIs(t, err, fs.ErrExist)
 		}
 		require.NoError(t, tree.SyncDir("."))
 		require.NoError(t, tree.Close())
@@ -368,8 +366,8 @@ func testStoreContinuesAfterOpen(t *testing.T) {
 	}
 }
 
-// A follower reads a store that the same page writes. At each tick, its world equals that of the
-// writer, while snapshots and segments begin and are removed, and the store is opened again.
+// A follower in the same page equals the writer at each tick. Meanwhile, the store adds and removes
+// snapshots and segments, and is opened again.
 func TestOpenRead_Follower(t *testing.T) { onBackends(t, testOpenReadFollower) }
 
 func testOpenReadFollower(t *testing.T) {

@@ -72,7 +72,7 @@ func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 	d.worker.Set("onerror", d.onError)
 	begun := make(chan message, 1)
 	go func() {
-		// The name of a directory has no slash.
+		// ABOVE A directory name cannot contain a slash.
 		escaped := global.Call("encodeURIComponent", name).String()
 		backend, err := d.call("begin", map[string]any{"name": "stet: " + escaped, "readOnly": l == nil})
 		begun <- message{backend, err}
@@ -132,7 +132,7 @@ func (d *device) answer(data js.Value) {
 	}
 }
 
-// end ends the worker, which releases its files. All calls fail, the running ones too.
+// end terminates the worker, which releases its files. All running and later calls fail with err.
 func (d *device) end(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,7 +146,7 @@ func (d *device) end(err error) {
 	}
 }
 
-// stop ends the worker for good.
+// stop terminates the worker and releases the JavaScript callbacks.
 func (d *device) stop(err error) {
 	d.end(err)
 	d.onMessage.Release()
@@ -251,7 +251,7 @@ func (d *device) Close() error {
 // A readDevice is a flat.ReadDevice. Another tab may write its files.
 type readDevice struct {
 	*device
-	name string // Of the file system.
+	name string // The name of the file system.
 }
 
 func (d readDevice) ReadFiles(numbers ...uint64) ([][]byte, error) {
@@ -269,7 +269,7 @@ func (d readDevice) ReadFiles(numbers ...uint64) ([][]byte, error) {
 	return files, nil
 }
 
-// Open does not wait, since a writer does not lock a file against reading.
+// Open does not retry, because a writer does not lock its files against reading.
 func (d readDevice) Open(number uint64) (flat.File, error) {
 	if _, err := d.call("open", map[string]any{"name": name(number)}); err != nil {
 		return nil, err
@@ -277,7 +277,7 @@ func (d readDevice) Open(number uint64) (flat.File, error) {
 	return &file{d.device, name(number)}, nil
 }
 
-// Written asks the browser whether a tab has the lock.
+// Written asks the browser whether a tab holds the lock of the file system.
 func (d readDevice) Written() (bool, error) {
 	locks, err := await(context.Background(), manager("locks").Call("query"))
 	if err != nil {

@@ -4,12 +4,13 @@
 //	files, err := browser.Open(ctx, "my game")
 //	store, err := persist.Open(ctx, ".", world, persist.Options{Files: files})
 //
-// The files are in the origin-private file system (OPFS). If the browser has none, or refuses it,
-// they are in IndexedDB. A dedicated worker opens and writes them, because browsers allow
-// synchronous access only there. The Go program waits for the worker in the goroutine that calls,
-// so the goroutine that draws frames continues. A Sync of a file calls flush of the browser, or
-// stores the written bytes in one transaction.
+// The files are in the origin-private file system (OPFS), or in IndexedDB if OPFS is not available.
+// A dedicated worker reads and writes them, because browsers allow synchronous access only in
+// workers. A call blocks only its own goroutine, so the program continues to draw frames.
 //
-// Only one tab can have the files open for writing. A second call of Open returns [disk.ErrLocked].
-// [OpenRead] opens them for reading, for a tab that follows the store of another tab.
+// File.Sync calls the browser's flush in OPFS, or stores the written bytes in one transaction of
+// IndexedDB.
+//
+// Only one tab can have the files open for writing: in a second tab, Open returns [disk.ErrLocked].
+// [OpenRead] opens the files for reading, for a tab that follows the store of another tab.
 package browser

@@ -8,8 +8,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Directory stands for a directory in the result of [Contents]. No garbage after a crash is this
-// text.
+// Directory is the content of a directory in the result of [Contents].
 const Directory = "a directory"
 
 // Contents returns the contents of all files of a tree, by name.

@@ -34,8 +34,7 @@ func (m *Mem) Clone() *Mem {
 	return after("clone of "+m.origin, m.names, func(f *inode) []byte { return f.share().cache })
 }
 
-// after returns a Mem with these names and contents. A file is dropped if its directory did not
-// survive.
+// after returns a Mem with these names and contents. It drops a file if its directory is missing.
 func after(origin string, names map[string]*inode, content func(*inode) []byte) *Mem {
 	m := New()
 	m.origin = origin

@@ -33,7 +33,7 @@ var ErrShortWrite = errors.New("disktest: no space left, half was written")
 const sectorSize = 512
 
 // A Mem is a tree of files in memory. It may be used from several goroutines. Names are cleaned
-// paths below its root, which always exists.
+// paths relative to the root directory, which always exists.
 type Mem struct {
 	mu      sync.Mutex
 	onCall  func(n int, call string)
@@ -48,9 +48,9 @@ type Mem struct {
 	origin  string
 }
 
-// A nameChange adds, removes or renames a name within one directory. No SyncDir has covered the
-// change yet. If the field from is empty, the name is added. If the field to is empty, the name is
-// removed. Renaming a directory also renames its contents.
+// A nameChange is a change in one directory that no SyncDir has covered yet. An empty from adds a
+// name, and an empty to removes a name. If both are set, the change renames a file or a directory
+// with its contents.
 type nameChange struct {
 	from, to string
 	file     *inode
@@ -84,9 +84,9 @@ type inode struct {
 	disk  []byte       // Bytes that survive a crash.
 	dirty map[int]bool // Sectors that the next Sync writes.
 	lost  map[int]bool // Sectors that a failed Sync marked clean.
-	kept  bool         // Another Mem shares cache and disk: copy them before writing.
+	kept  bool         // Another Mem shares the bytes. Copy them before a write.
 	lock  *lock        // Nil if not locked.
-	loose bool         // The lock excludes no other owner: see Loosen.
+	loose bool         // Other owners can take the lock too; see Loosen.
 }
 
 // New returns an empty tree.
@@ -132,7 +132,7 @@ func (m *Mem) Calls() int {
 	return m.calls
 }
 
-// String returns the origin of the Mem and lists the files with their sizes.
+// String says how the Mem was made, and lists the files with their sizes.
 func (m *Mem) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -357,7 +357,7 @@ func (m *Mem) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return entries.ReadDir(".")
 }
 
-// in returns the text of a call on a directory.
+// in describes a call on a directory. It omits the root.
 func in(call, dir string) string {
 	if dir == "." {
 		return call
@@ -527,9 +527,9 @@ type lock struct {
 	name string
 }
 
-// Loosen makes the lock on a file exclude no other owner from now on. This simulates a file system
-// that several machines share without sharing locks. [disk.Lock.Held] of the owner still returns
-// true. Loosen does not count as a call.
+// Loosen makes the lock on a file ineffective: other owners can take it too. This simulates a file
+// system that several machines share without sharing locks. [disk.Lock.Held] of the first owner
+// still returns true. Loosen does not count as a call.
 func (m *Mem) Loosen(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -572,7 +572,7 @@ func (l *lock) Held() (bool, error) {
 	return named && (l.inode.lock == l || l.inode.loose), err
 }
 
-// Sign makes text durable immediately, because no test depends on its durability.
+// Sign makes text durable immediately. No test needs a Sign that is lost.
 func (l *lock) Sign(text string) error {
 	if err := l.call("sign"); err != nil {
 		return err

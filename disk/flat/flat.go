@@ -1,11 +1,12 @@
-// Package flat is a file system over a device that has only numbered files. It is for platforms
-// without atomic renames and without a sync of directories, such as the private files of a browser.
+// Package flat is a file system on a device whose files have numbers instead of names. It is for
+// platforms without atomic renames and without a sync of directories, such as the private files of
+// a browser.
 //
 //	file 0 or 1   the list of names: a snapshot of all names, then a record for each later change
 //	file 2, 3, …  the contents of one file each
 //
 // Each change of a name appends a record to the list. A crash keeps a prefix of the records, so a
-// rename is atomic. The number of a file that had a name is never used again.
+// rename is atomic. A number is not reused after its file had a name.
 package flat
 
 import (
@@ -23,8 +24,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A Device stores numbered files. Only one [Open] uses it at a time; the device ensures this. If
-// another program can take the device over, the device has a method Lost() bool that reports it.
+// A Device stores numbered files. It can be opened only once at a time. If another program can take
+// it over, the device has a method Lost() bool, which reports that.
 type Device interface {
 	// Files returns the numbers of the files, in any order.
 	Files() ([]uint64, error)
@@ -61,8 +62,8 @@ type tree struct {
 	names  map[string]*inode // By clean path. The root is ".".
 	log    nameLog
 	next   uint64   // The lowest number that was never used.
-	unsafe []*inode // Removed files. After a crash, the list on the device may have their names.
-	// Files without a name. A crash cannot bring their names back.
+	unsafe []*inode // Removed files whose removal is not durable yet.
+	// Removed files that the device can delete.
 	garbage []*inode
 	closed  bool
 }
@@ -144,8 +145,8 @@ func (t *tree) removeTemps() error {
 	return t.syncNames()
 }
 
-// collect removes the garbage that is not open. It keeps what the device cannot remove now, for the
-// next call.
+// collect deletes the garbage that has no open handle. It retries failed deletions at the next
+// call.
 func (t *tree) collect() {
 	t.garbage = slices.DeleteFunc(t.garbage, func(n *inode) bool {
 		return n.opens == 0 && t.device.Remove(n.number) == nil
@@ -199,19 +200,21 @@ func (t *tree) Create(name string) (disk.File, error) {
 	if err := t.mustBeFree("create", name); err != nil {
 		return nil, err
 	}
-	f, err := t.device.Open(t.next) // Before the name exists, so a failure changes nothing.
+	// Open the file before the change of names, so that a failed Open changes nothing.
+	f, err := t.device.Open(t.next)
 	if err != nil {
 		return nil, &fs.PathError{Op: "create", Path: name, Err: err}
 	}
 	n, err := t.make(name)
 	if err != nil {
-		return nil, errors.Join(err, f.Close()) // The next Create uses the same number.
+		// The number was not used, so the next Create takes it.
+		return nil, errors.Join(err, f.Close())
 	}
 	n.file = f
 	return t.handle(n, name, true)
 }
 
-// make creates a name for a file. The device creates the file when it is opened.
+// make adds a file to the names. The first open creates the file on the device.
 func (t *tree) make(name string) (*inode, error) {
 	if err := t.mustBeFree("create", name); err != nil {
 		return nil, err
@@ -298,7 +301,7 @@ func (t *tree) rename(call, from, to string, replace bool) error {
 
 var errNotEmpty = errors.New("directory not empty")
 
-// Remove also syncs the list of names, so that the device has the space of the file again.
+// Remove also syncs the list of names, so that the device can delete the file.
 func (t *tree) Remove(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -316,7 +319,7 @@ func (t *tree) Remove(name string) error {
 		return err
 	}
 	if !n.dir {
-		_ = t.syncNames() // If this fails, SyncDir tries again, and reports it.
+		_ = t.syncNames() // A later SyncDir retries and returns the error.
 	}
 	return nil
 }
@@ -358,7 +361,7 @@ func (t *tree) SyncDir(dir string) error {
 	return nil
 }
 
-// syncNames makes the names durable, and then removes the contents that have lost their names.
+// syncNames makes the names durable, and then deletes removed files on the device.
 func (t *tree) syncNames() error {
 	if err := t.log.sync(t.device, t.names); err != nil {
 		return err
@@ -390,8 +393,8 @@ type handle struct {
 	closed   bool
 }
 
-// begin returns an error if the file is closed, or not open for writing. Otherwise the caller calls
-// f.mu.RUnlock after its call of f.file.
+// begin locks f.mu for reading. It returns an error without the lock if the file is closed, or not
+// open for writing.
 func (f *handle) begin(call string, writing bool) error {
 	f.mu.RLock()
 	err := error(nil)
@@ -516,8 +519,7 @@ func (l *lock) Held() (bool, error) {
 	return l.inode.lock == l && l.t.names[path.Clean(l.name)] == l.inode, nil
 }
 
-// Sign writes the text to a new file, which takes the name of the old one. So a crash leaves the
-// old text or the new one.
+// Sign replaces the file by a new one, so a crash leaves either the old or the new text.
 func (l *lock) Sign(text string) error {
 	t := l.t
 	t.mu.Lock()
@@ -539,7 +541,7 @@ func (l *lock) Sign(text string) error {
 		err = t.change(change{kind: makeFile, name: path.Clean(l.name), number: number})
 	}
 	if err != nil {
-		return err // The next Open removes the new file, unless a name refers to it.
+		return err // If the file has no name, the next Open deletes it.
 	}
 	l.inode.lock, l.inode = nil, t.names[path.Clean(l.name)]
 	l.inode.lock = l
@@ -555,13 +557,13 @@ func (l *lock) Close() error {
 	return nil
 }
 
-// A listing is the result of a ReadDir. Its sizes are those when the first one was asked for, since
-// a call of the device may be slow.
+// A listing has the file sizes for the entries of a ReadDir. It reads all sizes at the first use,
+// because each call of the device can be slow.
 type listing struct {
 	t       *tree
 	numbers []uint64
 	mu      sync.Mutex
-	sizes   map[uint64]int64 // By number. Nil if they were not read yet.
+	sizes   map[uint64]int64 // By file number. Nil before the first use.
 }
 
 // size returns the size of a file, or -1 if the device does not have it.
@@ -610,7 +612,8 @@ func (e entry) Info() (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return info{e.Name(), max(0, size), n.dir}, nil // Open creates a file that a crash has removed.
+	// If a crash has removed the file, it counts as empty: Open creates it.
+	return info{e.Name(), max(0, size), n.dir}, nil
 }
 
 // An info describes a directory entry.

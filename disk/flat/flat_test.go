@@ -55,7 +55,8 @@ func names(t testing.TB, tree disk.FS) map[string]string {
 	return all
 }
 
-// A model has the names that a tree has had since they were last made durable, newest last.
+// A model predicts the names in a tree. Its states are those since the last durable one, oldest
+// first.
 type model struct {
 	states  []map[string]string
 	synced  map[string]bool // The contents of these files are durable.
@@ -108,11 +109,11 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 		if state[from] == directory || !parent(from) {
 			return nil
 		}
-		// All contents have the same length, so a later one replaces an earlier one.
+		// ABOVE All contents have the same length, so a write replaces the whole content.
 		m.content++
 		text, sync := fmt.Sprintf("%08d", m.content), rng.IntN(2) == 0
 		err, state[from] = write(tree, from, text, sync), text
-		// An overwritten file has no known contents in the earlier states either.
+		// ABOVE After a crash, the overwritten file may have the old or the new content.
 		for _, s := range m.states {
 			if s[from] != "" && s[from] != directory {
 				m.synced[s[from]] = false
@@ -124,8 +125,7 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 	return err
 }
 
-// fits reports whether the tree after a crash has the names of one of the states, with all durable
-// contents.
+// fits reports whether a tree after a crash equals one of the states and has all durable contents.
 func (m *model) fits(got map[string]string) bool {
 	return slices.ContainsFunc(m.states, func(s map[string]string) bool {
 		if len(s) != len(got) {
@@ -141,8 +141,7 @@ func (m *model) fits(got map[string]string) bool {
 	})
 }
 
-// After a crash, a tree has the names after one of the changes that were not durable, and all
-// durable contents.
+// A crash loses only the last changes that are not durable, and no durable contents.
 func TestOpen_AfterCrash(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(400, 20_000)) {
@@ -156,7 +155,7 @@ func TestOpen_AfterCrash(t *testing.T) {
 			}
 			require.Equal(t, m.now(), names(t, tree), "seed %d", seed)
 			if rng.IntN(2) == 0 {
-				mem = mem.Crash() // Everything that is not durable is lost.
+				mem = mem.Crash()
 			} else {
 				mem = mem.CrashSeed(rng.Uint64())
 			}
@@ -174,8 +173,8 @@ type noDirSync struct{ *disktest.Mem }
 
 func (noDirSync) SyncDir(string) error { return nil }
 
-// If a power cut removes the files that are new on the device, the list of names survives, with all
-// durable names. This also holds while new lists begin.
+// If a power cut removes files that are new on the device, all durable names survive. Meanwhile,
+// new lists of names begin.
 func TestOpen_NewFilesLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(60, 3_000)) {
@@ -277,8 +276,7 @@ func (f brokenFile) Sync() error {
 	return f.File.Sync()
 }
 
-// If a new list cannot be made durable, the names in the old list stay the valid ones. SyncDir
-// fails if it cannot be sure of that.
+// If a new list of names cannot be made durable, the old list stays valid, or SyncDir fails.
 func TestTree_FailedNewList(t *testing.T) {
 	t.Parallel()
 	kept, failed := 0, 0
@@ -287,7 +285,8 @@ func TestTree_FailedNewList(t *testing.T) {
 		mem := disktest.New()
 		broken, always := false, rng.IntN(2) == 0
 		tree, err := flat.Open(brokenDevice{disktest.Numbered(mem), func(number uint64) bool {
-			// The first list is 1. If always is false, the header is invalidated after a failure.
+			// ABOVE The tree begins with list 1, so list 0 is the new one. If always is false, some
+			// calls succeed.
 			return number == 0 && broken && (always || rng.IntN(2) == 0)
 		}})
 		require.NoError(t, err)
@@ -303,7 +302,7 @@ func TestTree_FailedNewList(t *testing.T) {
 			continue
 		}
 		kept++
-		// After a power cut, and after a kill.
+		// Check after a power cut and after a kill.
 		for _, after := range []*disktest.Mem{mem.CrashSeed(seed), mem.Clone()} {
 			require.True(t, maps.Equal(want, names(t, open(t, after))), "seed %d", seed)
 		}
@@ -312,8 +311,8 @@ func TestTree_FailedNewList(t *testing.T) {
 	require.True(t, kept > 5 && failed > 5)
 }
 
-// A changed byte of the list of names never leads to other names. The tree is as it was, or lacks
-// the changes that were not durable, or Open returns damage and removes nothing.
+// After a bit flip in the list of names, Open returns one of the last two states. Otherwise, it
+// returns damage and removes nothing.
 func TestOpen_DamagedNames(t *testing.T) {
 	t.Parallel()
 	mem := disktest.New()
@@ -332,7 +331,7 @@ func TestOpen_DamagedNames(t *testing.T) {
 	damaged := 0
 	for _, list := range slices.DeleteFunc(mem.Files(), func(name string) bool { return len(name) > 1 || name > "1" }) {
 		used := len(bytes.TrimRight(mem.Bytes(list), "\x00"))
-		for at := range used + 20 { // Then zeros follow.
+		for at := range used + 20 { // Try some of the zeros at the end too.
 			for _, bit := range []byte{1, 0x80} {
 				c := mem.Clone()
 				b := slices.Clone(c.Bytes(list))
@@ -369,7 +368,7 @@ func TestTree_NamesAreRewritten(t *testing.T) {
 		}
 	}
 	require.NoError(t, tree.SyncDir("."))
-	require.Len(t, mem.Files(), 3) // Two lists and b.
+	require.Len(t, mem.Files(), 3) // The two lists, and the file b.
 	for _, name := range mem.Files() {
 		require.Less(t, len(mem.Bytes(name)), 200<<10)
 	}
@@ -390,7 +389,7 @@ func TestRemove_OpenFile(t *testing.T) {
 	_, err = f.ReadAt(b, 0)
 	require.NoError(t, err)
 	require.Equal(t, "text", string(b))
-	require.Len(t, mem.Files(), 3) // Two lists and the removed file.
+	require.Len(t, mem.Files(), 3) // The two lists, and the removed file.
 	require.NoError(t, f.Close())
 	require.Len(t, mem.Files(), 2)
 }
@@ -405,8 +404,8 @@ func TestTree_ClosedReturnsError(t *testing.T) {
 	require.Error(t, tree.SyncDir("."))
 }
 
-// Any bytes in place of the list of names give a tree or an error. A tree that Open returns can be
-// opened again with the same names.
+// Open returns a tree or an error for any bytes in the list of names. If it returns a tree, a
+// second Open returns the same names.
 func FuzzOpen(f *testing.F) {
 	mem := disktest.New()
 	tree, err := flat.Open(disktest.Numbered(mem))
@@ -470,7 +469,7 @@ func (f fullFile) WriteAt(b []byte, at int64) (int, error) {
 	return f.File.WriteAt(b, at)
 }
 
-// A full device can be opened. Remove frees the space of a file at once.
+// Open and Remove succeed on a full device. Remove frees the space of the file immediately.
 func TestRemove_FullDevice(t *testing.T) {
 	mem, full := disktest.New(), false
 	device := func() flat.Device { return fullDevice{disktest.Numbered(mem), &full} }
@@ -482,7 +481,7 @@ func TestRemove_FullDevice(t *testing.T) {
 	full = true
 	require.ErrorIs(t, write(tree, "d", "text", true), syscall.ENOSPC)
 	require.NoError(t, tree.Remove("a"))
-	require.Len(t, mem.Files(), 5) // Two lists, b, c and d, which is empty.
+	require.Len(t, mem.Files(), 5) // The two lists, b, c, and an empty d.
 	require.NoError(t, tree.Close())
 	tree, err = flat.Open(device())
 	require.NoError(t, err)

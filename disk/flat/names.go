@@ -13,21 +13,23 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A list of names is one of the files 0 and 1:
+// The list of names is in file 0 or 1:
 //
-//	header    magic, epoch, length of the snapshot, CRC of these and of the snapshot
+//	header    magic, epoch, length of the snapshot, CRC of the header and the snapshot
 //	snapshot  a record for each name
-//	records   a record for each change since
-//	record    length, CRC of the epoch, the offset and the payload; payload: the end of the
-//	          durable records when it was written, then the change
+//	records   a record for each later change
+//	record    length of the payload, CRC, payload
+//	payload   the end of the durable records at the time of writing, then the change
 //
-// The valid file with the higher epoch is the list. When the records have become long, or a sync of
-// the list has failed, a new snapshot is written to the other file. That file is valid only when
-// the snapshot is complete. Then the header of the old file is overwritten by zeros. The CRC of a
-// record includes its place, so no other bytes are mistaken for a record.
+// If both files are valid, the higher epoch wins. A new snapshot is written to the other file when
+// the records have become long, or after a failed sync. Once it is complete, zeros overwrite the
+// header of the old file.
 //
-// Open creates both files, and a new list is written later. So no list is lost if a power cut
-// removes the files that are new.
+// The CRC of a record includes the epoch and the offset. Therefore, other bytes are not taken for a
+// record.
+//
+// Open creates both files before a list needs the second one. A power cut that removes new files
+// then loses no list.
 
 const (
 	magic      = "stetname"
@@ -38,7 +40,7 @@ const (
 	maxName = 1 << 12
 	// maxPayload is the maximum length of a payload: two numbers, a kind, two names with lengths.
 	maxPayload = 1 + 4*binary.MaxVarintLen64 + 2*maxName
-	// minLog is the minimum length of the records before they are replaced by a snapshot, in bytes.
+	// minLog is the minimum number of bytes in records before a new snapshot replaces them.
 	minLog = 64 << 10
 )
 
@@ -48,7 +50,7 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 type change struct {
 	kind   kind
 	name   string
-	number uint64 // For makeFile. A mark may have the highest number that was used.
+	number uint64 // For makeFile. In a mark: the highest number used, or 0.
 	to     string // For move.
 }
 
@@ -66,7 +68,7 @@ func (c change) verb() string {
 	return map[kind]string{makeFile: "create", makeDir: "mkdir", move: "rename", remove: "remove"}[c.kind]
 }
 
-// apply makes the change, and returns the inodes that have lost their name.
+// apply applies the change, and returns the inodes without a name after it.
 func (c change) apply(names map[string]*inode) (removed []*inode) {
 	set := func(name string, n *inode) {
 		if old := names[name]; old != nil {
@@ -131,7 +133,7 @@ func parseChange(b []byte) (synced uint64, c change, err error) {
 	return synced, c, nil
 }
 
-// fits reports whether c can change the names. A damaged list may have any change.
+// fits reports whether c is valid for the names. Changes in a damaged list can be invalid.
 func (c change) fits(names map[string]*inode) bool {
 	t := tree{names: names}
 	there := names[c.name]
@@ -160,15 +162,15 @@ type nameLog struct {
 	synced   int64  // The records before this offset are durable.
 	dirty    bool   // There are records that are not durable.
 	failed   bool   // A sync has failed, so the next one writes a new snapshot.
-	stale    bool   // The other file may have an older list. The next sync invalidates it.
+	stale    bool   // The other file may have an older list, which the next sync invalidates.
 	last     uint64 // The highest number of a file that ever had a name.
 }
 
-// space returns the length of the records before they are replaced by a snapshot, in bytes.
+// space returns the number of bytes in records at which a new snapshot replaces them.
 func (l *nameLog) space() int64 { return max(minLog, 2*l.snapshot) }
 
-// begin opens the list that was read, and makes it durable. The parameter length is the length of
-// its file. If there is no list, begin creates one.
+// begin opens the list that was read, and makes it durable. length is the length of its file.
+// Without a list, begin creates one.
 func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err error) {
 	if l.epoch == 0 {
 		return l.rewrite(d, names)
@@ -176,8 +178,8 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 	if l.file, err = d.Open(l.number); err != nil {
 		return err
 	}
-	// Bytes after the last record could become records again, after a new record of the same
-	// length.
+	// Overwrite the bytes after the last record. Otherwise, they could become valid records again
+	// once a new record precedes them.
 	if length > l.end {
 		_, err = l.file.WriteAt(make([]byte, length-l.end), l.end)
 	}
@@ -188,16 +190,16 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 		return errors.Join(err, l.file.Close())
 	}
 	l.synced = l.end
-	l.stale = true // A crash may have left the other list.
+	l.stale = true // The other list may have survived a crash.
 	l.invalidateStale(d)
 	return nil
 }
 
-// add appends a record. names are the names before the change. After a failed write, the next
-// record takes the same place.
+// add appends a record for c, which is not applied to names yet. After a failed write, the next
+// record overwrites this one.
 func (l *nameLog) add(d Device, names map[string]*inode, c change) error {
 	if l.end-l.snapshot > l.space() {
-		_ = l.rewrite(d, names) // On a full device, the records continue in the old list.
+		_ = l.rewrite(d, names) // On a full device, append to the old list.
 	}
 	record := l.appendRecord(nil, l.end, c)
 	if _, err := l.file.WriteAt(record, l.end); err != nil {
@@ -222,7 +224,8 @@ func (l *nameLog) sync(d Device, names map[string]*inode) error {
 		return err
 	}
 	l.synced, l.dirty = l.end, false
-	// If the last records are damaged later, the mark shows that they are not the end of a crash.
+	// The mark says that the records before it are durable. If they are invalid later, this is
+	// damage and not a crash.
 	record := l.appendRecord(nil, l.end, change{kind: mark})
 	if _, err := l.file.WriteAt(record, l.end); err == nil {
 		l.end += int64(len(record))
@@ -230,7 +233,7 @@ func (l *nameLog) sync(d Device, names map[string]*inode) error {
 	return nil
 }
 
-// rewrite writes all names to the other file, makes them durable, and continues there.
+// rewrite writes a snapshot of all names to the other file, and continues with that file.
 func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 	next := nameLog{number: 1 - l.number, epoch: l.epoch + 1, last: l.last}
 	if next.file, err = d.Open(next.number); err != nil {
@@ -240,7 +243,7 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 		if err == nil {
 			return
 		}
-		// It may be complete, but must not replace the present list, which gets more records.
+		// Invalidate the new list, which may be complete. The old list continues and will be newer.
 		failed := invalidate(next.file)
 		l.failed = l.failed || failed != nil
 		err = errors.Join(err, failed, next.file.Close())
@@ -258,7 +261,7 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 	}
 	next.putHeader(b)
 	next.snapshot, next.end, next.synced = int64(len(b)), int64(len(b)), int64(len(b))
-	// With space for records, a full device can still remove files.
+	// Allocate space for later records, so that files can be removed on a full device.
 	b = append(b, make([]byte, next.space()+recordSize+maxPayload)...)
 	if _, err := next.file.WriteAt(b, 0); err != nil {
 		return err
@@ -269,15 +272,15 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 	old := *l
 	*l = next
 	if old.file != nil {
-		_ = old.file.Close() // Its names are in the new file.
+		_ = old.file.Close()
 	}
 	l.stale = true
 	l.invalidateStale(d)
 	return nil
 }
 
-// invalidateStale invalidates an older list. If the present list is damaged later, an older one
-// must not take its place.
+// invalidateStale invalidates an older list. Otherwise, the older list would be used after damage
+// to the current one.
 func (l *nameLog) invalidateStale(d Device) {
 	if !l.stale {
 		return
@@ -304,7 +307,7 @@ func (l *nameLog) putHeader(b []byte) {
 	binary.LittleEndian.PutUint32(b[24:], headerSum(b))
 }
 
-// headerSum returns the CRC of a header without its CRC, and of the snapshot after it.
+// headerSum returns the CRC of a header and its snapshot.
 func headerSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:headerSize-4], crcTable), crcTable, b[headerSize:])
 }
@@ -346,12 +349,12 @@ func (l *nameLog) record(b []byte, offset int) []byte {
 // A nameList is the result of reading the lists.
 type nameList struct {
 	names map[string]*inode
-	log   nameLog // Without a file. An epoch of 0 means that there is no list.
+	log   nameLog // Without an open file. Epoch 0 means that there is no list.
 	end   int64   // The length of the file.
 }
 
-// readNames reads the list of names of a device. If the device is empty, so is the list. The
-// parameter numbers has the files of the device.
+// readNames reads the list of names of a device. numbers are the files of the device. An empty
+// device has no names.
 func readNames(d Device, numbers []uint64) (newest nameList, err error) {
 	var lists [firstFile][]byte
 	for _, number := range numbers {
@@ -364,7 +367,7 @@ func readNames(d Device, numbers []uint64) (newest nameList, err error) {
 	return newestNames(lists, numbers)
 }
 
-// newestNames returns the newest complete list of the bytes of two lists.
+// newestNames parses the two lists and returns the newest complete one.
 func newestNames(lists [firstFile][]byte, numbers []uint64) (newest nameList, err error) {
 	newest = nameList{names: map[string]*inode{".": {dir: true}}}
 	var damage *disk.DamageError
@@ -411,12 +414,11 @@ type listFault struct {
 
 func (f *listFault) Error() string { return f.what }
 
-// parseNames parses a file with names. ok is false if it has no complete snapshot, as after a crash
+// parseNames parses a list of names. ok is false if its snapshot is incomplete, as after a crash
 // during [nameLog.rewrite].
 //
-// The records end at the first invalid one, such as zeros. A crash may lose a record and keep a
-// later one, if both were not durable. A fault is reported if a later record says that the invalid
-// bytes were durable.
+// The list ends at the first invalid record. If a later record says that this position was durable,
+// parseNames also returns a fault. Otherwise, a crash may have lost the record.
 func parseNames(b []byte) (list nameList, ok bool, fault *listFault) {
 	if len(b) < headerSize || string(b[:len(magic)]) != magic {
 		return list, false, nil

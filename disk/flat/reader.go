@@ -14,9 +14,9 @@ import (
 type ReadDevice interface {
 	Files() ([]uint64, error)
 
-	// ReadFiles returns the bytes of some files, or nil for a missing file. If the other program
-	// writes a file meanwhile, each byte is the old one or the new one. A later byte is as new as
-	// an earlier byte, or newer.
+	// ReadFiles returns the bytes of some files, or nil for a missing file. Another program may
+	// write a file during the call. Each byte is then old or new, and no byte is newer than a byte
+	// after it.
 	ReadFiles(numbers ...uint64) ([][]byte, error)
 
 	// Open opens a file for reading. A read or Size returns the state at the time of the call.
@@ -31,15 +31,14 @@ type ReadDevice interface {
 }
 
 // OpenRead returns the file system on a device that another program may write. It takes over the
-// device, and closes it after an error. The file system cannot be changed: calls that would change
-// it return an error that wraps [fs.ErrPermission]. Locked returns true for every file while a
-// program has the device open for writing.
+// device, and closes it after an error.
 //
-// Each call that looks up a name reads the list of names: O(names). So it returns the present state
-// of the writer. A read of a file that was removed after it was opened returns an error that wraps
-// [fs.ErrNotExist].
-//
-// If the list of names is damaged, the error wraps a [*disk.DamageError].
+//   - Each call with a name reads the list of names again, so it returns the current state:
+//     O(names).
+//   - Calls that would change a file or a name return an error that wraps [fs.ErrPermission].
+//   - Reading an open file that was removed returns an error that wraps [fs.ErrNotExist].
+//   - Locked returns true for every file while a program has the device open for writing.
+//   - If the list of names is damaged, the error wraps a [*disk.DamageError].
 func OpenRead(d ReadDevice) (disk.FS, error) {
 	r := &reader{device: d, tree: &tree{device: sharedDevice{d}, names: map[string]*inode{".": {dir: true}}}}
 	if err := r.refresh(); err != nil {
@@ -53,7 +52,8 @@ type sharedDevice struct{ ReadDevice }
 
 func (sharedDevice) Remove(uint64) error { return fs.ErrPermission }
 
-// A reader is a tree that another program may change. The mutex of the tree guards its fields.
+// A reader is a tree that another program may change. The mutex of the tree also guards the fields
+// of the reader.
 type reader struct {
 	*tree
 	device ReadDevice
@@ -62,9 +62,8 @@ type reader struct {
 
 // refresh reads the lists of names again. The caller holds the mutex.
 //
-// While a list is read, the writer may append records, or begin another list and remove this one.
-// So it may seem that no list is complete, or that a durable record is invalid. A fault counts only
-// if a second read finds the same bytes.
+// A writer may change the lists during the read, so the bytes can look damaged. Therefore, refresh
+// reports damage only if a second read returns the same bytes.
 func (r *reader) refresh() error {
 	if r.closed {
 		return fs.ErrClosed
@@ -81,7 +80,8 @@ func (r *reader) refresh() error {
 		}
 		list, err := newestNames(lists, nil)
 		if err == nil && list.log.epoch == 0 {
-			// The file system is empty, unless there are files with contents.
+			// Without a list, the file system is empty. If there are files with contents, the list
+			// was lost.
 			numbers, failed := r.device.Files()
 			if failed != nil {
 				return failed
@@ -110,8 +110,7 @@ func equal(a, b [firstFile][]byte) bool {
 	return true
 }
 
-// adopt replaces the names. A file that has a name keeps its inode, because a number is never used
-// for another file.
+// adopt replaces the names. Files keep their inodes, because a number always means the same file.
 func (r *reader) adopt(names map[string]*inode) {
 	inodes := map[uint64]*inode{}
 	for _, n := range r.names {
@@ -125,7 +124,7 @@ func (r *reader) adopt(names map[string]*inode) {
 	r.names = names
 }
 
-// refreshed locks the mutex for a refresh.
+// refreshed is refresh for callers without the mutex.
 func (r *reader) refreshed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -51,7 +51,7 @@ func (d *readDevice) readFile(number uint64) (b []byte, err error) {
 		}
 		now := d.mem.Bytes(name)
 		if len(now) > len(b) {
-			// A part of the new bytes, so that the next part is newer.
+			// Read only some of the new bytes, so that the writer can change the rest.
 			b = append(b, now[len(b):min(len(now), len(b)+1+len(now)/2)]...)
 		}
 		d.meanwhile()
@@ -96,7 +96,7 @@ func (f readFile) WriteAt([]byte, int64) (int, error) { panic("a write of a read
 func (f readFile) Sync() error                        { panic("a sync of a reader") }
 func (f readFile) Close() error                       { return nil }
 
-// A reader always sees the names of one moment of its call. Meanwhile the writer creates, renames
+// Each ReadDir returns the names of a single point in time. Meanwhile, the writer creates, renames
 // and removes files, begins new lists, and is opened again.
 func TestOpenRead_WhileWritten(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestOpenRead_WhileWritten(t *testing.T) {
 		}
 		calls := 0
 		d := &readDevice{mem: mem, meanwhile: func() {
-			if calls++; calls < 8 { // Then the writer pauses, so that the call ends.
+			if calls++; calls < 8 { // The writer pauses after some calls, so that ReadDir ends.
 				for range rng.IntN(3) * rng.IntN(3) * rng.IntN(3) {
 					step()
 				}
@@ -164,7 +164,7 @@ func TestOpenRead_WhileWritten(t *testing.T) {
 			calls = 8
 			for _, e := range entries {
 				info, err := e.Info()
-				if seen[e.Name()] = -1; err == nil { // It may have been removed since.
+				if seen[e.Name()] = -1; err == nil { // Info fails if the file was removed.
 					seen[e.Name()] = info.Size()
 				} else {
 					require.ErrorIs(t, err, fs.ErrNotExist, "seed %d", seed)
@@ -247,7 +247,7 @@ func TestOpenRead_ReadsOnly(t *testing.T) {
 	temp.Discard()
 }
 
-// OpenRead of a damaged list returns the names, or names before the last changes, or damage.
+// OpenRead of a damaged list returns all durable names, or damage.
 func TestOpenRead_DamagedNames(t *testing.T) {
 	t.Parallel()
 	mem := disktest.New()
@@ -275,7 +275,7 @@ func TestOpenRead_DamagedNames(t *testing.T) {
 	require.Greater(t, damaged, 100)
 }
 
-// A number is never used for another file, even if it was the highest one.
+// No two files get the same number.
 func TestCreate_NumberIsNew(t *testing.T) {
 	mem := disktest.New()
 	tree := open(t, mem)
@@ -290,7 +290,7 @@ func TestCreate_NumberIsNew(t *testing.T) {
 		}
 		require.NoError(t, tree.Remove("a"))
 		if i%20 == 19 {
-			for range 40 { // Until a new list begins.
+			for range 40 { // Fill the list until a new one begins.
 				require.NoError(t, tree.Mkdir(strings.Repeat("x", 3000)))
 				require.NoError(t, tree.Remove(strings.Repeat("x", 3000)))
 			}

@@ -27,7 +27,7 @@ var kills = flag.Int("kills", 12, "kill the tab this many times")
 // browsers are names of programs that the tests can use as a browser.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"}
 
-// browser starts a browser and returns its context. The browser ends with the test.
+// browser starts a browser and returns its context. The test ends the browser.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	path := os.Getenv("STET_BROWSER")
@@ -45,7 +45,7 @@ func browser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, 20*time.Minute)
 	t.Cleanup(cancel)
-	// The browser ends with the thread that starts it.
+	// The browser ends when the thread that started it ends.
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -143,12 +143,12 @@ func (p *tab) wait(name string) int64 {
 
 // crash kills the process of the tab.
 func (p *tab) crash() {
-	ctx, cancel := context.WithTimeout(p.ctx, time.Second) // The killed process answers nothing.
+	ctx, cancel := context.WithTimeout(p.ctx, time.Second) // The killed process does not answer.
 	defer cancel()
 	_ = chromedp.Run(ctx, page.Crash())
 }
 
-// close closes the tab without asking the page.
+// close closes the tab without running the unload handlers of its page.
 func (p *tab) close(browser context.Context) {
 	id := chromedp.FromContext(p.ctx).Target.TargetID
 	_ = chromedp.Run(browser, chromedp.ActionFunc(func(ctx context.Context) error {
@@ -173,8 +173,8 @@ func onBackends(t *testing.T, test func(t *testing.T, tabs context.Context, url 
 	}
 }
 
-// No durable tick is lost when a tab is killed, closed or reloaded at any moment. The program
-// itself checks that a recovered state is that of one tick.
+// No durable tick is lost when a tab is killed, closed or reloaded at a random moment. The program
+// checks that the recovered state is that of a single tick.
 func TestStore_TabKilled(t *testing.T) { onBackends(t, testTabKilled) }
 
 func testTabKilled(t *testing.T, tabs context.Context, url string) {
@@ -257,8 +257,8 @@ func testFollowingTab(t *testing.T, tabs context.Context, url string) {
 	}
 }
 
-// If the browser has no space left, a Commit or Sync reports it. After the space has grown, the
-// program resumes without loss.
+// If the storage is full, Commit or Sync returns an error. Once there is space again, the program
+// continues without loss.
 func TestStore_QuotaExceeded(t *testing.T) { onBackends(t, testQuotaExceeded) }
 
 func testQuotaExceeded(t *testing.T, tabs context.Context, url string) {

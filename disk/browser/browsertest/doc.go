@@ -1,2 +1,2 @@
-// Package browsertest tests package browser in tabs that are killed, and in a storage that is full.
+// Package browsertest tests package browser in tabs that are killed, and with a full storage.
 package browsertest

@@ -36,9 +36,9 @@ type (
 	Mite struct{}
 	// A Life is the number of ticks after which the entity is destroyed. A mite with a Life burns.
 	Life struct{ Ticks uint8 }
-	// A Spark flies from the Position of the entity with a constant velocity, from the tick Born
-	// until the tick End. Its place follows from these values, so no tick has to move it. A
-	// history and a journal store nothing for the thousands of sparks that fly.
+	// A Spark flies in a straight line from the tick Born until the tick End. The Position of the
+	// entity is where it started. Each frame computes the current position from these values, so
+	// sparks add nothing to the history and the journal.
 	Spark struct {
 		Velocity  Velocity
 		Born, End uint32
@@ -103,17 +103,17 @@ type Game struct {
 	Files   disk.FS           // The file system of Dir, or nil for that of the operating system.
 	Systems *schedule.Schedule[Buttons]
 
-	Snapshots chan persist.SnapshotResult // What BeginSave has saved, or why it failed.
+	Snapshots chan persist.SnapshotResult // Receives the results of BeginSave.
 
 	grid grid
 	line line
-	left []Branch // Branches that Branches does not have yet.
+	left []Branch // Branches that are not in the resource Branches yet.
 }
 
 // A Thing is a row of the query Things.
 type Thing = ecs.Row6[Position, Ship, Rock, Bullet, Mite, Spark]
 
-// Place returns where a thing is.
+// Place returns the current position of a thing.
 func (g *Game) Place(thing Thing) Position {
 	at, _, _, _, _, spark := thing.Get()
 	if spark != nil {
@@ -146,7 +146,7 @@ func Open(ctx context.Context, dir string, files disk.FS) (g *Game, err error) {
 			if r.Slot != "" {
 				select {
 				case results <- r:
-				default: // The program does not read them.
+				default: // Drop the result if the channel is full.
 				}
 			}
 		},

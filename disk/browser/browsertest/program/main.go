@@ -1,18 +1,18 @@
 //go:build js && wasm
 
-// Program is the page of the tests: it opens a store in the browser, and commits ticks until the
-// tab ends. The object stet of the window says what has happened:
+// Program is the page of the tests. It opens a store in the browser, and commits ticks until the
+// tab ends. It reports its state in the global object stet:
 //
-//	backend    where the files are
-//	recovered  the tick of the store when it was opened
-//	durable    the last tick that is durable
-//	error      the error that has ended the program
+//	backend    "OPFS" or "IndexedDB"
+//	recovered  the tick of the store after it was opened
+//	durable    the newest durable tick
+//	followed   the newest tick that a follower has seen
+//	error      the error that ended the program
 //
-// If the address of the page contains "follow", the program follows the store of another tab. The
-// property followed is then the last tick that it has seen.
+// If the URL contains "follow", the program follows the store of another tab.
 //
-// If the window has the property paused, the program makes no ticks. After the property resume is
-// set, it calls Store.Resume.
+// If the window has the property paused, the program commits no ticks. The property resume makes it
+// call Store.Resume.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A row makes a tick large enough that segments and snapshots begin every few seconds.
+// A row is so large that segments and snapshots begin every few seconds.
 type row struct {
 	Tick uint64
 	Rest [200]byte
