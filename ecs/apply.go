@@ -39,9 +39,8 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	return err
 }
 
-// apply applies the patch p of one tick. Normally it adds this tick to the world. But p may have
-// the number of the present tick and change only NoRewind storages. Then apply writes their rows,
-// adds no tick, and gives the present tick the record number of p.
+// apply applies the patch p of one tick, and adds this tick to the world. It adds no tick if p has
+// the number of the present tick and changes only NoRewind storages.
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
@@ -57,7 +56,7 @@ func (w *World) apply(p *raw.Patch) error {
 		return nil
 	}
 	w.dropForward()
-	w.ops = nil // Record no operations: the applied ticks already have them.
+	w.ops = nil // The recorder already has the operations of applied ticks.
 	if p.Entities.Changed {
 		w.entities.patch(p)
 	}
@@ -114,9 +113,13 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	return puts, nil
 }
 
-// checkRanges checks the row ranges of a patch that contains given rows. The patch changes the
-// number of rows from before to after. The ranges must be ascending, disjoint and below row after.
-// They must have given rows in total, and include every row in [before, after).
+// checkRanges checks the row ranges of a patch that changes the number of rows from before to
+// after. Valid ranges:
+//
+//   - are ascending and disjoint
+//   - end at or before row after
+//   - include every new row
+//   - have as many rows in total as the parameter given
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {
@@ -210,7 +213,7 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 	return func() {
 		s.putRows(p, values)
 		if n <= maxPatched {
-			clear(values) // The storage's rows own the memory that these values point to.
+			clear(values) // Removes pointers to memory that the storage now owns.
 			s.patched = values
 		}
 	}, nil
@@ -230,8 +233,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.removeMembers(p.After, before.N)
 	s.grow(p.After)
 	members := p.Members
-	// Touch data first, because its Clone may panic. If a row of dense is saved, the same row of
-	// data must be saved too.
+	// The Clone of a row of data may panic. So save rows of data before rows of dense.
 	touchRanges(&s.data, p.Entities)
 	touchRanges(&s.dense, p.Entities)
 	for _, r := range p.Entities {
@@ -309,7 +311,7 @@ func (s *set) addMembers(lo, hi int) {
 			s.mask.Add(e.Index())
 		}
 		if s.special {
-			continue // An Indexed or Hashed storage needs no entry in a sparse page here.
+			continue // Indexed and Hashed storages do not use sparse pages.
 		}
 		i := e.Index()
 		page := s.page(i)

@@ -7,17 +7,18 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A batch applies one operation to many entities. It leaves the world in exactly the same state as
-// a loop over the entities. It is faster than the loop in two ways. It saves and writes spans of
-// rows at once. It removes rows at the end by lowering a count.
+// A batch applies one operation to many entities. The result is the same as that of a loop over the
+// entities. A batch is faster: it writes many rows at once, and removes the last rows by lowering a
+// count.
 //
-// A batch that removes rows starts at the last entity and ends at the first, for three reasons.
-// Entities in dense order are then removed from the end, which moves no rows. The indices of
-// entities created in one batch are reused in the same order. And the argument may be a slice that
-// the storage or the world returned, because only rows after the current one change.
+// A batch that removes rows goes from the last entity to the first:
+//
+//   - Removing the last row of a storage moves no other row.
+//   - Indices of entities that were created in one batch are reused in the same order.
+//   - The argument may be a slice that the storage or the world returned.
 
-// destroyBatch destroys entities. The slice is the scratch slice of w. Hooks may begin another
-// batch, so w.batch is nil until destroyBatch returns.
+// destroyBatch destroys entities, which is the slice w.batch. While it runs, w.batch is nil,
+// because a hook may begin another batch.
 func (w *World) destroyBatch(entities []Entity) (n int) {
 	w.batch = nil
 	if w.watched {
@@ -42,15 +43,15 @@ func (w *World) destroyOneByOne(entities []Entity) int {
 	}
 	switch {
 	case w.restores == restores && (n == len(entities) || !hooks && n == before-w.entities.rows.N):
-		return n // Each counted call destroyed only its own entity, so n is exact.
-	case hooks: // Before the loop, every one of the entities was alive.
+		return n // Each call of Destroy that returned true destroyed one entity.
+	case hooks: // All entities were alive before the loop.
 		return w.countDistinct(entities, func(e Entity) bool { return !w.entities.alive(e) })
 	}
 	return w.countDistinct(entities, func(e Entity) bool { return w.entities.freed(e, before) })
 }
 
-// destroyCounting does the work of destroyOneByOne if the world has hooks and some of the entities
-// are dead.
+// destroyCounting destroys entities, some of which may be dead. It returns the number of entities
+// that it destroyed.
 func (w *World) destroyCounting(entities []Entity) (n int) {
 	alive := w.spare.take()
 	defer w.spare.drop(alive)
@@ -91,7 +92,7 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 	for _, s := range w.sets {
 		switch {
 		case s.rows.N == 0:
-		// discardAll would remove the gaps of an Indexed storage.
+		// discardAll is not used for Indexed storages: it would remove their gaps.
 		case w.entities.rows.N == 0 && s.kind != Indexed:
 			s.storage.discardAll()
 		default:
@@ -201,8 +202,8 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 	return k
 }
 
-// setAligned writes the values of entities[i] and the entities after it, while their rows are
-// contiguous, beginning with row. It returns the number of written rows.
+// setAligned writes values to the longest run of consecutive rows that starts with entities[i] at
+// row. It returns the number of written rows.
 func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *batchValues[T]) int {
 	s.rows.Open()
 	k := s.aligned(row, entities[i:])
@@ -299,7 +300,7 @@ func (s *set) aligned(row int, entities []Entity) (k int) {
 	return k
 }
 
-// pointBehind points the sparse entry of the i-th entity to the i-th row after the last one.
+// pointBehind points the sparse entries of entities to the rows after the last one, in order.
 func (s *set) pointBehind(entities []Entity) {
 	var page *track.Page
 	at := track.NoRow

@@ -2,12 +2,11 @@ package ecs
 
 import "github.com/stet-ecs/stet/ecs/internal/track"
 
-// The methods named Create of the bundles contain the fast path of put inline, once for each
-// component. A call per component would double the cost. The functions below are steps of that fast
-// path, and the compiler inlines them.
+// The Create methods of the bundles repeat the fast path of put for each component, because a call
+// for each component would double the cost. The compiler inlines the functions below into Create.
 
-// writablePage returns the sparse page with the entry of e if the entry needs no save before a
-// write. Otherwise it returns nil.
+// writablePage returns the sparse page of e if its entry can be overwritten without saving the old
+// value. Otherwise it returns nil.
 func (s *set) writablePage(e Entity) *track.Page {
 	if debug {
 		s.displace()
@@ -18,8 +17,8 @@ func (s *set) writablePage(e Entity) *track.Page {
 	return nil
 }
 
-// canAppend reports whether the row after the last one can be written without a save, a hook or a
-// larger column. span is the clock's current span.
+// canAppend reports whether a row can be appended on the fast path: without saving an old value,
+// without hooks, and without growing a column.
 func (s *set) canAppend(span uint64) bool {
 	return s.rows.Span == span && !s.slow && s.rows.N < len(s.dense.Live) && s.dense.Free(s.rows.N)
 }
@@ -31,9 +30,8 @@ func (s *set) countAppended(e Entity, change uint64) {
 	s.rows.N++
 }
 
-// put sets the component of an entity that was just created, before any hook ran for the entity.
-// change is the world's count of structural changes. A bundle increases the count once for all of
-// its storages.
+// put sets the component of an entity that was just created. The parameter change is the new
+// version of the set; a bundle uses the same version for all of its sets.
 func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	p, n := s.sparse.Page(e.Index()), s.rows.N
 	if p == nil || s.rows.Span != s.w.clock.Span || s.slow ||

@@ -26,8 +26,8 @@ type valueError struct {
 func (e *valueError) Error() string { return "ecs: " + e.text }
 func (e *valueError) Unwrap() error { return e.err }
 
-// valueFault adds to err the name of the component or resource, and the entity e of a component. t
-// is the type of the values. If err contains the path of a field, valueFault adds the path too.
+// valueFault adds to err the component or resource that it concerns. It also adds the entity of a
+// component, and the path of the field if err has one.
 func valueFault(name string, t *layout.Type, e Entity, resource bool, err error) error {
 	if err == nil {
 		return nil
@@ -42,8 +42,7 @@ func valueFault(name string, t *layout.Type, e Entity, resource bool, err error)
 	return &valueError{what + ": " + why, err}
 }
 
-// fieldPath returns path without the type name at its start. The result can follow a component
-// name.
+// fieldPath removes the type name from the start of path. "Position.X" becomes ".X".
 func fieldPath(t *layout.Type, path string) string {
 	path = strings.TrimPrefix(path, t.Name)
 	if path != "" && path[0] != '.' && path[0] != '[' {

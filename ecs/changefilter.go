@@ -2,31 +2,29 @@ package ecs
 
 import "github.com/stet-ecs/stet/ecs/raw"
 
-// A ChangeFilter keeps the entities whose component was added, changed or removed since the last
-// commit, or since an earlier tick: see [ChangeFilter.Since]. [Storage.Added], [Storage.Changed]
-// and [Storage.Removed] create a ChangeFilter.
+// A ChangeFilter is a [Filter] of queries. It keeps the entities whose component was added, changed
+// or removed since the last commit:
 //
-// It is a [Filter] of queries: NewQuery1(Read(health)).With(health.Changed()).
+//	NewQuery1(Read(health)).With(health.Changed())
 //
-// The filter finds its entities when an iteration begins, in O(rows written since the commit). The
-// iteration skips other entities by reading one bit for each 64 rows. If the loop moves rows of its
-// driving storage, the filter tests each later entity. Changes that the loop makes do not count.
+// [Storage.Added], [Storage.Changed] and [Storage.Removed] create a ChangeFilter.
+// [ChangeFilter.Since] sets an earlier tick to compare with.
 //
-// Use each filter in one query only.
+// The filter finds its entities when an iteration begins, in O(rows written since the commit).
+// Changes that the loop makes do not count. Use each filter in one query only.
 type ChangeFilter struct {
 	_ noCopy
 
 	w     *World
 	found []Entity
 	find  func() ([]Entity, error)
-	of    raw.Use // The storage, and what the filter reads of it.
+	of    raw.Use // How the filter uses the storage.
 
-	fixed bool // The filter compares with the end of tick instead of the last commit.
+	fixed bool // The filter compares with tick instead of the last commit.
 	tick  uint64
 
-	// place maps an entity index to a position in found. The first call of keeps in an iteration
-	// fills it. Stale entries do no harm, because keeps checks the entity at that position of
-	// found.
+	// place maps an entity index to a position in found. Entries may be stale, so keeps compares
+	// the entity at that position.
 	place  []uint32
 	placed bool
 }
@@ -40,15 +38,15 @@ func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []E
 			err := d.Since(f.tick)
 			return pick(d), err
 		}
-		err := d.SinceCommit() // The world keeps the last commit, so the error is nil.
+		err := d.SinceCommit() // The error is nil, because the world keeps the last commit.
 		return pick(d), err
 	}
 	return f
 }
 
-// Since makes later iterations compare with the end of the given tick instead of the last commit.
-// An error wraps [ErrNotHeld] and leaves f unchanged. An iteration panics if the history has
-// dropped the tick in the meantime, so call Since before each iteration.
+// Since makes later iterations compare with the end of the given tick. An error wraps [ErrNotHeld]
+// and leaves f unchanged. Call Since before each iteration: the iteration panics if the history no
+// longer holds the tick.
 func (f *ChangeFilter) Since(tick uint64) error {
 	fixed, was := f.fixed, f.tick
 	f.fixed, f.tick = true, tick

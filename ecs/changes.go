@@ -63,11 +63,10 @@ func (l *edits[T]) room(n int) {
 // Since returns the changes since the end of the given tick, on the current branch of history.
 // Writes after the last commit are included.
 //
-// The cost is O(rows written since), for storages of any size. If many scattered rows were
-// written, a bit for every row adds to the cost. An error wraps [ErrNotHeld]: the history does
-// not hold the tick, or the component is NoRewind. The history holds the ticks that
-// [Options.History] retains. For [Storage.OnChange] and [ChangeFilter] a world also keeps its
-// newest boundary.
+// The cost is O(rows written since). If many scattered rows were written, the cost also includes
+// one bit for each row of the storage. An error wraps [ErrNotHeld] if the history does not hold the
+// tick, or if the component is NoRewind. The history holds the ticks that [Options.History]
+// retains.
 func (s *Storage[T]) Since(tick uint64) (*Delta[T], error) {
 	d := &Delta[T]{s: s}
 	return d, d.Since(tick)
@@ -114,23 +113,25 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 // event runs from the next event on. During the lifetime of an entity, hooks run in this order:
 //
 //	World.OnCreate    after the entity was created
-//	RequiredBy        after it got a component: it now gets the required components
-//	OnAdd             after it got a component, in the order of the calls or of a bundle
-//	OnSet             after a component that it had was set again
-//	World.OnDestroy   before it is destroyed, after the entities that a [Relation] destroys too
-//	OnRemove          before it loses its components, in the order of registration
+//	RequiredBy        after the entity got a component; adds the required components
+//	OnAdd             after the entity got a component
+//	OnSet             after a component of the entity was set again
+//	World.OnDestroy   before the entity is destroyed
+//	OnRemove          before the entity loses a component
 //
-// Commands and batches call the hooks at each change that they make. OnChange hooks run in Commit.
+// OnAdd hooks of a bundle run in the order of its types. OnRemove hooks of a destroyed entity run
+// in the order in which the components were registered. A [Relation] destroys other entities before
+// World.OnDestroy runs. Commands and batches call the hooks at each change that they make. OnChange
+// hooks run in Commit.
 //
 // # What hooks may do
 //
 // A hook may change anything, including this storage:
 //
-//   - OnAdd and OnSet may remove the component again or destroy the entity. The remaining hooks
-//     do not run in this case, and Set still returns true.
-//   - During OnRemove the entity is alive and has all its components, including this one. Writing
-//     the component has no effect. Removing the component again does nothing, and neither does
-//     destroying an entity whose destruction has begun.
+//   - OnAdd and OnSet may remove the component again or destroy the entity. The remaining hooks do
+//     not run in this case, and Set still returns true.
+//   - During OnRemove the entity is alive and has all its components. Writing this component has no
+//     effect. Removing the component or destroying the entity again does nothing.
 //   - If OnRemove adds a component to an entity whose destruction has begun, the component is
 //     removed again, and its OnRemove hooks run.
 //   - If a hook adds a reference to an entity whose destruction has begun, the policy of the
@@ -138,15 +139,15 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 //   - In a loop over a query, a hook must follow the rules of the loop.
 //
 // If a hook panics, the remaining hooks do not run, and the world is consistent. After a panic in
-// OnAdd the entity has the new component. After a panic in OnRemove it still has the component. If
-// an OnAdd hook calls Set of the same storage, the hooks run again inside this call. The depth of
-// such calls is not limited.
+// OnAdd the entity has the new component. After a panic in OnRemove the entity still has the
+// component. If an OnAdd hook calls Set of the same storage, the hooks run again inside this call.
+// The depth of such calls is not limited.
 //
 // # What calls no hooks
 //
-// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. The same is true for rows of
-// a NoRewind component that are removed because a rollback removed their entities. Hooks are not
-// part of the world's state. So a restore leaves them unchanged, and a clone has none.
+// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. A rollback also calls no
+// hooks for rows of a NoRewind component that it removes together with their entities. A restore
+// keeps all hooks. A clone has no hooks.
 func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 	h := s.ensureHooks()
 	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.Live[row]) })
@@ -173,18 +174,18 @@ func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 	s.onSet = append(s.onSet, f)
 }
 
-// RequiredBy makes s a required component of other. When an entity gets a component of other and
-// has none of s, it gets a copy of v. This happens at the end of Set, of a batch, a bundle, a
-// command or a copy, before the OnAdd hooks of other run. Adding v runs the hooks of s, and adds
-// the components that s requires.
+// RequiredBy makes s a required component of the storage other. An entity that gets a component of
+// other also gets a copy of v in s, unless it has that component already:
 //
 //	velocities.RequiredBy(positions, Velocity{})
 //	positions.Set(e, Position{1, 2}) // Now e also has a Velocity.
 //
-// The required component may be removed later. RequiredBy is a hook: see [Storage.OnAdd] for
-// operations that call none. A bundle adds its components in the order of its types. So name a
-// required component first; OnAdd then sees the bundle's value instead of v. RequiredBy panics if
-// other is s, a resource, or of another world.
+// The copy is added before the OnAdd hooks of the storage other run. Adding it runs the hooks of s.
+// The program may remove the required component later.
+//
+// RequiredBy is a hook: see [Storage.OnAdd] for operations that call no hooks. In a bundle, name a
+// required component first, so that the bundle's value is used instead of v. RequiredBy panics if
+// the argument other is s, a resource, or a storage of another world.
 func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 	o := s.w.mustBeComponent("RequiredBy", other)
 	if o == &s.set {
@@ -199,20 +200,20 @@ func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
 	})
 }
 
-// OnChange adds a hook that runs in Commit. It receives every entity that had the component at the
-// last commit and has another value now, in the order of rows. It does not matter how
-// the value was written. A value that was changed and then changed back causes no call. See
-// [Delta] for equality of values.
+// OnChange adds a hook that runs in Commit, once for each entity whose component has another value
+// than at the last commit. It does not matter how the value was written. Entities that gained or
+// lost the component are left out. See [Delta] for equality of values.
 //
-// Hooks run in the order in which they were added to the world, before the tick ends and the
-// recorder receives it. A hook may change anything. Its writes belong to the tick that ends, and
-// later hooks see them, but earlier hooks do not run again. A hook must not call Commit. If a
-// hook panics, the tick is not committed.
+// Hooks run in the order in which they were added to the world. A hook may change anything, but it
+// must not call Commit. Its writes belong to the tick that Commit ends. Later hooks see these
+// writes. If a hook panics, the tick is not committed.
 //
-// From now on, the world keeps the values at its last commit, also without a history. So it can
-// be rolled back to that tick. OnChange panics for a NoRewind component. In a world without a
-// history it also panics while a checkpoint is held. With a recorder, it panics if there are
-// writes since the last commit. So add the hook earlier, or right after Commit.
+// From now on, the world keeps the values at its last commit, and can be rolled back to it.
+// OnChange panics:
+//
+//   - if the component is NoRewind
+//   - if the world has no history and holds a checkpoint
+//   - if the world has a recorder and there are writes since the last commit
 func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
 	s.w.mustKeepTick(&s.rows, "OnChange", s.name)
 	d := &Delta[T]{s: s}
@@ -274,8 +275,8 @@ func (d *Delta[T]) Empty() bool {
 	return len(d.added.entities)+len(d.changed.entities)+len(d.removed.entities) == 0
 }
 
-// since sets d to the differences from the start of the k-th frame. That frame starts at the end of
-// the given tick.
+// since sets d to the differences between frame k and now. Frame k starts at the end of the given
+// tick.
 func (d *Delta[T]) since(k int, tick uint64) error {
 	defer d.s.w.clock.Lock()()
 	pointers := d.s.pointers
@@ -292,8 +293,8 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 	return nil
 }
 
-// compare fills d with the differences from the start of the k-th frame. The parameter before is
-// the number of rows that the storage had at that boundary.
+// compare fills d with the differences between the start of frame k and now. The parameter before
+// is the number of rows at that start.
 func (d *Delta[T]) compare(k, before int) {
 	s := d.s
 	d.load(&s.dense, k, before, s.rows.N, s.row)
@@ -325,9 +326,8 @@ func (d *Delta[T]) loadOldValues(before int) {
 	}
 }
 
-// walk compares the values of written rows below limit. These rows exist both at the boundary and
-// now. A row in d.rows may have another entity than at the boundary, so walk leaves it to
-// compareEntity.
+// walk compares the written values of rows below limit, which exist both at the boundary and now.
+// It calls compareEntity for rows whose entity may have changed.
 func (d *Delta[T]) walk(limit int) {
 	p, next := 0, d.at(0)
 	plain := plainRows[T](d.s.adapter.codec)
@@ -363,9 +363,9 @@ func (d *Delta[T]) walk(limit int) {
 	}
 }
 
-// compareSingles is compareRows for plain values and spans of one row. It compares the spans from
-// the i-th on. It stops at a span of several rows or at limit, and returns the position of that
-// span. The loop contains no calls, so the processor can work on several rows in parallel.
+// compareSingles is a faster compareRows for spans of one row. It compares spans from the i-th on,
+// and stops at a longer span or at limit. It returns the position of the first span that it has not
+// compared.
 func (d *Delta[T]) compareSingles(i, limit int) int {
 	s, l := d.s, &d.changed
 	spans, order := d.values.Spans()
@@ -400,8 +400,8 @@ func (d *Delta[T]) compareSingles(i, limit int) int {
 	return i
 }
 
-// compareRows compares the elements of old with the current values of as many rows, the first of
-// which is row. Each row has the same entity as at the boundary.
+// compareRows compares old values with the current values of the rows that begin at the parameter
+// row. These rows have the same entities as at the boundary.
 func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	s, l, k := d.s, &d.changed, len(d.changed.entities)
 	l.room(len(old))
@@ -425,8 +425,8 @@ func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	l.entities, l.values = l.entities[:k], l.values[:k]
 }
 
-// compareEntity compares the entity at row d.rows[p] with its state at the boundary. It adds the
-// entity to d.added or d.changed if it differs.
+// compareEntity compares the entity at row d.rows[p] with its state at the boundary. It adds a new
+// entity to d.added, and a changed one to d.changed.
 func (d *Delta[T]) compareEntity(p int, plain bool) {
 	s, row := d.s, int(d.rows[p])
 	if row >= s.rows.N || s.dense.Live[row] == Vacant {
@@ -531,8 +531,8 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 	return nil
 }
 
-// boundary returns the id of frames[k], which begins at the end of tick. It returns an error if the
-// history does not hold the rows of t at that tick. name is the name of the storage in this error.
+// boundary returns the id of frame k, which begins at the end of the given tick. It returns an
+// error if the history does not hold the rows of t at that tick.
 func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (frame uint64, err error) {
 	switch {
 	case t.Exempt:

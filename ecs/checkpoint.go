@@ -14,11 +14,11 @@ type Checkpoint struct {
 	id uint64
 }
 
-// Checkpoint opens a frame. From now on the world saves the old value of every row before its first
-// write, until cp is released. Checkpoints can be nested.
+// Checkpoint marks the present state for [World.Restore]. Until cp is released, the world saves the
+// old value of every row before its first write. Checkpoints can be nested.
 //
-// The cost is O(1) for worlds of any size: a storage learns of the new frame at its next change.
-// Earlier pointers and slices for writing are no longer valid.
+// The cost is O(1) for worlds of any size. Earlier pointers and slices for writing are no longer
+// valid.
 func (w *World) Checkpoint() Checkpoint {
 	if debug {
 		w.mustBeAlone("Checkpoint")
@@ -90,18 +90,17 @@ func (w *World) Release(cp Checkpoint) {
 	w.saveActiveCursors()
 }
 
-// Try calls f between a checkpoint and its release. If f returns an error or panics, Try restores
-// the world to the checkpoint. Then it returns the error, or continues the panic.
+// Try calls f. If f returns an error or panics, Try restores the world to its state before the
+// call. Then it returns the error, or continues the panic.
 //
-// f must not restore an older checkpoint or tick, because Try then cannot restore the world. In
-// this case Try returns the error of f joined with an error that reports the misuse. If f has
-// returned no error, Try panics with that second error. If f has panicked, Try panics with an error
-// that also wraps the panic value, if the value is an error.
+// f must not restore an older checkpoint or tick. If it does, Try reports the misuse: it joins a
+// second error with the error of f, or panics if f returned no error. If f has panicked with an
+// error, the new panic value wraps that error.
 func (w *World) Try(f func() error) (err error) {
 	cp := w.Checkpoint()
 	hands, done := len(w.activeCursors), false
 	defer func() {
-		w.activeCursors.drop(hands) // The loops in f have ended, also if f panicked.
+		w.activeCursors.drop(hands) // The loops in f have ended, even if f panicked.
 		switch {
 		case cp.Valid():
 			if !done || err != nil {
@@ -124,10 +123,9 @@ func (w *World) Try(f func() error) (err error) {
 	return err
 }
 
-// errTooFar is the error of a function that restored a state from before its Try.
 var errTooFar = errors.New("ecs: the function given to Try restored a checkpoint or tick from before Try; the world keeps that state")
 
-// asError returns a panic value as an error.
+// asError returns reason, which is the value of a panic, as an error.
 func asError(reason any) error {
 	if err, ok := reason.(error); ok {
 		return err
@@ -176,8 +174,8 @@ func (cp Checkpoint) frame() *frame {
 	return nil
 }
 
-// findCheckpoint returns the position of the frame that begins with checkpoint id, or -1. Ids
-// increase along the list of frames.
+// findCheckpoint returns the position of the checkpoint's frame in tl.frames, or -1. Frames are
+// sorted by id.
 func (tl *timeline) findCheckpoint(id uint64) int {
 	k := len(tl.frames) - 1
 	if k < 0 || tl.frames[k].ID != id { // Usually the checkpoint is the newest one.

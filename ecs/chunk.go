@@ -12,48 +12,46 @@ const (
 	chunkRows = 1 << chunkBits
 
 	maxColumns = 8           // Maximum number of components of a query.
-	maxWords   = 16          // Maximum number of 64-row words in a span of scattered rows.
-	missing    = track.NoRow // Row number of a missing optional component.
+	maxWords   = 16          // Maximum length of a span of scattered rows, in words of 64 rows.
+	missing    = track.NoRow // The row of an entity without the optional component.
 
-	listRatio = 8 // A list has at most 1/listRatio of the searched positions.
+	listRatio = 8 // Minimum number of searched positions for each position in a list.
 )
 
-// A chunk is the result of the search at 4096 positions:
+// A chunk stores the matches of a query at 4096 positions of the driving storage. It has one of
+// three forms:
 //
-//	words   | 1 1 1 1 1 1 1 1 | 0 1 1 0 0 0 0 1 |      a bit for each position: found or not
-//	rows    | 4 5 6 7 8 9 ... | . 3 90 .  ..    |      in the set of each column
-//	whole         1                   0                all found, and rows contiguous
+//	bits    words   0 1 1 0 0 0 0 1      one bit for each position: match or no match
+//	        rows    . 3 90 . . . . 7     row of each position, for each column
+//	        whole                        bit w: all 64 positions of words[w] match,
+//	                                     and their rows are contiguous
 //
-// Usually, all positions are found and all rows are contiguous. The chunk then has only the first
-// row of each column. If the first search finds few positions, the chunk is a list of these, until
-// the list becomes too long:
+//	run     at      3                    all positions match: first row of each column
 //
-//	order   | 9 10 15 |                                positions
-//	rows    | 3 90 . |                                 rows of these positions
-//	words   | 0 0 0 0 0 0 0 0 | 0 1 1 0 0 0 0 1 |      built at the first change
-//	ahead         0                   0                number of positions before each word
+//	list    order   1 2 7                positions of the matches, if there are few
+//	        rows    3 90 7               rows of these positions
+//	        words   0 1 1 0 0 0 0 1      built at the first change
+//	        ahead   0                    number of listed positions before each word
 type chunk struct {
 	epoch uint64
-	// The search has covered positions 0 to n-1. Later positions have no match.
+	// Number of searched positions. Later positions have no match.
 	n int
-	// The chunk is a single run: all positions are found, and their rows are contiguous in each
-	// column.
+	// All positions match, and their rows are contiguous in each column.
 	run bool
 	at  [maxColumns]uint32 // First row of each column, if run is true.
 
 	words []uint64
 	whole uint64 // Bit w is set if words[w] is full and its rows are contiguous.
 	rows  [maxColumns][]uint32
-	// If list is true, the listed positions. Otherwise, if the driver is in index order, the
-	// driver's row of each position.
+	// With list: the positions of the matches. Without: the driver's row of each position, if the
+	// driver is in index order.
 	order []uint32
 
 	list  bool
 	many  int      // Number of positions in the list.
-	ahead []uint16 // For each element of words, the number of listed positions before it.
+	ahead []uint16 // Number of listed positions before each word.
 }
 
-// reset empties c, so that it has no searched positions.
 func (c *chunk) reset() {
 	if c.list {
 		*c = chunk{epoch: c.epoch}
@@ -62,16 +60,16 @@ func (c *chunk) reset() {
 	clear(c.words)
 }
 
-// A listBuffer is the buffer in which a list is built. A new chunk copies only the used elements of
-// the buffer. This takes less time than clearing a full chunk when the search finds few positions.
+// A listBuffer collects the matches of a list. Its used elements are then copied into a new chunk,
+// which is faster than clearing a full chunk.
 type listBuffer struct {
 	word  chunk // The matches among the 64 entities of the current word.
 	order [chunkRows / listRatio]uint32
 	rows  [maxColumns][]uint32
 }
 
-// add appends the positions of the n set bits of word. Bit 0 of word stands for position 64*w. The
-// parameter many is the length of the list before the call.
+// add appends the n positions whose bits in word are set. Bit 0 stands for position 64*w. The list
+// has many positions before the call.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -88,7 +86,7 @@ func (l *listBuffer) add(many, n, w int, word uint64) {
 	}
 }
 
-// before returns the number of positions in the list c that are less than i.
+// before returns the number of listed positions that are less than i.
 func (c *chunk) before(i int) int {
 	switch {
 	case i == 0: // The usual case: an iteration starts at position 0.
@@ -103,7 +101,7 @@ func (c *chunk) before(i int) int {
 	return int(c.ahead[w]) + bits.OnesCount64(c.words[w]&firstBits(i&63))
 }
 
-// index builds words and ahead for the list c.
+// index builds c.words and c.ahead from the listed positions.
 func (c *chunk) index() {
 	c.words = make([]uint64, (c.n+63)>>6)
 	c.ahead = make([]uint16, len(c.words))
@@ -117,8 +115,8 @@ func (c *chunk) index() {
 	}
 }
 
-// updateList records in the list c whether position i is found, and its rows. If c has too many
-// positions for a list, updateList changes nothing and returns false.
+// updateList adds position i with its rows to the list, or removes position i if found is false. If
+// the list would become too long, it changes nothing and returns false.
 func (c *chunk) updateList(i int, found bool, at []uint32) bool {
 	if c.ahead == nil {
 		c.index()
@@ -150,8 +148,7 @@ func (c *chunk) updateList(i int, found bool, at []uint32) bool {
 	return true
 }
 
-// move inserts an entry for position i into the list c if by is 1. If by is -1, move removes the
-// entry for i. The list must have room, and an inserted position must be new.
+// move makes room for position i in the list if by is 1. If by is -1, it removes position i.
 func (c *chunk) move(i, by int) {
 	from := c.before(i)
 	to := from + 1
@@ -216,7 +213,7 @@ func consecutive(rows []uint32) bool {
 	if first == missing {
 		step = 0
 	}
-	// The last row alone excludes almost all rows that are not consecutive.
+	// A fast test that excludes almost all other rows.
 	if last := len(rows) - 1; rows[last] != first+uint32(last)*step {
 		return false
 	}
@@ -236,7 +233,7 @@ var identity = func() (rows [chunkRows]uint32) {
 	return rows
 }()
 
-// missingRows has the rows of an optional column whose component no entity has.
+// missingRows has the rows of an optional column if no entity has its component.
 var missingRows = func() (rows [chunkRows]uint32) {
 	for i := range rows {
 		rows[i] = missing
@@ -244,7 +241,7 @@ var missingRows = func() (rows [chunkRows]uint32) {
 	return rows
 }()
 
-// fullWords has the words of a list: all bits are set.
+// fullWords is a list of words with all bits set.
 var fullWords = func() (words [maxWords]uint64) {
 	for i := range words {
 		words[i] = ^uint64(0)

@@ -2,14 +2,14 @@ package ecs
 
 import "unsafe"
 
-// Commands record changes of a world, and [World.Apply] makes these changes later. Use them in a
-// loop in which the world must not change, in a hook, or in another goroutine. The zero value is
-// empty and ready to use. Commands must not be copied; go vet reports copies.
+// Commands record changes of a world, and [World.Apply] makes these changes later. Use Commands in
+// a hook, in another goroutine, or in a loop that must not change the world. The zero value is
+// ready to use. Do not copy Commands.
 //
-// Recording touches only the Commands, so a goroutine may record while another goroutine uses the
-// world. A Commands value is for one goroutine at a time, like a buffer. Give each producer its
-// own value. Pass the value to the applying goroutine through a channel, or wait for the
-// producer. After Apply, Commands are empty and keep their memory.
+// A goroutine may record while another goroutine uses the world, because recording does not use the
+// world. Give each goroutine its own Commands. Send them to the applying goroutine through a
+// channel, or wait for the recording goroutine. Apply empties the Commands, which keep their
+// memory.
 type Commands struct {
 	_ noCopy
 
@@ -23,7 +23,8 @@ type Commands struct {
 	skipped  int
 	issued   uint32 // Number of placeholders ever created.
 	applied  uint32 // Number of placeholders that a finished Apply resolved.
-	// Value of applied when the last Apply began. created[i] is the entity of placeholder base+1+i.
+	// Number of placeholders that earlier Applies resolved. created[i] is the entity of placeholder
+	// base+1+i.
 	base      uint32
 	created   []Entity // Entities of the placeholders that the last Apply resolved.
 	following renaming // Replaces placeholders inside components.
@@ -94,7 +95,8 @@ func (c *Commands) Resolve(e Entity) Entity {
 	return 0
 }
 
-// follow returns the entity that replaces e inside a component.
+// follow returns the replacement of a reference to e inside a component. A placeholder becomes its
+// entity; other references stay unchanged.
 func (c *Commands) follow(_ *place, e Entity) Entity {
 	if r := c.Resolve(e); r != 0 {
 		return r
@@ -109,7 +111,7 @@ type Deferred[T any] struct {
 
 	c      *Commands
 	s      *Storage[T]
-	number uint32 // Position in c.queues.
+	number uint32 // Position of this Deferred in c.queues.
 	values []T
 	next   int // First value that is not used yet.
 }
@@ -138,17 +140,16 @@ func (d *Deferred[T]) Remove(e Entity) {
 	d.c.log = append(d.c.log, command{e, d.number, commandRemove})
 }
 
-// Apply makes the changes that commands have recorded. It begins with the first argument, in the
-// order of recording, then continues with the second, and so on. So it does not matter in which
-// order several producers recorded. Hooks and functions may record more commands during Apply.
-// Apply makes these changes last.
+// Apply makes the recorded changes, in the order of recording: first those of the first argument,
+// then those of the second, and so on. Hooks and functions may record more commands during Apply,
+// which are applied last.
 //
-// A command for an entity that is no longer alive changes nothing; Apply returns the number of such
-// commands. A Destroy that a [Relation] refuses does not count as skipped. The changes are ordinary
-// changes: a checkpoint can undo them, and a loop over [Query1.Runs] panics after some of them.
+// Apply skips commands for entities that are no longer alive, and returns their number. A Destroy
+// that a [Relation] refuses does not count as skipped. A checkpoint can undo the changes. Loops
+// over [Query1.Runs] panic after some of the changes.
 //
-// The Commands are empty afterwards, even if a function or hook panics. The commands after the
-// panic are then dropped.
+// The Commands are empty afterwards. If a function or hook panics, the commands after it are
+// dropped.
 func (w *World) Apply(commands ...*Commands) (skipped int) {
 	begun := 0
 	defer func() {

@@ -9,18 +9,17 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A comparison matches the rows of a sparse set at a boundary with its rows now. It reads only the
-// rows whose entity may have changed:
+// A comparison matches the rows of a sparse set at an earlier boundary with its rows now. In this
+// example the set had 11 rows, and has 6 rows now:
 //
-//	rows    3 4 5     9 10       ascending: written rows, and rows between the two lengths
-//	then    a b c     d e        entity of the row at the boundary, or 0 if the row did not exist
-//	now     a d f                entity of the row now
-//	from    1 4 0     0 0        1 + position in then of the entity now, or 0 if it is not in then
-//	gone      1 2       4        positions in then of the entities that are not in the set now
+//	rows    3 4 5     9 10       rows whose entity may have changed, ascending
+//	then    a b c     d e        entity at the boundary, or 0 if the row did not exist
+//	now     a d f                entity now: d moved from row 9 to row 4
+//	from    1 4 0     0 0        1 + position in then of the entity now, or 0 for a new entity
+//	gone      1 2       4        positions in then of the removed entities
 //
-// The old row of a moved entity was written, or is past the new length. The new row was written, or
-// is past the old length. So then and from show all added, removed and moved entities, and other
-// rows need not be read.
+// The list has all written rows and all rows between the old and the new length. All other rows
+// still have the same entity.
 type comparison struct {
 	_ noCopy
 
@@ -32,9 +31,8 @@ type comparison struct {
 	spans track.Spans // Scratch memory.
 }
 
-// load compares the present rows of dense with its rows at the start of the k-th frame. The
-// parameters now and before are the numbers of these rows. rowOf returns the current row of an
-// entity, or -1.
+// load compares the rows of dense now with its rows at the start of frame k. The parameters now and
+// before are the two numbers of rows. rowOf returns the current row of an entity, or -1.
 func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
 	c.rows, c.then = c.rows[:0], c.then[:0]
 	limit := min(before, now)
@@ -66,7 +64,7 @@ func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf
 	c.match(dense.Live[:now], rowOf)
 }
 
-// match computes c.from and c.gone.
+// match fills c.from and c.gone. The parameter now has the current entity of each row.
 func (c *comparison) match(now []Entity, rowOf func(Entity) int) {
 	c.from, c.gone = zeroed(c.from, len(c.rows)), c.gone[:0]
 	for p, e := range c.then {

@@ -34,14 +34,14 @@ func (s *Storage[T]) duplicate(from, to Entity) {
 	}
 }
 
-// A copiedStorage has the methods of a storage that copies and reference searches call.
+// A copiedStorage can copy a component to another entity, and find references.
 type copiedStorage interface {
 	duplicate(from, to Entity)
 	stagedStorage
 	referring(e Entity) (rows []int)
 }
 
-// A stagedStorage has the methods of a storage or resource that a [copyJob] calls.
+// A stagedStorage can prepare the writes of a [copyJob].
 type stagedStorage interface {
 	stage(c *copyJob, target AnyStorage) (apply func(), err error)
 	stageRows(c *copyJob, entities []Entity, rows []byte) (apply func(), err error)
@@ -54,13 +54,12 @@ var (
 
 // CopyOptions configure [World.Copy].
 type CopyOptions struct {
-	// Outside returns the replacement for a reference to an entity that is not copied. The method
-	// Keep of the Reference returns the same reference, which makes sense only if the entity exists
-	// in both worlds. The method Refuse returns an error. Or the program computes a replacement.
+	// Outside returns the replacement for a reference to an entity that is not copied. It may
+	// return a result of [Reference.Keep] or [Reference.Refuse], or any other entity. By default,
+	// the reference becomes [None], and a map entry with such a key is removed.
 	//
-	// Copy calls Outside once for each component, field and entity, in the order of storages,
-	// entities and fields. Outside must not change the worlds. The default nil means that the
-	// reference becomes [None], and a map entry with such a key is removed.
+	// Copy calls Outside once for each component, field and target entity, even if it makes several
+	// copies. Outside must not change the worlds.
 	Outside func(Reference) (Entity, error)
 
 	// SkipMissing skips components for which the target has no storage. By default they are an
@@ -91,15 +90,15 @@ type Reference struct {
 	To    Entity // The entity that the reference names; never zero.
 }
 
-// Keep returns r.To, which leaves the reference unchanged.
+// Keep leaves the reference unchanged. Use it only if the entity exists in both worlds.
 func (r Reference) Keep() (Entity, error) { return r.To, nil }
 
-// Refuse returns an error, which makes the copy fail.
+// Refuse makes the copy fail with an error.
 func (r Reference) Refuse() (Entity, error) { return 0, errNotCopied }
 
 var errNotCopied = errors.New("it is not copied")
 
-// in adds to err the field and the entity that have the reference, and the entity that it names.
+// in adds the field, the entity and the target of the reference to err.
 func (r Reference) in(err error) error {
 	where := r.Field
 	if r.From != 0 {
@@ -108,18 +107,20 @@ func (r Reference) in(err error) error {
 	return fmt.Errorf("%s refers to %v: %w", where, r.To, err)
 }
 
-// Copy copies entities of src, with their components, into w. src may be w itself. It returns the
-// copies in the order of entities. An entity that occurs twice is copied once. With
-// [CopyOptions].Times, the second copies follow the first ones in the result, and so on.
+// Copy copies entities of src, with their components, into w. src may be w itself. An entity that
+// occurs twice is copied once. The result has the copies in the order of entities. With
+// [CopyOptions].Times, all second copies follow the first copies, and so on.
 //
-// Copy matches components by name. They must have the same Go type in both worlds, or the same
-// layout. Copies share no memory with the originals. Copy appends their rows in the order of
-// entities. References between the entities, as [World.References] finds them, are replaced by
-// references to the copies. In resources they become references to the first copies. CopyOptions
-// decide on other references. References from entities that are not copied stay unchanged.
+// Copy matches components by name. A component must have the same Go type in both worlds, or the
+// same layout. Copies share no memory with the originals.
 //
-// For example, a template is an entity with its descendants, in a separate world that queries of
-// the program do not search. Such a world can be saved, loaded and changed like any other.
+// References between the entities, as [World.References] finds them, are replaced by references to
+// the copies. In resources they become references to the first copies. [CopyOptions] says what
+// happens to references to other entities. References from entities that are not copied stay
+// unchanged.
+//
+// For example, templates are entities in a separate world, which the queries of the program do not
+// search:
 //
 //	carts, err := world.Copy(templates, children.Subtree(cart), ecs.CopyOptions{Times: 100})
 //	for i := 0; i < len(carts); i += len(carts) / 100 {
@@ -141,12 +142,12 @@ func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 	return c.finish(entities), nil
 }
 
-// Move is [World.Copy], after which Move destroys the originals in src. src must not be w. The
-// relations of src apply their policies, as in Destroy.
+// Move copies entities of src into w like [World.Copy], and then destroys the originals. src must
+// not be w. The relations of src apply their policies, as in Destroy.
 //
-// If a relation keeps an original alive, because an entity that does not move refers to it, Move
-// returns an error. Both worlds are then unchanged, with one exception: a hook of w may add such a
-// reference during Move. Move then returns the copies with the error, and the originals stay.
+// Move returns an error if a relation keeps an original alive, because an entity that does not move
+// refers to the original. Both worlds are then unchanged. But if a hook adds such a reference
+// during Move, Move returns both the copies and the error, and the originals stay alive.
 func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	if src == w {
 		return nil, errors.New("ecs: cannot move: both worlds are the same")
@@ -158,7 +159,7 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 	if err != nil {
 		return nil, fmt.Errorf("ecs: cannot move: %w", err)
 	}
-	// Copy before the destruction, because hooks of src may create entities in w.
+	// Hooks of src may create entities in w, so copy before the destruction.
 	copies := c.finish(entities)
 	if !src.destroyTogether(c.entities) {
 		return copies, fmt.Errorf("ecs: copied, but the originals stay: after the hooks ran, %w", errHeld)
@@ -168,7 +169,7 @@ func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 
 var errHeld = errors.New("a relation keeps one of the entities alive: it is the target of an entity that does not move")
 
-// A copyJob prepares all copies before it changes the target. For this, it predicts the entities
+// A copyJob prepares all copies before it changes the target. It computes in advance the entities
 // that the target will create.
 type copyJob struct {
 	from, to *World
@@ -184,12 +185,12 @@ type copyJob struct {
 	source  AnyStorage
 	holders []Entity // The entities that have the component, or 0 for a resource.
 	holder  Entity   // The entity whose value is being processed.
-	// The part of copies that replaces the references in the value of holder.
+	// The copies that belong to the same repetition as holder's value: see CopyOptions.Times.
 	round    []Entity
-	resolved map[externalRef]Entity // Results of Outside.
+	resolved map[externalRef]Entity // Results of CopyOptions.Outside.
 }
 
-// An externalRef is a reference, in the component of holder, to an entity that is not copied.
+// An externalRef is a reference from the component of holder to an entity that is not copied.
 type externalRef struct {
 	holder Entity
 	*place
@@ -232,7 +233,7 @@ func (c *copyJob) finish(entities []Entity) []Entity {
 	return copies
 }
 
-// stage copies the components.
+// stage prepares the copies of all components and resources.
 func (c *copyJob) stage() error {
 	var missing []string
 	for _, s := range c.from.storages {
@@ -259,7 +260,7 @@ func (c *copyJob) stage() error {
 	return nil
 }
 
-// add prepares the copy of s, a component or resource, to target.
+// add prepares the copy of the component or resource s to target.
 func (c *copyJob) add(s, target AnyStorage) error {
 	c.source, c.holders = s, c.holders[:0]
 	f, err := s.(stagedStorage).stage(c, target)
@@ -297,8 +298,8 @@ func (c *copyJob) replacement(p *place, e Entity) Entity {
 	return c.resolved[externalRef{c.holder, p, e}]
 }
 
-// resolveExternal calls Outside for each reference to an entity that is not copied. values[i] is
-// the value of c.holders[i].
+// resolveExternal calls Outside for each reference to an entity that is not copied. The values
+// belong to the entities c.holders.
 func resolveExternal[T any](c *copyJob, refs *references, values []T) error {
 	c.resolved = map[externalRef]Entity{}
 	var list []externalRef
@@ -323,9 +324,8 @@ func resolveExternal[T any](c *copyJob, refs *references, values []T) error {
 	return nil
 }
 
-// replaceReferences replaces the references in the values of all copies. First come the values of
-// the first copies, one for each entity in c.holders. The values of the second copies follow, and
-// so on.
+// replaceReferences replaces the references in the values of all copies. The values of all first
+// copies come first, then those of all second copies, and so on.
 func replaceReferences[T any](c *copyJob, refs *references, values []T) error {
 	if refs.unseen != "" {
 		return errors.New(refs.unseen)
@@ -349,7 +349,7 @@ func replaceReferences[T any](c *copyJob, refs *references, values []T) error {
 	return nil
 }
 
-// stage copies the rows of the entities, to be written to target.
+// stage copies the rows of the entities. The returned function writes them to target.
 func (s *Storage[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	var entities []Entity
 	var values []T
@@ -383,7 +383,7 @@ func stageOther[T any](c *copyJob, face *rowAdapter[T], target AnyStorage, entit
 	return target.(stagedStorage).stageRows(c, entities, face.codec.append(nil, values))
 }
 
-// fits returns an error if stored rows need a conversion to become rows of target.
+// fits returns an error if target cannot take the rows of s without a conversion.
 func fits(s *storageState, target AnyStorage) error {
 	if err := sameSort(s, target); err != nil {
 		return err
@@ -397,7 +397,7 @@ func fits(s *storageState, target AnyStorage) error {
 	return nil
 }
 
-// stageRows is stageValues for encoded values. The layout of the encoded type equals that of T.
+// stageRows decodes rows and calls stageValues.
 func (s *Storage[T]) stageRows(c *copyJob, entities []Entity, rows []byte) (apply func(), err error) {
 	values := make([]T, len(entities))
 	if err := s.adapter.codec.decode(rows, values); err != nil {
@@ -415,7 +415,7 @@ func (s *Storage[T]) stageValues(c *copyJob, entities []Entity, values []T) (app
 	return func() { s.SetEach(entities, values) }, nil
 }
 
-// stage copies the value, to be written to target.
+// stage copies the value of the resource. The returned function writes it to target.
 func (r *Resource[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	c.holders = append(c.holders, 0)
 	values := []T{r.adapter.copy(r.data.Live[0])}
@@ -447,7 +447,7 @@ func (r *registry) nextEntities(n int) []Entity {
 	lo, hi := r.rows.N, r.rows.Extra
 	for ; len(next) < n && lo < hi; lo++ {
 		e := r.dense.Live[lo]
-		// The generations of the index are used up, so create takes the last free index instead.
+		// create uses the last free index in place of an index without unused generations.
 		for e.Generation() == r.maxGeneration {
 			if hi--; lo == hi {
 				break
@@ -486,7 +486,6 @@ func (w *World) References(e Entity) iter.Seq2[Entity, AnyStorage] {
 	}
 }
 
-// referring returns the rows whose values refer to e.
 func (s *Storage[T]) referring(e Entity) (rows []int) {
 	refs := s.references()
 	if len(refs.places) == 0 {
@@ -558,7 +557,7 @@ func (s *Storage[T]) blankInto(w *World) {
 }
 
 func (r *Resource[T]) blankInto(w *World) {
-	// An unknown resource has no valid zero row.
+	// An unknown resource has no Go type, and so no zero value.
 	if r.unknown {
 		r.cloneInto(w)
 		return
@@ -570,7 +569,7 @@ func (r *Resource[T]) blankInto(w *World) {
 	r.putInto(w, zero)
 }
 
-// putInto adds the resource to w, with value as its value.
+// putInto adds a copy of the resource to w, with the given value.
 func (r *Resource[T]) putInto(w *World, value T) {
 	w.adopt(newResource(w, typedSpec[T]{r.spec, r.adapter.codec, r.data.Clone, nil}, value))
 }

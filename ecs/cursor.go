@@ -7,24 +7,25 @@ import (
 	"unsafe"
 )
 
-// A span is a batch of positions of the driver, which is the storage that the cursor goes through.
-// For each position, the span has the row in every column:
+// A span is a batch of positions in the driver, which is the storage that the cursor goes through.
+// In one form of a span, every match has its own rows:
 //
-//	words   | 1 0 1 1 |     a bit for each position
+//	words   | 1 0 1 1 |     a bit for each position: match or no match
 //	rows    | 4 . 7 5 |     row in each column, minus the field base of the column
 //	order   | 0 1 2 3 |     row in the driver, minus the field from
 //
-// If all rows are consecutive, the span is a run: n is its length, and only the first bit is set.
+// In the other form, n consecutive rows match in every column. The span then has only the first row
+// of each column.
 type span struct {
 	rows  [maxColumns][]uint32
 	base  [maxColumns]int
 	words []uint64
 	order []uint32
 	from  int
-	n     int // Number of contiguous rows at each position. It is 1, or the length of a run.
+	n     int // Number of consecutive rows that match. It is 1 if every match has its own rows.
 }
 
-// hasAny reports whether any entity of s has the optional component of column k.
+// hasAny reports whether any entity of the span has the optional component of column k.
 func (s *span) hasAny(k int) bool {
 	for w, word := range s.words {
 		for ; word != 0; word &= word - 1 {
@@ -36,34 +37,28 @@ func (s *span) hasAny(k int) bool {
 	return false
 }
 
-// A cursor iterates over the result of a join, span by span. The join reuses finished cursors,
-// because creating a cursor takes longer than visiting a few rows. The fields for repeating a known
-// run come first, so that they share few cache lines.
+// A cursor iterates over the result of a join, span by span. The join reuses finished cursors.
 type cursor struct {
-	word int    // The index of the current word in the span.
-	rest uint64 // The positions of the current word that are not visited yet.
-	at   int    // The driver's row at the current position, minus from.
+	word int    // Index of the current element of words.
+	rest uint64 // Bits of the current word whose positions are not visited yet.
+	at   int    // Row of the current position in the driver, minus from.
 
 	j       *join
-	idle    *cursor // The next finished cursor in the join's list, if this one is finished.
+	idle    *cursor // Next element in the list of finished cursors.
 	columns []joinedColumn
-	// Position of this loop in World.activeCursors, counted from 1, or 0 if it is not in the list.
+	// 1 + the position of this cursor in World.activeCursors, or 0.
 	activeAt int
-	began    uint64 // The world's count of changes when the iteration began.
-	// The matches of the join, by position of the driver.
+	began    uint64 // World.changes when the iteration began.
 	*matchCache
-	writes bool // The loop writes rows.
-	// The iteration has ended and found only a single run. The span still has this run.
+	writes bool
+	// The previous iteration found a single run of consecutive rows. The span still has this run.
 	oneRun bool
-	// The iteration repeats the only run of the previous iteration, without a search.
+	// The iteration reuses the run of the previous iteration, without a search.
 	repeating bool
 
-	// A word has 64 positions of the driver. wordOrder points to the driver's rows at the positions
-	// of the current word, minus from. In column k, addrs[k].row points to the rows of these
-	// positions, minus base[k]. addrs[k].first is the address of row base[k] of column k.
+	// Pointers to the current word's elements of order.
 	wordOrder *uint32
-	// Equal to addrs[k].row of the last column k that is not the driver's. It equals wordOrder if
-	// there is no such column.
+	// The last addrs[k].row that belongs to a column other than the driver's, or else wordOrder.
 	wordRows *uint32
 	entities *Entity
 	addrs    [maxColumns]struct {
@@ -71,10 +66,10 @@ type cursor struct {
 		first unsafe.Pointer
 	}
 
-	// The memory of words if the span is a run or only a part of a word.
+	// Backing array of words for spans of at most one word.
 	part [1]uint64
-	// The first row of each column, then the first row of the driver, then the number of rows. It
-	// is the memory of rows and order if the span is a run, and of the result of nextRun.
+	// The first row of each column, the first row of the driver, and the number of rows. Backing
+	// array of rows and order, and the result of nextRun.
 	run [maxColumns + 2]uint32
 
 	span
@@ -83,26 +78,26 @@ type cursor struct {
 	row   int // First position after the span.
 	step  int // Maximum number of positions of the next span.
 
-	singleSet bool // The join finds every row of the driver.
-	saved     bool // An earlier iteration saved the rows that this iteration writes.
+	singleSet bool // Every row of the driver is a match.
+	saved     bool // The old values of the rows that the loop writes are already saved.
 
-	// The newest version of the joined sets when the cursor last validated them.
+	// Newest version of the joined sets at the last validation.
 	newest uint64
-	since  uint64 // The world's count of changes when the cursor last validated the sets.
-	// The world's count of changes when the cursor saved the rows that the loop writes.
+	since  uint64 // World.changes at the last validation.
+	// World.changes when the cursor last saved old values.
 	changes uint64
 
 	progress progress
-	// The driver has a group and the query has all sets of the group, so all results are members.
+	// All matches are members of the driver's group.
 	membersOnly bool
 
-	selected selection // The entities that the predicates select, if the query has predicates.
-	kept     []uint64  // A bit for each position of the span that the predicates keep.
-	packed   []uint32  // The positions that the predicates keep, as a list, if they are few.
+	selected selection
+	kept     []uint64 // A bit for each position that the predicates keep.
+	packed   []uint32 // The positions that the predicates keep, if they are few.
 }
 
 // walk begins an iteration and returns its cursor. columns is j.columns, or nil for a loop that
-// uses no rows of components.
+// uses entities only.
 func (j *join) walk(columns []joinedColumn) *cursor {
 	if c := j.idle; c.repeats(columns) {
 		c.repeat()
@@ -111,8 +106,8 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 	return j.startWalk(columns)
 }
 
-// walkAll is walk for All, whose loop body cannot test whether a row is missing. It panics if the
-// join has an optional column.
+// walkAll is walk for the method All. It panics if the join has an optional column, because the
+// loop body of All cannot test for a missing component.
 func (j *join) walkAll() *cursor {
 	if c := j.idle; j.optional == 0 && c.repeats(j.columns) {
 		c.repeat()
@@ -124,14 +119,13 @@ func (j *join) walkAll() *cursor {
 	return j.startWalk(j.columns)
 }
 
-// repeats reports whether an iteration over columns can reuse the result of c. That holds if c
-// found a single run and the world has not changed since. c may be nil.
+// repeats reports whether an iteration can reuse the result of c. This requires that c found a
+// single run and that the world has not changed since. c may be nil.
 func (c *cursor) repeats(columns []joinedColumn) bool {
 	return c != nil && c.oneRun && c.began == c.j.w.changes && c.matchCache == c.j.matches && len(c.columns) == len(columns)
 }
 
-// repeat starts an iteration over the same run as the last one. The run needs no save and no
-// search. Its rows have not moved, because the world's count of changes is the same.
+// repeat starts an iteration over the run of the previous iteration.
 func (c *cursor) repeat() {
 	c.j.idle = c.idle
 	c.word, c.rest = 0, 1
@@ -189,8 +183,8 @@ func (j *join) startWalk(columns []joinedColumn) *cursor {
 	return c
 }
 
-// next moves c to the next span with at least one position. It returns false after the last span.
-// The span is valid until the world's structure changes; see resume.
+// next moves c to the next span with at least one match. It returns false after the last span.
+// After a structural change of the world, call resume before next.
 func (c *cursor) next() bool {
 	for c.advance() {
 		if c.step *= 2; c.step > maxRun {
@@ -205,11 +199,11 @@ func (c *cursor) next() bool {
 	return false
 }
 
-// more reports whether there is another position. If there is none, the iteration ends.
+// more reports whether there is another match. If not, the iteration ends.
 func (c *cursor) more() bool { return c.rest != 0 || c.nextWord() }
 
-// nextWord moves to the next word with at least one position, in this span or a later one. It
-// returns false after the last word.
+// nextWord moves to the next word with at least one match, also in a later span. It returns false
+// after the last word.
 func (c *cursor) nextWord() bool {
 	if c.repeating {
 		c.finish()
@@ -234,9 +228,8 @@ func (c *cursor) nextWord() bool {
 	}
 }
 
-// nextFetched is nextWord for Runs. The loop body of Runs is long, so the processor does not
-// prefetch the next rows. If nearly all positions of the word are found, nextFetched prefetches
-// their rows in columns too long for a cache.
+// nextFetched is nextWord for loops over Runs. It also prefetches the rows of a nearly full word in
+// columns that are too long for a cache.
 func (c *cursor) nextFetched() bool {
 	if !c.nextWord() {
 		return false
@@ -251,23 +244,23 @@ func (c *cursor) nextFetched() bool {
 	return true
 }
 
-// takeNext removes the next position from the word and returns it. The word must have one.
+// takeNext removes the first remaining position from the word, and returns it.
 func (c *cursor) takeNext() int {
-	i := bits.TrailingZeros64(c.rest | 1<<63) // Never 0, so the compiler omits the test for 0.
+	i := bits.TrailingZeros64(c.rest | 1<<63)
 	c.rest &= c.rest - 1
 	c.at = int(*rowAfter(c.wordOrder, i))
 	return i
 }
 
-// advance moves c to the next span. It does not test the predicates. The last spans have the
-// entities whose rows have moved behind the loop.
+// advance moves c to the next span, without testing the predicates. Entities whose rows have moved
+// behind the loop come last.
 func (c *cursor) advance() bool {
 	c.progress.back = false
 	return c.advanceAhead() || c.progress.behind != nil && c.advanceBehind()
 }
 
-// advanceBehind sets the span to an unvisited entity whose row has moved behind the loop's
-// position. It returns false if there is none.
+// advanceBehind sets the span to an unvisited entity whose row is now behind the loop's position.
+// It returns false if there is no such entity.
 func (c *cursor) advanceBehind() bool {
 	for e, row := c.progress.takeBehind(c.set); row >= 0; e, row = c.progress.takeBehind(c.set) {
 		var at [maxSets]uint32
@@ -319,9 +312,9 @@ func (c *cursor) advanceAhead() bool {
 	return false
 }
 
-// advanceIn makes the next positions of chunk the span: those from lo on, up to hi-1 at most. It
-// moves the cursor past them. lo and hi count from base, the first position of chunk. advanceIn
-// returns false if none of these positions has a match.
+// advanceIn sets the span to the next positions of chunk from lo to hi-1, or to fewer of them. It
+// moves the cursor past the span. Positions count from base. It returns false if the span has no
+// match.
 func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	w := lo >> 6
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
@@ -341,7 +334,7 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	}
 	together := maxWords
 	if c.selected.on {
-		together = maxRun / 64 // The predicates may keep few rows.
+		together = maxRun / 64
 	}
 	last := min((hi-1)>>6, w+together-1)
 	if next := bits.TrailingZeros64(chunk.whole >> w &^ 1); w+next <= last {
@@ -349,8 +342,7 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	}
 	words := chunk.words[w : last+1]
 	if last<<6+64 > hi && words[last-w]>>(hi&63) != 0 && last > w {
-		// Only some positions of the last word are in the range, so this word becomes a separate
-		// span.
+		// The last word is only partly in the range, so it becomes a separate span.
 		words = words[:last-w]
 		last--
 	}
@@ -377,9 +369,8 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	return slices.ContainsFunc(words, func(word uint64) bool { return word != 0 })
 }
 
-// advanceList is advanceIn for a chunk that lists the positions with a match. It makes the next
-// listed positions below hi the span, and moves the cursor past them. base is the first position of
-// chunk. It returns false if no listed position is left.
+// advanceList is advanceIn for a chunk with a list of matches. It returns false if the list has no
+// more positions below hi.
 func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	lo, behind := chunk.before(c.row-base), chunk.before(hi)
 	n := min(behind-lo, c.step)
@@ -408,8 +399,8 @@ func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
 	return true
 }
 
-// wholeFrom returns how many positions from lo on are in full words and have contiguous rows. It
-// stops before position hi.
+// wholeFrom counts the positions from lo to hi-1 that match and whose rows are consecutive. It
+// counts whole words only.
 func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	if lo&63 != 0 {
 		return 0
@@ -423,7 +414,8 @@ func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
 	return n
 }
 
-// contiguousAt reports whether the rows at position i directly follow the rows at position i-1.
+// contiguousAt reports whether, in every column, the row at position i follows the row at position
+// i-1.
 func (c *chunk) contiguousAt(j *join, i int) bool {
 	for k := range j.columns {
 		if rows := c.rows[k]; rows != nil && !followsRow(rows[i-1], rows[i]) {
@@ -437,14 +429,14 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun sets the span to a run of n rows, and moves the cursor past the run. The first row of the
-// run is row c.run[k] in column k. In the driver, it is the row with the number first.
+// setRun sets the span to n consecutive rows, and moves the cursor past them. They begin at row
+// c.run[k] in each column k, and at the row first in the driver.
 func (c *cursor) setRun(first, n int) {
 	run, m := &c.run, len(c.j.columns)
 	for k := range m {
 		c.rows[k], c.base[k] = run[k:k+1], 0
 		if run[k] != missing {
-			// Check here that the rows exist, so that loops need no check.
+			// Loops read these rows without a bounds check.
 			_ = c.j.columns[k].set.dense.Live[run[k]:][:n]
 		}
 	}
@@ -460,8 +452,8 @@ func (c *cursor) setRun(first, n int) {
 // rowAt returns the driver's row at position i of the span.
 func (c *cursor) rowAt(i int) int { return c.from + int(c.order[i]) }
 
-// nextRun returns the next run, or nil after the last one. The result has the first row of each
-// column, then the first row of the driver, then the number of rows.
+// nextRun returns the next run of consecutive rows, or nil after the last run. Its elements are the
+// first row of each column, the first row of the driver, and the number of rows.
 func (c *cursor) nextRun() []uint32 {
 	if !c.more() {
 		return nil
@@ -478,8 +470,8 @@ func (c *cursor) nextRun() []uint32 {
 	return run
 }
 
-// length returns the number of contiguous rows from position i of the current word on. takeNext has
-// just returned i. length marks the positions of the other rows as visited.
+// length returns the number of consecutive rows from position i on, which takeNext has just
+// returned. It marks their positions as visited.
 func (c *cursor) length(i int) int {
 	if c.rest>>(i&63)>>1&1 == 0 || *rowAfter(c.wordRows, i+1)-*rowAfter(c.wordRows, i) > 1 {
 		return c.n
@@ -487,7 +479,7 @@ func (c *cursor) length(i int) int {
 	return c.extendRun(i)
 }
 
-// extendRun does the work of length if position i+1 of the current word has a match as well.
+// extendRun is the slow path of length: position i+1 has a match as well.
 func (c *cursor) extendRun(i int) int {
 	for n := 1; ; n++ {
 		next := c.rest & -c.rest
@@ -498,9 +490,8 @@ func (c *cursor) extendRun(i int) int {
 	}
 }
 
-// contiguousAt compares positions i-1 and i of the current word, which stands for 64 positions of
-// the driver. It reports whether the row at position i directly follows the row at position i-1, in
-// the driver and in every column.
+// contiguousAt reports whether, in the driver and every column, the row at position i of the
+// current word follows the row at position i-1.
 func (c *cursor) contiguousAt(i int) bool {
 	i += c.word << 6
 	if c.order[i] != c.order[i-1]+1 {
@@ -520,8 +511,8 @@ func (c *cursor) entitiesOf(run []uint32) []Entity {
 	return c.set.dense.Live[run[m]:][:run[m+1]]
 }
 
-// end runs after the last span. If the world did not change during the iteration, all rows that the
-// join can return are saved. They stay saved until the world changes.
+// end runs after the last span. It records that the old values of all rows that the loop may have
+// written are saved.
 func (c *cursor) end() {
 	c.finish()
 	if len(c.j.predicates) > 0 {
@@ -533,9 +524,8 @@ func (c *cursor) end() {
 	c.oneRun = c.start == 0 && c.row == c.n && c.n > 1
 }
 
-// prepare saves the rows of the span that the loop writes, and computes the addresses of rows.
-// Loops read rows without bounds checks. The join guarantees that the rows exist until the world
-// changes.
+// prepare saves the old values of the rows that the loop writes, and computes the addresses of the
+// rows. Loops read these rows without bounds checks, until the world changes.
 func (c *cursor) prepare() {
 	c.changes = c.j.w.changes
 	if debug {
@@ -554,7 +544,7 @@ func (c *cursor) prepare() {
 	}
 }
 
-// positions returns the number of positions of the span from word w on.
+// positions counts the matches of the span in words[w:].
 func (s *span) positions(w int) (n int) {
 	for _, word := range s.words[min(w, len(s.words)):] {
 		n += bits.OnesCount64(word)
@@ -562,16 +552,14 @@ func (s *span) positions(w int) (n int) {
 	return n
 }
 
-// skipRest corrects j.visited, which counts all rows of the span, after a loop that ended early. It
-// subtracts the rows that the loop has not reached.
+// skipRest subtracts from j.visited the rows that a loop did not reach because it ended early.
 func (c *cursor) skipRest() {
 	if c.columns != nil {
 		c.j.visited -= uint64((bits.OnesCount64(c.rest) + c.positions(c.word+1)) * c.n)
 	}
 }
 
-// locate computes the address of row base[k] in each column k, and the address of the driver's row
-// from.
+// locate computes the addresses of the span's first rows.
 func (c *cursor) locate() {
 	c.entities = rowAfter(unsafe.SliceData(c.set.dense.Live), c.from)
 	for k := range c.columns {
@@ -597,7 +585,7 @@ func (c *cursor) mustExist() {
 // register adds c to the world's active cursors, because the loop body may write rows of the span.
 func (c *cursor) register() {
 	w := c.j.w
-	if w.parallel { // There is no boundary until the other goroutines end.
+	if w.parallel { // No checkpoint or end of a tick can occur while other goroutines run.
 		return
 	}
 	if c.activeAt > 0 && c.activeAt <= len(w.activeCursors) && w.activeCursors[c.activeAt-1] == c {
@@ -617,8 +605,8 @@ func (c *cursor) register() {
 	w.activeCursors[c.activeAt-1] = c
 }
 
-// saveAgain runs after a boundary. It saves the rows of the current span that the loop writes. It
-// returns false if the sets have a new version, which means that rows have moved.
+// saveAgain saves the rows that the loop writes, after a checkpoint or the end of a tick. It
+// returns false if rows of the sets have moved.
 func (c *cursor) saveAgain() bool {
 	if c.j.version() != c.newest {
 		return false
@@ -627,14 +615,14 @@ func (c *cursor) saveAgain() bool {
 	return true
 }
 
-// finish runs at the end of the loop. It makes the cursor available for the next loop.
+// finish ends the loop, and makes the cursor available for the next loop.
 func (c *cursor) finish() {
-	if c.rest != 0 || c.word+1 < len(c.words) { // The loop ended early.
+	if c.rest != 0 || c.word+1 < len(c.words) {
 		c.skipRest()
 	}
 	if last := c.activeAt - 1; last >= 0 {
 		c.activeAt = 0
-		// Usually this cursor is the last active one, and its removal needs no call.
+		// A fast path for the usual case: this is the last active cursor.
 		if w := c.j.w; last == len(w.activeCursors)-1 && w.activeCursors[last] == activeCursor(c) {
 			w.activeCursors[last] = nil
 			w.activeCursors = w.activeCursors[:last]
@@ -646,10 +634,8 @@ func (c *cursor) finish() {
 	c.idle, c.j.idle = c.j.idle, c
 }
 
-// resume continues the iteration after the world changed while the loop visited e. e is r rows
-// after the current position. It panics if the rows of the query were restored or sorted. If the
-// driver is in index order, the loop continues with entities of higher indices. Otherwise
-// c.progress determines the next row.
+// resume continues the iteration after the loop body changed the world while it visited e. The row
+// of e is r rows after the current position. resume panics if the rows were restored or sorted.
 func (c *cursor) resume(r int, e Entity) {
 	for _, s := range c.j.sets {
 		s.mustKeepOrder(c.j.text, e, c.since)
@@ -668,8 +654,8 @@ func (c *cursor) resume(r int, e Entity) {
 	}
 }
 
-// resumeRuns continues at position i of the word after a change of the world in a loop over Runs.
-// It panics if rows were added, removed or moved, because the loop visits many entities at once.
+// resumeRuns continues a loop over Runs at position i of the word, after the loop body changed the
+// world. It panics if rows were added, removed or moved.
 func (c *cursor) resumeRuns(i int) {
 	if c.j.version() != c.newest {
 		panic(fmt.Sprintf("ecs: %s in a loop over Runs of %s; collect such changes and make them after the loop, or use All", c.change(), c.j.text()))
@@ -687,12 +673,12 @@ func (c *cursor) resumeRuns(i int) {
 	}
 }
 
-// requiresAll reports whether all entities of the join are in each of sets.
+// requiresAll reports whether every match of the join is in each of the sets.
 func (j *join) requiresAll(sets []*set) bool {
 	return !slices.ContainsFunc(sets, func(s *set) bool { return !j.requires(s) })
 }
 
-// requires reports whether all entities of the join are in s.
+// requires reports whether every match of the join is in s.
 func (j *join) requires(s *set) bool {
 	k := slices.Index(j.sets, s)
 	return k >= 0 && !j.isOptional(k)

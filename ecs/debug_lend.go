@@ -14,24 +14,23 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// The program may have pointers to values of a storage. In a debug build, the storage then moves
-// its values before an entity is added or removed. A later write through an old pointer goes to the
-// old memory, and the next boundary detects the write:
+// A debug build detects writes through old pointers. It moves the values of a storage to new memory
+// before an entity is added or removed, if the program may have pointers to them. The next
+// checkpoint or end of a tick detects writes to the old memory:
 //
 //	p := s.Mut(a)     old | a | b |     p points here
 //	s.Set(c, v)       new | a | b | c |
 //	p.X = 1           old | A | b |     old memory has changed
 //
-// In other builds, the write is lost if the storage grew. If another entity's component moved
-// into the row, the write changes that component.
+// In other builds, such a write may be lost, or may change the component of another entity.
 
 // A lending records whether the program has pointers to values of a set.
 type lending struct {
-	out   bool   // The program took a pointer after the last move of the values.
+	out   bool   // The program has taken a pointer since the values last moved.
 	watch func() // Starts to watch the current memory of the values.
 	move  func() // Moves the values to new memory.
 	size  int    // Size of a value in bytes.
-	// The calls on the stack at the last change of the rows, from the innermost one on.
+	// Call stack of the last change of the rows.
 	callers [16]uintptr
 }
 
@@ -40,12 +39,12 @@ type oldPlace struct {
 	s        *set
 	entities []Entity
 	stray    func() int // Returns the first row written after the values moved, or -1.
-	pointers bool       // The values contain pointers, so watching them keeps other memory alive.
+	pointers bool       // The values contain pointers, which keep other memory alive.
 }
 
 const (
 	maxOldPlaces = 32      // Maximum number of watched memory blocks in a world.
-	maxMoved     = 4 << 20 // Maximum number of bytes moved in a span.
+	maxMoved     = 4 << 20 // Maximum number of bytes moved between two boundaries.
 )
 
 func (s *Storage[T]) initLending() {
@@ -79,8 +78,8 @@ func differing(a, b []byte, size int) int {
 // lend records that the program gets pointers to values of s.
 func (s *set) lend() { s.lent.out = true }
 
-// lendWritten records that the program gets pointers to rows of the columns that a loop writes. It
-// panics if the program may not write them now.
+// lendWritten records that the program gets pointers to the rows that a loop writes. It panics if
+// the program must not write them now.
 func lendWritten(columns []joinedColumn) {
 	for _, m := range columns {
 		if m.write {
@@ -90,7 +89,7 @@ func lendWritten(columns []joinedColumn) {
 	}
 }
 
-// outgrow runs before a larger array replaces the memory of the values of s.
+// outgrow runs before the storage moves its values to a larger array.
 func (s *set) outgrow() {
 	if s.lent.out && s.lent.size > 0 {
 		s.lent.watch()
@@ -98,8 +97,8 @@ func (s *set) outgrow() {
 	s.lent.out = false
 }
 
-// displace runs before an entity is added to s, removed or moved. The rows of an Indexed storage
-// move only when the storage grows, so displace ignores them.
+// displace runs before an entity is added to s, removed or moved. It does nothing for Indexed
+// storages, whose rows move only when the storage grows.
 func (s *set) displace() {
 	s.recordCaller()
 	if s.kind == Indexed {
@@ -110,7 +109,7 @@ func (s *set) displace() {
 		w.guards.moved += bytes
 		s.lent.watch()
 		s.lent.move()
-		w.changes++ // Running loops must compute the addresses of their rows again.
+		w.changes++ // Makes running loops compute the addresses of their rows again.
 	}
 	s.lent.out = false
 }
@@ -121,7 +120,7 @@ func (s *set) recordCaller() {
 	runtime.Callers(2, s.lent.callers[:])
 }
 
-// caller returns the place in the program that last changed the rows, as " (by FILE:LINE)".
+// caller returns the file and line of the program that last changed the rows, as " (by FILE:LINE)".
 func (s *set) caller() string {
 	frames := runtime.CallersFrames(s.lent.callers[:])
 	for more := true; more; {

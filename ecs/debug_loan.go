@@ -10,22 +10,21 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build, the slices of entities that a world returns are copies. If an entity moves or
-// is destroyed, the world overwrites its entry in these copies:
+// In a debug build, a world returns copies of its slices of entities. If an entity moves or is
+// destroyed, the world overwrites its entry in the copies, so that a loop over them panics:
 //
 //	for _, e := range w.Entities() {    | 0 | 1 | 2 | 3 |
 //		w.Destroy(e)                    | - | 1 | 2 | - |    3 moves to the row of 0
 //	}                                   | - | - | - | - |    2 moves to the row of 1; then a panic
 //
-// In other builds the loop visits entities that are already destroyed, and leaves half of the
-// entities alive.
+// In other builds, this loop leaves half of the entities alive.
 
 // A loan is a slice of entities that the world returned to the program.
 type loan struct {
-	t    *track.Tracker        // Has the current number of rows.
-	c    *track.Column[Entity] // Has the current rows.
-	rows []Entity              // The slice that the world returned to the program.
-	was  []Entity              // The expected content of rows.
+	t    *track.Tracker
+	c    *track.Column[Entity]
+	rows []Entity
+	was  []Entity
 }
 
 // struckOut replaces the entry of an entity that has moved or is destroyed. No entity has this
@@ -34,7 +33,7 @@ const struckOut = Vacant - 1<<32
 
 const maxLoans = 8
 
-// loan returns a copy of the rows of c. t has the number of rows.
+// loan returns a copy of the first rows of c. The tracker t knows their number.
 func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity {
 	rows := c.Live[:t.N:t.N]
 	for _, l := range w.guards.loans {
@@ -61,7 +60,7 @@ func (w *World) spoil() {
 	}
 }
 
-// verifyLoans panics if the program wrote to a slice of entities that the world returned.
+// verifyLoans panics if the program wrote to a loan.
 func (w *World) verifyLoans() {
 	for _, l := range w.guards.loans {
 		for i, e := range l.was {

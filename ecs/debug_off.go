@@ -24,8 +24,7 @@ func (s *set) displace()           {}
 func (s *set) recordCaller()       {}
 func (s *set) caller() string      { return "" }
 
-// lendWritten does nothing in this build. It is generic so that this file need not name
-// joinedColumn, a type of the joins.
+// lendWritten does nothing in this build.
 func lendWritten[C any](columns []C) {}
 
 func checkedClone[T any](clone func(T) T, _ string) func(T) T { return clone }

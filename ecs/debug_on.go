@@ -11,21 +11,19 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a build with the tag stetdebug, a world detects writes that it did not track. The program may
-// write to a component that it got for reading, or to memory that a copy shares. It may also write
-// through an old pointer or slice, from before the last boundary or index lookup. A boundary is a
-// checkpoint or the end of a tick. Neither a restore nor a journal would include such a write.
+// In a build with the tag stetdebug, a world detects writes that it did not track. No restore and
+// no journal would include such a write. The program makes such a write:
 //
-//	boundary           boundary
-//	| ----- a span ----- |
-//	remember   |         verify: panics if a row that a frame protects differs, unless the row
-//	           |                 was made writable in this span
-//	           saved: panics if a row differs before its first write
+//   - to a component that it got for reading
+//   - to memory that a copy shares
+//   - through a pointer or slice from before the last boundary or index lookup
 //
-// A debug world also checks that each Clone returns a deep copy.
+// A boundary is a checkpoint or the end of a tick. At each boundary, a debug world encodes every
+// row. At the next boundary it panics if a protected row has changed although the world did not
+// make it writable. At a write that it tracks, it panics if the row has changed before.
 //
-// A debug world encodes every row at every boundary. The program may write rows that no frame
-// protects and no index covers. Values that cannot be encoded are not checked.
+// Rows that no frame protects and no index covers may be written freely. Values that cannot be
+// encoded are not checked. A debug world also checks that each Clone returns a deep copy.
 const debug = true
 
 // A guard has a copy of the protected rows of a column, made at the start of the span.
