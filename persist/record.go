@@ -173,7 +173,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	size := int64(len(payload)) // Append takes over the buffer, so the size is read before.
 	// Call await first: after Append, the journal's goroutine may report the tick as durable at
 	// once.
-	if !c.Late { // Defer has queued a deferred tick.
+	if !c.Late { // A deferred tick is already queued.
 		s.await(seq, c.Tick)
 	}
 	flags := s.notes.Flags()
@@ -250,8 +250,8 @@ func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickReco
 	return &tickRecorder{TickEncoder: format.NewTickEncoder(), schema: s, notes: n, dirty: d}
 }
 
-// encode appends the payload of c, which becomes record seq, to buf. It finds edits first: a tick
-// without edits uses an older format, and the format comes first in the payload.
+// encode appends the payload of c, which becomes record seq, to buf. It finds edits first, because
+// they decide the format of the payload.
 func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
 	t.findEdits(c, seq)
 	t.Begin(buf, !t.notes.None(), t.edits.any(), parent, c.Tick, now)
@@ -269,9 +269,9 @@ func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent jour
 	return t.End(t.notes)
 }
 
-// findEdits finds the edited rows of c, which becomes record seq. A row is edited if it is large,
-// its value in the parent state is known, and its entity is the same there. So a reader that
-// follows one entity needs no value of another entity.
+// findEdits finds the edited rows of c, which becomes record seq. An edited row is a large row with
+// a known value in the parent state, and with the same entity there. So a reader that follows one
+// entity needs no values of other entities.
 func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
 	t.edits.n = 0
 	t.varying.begin(seq, c.Parent)
@@ -301,7 +301,7 @@ func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
 	}
 }
 
-// recordRegistry encodes the registry's changes, or that it has none.
+// recordRegistry encodes the changes of the registry.
 func (t *tickRecorder) recordRegistry(c *raw.Change) {
 	if c.Entities.Changed {
 		t.dirty.SetRegistry(c.Entities)
@@ -336,9 +336,8 @@ func (t *tickRecorder) recordOps(c *raw.Change) {
 	}
 }
 
-// count returns how many storages and resources the tick writes. These are the changed ones, and
-// the unchanged ones whose full contents are pending. The payload has this count before the
-// storages.
+// count returns how many storages the tick writes: the changed ones, and the unchanged ones that
+// must be written in full.
 func (t *tickRecorder) count(c *raw.Change) (n int) {
 	for i := range t.whole {
 		if t.whole[i].pending(c.Parent) {

@@ -16,19 +16,19 @@ import (
 )
 
 // A failed journal is never written to again, because its contents on the disk are unknown. The
-// store continues in a new journal with a higher epoch, whose first record has the whole present
-// state. That record continues the newest durable state. The failed ticks in between have no
-// record, but their result is in the new record:
+// store continues in a new journal with a higher epoch. The first record there has the whole
+// present state, and continues the newest durable state. The failed ticks in between have no
+// record:
 //
 //	record ── record ── (failed …)              the old journal
 //	             └── all of the present ── …    the new one
 //
-// The store stays failed until that record is durable. So a resume that fails halfway can be
+// The store stays failed until that first record is durable. So a resume that fails halfway can be
 // retried.
 //
 // If another program removed files while the store was open, the newest durable state may be
-// unreachable on the disk. The new record still continues that state. Resume then writes a full
-// snapshot of the new record before it returns, so that a recovery can begin there.
+// unreachable on the disk. Resume then also writes a full snapshot of the present state before it
+// returns. A recovery can begin there.
 
 // An origin is the state that a resumed store continues.
 type origin struct {
@@ -59,7 +59,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 		return err
 	}
 	// An empty point means the newest durable state. If the world went back and no durable tick
-	// continues the older state, Resume must continue the older state.
+	// continues that older state, the point is the older state.
 	at := ""
 	if s.older && c.Head() < s.first {
 		at = fmt.Sprint("record:", s.head)
@@ -104,8 +104,8 @@ func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cau
 	return &origin{id: id, rows: func(raw.Storage) int { return 0 }, found: found, lost: true}, nil
 }
 
-// goOnFrom journals the present state as one tick. The parent of the tick is the state that from
-// describes. If full is set, goOnFrom prunes the store first.
+// goOnFrom journals the present state as one tick. The tick continues the state described by the
+// parameter from. If full is set, goOnFrom prunes the store first.
 func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, full bool) error {
 	now, err := s.now()
 	if err != nil {
@@ -140,9 +140,9 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	return nil
 }
 
-// journalAll journals the whole present state as one tick that continues parent. The caller has
-// already attached the world with the seq of the new record. before returns the number of rows that
-// a storage has in the parent's state.
+// journalAll journals the whole present state as one tick that continues parent. The parameter
+// before returns the number of rows of a storage in the parent's state. The caller has already
+// attached the world with the seq of the new record.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
 	seq, tick := s.seq(), s.world.Tick()
 	payload := s.encodeAll(parent, before, now)
@@ -156,8 +156,7 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 	if err != nil {
 		return err
 	}
-	// All pages may differ from those of the last snapshot. The encoder's saved rows belong to the
-	// previous state. The next tick can continue only the tick just written.
+	// All pages may differ from those of the last snapshot.
 	s.since, s.dirty.All = seq, true
 	s.encoder.varying = varyingRows{}
 	s.forgetBefore(id, now)
@@ -175,8 +174,8 @@ func (s *Store) beginAtOnce() {
 	}
 }
 
-// encodeAll returns the payload of a tick that clears the world and creates the whole present
-// state. So the tick gives that state after any parent.
+// encodeAll returns the payload of a tick with the whole present state. The tick clears the world
+// first, so its result does not depend on its parent.
 func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now time.Time) []byte {
 	rows, alive, free := s.world.Raw().Registry()
 	entities := raw.As[ecs.Entity](rows)

@@ -34,8 +34,8 @@ import (
 type Retention struct {
 	// Last, Ticks and Age request old data. Last is a number of newest snapshots, Ticks a number of
 	// newest ticks, and Age a duration by the clock of the store. If any of them is set, the store
-	// removes all data that none of them needs, with the abandoned branches in it. The default 0
-	// means no request.
+	// keeps what they request and removes older data, with abandoned branches. The default 0 means
+	// no request.
 	Last  int
 	Ticks int
 	Age   time.Duration
@@ -46,18 +46,20 @@ type Retention struct {
 	Every time.Duration
 
 	// Bytes bounds the journal and the snapshots together, whatever the other fields request. A
-	// quarter of it is left free for data until the next snapshot. Data that was not requested is
-	// removed first, then snapshots of periods, then requested data. In each group, the oldest data
-	// is removed first. Segments are at most a 16th of Bytes. Snapshots are taken, and made full,
-	// often enough that a bound of 16 full snapshots can always be kept.
+	// quarter of Bytes is left free for data until the next snapshot. Data is removed in this
+	// order, the oldest of each kind first: data that was not requested, snapshots of periods,
+	// requested data.
+	//
+	// The size of segments and the time between snapshots follow from Bytes. A segment has at most
+	// a 16th of Bytes. A bound of 16 full snapshots can always be kept.
 	//
 	// By default, there is no bound if Last, Ticks or Age is set. Otherwise the default is the
-	// larger of 1 GiB and 16 times the largest snapshot. A store that was already larger when it
-	// was opened is not pruned, because its owner may have wanted that: see [Report.Kept].
+	// larger of 1 GiB and 16 times the largest snapshot. A store that is larger when it is opened
+	// is not pruned, see [Report.Kept].
 	//
 	// Each opening begins a segment of the journal and reads the segments after the last snapshot.
-	// So a store without Last, Ticks and Age keeps few small segments: about 40, or one per MiB of
-	// its journal if that is more. The oldest are removed, even if they have few bytes.
+	// So a store without Last, Ticks and Age keeps at most about 40 small segments, or one per MiB
+	// of its journal if that is more. It removes the oldest ones, even if they have few bytes.
 	Bytes int64
 
 	// KeepAll keeps everything, whatever the other fields say.
@@ -68,23 +70,22 @@ const (
 	// defaultBound is the bound of a store without a configured bound.
 	defaultBound = 1 << 30
 
-	// shares is the number of parts of a bound. Each of the following may take one part: a full
-	// snapshot, the journal between two snapshots, one segment, and the ticks journaled during a
-	// copy. So a bound of 16 full snapshots can be kept.
+	// shares is the number of equal shares of a bound. One share is enough for a full snapshot, the
+	// journal between two snapshots, one segment, or the ticks journaled during a copy.
 	shares = 16
 
 	// minShare is the smallest number of bytes that share returns, even for a tiny bound.
 	minShare = 4 << 10
 
-	// minChain is the smallest number of snapshots between two full ones. It applies only if Last,
-	// Ticks or Age is the sole reason for a full snapshot.
+	// minChain is the smallest number of snapshots between two full ones. If the bound requires a
+	// full snapshot, minChain does not apply.
 	minChain = 3
 
 	defaultSegment = 64 << 20 // Size of a segment in bytes, the default of package journal.
 	minSegment     = 1 << 20  // Smallest size of a segment if the store has no bound.
 )
 
-// asks reports whether r requests a certain amount of old data, so that all older data is removed.
+// asks reports whether r requests old data by Last, Ticks or Age.
 func (r Retention) asks() bool { return r.Last > 0 || r.Ticks > 0 || r.Age > 0 }
 
 // unset reports whether r uses the default bound.
@@ -149,13 +150,13 @@ func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
 // A lineage says where a snapshot is relative to the newest state.
 type lineage struct {
 	onHead bool // The snapshot is an ancestor of the newest state.
-	// The first record after the snapshot on the path to the newest state. 0 means the record with
-	// the next seq, which may not exist yet.
+	// The first record after the snapshot on the path to the newest state. 0 means the record right
+	// after the snapshot's record; it may not exist yet.
 	next uint64
 }
 
-// branch updates a lineage when record last+1 continues record parent. seq is the record of the
-// snapshot.
+// branch updates the lineage of the snapshot at record seq. The next record, last+1, continues
+// record parent.
 func (l *lineage) branch(seq, parent, last uint64) {
 	switch {
 	case seq > parent:
@@ -174,8 +175,7 @@ func (s *storedSnapshot) names(n uint32) bool {
 	return s.Number == n || slices.ContainsFunc(s.Refs, func(f format.FileRef) bool { return f.Number == n })
 }
 
-// apart reports whether s and other share no file and have no conversion between them. Ticks do not
-// lead across a conversion.
+// apart reports whether s and other share no file and have the same schema.
 func (s *storedSnapshot) apart(other *storedSnapshot) bool {
 	if s.Schema != nil && other.Schema != nil && s.Schema.Differs(other.Schema) != nil {
 		return false
@@ -235,8 +235,8 @@ func (p *past) bases() (bases []*storedSnapshot) {
 	return bases
 }
 
-// ahead reports whether s is newer than the state that the world went back to, and no tick
-// continues that state yet. Until then a recovery after a crash needs s.
+// ahead reports whether s is newer than the state that the world went back to. No tick continues
+// that older state yet, so a recovery after a crash still needs s.
 func (p *past) ahead(s *storedSnapshot) bool {
 	return s.onHead && s.ID.Seq > p.newest
 }
@@ -249,14 +249,13 @@ func (p *past) largest() (bytes int64) {
 	return bytes
 }
 
-// second returns the index of the newest base that shares no file with the first base; -1 means
-// that every base shares one.
+// second returns the index of the newest base that shares no file with bases[0], or -1.
 func second(bases []*storedSnapshot) int {
 	return slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.apart(bases[0]) })
 }
 
-// asked returns the index of the oldest base that r requests. It returns len(bases) if r requests
-// more than the bases hold.
+// asked returns the index of the oldest base that r requests. If r requests data from before the
+// oldest base, asked returns len(bases).
 func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 	if !r.asks() {
 		return len(bases) - 1
@@ -290,13 +289,15 @@ type pruning struct {
 }
 
 // A choice lists the ways to prune a store, as numbered steps. Each step keeps less data than the
-// step before, and the last step keeps only required data. If all is set, the steps first remove
-// the oldest bases, then the oldest periods. Otherwise step 0 keeps the requested data, and the
-// steps first remove periods, then bases.
+// step before, and the last step keeps only required data. If something is requested, step 0 keeps
+// the requested data. The steps remove these kinds of data in order, the oldest first:
+//
+//	all set      bases, then periods
+//	all not set  periods, then bases
 type choice struct {
 	past
 	bases   []*storedSnapshot // Ancestors of the newest state, newest first.
-	oldest  int               // Step 0 keeps the bases up to this index.
+	oldest  int               // Step 0 keeps bases[:oldest+1].
 	musts   []*storedSnapshot // Snapshots that must stay, with the journal after them.
 	periods []*storedSnapshot // The first snapshot of each period, oldest first.
 	all     bool              // Nothing is requested, so all data within the bound stays.
@@ -305,8 +306,8 @@ type choice struct {
 // steps returns the number of the last step. The first step is step 0.
 func (c *choice) steps() int { return c.oldest + len(c.periods) }
 
-// at returns which data a step keeps. kept has the numbers of the snapshot files, and from is the
-// first journal record. A file stays for its own snapshot or for its shared pages.
+// at returns which data a step keeps: the numbers of the snapshot files, and the first journal
+// record. A file that other snapshots share pages with stays too.
 func (c *choice) at(step int) (kept map[uint32]bool, from uint64) {
 	bases, periods := min(step, c.oldest), max(0, step-c.oldest)
 	if !c.all {
@@ -395,8 +396,8 @@ func (r Retention) plan(p past, bound int64) pruning {
 	return pruned
 }
 
-// whole returns the pruning that removes nothing. asked means that Retention.KeepAll is set. apart
-// is negative if all pairs of bases share a file.
+// whole returns the pruning that removes nothing. asked means that Retention.KeepAll is set. A
+// negative apart means that each base shares a file with the newest one.
 func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	c.all, c.oldest = true, len(c.bases)-1
 	k := c.keeping(0, bound)
@@ -405,7 +406,7 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 		k.Reason = "all data, because Retain.KeepAll is set"
 	case apart < 0:
 		k.Reason = "all data, because no two snapshots without a shared file exist yet"
-	// Older ticks were removed before, because of the number of segments.
+	// Earlier prunings removed older ticks because there were too many segments.
 	case k.Record > 0 && k.Bytes < bound/2:
 		k.Reason = asMany
 	case k.Record > 0 && bound > 0:
@@ -416,8 +417,8 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	return pruning{keeping: k}
 }
 
-// withoutEmpty takes a pruning that removes nothing. If the journal has many small segments, it
-// adds the segments before the oldest snapshot. Openings without a commit create such segments.
+// withoutEmpty takes a pruning that removes nothing. If the journal has many small segments,
+// withoutEmpty lets the pruning remove those before the oldest snapshot.
 func (c *choice) withoutEmpty(p pruning) pruning {
 	if _, from := c.at(0); tooMany(c.journal, c.small, segmentsBehind) && len(c.since(from)) < len(c.journal) {
 		p.journal = from
@@ -478,8 +479,8 @@ func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
-// promise returns a note for the journal, which lists the snapshots that stay after the pruning.
-// list has all snapshots before it.
+// promise returns the journal's note with the snapshots that stay after the pruning. The parameter
+// list has all snapshots before the pruning.
 func (p *pruning) promise(list []storedSnapshot) []byte {
 	var stay []catalog.SnapshotInfo
 	for _, s := range list {
@@ -517,9 +518,8 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 }
 
 // mayPrune reports whether data may be removed now. A damaged store is not pruned, so that the
-// damage does not grow. After Open or Goto went to an older state, a recovery still returns the
-// newest state until a tick continues the older one. Until then retention cannot tell whether the
-// newest state is needed, so nothing is removed.
+// damage does not grow. A store at an older state is not pruned either until a tick continues that
+// state, because a recovery still returns the newest state.
 func (s *Store) mayPrune() bool {
 	return s.block == blockNone && (!s.older || s.first > 0 && s.journal.Next() > s.first)
 }
@@ -545,7 +545,7 @@ func (s *Store) pruneNow() {
 }
 
 // forget removes the entries of deleted files from s. k describes the data that is still kept; nil
-// means that pruning was not planned.
+// means that retention did not run.
 func (s *snapshotter) forget(removed []string, k *RetentionStatus) {
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return o.among(removed) })
 	if k != nil {
@@ -568,8 +568,7 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 	return bytes
 }
 
-// branched updates the lineages of all snapshots when the next record continues record parent. last
-// is the newest record so far.
+// branched updates the lineages of all snapshots. The next record, last+1, continues record parent.
 func (s *Store) branched(parent, last uint64) {
 	s.observeBranch(parent, last)
 	for i := range s.list {
@@ -602,7 +601,7 @@ func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
 	return list
 }
 
-// removeTemps removes incomplete snapshot files that earlier writers left behind.
+// removeTemps removes incomplete snapshot files of earlier writers.
 func (s *Store) removeTemps() error {
 	// If the store is lost, the files may be those of the new owner.
 	if err := s.lock.Check(); err != nil {

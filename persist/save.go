@@ -20,8 +20,8 @@ import (
 
 // FileOptions say where a file is, and how a world is saved. The zero value is useful.
 type FileOptions struct {
-	// Files is the file system that has the file. The name of the file is relative to its root. By
-	// default, it is the file system of the operating system.
+	// Files is the file system for the file. The file's name is relative to the root of Files. The
+	// default is the file system of the operating system.
 	Files disk.FS
 
 	// Compress makes the file smaller with Zstandard, page by page. A page that does not shrink by
@@ -34,9 +34,8 @@ type FileOptions struct {
 	// times. docs/SLOTS.md has figures.
 	Compress bool
 
-	// Build writes the program and the machine into the file. If two saves of a tick differ, their
-	// builds show whether the machines differ: ecsdump info shows the build. Equal worlds then have
-	// equal saves only if one program wrote both.
+	// Build writes into the file which program and machine wrote it. ecsdump info shows the build.
+	// Saves of equal worlds are then equal only if the same program wrote them.
 	Build bool
 }
 
@@ -94,9 +93,8 @@ func Save(ctx context.Context, file string, w *ecs.World, o ...FileOptions) erro
 //	…                                        the game continues
 //	if err := <-saved; err != nil { … }
 //
-// Calls of SaveBehind with one file are written in their order, so the last of them remains. Calls
-// of Save are not part of this order. A process that ends before the result comes keeps the earlier
-// file.
+// If several calls save to one file, they write it in the order of the calls. Calls of Save are not
+// part of this order. If the process ends before the result, the earlier file stays.
 //
 // Cost: that of Clone in the caller, and memory for a second world until the file is written.
 func SaveBehind(ctx context.Context, file string, w *ecs.World, o ...FileOptions) <-chan error {
@@ -115,18 +113,18 @@ func SaveBehind(ctx context.Context, file string, w *ecs.World, o ...FileOptions
 	return done
 }
 
-// savingBehind has the newest save of SaveBehind to each file, until it is written.
+// savingBehind orders the saves of SaveBehind.
 var savingBehind saveQueue
 
 // A saveQueue orders the saves to each file.
 type saveQueue struct {
 	mu sync.Mutex
-	// The channel is closed when the newest save to the file is written.
+	// The channel of a file is closed when its newest save is written.
 	last map[string]chan struct{}
 }
 
-// queueOf returns the key of a file in a saveQueue. Files of different file systems may have the
-// same key, because a [disk.FS] cannot always be compared.
+// queueOf returns the key of a file in a saveQueue. Files with the same name in two file systems
+// have the same key.
 func queueOf(files disk.FS, file string) string {
 	if files != nil {
 		return "in " + path.Clean(file)
@@ -140,8 +138,8 @@ func queueOf(files disk.FS, file string) string {
 	return file
 }
 
-// add records the channel written for the newest save to the file f. It returns the channel of the
-// save before it, or nil.
+// add makes the channel written that of the newest save to the file f. It returns the channel of
+// the previous save, or nil.
 func (q *saveQueue) add(f string, written chan struct{}) (older chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,8 +160,9 @@ func (q *saveQueue) remove(f string, written chan struct{}) {
 	close(written)
 }
 
-// inDirectoryOf calls f with the directory of a file and the file's name in it. It follows symbolic
-// links. If in is not nil, it calls f with the file system in and the whole name instead.
+// inDirectoryOf opens the directory of a file, and calls f with the directory and the file's name
+// there. It follows symbolic links. If the file system in is not nil, inDirectoryOf calls f with in
+// and the whole name.
 func inDirectoryOf(file string, in disk.FS, f func(files disk.FS, name string) error) error {
 	if in != nil {
 		return f(in, file)

@@ -23,7 +23,7 @@ type Slot struct {
 	Note  string // Text of the program, such as "level 3, 2 hours".
 	Tick  uint64
 	Time  time.Time // Commit time of the tick. Zero if no tick was committed before.
-	Bytes int64     // Size of the slot's file. Older files may hold a part of the state.
+	Bytes int64     // Size of the slot's own file; older files may hold more pages of the slot.
 }
 
 // SaveSlot saves the state of the last commit under a name, and waits until it is durable. A slot
@@ -53,9 +53,10 @@ func (s *Store) SaveSlot(ctx context.Context, name, note string) (SnapshotResult
 // Commit waits until that one is written.
 //
 // Names and notes are those of [Store.SaveSlot]. Several slots may be begun in one tick. If the
-// world goes to another state before that Commit, nothing is saved, as with [Store.Mark]. If it
-// goes back to before the slot's tick while the slot is copied, the result is [ErrAbandoned], and
-// the old slot stays. [Store.Close] returns [ErrUncommitted] if no Commit followed.
+// world goes to another state before that Commit, nothing is saved, as with [Store.Mark]. During
+// the copy, the world may also go back to before the slot's tick. Then the result is
+// [ErrAbandoned], and the old slot stays. [Store.Close] returns [ErrUncommitted] if no Commit
+// followed.
 func (s *Store) BeginSlot(name, note string) error {
 	n := slotName{name, note}
 	if err := n.check(); err != nil {
@@ -105,8 +106,8 @@ func (s *Store) DeleteSlot(ctx context.Context, name string) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	// Both DeleteSlot and the goroutine of a snapshot write the journal's note, so wait for the
-	// snapshot.
+	// DeleteSlot and the goroutine of a snapshot write the same note of the journal. So wait for
+	// the snapshot.
 	s.finishCopy()
 	if _, err := s.written(ctx); err != nil {
 		return err

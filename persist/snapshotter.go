@@ -37,16 +37,16 @@ type SnapshotResult struct {
 	Slot    string // Name of the slot that the snapshot saves, or "".
 	Name    string // Name of the file, relative to the store's directory.
 	Written int    // Number of pages written.
-	// Number of pages that other files already hold. Duplicates of written pages count neither here
-	// nor in Written.
+	// Number of pages that other files already hold. Neither Shared nor Written counts copies of
+	// written pages.
 	Shared int
 	Bytes  int64 // Size of the file.
 	Err    error
 
-	// Files are the files that hold the pages of the snapshot, relative to the store's directory.
-	// The first is the snapshot's own file. The others hold shared pages, and are kept while the
-	// snapshot is kept. If all files are copied elsewhere under these names, the first is a save
-	// for [Load], package inspect and ecsdump.
+	// Files lists the files with the pages of the snapshot, relative to the store's directory. The
+	// first is the snapshot's own file. The others hold shared pages, and stay as long as the
+	// snapshot. If all are copied elsewhere under these names, the first is a save for [Load],
+	// package inspect and ecsdump.
 	Files []string
 
 	// Removed are the files that retention removed after this snapshot. See [Retention].
@@ -69,8 +69,8 @@ type SnapshotResult struct {
 // At most one snapshot is under way: see [snapshotStage].
 type snapshotter struct {
 	grown int64 // Journal bytes since the last snapshot began.
-	// Number of small segments that followed the last snapshot when the store was opened. 0 after
-	// another snapshot has begun.
+	// Number of small segments after the last snapshot, counted at Open. 0 after another snapshot
+	// has begun.
 	behind   int
 	lastTick int64  // Journal bytes of the last tick.
 	number   uint32 // Number of the last snapshot that began.
@@ -135,7 +135,7 @@ type snapshotCopy struct {
 	lineage
 	stage snapshotStage // stageCopying or stageWriting.
 	pin   raw.Pin       // Reads the state while it is copied.
-	ticks int           // Number of commits that have copied a share of the snapshot.
+	ticks int           // Number of commits that have copied data.
 	// Makes the records up to the snapshot durable. It runs before the file gets its name.
 	beforePublish func(context.Context) error
 	finished      chan finishedSnapshot // Receives the result of stageWriting.
@@ -175,9 +175,9 @@ type sharedFileError struct{ error }
 func (e sharedFileError) Unwrap() error { return e.error }
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for it. Pages that an
-// earlier file already holds are not written again. If ctx ends first, Snapshot returns the error
-// of ctx and the snapshot continues. If ctx has ended before the call, no snapshot begins. It
-// returns [ErrUncommitted] if the world was changed since the commit.
+// earlier file already holds are not written again. Snapshot returns [ErrUncommitted] if the world
+// was changed since the commit. If ctx has ended before the call, no snapshot begins. If ctx ends
+// later, Snapshot returns the error of ctx and the snapshot continues.
 func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
 	return s.snapshotNow(ctx, slotName{})
 }
@@ -289,8 +289,7 @@ func (s *Store) beginAsked() {
 }
 
 // beginAtPace begins a snapshot and copies the first share of it, as many bytes as a tick may copy.
-// Later commits copy the rest. No row was written since the last commit, so the first share needs
-// no old rows.
+// Later commits copy the rest.
 func (s *Store) beginAtPace(name slotName) error {
 	start := time.Now()
 	if err := s.begin(name, s.journal.Sync); err != nil {
@@ -320,10 +319,9 @@ func (s *Store) snapshotBytes() int64 {
 	return due
 }
 
-// pace returns how many bytes a Commit copies now. If retention limits the data, the copy must end
-// before the ticks journal too many bytes. That limit is a share of the bound. Without a bound, it
-// is the number of bytes between two snapshots, and the pace is about half of the bytes that a tick
-// journals.
+// pace returns how many bytes a Commit copies now. With a bound, the copy must end before the
+// journal grows by a share of the bound. If only Last, Ticks or Age is set, the journal may grow by
+// snapshotBytes during the copy.
 func (s *Store) pace() int {
 	pace := s.options.SnapshotPace
 	switch {
@@ -345,9 +343,9 @@ func (s *Store) pace() int {
 	return pace << min(20, s.paceBoost+s.underWay.ticks/hurryTicks)
 }
 
-// begin begins to copy the state of the last commit. beforePublish runs before the snapshot file
-// gets its name. beforePublish makes the records up to the snapshot durable. A snapshot without
-// these records could later seem to belong to another history.
+// begin begins to copy the state of the last commit. Before the snapshot file gets its name,
+// beforePublish makes the records up to the snapshot durable. Without these records, the snapshot
+// could later seem to belong to another history.
 func (s *Store) begin(name slotName, beforePublish func(context.Context) error) error {
 	lost := s.watch.missing()
 	if err := s.dropLost(lost); err != nil {
@@ -376,10 +374,14 @@ func (s *Store) begin(name slotName, beforePublish func(context.Context) error) 
 	return nil
 }
 
-// needFullSnapshot reports whether the next snapshot must be a full one. That is so if the last
-// snapshot refers to too many files, or if most of their bytes are unused. It is also so if the
-// last full snapshot is long ago, or if retention requires a full one. Older snapshots can only be
-// removed once a newer one shares no file with them.
+// needFullSnapshot reports whether the next snapshot must be a full one. There are four reasons:
+//
+//   - The last snapshot refers to too many files.
+//   - More than half of the bytes in those files are unused.
+//   - The last full snapshot is MaxChain snapshots ago.
+//   - Retention requires a full snapshot.
+//
+// Older snapshots can be removed only when a newer one shares no file with them.
 func (s *Store) needFullSnapshot() bool {
 	var files, pages int64
 	for _, f := range s.base.files {
@@ -450,7 +452,7 @@ func (s *Store) startWriting() {
 // data that retention does not keep. The parameter from has the snapshots before f.
 func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune bool) {
 	older, p := from.list, pruning{}
-	// The world may go back past this snapshot in the meantime. The plan still keeps the base of
+	// The world may go back past this snapshot during the pruning. So the plan keeps the base of
 	// the oldest tick in the world's history.
 	from.list = withNewest(slices.Clone(older), f.stored(lineage{onHead: true}))
 	if prune {
@@ -465,8 +467,8 @@ func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune boo
 		journaled := s.journal.Stats()
 		keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
 	} else if s.journal.Err() == nil && s.lock.Check() == nil {
-		// The note may be on the disk although KeepNote failed. So a note without the snapshot is
-		// written before the file is removed. Otherwise Open would report the snapshot as missing.
+		// The failed KeepNote may have written the note. Write the previous note before the file is
+		// removed, or Open would report the snapshot as missing.
 		if s.journal.KeepNote(new(pruning).promise(older)) == nil {
 			s.removeFailed(files, f)
 		}
@@ -516,8 +518,8 @@ func (s *Store) abandon() {
 }
 
 // undo restores the change tracking from before the failed or abandoned snapshot c. So the next
-// snapshot also writes the changes that c should have written. The journal counts as grown by at
-// least grown bytes, which decides when the next snapshot is due.
+// snapshot also writes the changes that c should have written. That snapshot is due when the
+// journal has grown enough; undo sets the growth to at least grown bytes.
 func (s *Store) undo(c *snapshotCopy, grown int64) {
 	c.dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.dirty, c.since
@@ -621,7 +623,7 @@ func (s *Store) adoptResult(f *finishedSnapshot) {
 	if f.Err != nil {
 		_, fileLost := errors.AsType[sharedFileError](f.Err)
 		tooLarge := errors.Is(f.Err, snap.ErrPagesShared)
-		again := s.snapshotBytes() / 2 // The journal must grow before the next attempt.
+		again := s.snapshotBytes() / 2 // Half of the growth until the next attempt.
 		if tooLarge {
 			again = s.snapshotBytes() + 1
 		}

@@ -31,22 +31,22 @@ type Options struct {
 	// at Sync, Snapshot and Close.
 	Sync time.Duration
 
-	// CommitEvery journals only every n-th tick: a record has the changes of n ticks together, and
-	// rows that several of them wrote are stored once. History, events and filters still see each
+	// CommitEvery journals only every n-th tick. A record then has the changes of n ticks, and a
+	// row that several of them wrote is stored once. History, events and filters still see each
 	// tick. A crash loses up to n-1 more ticks, and the store cannot go to the ticks between two
 	// records. The default 0 means 1: every tick is journaled.
 	//
-	// A tick with a mark, an input or a slot is journaled at once. So are the waiting ticks when a
-	// snapshot begins, before a rewind over them, and by Sync, Goto, Load and Close. Sync, Goto,
-	// Load and Close return [ErrUncommitted] if ticks wait and the world was changed since the last
-	// Commit. Close then loses these ticks. A backup ends at the last record.
+	// A tick with a mark, an input or a slot is journaled at once. Waiting ticks are also journaled
+	// when a snapshot begins, before a rewind over them, and by Sync, Goto, Load and Close. These
+	// four functions return [ErrUncommitted] if ticks wait and the world was changed since the last
+	// Commit. Close then loses the waiting ticks. A backup ends at the last record.
 	//
 	// While ticks wait, the world keeps their old values and operations in memory, as a history
-	// does. While the world has another store or recorder, every tick is journaled.
+	// does. If the world has another store or recorder, every tick is journaled.
 	CommitEvery int
 
-	// QueueBytes bounds the bytes of ticks that wait for the disk. While that many bytes wait, no
-	// further tick is accepted, so at most QueueBytes and one tick wait. The default is 64 MiB.
+	// QueueBytes bounds the bytes of ticks that wait for the disk. If that many bytes or more wait,
+	// the next tick is not accepted. The default is 64 MiB.
 	QueueBytes int64
 
 	// Budget bounds the memory of ticks that wait for the disk, over all stores that share the
