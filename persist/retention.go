@@ -58,7 +58,7 @@ type Retention struct {
 	// is not pruned, see [Report.Kept].
 	//
 	// Each opening begins a segment of the journal and reads the segments after the last snapshot.
-	// So a store without Last, Ticks and Age keeps at most about 40 small segments, or one per MiB
+	// A store without Last, Ticks and Age keeps at most about 40 small segments, or one per MiB
 	// of its journal if that is more. It removes the oldest ones, even if they have few bytes.
 	Bytes int64
 

@@ -73,10 +73,10 @@ type Options struct {
 
 	// SnapshotBytes is how far the journal may grow before Commit begins a snapshot.
 	//
-	// The default is twice the size of the last full snapshot, and at least 16 MiB. Recovery then
-	// reads at most about three times the size of the world, or replays for some hundredths of a
-	// second. The default is at most a 16th of [Retention.Bytes], or one full snapshot if that is
-	// more.
+	// The default is twice the size of the last full snapshot, and at least 16 MiB. It is at most a
+	// 16th of [Retention.Bytes], or one full snapshot if that is more. The journal that a recovery
+	// replays is then at most about twice as large as the world, or takes some hundredths of a
+	// second.
 	//
 	// Negative: Commit begins no snapshots, and nothing is removed until the program takes one.
 	SnapshotBytes int64
@@ -95,7 +95,7 @@ type Options struct {
 	// is under way. The pace rises if a snapshot takes long or had to be abandoned. It also rises
 	// if ticks journal so much that a limit of [Options.Retain] could not be kept otherwise.
 	//
-	// The default is 1 MiB, which takes about half a millisecond. If it is negative, the Commit
+	// The default is 1 MiB, which takes about half a millisecond. With a negative pace, the Commit
 	// that begins the snapshot copies everything.
 	SnapshotPace int
 
@@ -122,15 +122,13 @@ type Options struct {
 	// Open loads at most as many ticks as the history holds, see [ecs.Options].
 	//
 	// The loaded history ends at a tick where components were converted, a resource was stored for
-	// the first time, or a save was loaded. It has only ticks with a record, see CommitEvery. Open
-	// reads one state before the ticks, then reads and applies each tick. The default 0 means that
-	// the history begins with the recovered state.
+	// the first time, or a save was loaded. It has only ticks with a record, see CommitEvery. The
+	// default 0 means that the history begins with the recovered state.
 	History int
 
-	// Epoch is the lowest epoch of the ticks that are committed. The epoch distinguishes two ticks
-	// with the same number. If another system decides which process may write, it gives each writer
-	// an unused epoch, as package replica does. The default is one more than the highest epoch in
-	// the store.
+	// Epoch is the lowest epoch of the ticks that are committed. Two ticks with the same number
+	// differ in their epoch. A system that decides which process may write gives each writer a new
+	// epoch, as package replica does. The default is one more than the highest epoch in the store.
 	Epoch uint64
 
 	// Now is the clock of ticks. It may go backwards, but it must return years from 1678 to 2261.
@@ -176,7 +174,7 @@ type Store struct {
 	id        [16]byte // ID of the world.
 	head      uint64   // The record of the state that Open or Goto recovered.
 	first     uint64   // The first record that can be written after Open or Goto.
-	older     bool     // head was not the newest state of the journal when the world went to it.
+	older     bool     // The journal had a newer state than head when the world went to head.
 	schema    *format.Schema
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
@@ -241,7 +239,7 @@ func (s *Store) Commit() error {
 	if s.runErrands(); s.closed {
 		return ErrClosed
 	}
-	if err := s.reserve(); err != nil { // A function may have used up the reservation by MarkLast.
+	if err := s.reserve(); err != nil { // MarkLast in such a function uses up the reservation.
 		return err
 	}
 	s.dropAsked()
@@ -405,9 +403,9 @@ func (s *Store) Sync(ctx context.Context) error {
 //
 // Durable ticks stay, and failed writes are not retried. Resume reads the store as Open does and
 // begins a new segment under a higher epoch. Then it journals the whole present state as one tick,
-// which continues the newest durable tick among its ancestors. That tick is durable when Resume
-// returns nil, and a snapshot of it has begun. The failed ticks are in no journal. The world's
-// history starts again at this tick.
+// which continues the newest durable ancestor of the present tick. The journaled tick is durable
+// when Resume returns nil, and a snapshot of it has begun. The failed ticks are in no journal. The
+// world's history starts again at this tick.
 //
 // Resume does nothing if the store has not failed. Errors:
 //
@@ -465,10 +463,10 @@ func (s *Store) Resume(ctx context.Context) error {
 // Cost: as Open. All committed ticks become durable first.
 func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ctx, point) }
 
-// Load fills the world from a file that [Save] wrote, for example one that a player received.
-// The loaded state becomes the next tick of the journal, after the present one. That tick holds the
+// Load fills the world from a file that [Save] wrote, for example one that a player received. The
+// loaded state becomes the next tick of the journal, after the present one. That tick holds the
 // whole state, and a snapshot of it begins. After a crash, Open recovers the state before the load
-// or the loaded state. The journal can go back over both:
+// or the loaded state. [Store.Goto] can reach the ticks before the load and those after it:
 //
 //	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
 //
@@ -498,20 +496,19 @@ func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 }
 
 // Close makes everything that was committed durable, seals the journal at the present tick and
-// releases the directory. The world stays usable but loses its history.
+// releases the directory. The world stays usable but loses its history. The error is the first
+// error of the journal, or one of these:
 //
-// Changes since the last commit are not saved, except NoRewind values: if nothing else was changed,
-// Close saves them. If there are other changes, Close closes the store and then returns
-// [ErrUncommitted]. It also does so if a mark, an input or a slot waits for a Commit. All committed
-// ticks are durable then, except those that wait for a record, see [Options.CommitEvery]. Other
-// errors take precedence.
+//   - [ErrUncommitted] if changes, marks, inputs or slots wait for a Commit. They are lost, but the
+//     store is closed, and all committed ticks with a record are durable. NoRewind values alone are
+//     no error: Close saves them. See also [Options.CommitEvery].
+//   - [raw.ErrCheckpointHeld] while a checkpoint is held. The store stays open.
+//   - The error of ctx if ctx ends first. Closing continues in the background, and the directory
+//     stays locked until then. Another Close waits for the end and returns the result.
+//   - [ErrClosed] after that.
 //
-// Close returns the first error of the journal, if any. While a checkpoint is held it returns
-// [raw.ErrCheckpointHeld], and the store stays open. If ctx ends first, Close returns the error of
-// ctx and closing continues in the background. The directory stays locked until closing is
-// complete, and another Close waits for that and returns its result. After that, Close returns
-// [ErrClosed]. A process that exits before closing is complete may lose the ticks that were not
-// durable. So do not pass a ctx that a signal has cancelled: pass context.WithoutCancel(ctx).
+// A process that exits before closing is complete may lose the ticks that were not durable. So do
+// not pass a ctx that a signal has cancelled: pass context.WithoutCancel(ctx).
 //
 // The package handles no signals, so a program that ends on SIGTERM should call Close first. A
 // process that ends without Close loses no durable tick.
@@ -544,7 +541,7 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 }
 
-// uncommitted returns an error if something belongs to a tick that no commit has ended.
+// uncommitted returns an error if changes, marks, inputs or slots wait for a commit.
 func (s *Store) uncommitted() error {
 	s.notes.About(s.present())
 	s.dropAsked()
@@ -568,7 +565,7 @@ func (s *Store) seal(head uint64) error {
 	r := s.waitSnapshot()
 	err := cmp.Or(s.journal.Close(context.Background(), head), s.failed)
 	if err = cmp.Or(err, s.lock.Release(err == nil), s.files.Close()); err == nil && r.Slot != "" {
-		err = r.Err // Otherwise the failed slot might stay unreported.
+		err = r.Err // Report the failed slot.
 	}
 	return err
 }

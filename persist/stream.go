@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// stream is the file name of a save that comes from a reader, also in errors.
+// stream is the file name of a save that is read from a reader.
 const stream = "stream"
 
 // SaveTo writes w to out: the same bytes that [Save] writes to a file. SaveTo creates the whole

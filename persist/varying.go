@@ -9,11 +9,11 @@ import (
 )
 
 // varyingRows keeps the last journaled bytes of large rows with a variable size. So a tick can
-// write only the changed bytes of such a row. The undo logs may lack the old bytes: a program can
+// write only the changed bytes of such a row. The undo logs are not enough for that: a program can
 // write through a slice of the row before it sets the value.
 //
 // A storage is large while the rows that a tick writes take more than raw.LargeRow bytes on
-// average. The rows of other storages are encoded once and not kept in varyingRows.
+// average. The rows of other storages are not kept.
 type varyingRows struct {
 	storages map[raw.Storage]*varyingStorage
 	newest   uint64 // The record that was encoded last.

@@ -21,7 +21,7 @@ import (
 //     the changes.
 type wholeStorage struct {
 	raw.Storage
-	// For a resource, the first record that wrote it in full. For a NoRewind storage, the last one.
+	// Resource: the first record that wrote it in full. NoRewind storage: the last such record.
 	seq uint64
 	// The world kept a NoRewind storage in a [Store.Goto], and the disk has other values.
 	kept bool
@@ -74,8 +74,8 @@ func (l wholeList) find(st raw.Storage) *wholeStorage {
 	return nil
 }
 
-// complete returns the change to write for c.Storage in record seq, whose parent is record parent.
-// That is the whole storage if the record must write it in full, and c otherwise.
+// complete returns the change to write in record seq, which continues record parent. If the record
+// must write the whole storage, that is a change with all rows. Otherwise it is c.
 func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent uint64) raw.StorageChange {
 	if _, numbered := s.Numbers[c.Storage.Name()]; !numbered {
 		l.add(c.Storage, neverGiven)
@@ -99,7 +99,7 @@ func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	return !numbered || !st.Rewinds()
 }
 
-// valuesOf updates the NoRewind storages of the list: their values are now those after record seq.
+// valuesOf records that the NoRewind storages of the list now have the values after record seq.
 func (l wholeList) valuesOf(seq uint64) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() && w.seq != neverGiven {
@@ -108,8 +108,8 @@ func (l wholeList) valuesOf(seq uint64) {
 	}
 }
 
-// stayed records that the world changed to another state, but NoRewind storages kept their values.
-// stored maps each NoRewind storage to its values in the new state: see [exemptRows].
+// stayed records that the world went to another state but kept its NoRewind values. The map stored
+// has the values of the other state by storage name, see [exemptRows].
 func (l wholeList) stayed(stored map[string][]byte) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() {

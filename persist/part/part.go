@@ -150,8 +150,8 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	// A save of a whole world has neither of these two components. They have no former names, so no
-	// other component of such a save is mistaken for one of them.
+	// A save of a whole world has neither component. Without former names, no component of such a
+	// save is converted to one of these two.
 	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})
@@ -234,8 +234,8 @@ func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error)
 	return p, nil
 }
 
-// fault describes the error of a part that was read, or returns "". An entity that stands for an
-// entity outside the part must have no component of the program, because Merge would lose it.
+// fault describes the error of a part that was read, or returns "". The error is a stand-in entity
+// with a component of the program, which Merge would lose.
 func (p *Part) fault() string {
 	for _, s := range p.world.Storages() {
 		if s.Name() == outsideName {

@@ -163,8 +163,8 @@ func (c *compaction) leadsTo(id journal.ID) bool {
 	return err == nil || id.Seq < c.Oldest(c.to)
 }
 
-// countDropped counts the records that the copy leaves out. A record is left out if it is off the
-// path, or on the path at or before the base.
+// countDropped counts the records that the copy leaves out: those off the path, and those at or
+// before the base.
 func (c *compaction) countDropped() {
 	way := c.Ancestors(c.to)
 	for _, e := range c.Log.Entries {

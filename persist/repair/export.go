@@ -139,16 +139,14 @@ func exportComponentOf(c *image.Component) (*importItem, error) {
 	return d, err
 }
 
-// An exporter writes an export. Its buffer remembers the first error of w, and end returns that
-// error. Items are written one by one, so memory does not grow with the state. In a document, the
-// separator is written before an item, because the exporter cannot see which item is the last.
+// An exporter writes an export item by item, so memory does not grow with the state. Method end
+// returns the first error of the writer.
 type exporter struct {
 	w     *bufio.Writer
 	lines bool
 	value bytes.Buffer
 
-	// before is the text that separates the next item from the text before it. behind is the text
-	// that closes the list.
+	// before is written before the next item, for example a separator. behind closes the list.
 	before, behind string
 }
 
@@ -226,8 +224,8 @@ func (x *exporter) rows(ctx context.Context, c *image.Component) error {
 	return nil
 }
 
-// implicitGap returns the gap value that an export may leave out. It returns nil if the value
-// must be written: otherwise a small file could demand much memory.
+// implicitGap returns the gap value that an export may leave out, or nil. A large value must be
+// written: otherwise a small file could demand much memory.
 func implicitGap(c *image.Component) []byte {
 	switch {
 	case len(c.Default) > 0 && len(c.Default) <= maxImplicit:

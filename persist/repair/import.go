@@ -58,8 +58,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 	return inspect.NewImage(x.image), nil
 }
 
-// A lineReader records where lines end. The decoder reads ahead and reports only the offset of an
-// error, so method at converts an offset to a line number.
+// A lineReader counts lines, because the JSON decoder reports only the offset of an error. Method
+// at converts that offset to a line number.
 type lineReader struct {
 	r    io.Reader
 	read int64
@@ -112,8 +112,8 @@ type importer struct {
 
 var stages = []string{exportComponents, exportEntities, exportRows}
 
-// read reads the whole export. In the form with one item per line, only the first line is read
-// member by member.
+// read reads the whole export. Its first JSON object is the document, or the head in the form with
+// one item per line.
 func (x *importer) read(ctx context.Context) error {
 	if err := x.delim('{', "a JSON object"); err != nil {
 		return err
@@ -318,8 +318,8 @@ func (x *importer) component(item *importItem) error {
 	return nil
 }
 
-// entity adds a row to the registry. The rows of live entities come first, then free rows, then
-// retired rows. Alive is the end of the live rows, and Free is the end of the free rows.
+// entity adds a row to the registry: first live rows, then free rows, then retired rows. The
+// image's Alive is the end of the live rows, and Free is the end of the free rows.
 func (x *importer) entity(item *importItem) error {
 	e, err := ecs.ParseEntity(item.Entity)
 	if err != nil {

@@ -49,9 +49,9 @@ func (p *pieces) mended() (missing []Missing, entities, retired int) {
 	return missing, entities, retired
 }
 
-// pointBack fills in entities from sparse arrays. A sparse entry maps an index to a row, and the
-// registry maps the index to an entity. A row that no tick wrote still has the entity from the
-// snapshot. An index without an entry is a gap.
+// pointBack fills in unknown entities of rows. A sparse array maps an index to a row, and the
+// registry maps the index to an entity. If a sparse array has no entry for an index, the index is a
+// gap.
 func (p *pieces) pointBack() {
 	rows := p.rowsByIndex()
 	for _, page := range p.sparse {
@@ -61,8 +61,8 @@ func (p *pieces) pointBack() {
 		err := format.DecodeSparsePage(page.Content, func(i int, row uint32, count int) error {
 			for j := range count {
 				entry[i+j] = true
-				// The dense array takes precedence, so known rows stay. In an indexed component,
-				// row and index are equal.
+				// Rows that the dense array gave stay. In an indexed component, row and index are
+				// equal.
 				if index, r := first+i+j, int(row)+j; r < len(known) && !known[r] && index < len(rows) && (!c.Indexed || r == index) {
 					known[r] = p.pointTo(c, r, rows[index])
 				}
@@ -77,13 +77,13 @@ func (p *pieces) pointBack() {
 	}
 }
 
-// pointTo copies the entity of a registry row to row r of the component c. It returns false if the
-// registry row is unknown or not alive. Then it changes nothing.
+// pointTo copies the entity of a registry row to row r of the component c. If the registry row is
+// unknown or not alive, pointTo changes nothing and returns false.
 func (p *pieces) pointTo(c *image.Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false
 	}
-	// The old entity of row r was counted as a gap.
+	// Row r was counted as a gap.
 	c.CountGap(c.Entities[r], -1)
 	c.Entities[r] = p.im.Registry[row]
 	return true
@@ -103,10 +103,10 @@ func (p *pieces) rowsByIndex() []int {
 	return rows
 }
 
-// mendRegistry turns the registry into a permutation of all indices again. Unknown rows of live
-// entities get the entities that occur only in components. Indices without a known entity are
-// retired: their generations are lost, and an old handle must never become valid again. It returns
-// how many live entities and how many indices are lost.
+// mendRegistry makes the registry hold each index once again. Unknown rows of live entities get the
+// entities that occur only in components. An index without a known entity is retired, because its
+// generation is lost, and an old handle must never become valid again. mendRegistry returns how
+// many live entities and how many indices are lost.
 func (p *pieces) mendRegistry() (lost, unused int) {
 	im := p.im
 	found := p.foundEntities()

@@ -80,8 +80,8 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	return p, nil
 }
 
-// restored returns the original state if the pages are enough to restore it. The recorded digest
-// is the proof: nothing else is checked. Otherwise restored returns nil, and p is unusable.
+// restored returns the original state if its digest shows that the pages were enough to restore it.
+// Otherwise restored returns nil, and p is unusable.
 func (p *pieces) restored() *image.Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.digest {
@@ -129,8 +129,8 @@ func (p *pieces) adopt(s *format.Schema) error {
 	return nil
 }
 
-// editable returns the tick t without the edits of unknown rows. An edit contains the bytes that it
-// replaces, so it would fail on a row with other bytes.
+// editable returns the tick t without the edits of unknown rows. An edit fails unless the row has
+// the bytes that the edit replaces.
 func (p *pieces) editable(t *format.Tick) *format.Tick {
 	known := *t
 	known.Storages = slices.Clone(t.Storages)

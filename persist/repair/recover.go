@@ -51,9 +51,9 @@ type RecoverReport struct {
 	Tick, Seq uint64
 	Wanted    uint64 // The seq of the wanted state.
 
-	// Lost is the number of records between the saved and the wanted state. LostFrom is the first
-	// of these records. If the path between them is unknown, Lost is an upper limit. More is
-	// damage in which even newer ticks may have been lost, or nil.
+	// Lost is the number of records between the saved and the wanted state, or an upper limit if
+	// the path is unknown. LostFrom is the first of these records. More is damage that may have
+	// destroyed even newer ticks, or nil.
 	Lost     int
 	LostFrom uint64
 	More     error
@@ -100,21 +100,19 @@ type Tip struct{ Tick, Seq uint64 }
 func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil && !r.Partial }
 
 // Recover writes the good data of a damaged store to a new store, or of a save to a new save. It
-// saves the newest reachable state on the path to the wanted state. It reaches that state from
-// any complete snapshot and the ticks after it. It also saves as much consistent history as
-// possible, before that state and on rewound branches. Without Partial it never saves a state
-// that the store was not in: each digest is that of the tick.
+// saves the newest reachable state on the path to the wanted state. It also saves as much
+// consistent history as possible, before that state and on rewound branches. Without Partial, the
+// saved state has the digest of its tick.
 //
-// Recover only reads path, without a lock. Nothing may exist at out. The result appears at out
-// only when it is complete and durable. Records keep their seqs, unless records between them are
-// lost.
+// Recover only reads path, without a lock. Nothing may exist at out. The result appears at out only
+// when it is complete and durable. Records keep their seqs, unless records between them are lost.
 //
-// If out is empty, Recover writes nothing. The report then says which state it would save, and
-// what is lost.
+// If out is empty, Recover writes nothing. The report then says which state it would save, and what
+// is lost.
 //
-// If no state can be reached, the error wraps persist.ErrCorrupt and gives the reason. The
-// report lists the damage. Recover replays the history twice, and needs memory for one world.
-// Even if out is empty, it opens the store and reads the journal.
+// If no state can be reached, the error wraps persist.ErrCorrupt and gives the reason. The report
+// lists the damage. Recover replays the history twice, and needs memory for one world. Even if out
+// is empty, it opens the store and reads the journal.
 func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
 	if out != "" {
 		if err := checkUnused(out); err != nil {
@@ -135,8 +133,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	}
 	defer v.Close()
 	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
-	// A snapshot copied from the store of another world may have the same number and seq as a
-	// snapshot of this store. Without a journal, the right world is unknown.
+	// A snapshot may come from the store of another world. Without a journal, the right world is
+	// unknown.
 	for _, sn := range v.Snapshots {
 		if sn.Err == nil && (v.IsSave() || len(v.Log.Segments) == 0 || sn.World == v.Log.World) {
 			s.ours = append(s.ours, sn)
@@ -154,8 +152,8 @@ func Recoverable(ctx context.Context, v *inspect.View) (RecoverReport, error) {
 	return Recover(ctx, cmp.Or(c.Save, "."), "", RecoverOptions{Files: c.Files})
 }
 
-// openDamaged is OpenFS with a search for the manifests of damaged snapshots. It also returns the
-// damage.
+// openDamaged opens a store or save, and searches for the manifests of damaged snapshots. It also
+// returns the damage.
 func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Catalog, []error, error) {
 	v, err := catalog.OpenFS(ctx, files, name)
 	if err == nil {
@@ -197,9 +195,8 @@ func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 
-// load is LoadSnapshot, but tolerates damage to redundant data: the tree of keys, and arrays that
-// follow from others. A state restored from pages counts only if it has the recorded digest, see
-// pieces.restored.
+// load is like LoadSnapshot. If that fails, load restores the state from the readable pages, which
+// is possible if only redundant data is damaged.
 func (s *salvage) load(ctx context.Context, sn catalog.SnapshotInfo) (*image.Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
@@ -348,7 +345,8 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, 
 		}
 		path, err := s.Log.Path(sn.ID.Seq, target)
 		if err != nil {
-			// For example, the state was converted and has no path to target.
+			// No path leads from the snapshot to target, for example because the state was
+			// converted.
 			s.note(s.JournalError(err))
 			continue
 		}
@@ -356,7 +354,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, 
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		// The first n ticks were applied. The next one cannot be applied after any snapshot.
+		// The first n ticks were applied. No snapshot leads over the next one.
 		if err != nil {
 			s.bad[path[n].ID.Seq] = true
 			s.note(err)
