@@ -153,7 +153,7 @@ func (d *blameDoc) print(a *app) {
 	g.Flush()
 }
 
-// A writerDoc is the tick that wrote a value. If Exact is false, an older tick may have written the
+// A writerDoc is the tick that wrote a value. If exact is false, an older tick may have written the
 // value, because the search read no older ticks.
 type writerDoc struct {
 	Tick  uint64     `json:"tick"`

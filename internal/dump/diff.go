@@ -12,23 +12,23 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Diff compares two states of one store or of two stores.
+// The command diff compares two states of one store or of two stores.
 //
 //	arguments ──▶ diffEnds: two points, or a second store
 //	          ──▶ diverge, with --first: moves the points to the first tick that differs
 //	          ──▶ DiffTo, by package inspect ──▶ filter ──▶ document: counts and differences
-//	          ──▶ JSON or lines; the exit status says whether the states differ
+//	          ──▶ JSON or lines
 //
-// Counts include all differences, even those that a limit leaves out. As in diff(1), the exit
-// status is 1 if the states differ. So a difference is a failure, but one without a message,
-// because its lines are printed already.
+// As in diff(1), the exit status is 1 if the states differ. Counts include the differences that a
+// limit leaves out.
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
-	*firstDoc             // Only with --first; the whole document if no tick differs.
-	Old       diffSideDoc `json:"old"`
-	New       diffSideDoc `json:"new"`
-	Same      bool        `json:"same"`
+	// Only with --first. If no tick differs, the document has no other members.
+	*firstDoc
+	Old  diffSideDoc `json:"old"`
+	New  diffSideDoc `json:"new"`
+	Same bool        `json:"same"`
 	// The builds that wrote the two states, if they differ.
 	Builds     *describe.Builds `json:"builds,omitempty"`
 	Schema     []typeDifference `json:"schema"`
@@ -135,9 +135,8 @@ Exit status: 0 if the states are equal, 1 if they differ.`,
 	},
 }
 
-// A diffCmd has the flags of a comparison. Package inspect finds the differences, without reading
-// pages that the two states share. The command filters and counts all differences, and reads the
-// values only of those that it prints.
+// A diffCmd has the flags of a comparison. All differences are filtered and counted, but values are
+// read only for the printed ones.
 type diffCmd struct {
 	at, at2     string
 	components  []string
@@ -157,8 +156,8 @@ type diffSide struct {
 // String returns the description of d in the first lines of a diff.
 func (d diffSideDoc) String() string { return d.Store + " at " + d.Place() }
 
-// run opens the stores that the arguments name. A single store is opened once, so pages that its
-// two states share are not read. With two stores the points are flags; --at alone sets both points.
+// run opens one or two stores and compares them. With one store, the arguments name the points.
+// With two stores, the flags name the points, and --at alone sets both.
 func (d *diffCmd) run(c *call) error {
 	ends := diffEnds(c.args)
 	if ends.store == "" && d.at+d.at2 != "" {
@@ -167,7 +166,7 @@ func (d *diffCmd) run(c *call) error {
 	// The first store stays open while the second is compared with it.
 	return c.read(c.args[0], func(s *source) error {
 		if ends.store == "" {
-			// Both sides are the same view, so shared pages are recognized as equal.
+			// Both sides share one view, so DiffTo does not read pages that the two states share.
 			return d.compare(&diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}
 		return c.read(ends.store, func(t *source) error {
@@ -176,12 +175,11 @@ func (d *diffCmd) run(c *call) error {
 	})
 }
 
-// compare compares two states: s is the old side, and t is the new side. It resolves both points
-// before it reads a state, so a wrong point fails immediately.
+// compare compares the old state s with the new state t. With --first, s and t are the ends of two
+// histories, and compare compares the states after the first tick that differs. It prints only the
+// result of diverge if no tick differs.
 //
-// With --first, the points are the ends of two histories. The compared states are then those after
-// the first tick that differs. If no tick differs, compare prints only the result of diverge. A
-// difference that the filters drop does not affect the exit status.
+// The exit status counts only differences that pass the filters.
 func (d *diffCmd) compare(s, t *diffSide) (err error) {
 	for _, side := range []*diffSide{s, t} {
 		side.doc.Store = side.path
@@ -220,7 +218,7 @@ func (d *diffCmd) compare(s, t *diffSide) (err error) {
 		err = d.print(s.app, doc, shown)
 	}
 	if err == nil && !doc.Same {
-		// A write error takes precedence over errDiffer.
+		// Set errDiffer only if printing succeeded.
 		err = &failure{code: exitProblem, err: errDiffer}
 	}
 	return err
@@ -235,8 +233,8 @@ func onlyComponents(diff *inspect.Diff, names []string) {
 	diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(names, c.Component) })
 }
 
-// filter removes from diff what the flags do not select. The diff lists all components of both
-// states, even without differences, so a name that the diff lacks is an error.
+// filter removes from diff what the flags do not select. It returns an error for a name that
+// neither state has.
 func (d *diffCmd) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
 		known := describe.Listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })
@@ -262,11 +260,8 @@ func (d *diffCmd) filter(s *source, diff *inspect.Diff) error {
 	return nil
 }
 
-// document returns the document of diff without its list, and the differences that the list shows.
-// The caller describes these one by one, as lines or as documents.
-//
-// The order of the differences does not depend on the limit. With --stat, the list shown is empty,
-// so no value is read.
+// document returns the document of diff without its list, and the differences to list. With --stat,
+// no difference is listed.
 func (d *diffCmd) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Difference) {
 	r := diff.Registry
 	doc = &diffDoc{
@@ -284,8 +279,8 @@ func (d *diffCmd) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.D
 	return doc, shown
 }
 
-// diverge compares the histories of two states. Two points of one store may be on two branches;
-// these are compared from their common ancestor on.
+// diverge finds the first tick that differs between the histories of two states. For two branches
+// of one store, it begins at their common ancestor.
 func (d *diffCmd) diverge(s, t *diffSide) (*firstDoc, error) {
 	for _, x := range []*diffSide{s, t} {
 		if x.IsSave() {
@@ -314,8 +309,7 @@ func (d *firstDoc) print(a *app) {
 	}
 }
 
-// differenceDocOf describes x. A row that only moved is included, because the order of rows is part
-// of a state.
+// differenceDocOf describes x.
 func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 	doc.Change = x.Change
 	doc.Entity, doc.Component = x.Names()
@@ -323,7 +317,7 @@ func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
 		return doc, nil
 	}
 	doc.OldRow, doc.NewRow = rowPointer(x.Row.OldRow), rowPointer(x.Row.NewRow)
-	// A moved row has the same value on both sides, so its document has no values.
+	// Only the row changed, so the document has no values.
 	if x.Change == "moved" {
 		return doc, nil
 	}
@@ -398,8 +392,7 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "moved":
 		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.Row.OldRow, x.Row.NewRow)
 	case "added", "removed":
-		// Values returns the values on both sides. Only the new side of an added row, and the old
-		// side of a removed one, has a value.
+		// Values returns no old value for an added row, and no new value for a removed row.
 		style, sign := term.Added, "+"
 		before, v, err := x.Values()
 		if x.Change == "removed" {
@@ -412,8 +405,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "changed":
 		fields, err := x.Component.Fields(x.Row)
 		for _, f := range fields {
-			// An element of a map or slice may exist on one side only. The texts of differingTexts
-			// are then useless, and the code below replaces them.
+			// An element of a map or slice may exist on one side only. Then the code below replaces
+			// the text of the missing side.
 			before, after := differingTexts(f.Old, f.New)
 			if f.Old.Kind() == 0 {
 				before, after = "", f.New.String()
@@ -427,7 +420,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	return nil
 }
 
-// diffLine prints a difference. An empty before or after means that the state lacks the value.
+// diffLine prints a difference. An empty text before or after means that this state lacks the
+// value.
 func diffLine(g *term.Grid, what, before, after string) {
 	switch {
 	case before == "":

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// buildDiverged creates a store of nine ticks. If the parameter wrong is true, tick 6 moves 3v1
-// less far. Tick 4 then also sets a value to itself.
+// buildDiverged creates a store of nine ticks. The parameter wrong changes two ticks: tick 6 moves
+// 3v1 less far, and tick 4 also sets a value to itself.
 func buildDiverged(dir string, wrong bool) error {
 	s := newSample()
 	ctx := context.Background()
@@ -40,7 +40,7 @@ func buildDiverged(dir string, wrong bool) error {
 	return errors.Join(err, store.Close(ctx))
 }
 
-// A firstWriter records how many bytes were allocated before its first write.
+// A firstWriter records how many bytes the program allocated before it wrote any output.
 type firstWriter struct {
 	bytes.Buffer
 	before runtime.MemStats

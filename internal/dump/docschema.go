@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// The JSON Schema of a document is derived from its Go type. The names of members come from the
-// JSON tags. A member is required unless it can be missing. Values of a world have no schema,
-// because only the store knows their types.
+// This file derives the JSON Schema of a document from its Go type. Values of a world have no
+// schema, because only the store knows their types.
 
 // documentSchema returns the JSON Schema of a document: its members, its format, and the list
 // left_out.
@@ -29,9 +28,10 @@ var (
 	bytesType = reflect.TypeFor[[]byte]()
 )
 
-// typeSchema returns the schema of the type of a member. A type with its own marshaller is a value
-// of a world, so its schema allows anything. A pointer has the schema of its element, or is null.
-// The order of the cases matters: a time has its own marshaller too, and bytes are a slice.
+// typeSchema returns the schema of a member's type. A type with its own marshaller is a value of a
+// world, so any value is valid. A pointer has the schema of its element, or is null.
+//
+// The order of the cases matters: a time also has its own marshaller, and bytes are also a slice.
 func typeSchema(t reflect.Type) map[string]any {
 	switch {
 	case t == timeType:
@@ -64,9 +64,9 @@ func typeSchema(t reflect.Type) map[string]any {
 	return map[string]any{"type": "integer"}
 }
 
-// structSchema returns the schema of a struct. A member is not required if its tag has omitempty,
-// or if it belongs to an embedded pointer. Other members may be added at any time. Fields of
-// embedded structs are members of the outer struct, as in package json.
+// structSchema returns the schema of a struct. A member is optional if its tag has omitempty, or if
+// it belongs to an embedded pointer. Unknown members are valid, because a later version may add
+// some.
 func structSchema(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -82,7 +82,7 @@ func structSchema(t reflect.Type) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
-// behindPointer reports whether the field of t at index belongs to an embedded pointer.
+// behindPointer reports whether a field of t belongs to an embedded pointer.
 func behindPointer(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {

@@ -14,8 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// A document is a value of a struct type whose name ends in Doc: lsDoc makes documents of the
-// format ecsdump.ls/1. The list of a document is its only member that is a slice of such structs:
+// A document is a value of a struct type whose name ends in Doc. For example, lsDoc is the type of
+// documents of the format ecsdump.ls/1. A document has at most one list: a member that is a slice
+// of other document types.
 //
 //	--json    {                              --ndjson   {"format":"ecsdump.ls/1","tick":7,…}
 //	            "format": "ecsdump.ls/1",               {"entity":"0v1", …}
@@ -27,9 +28,8 @@ import (
 //	            ]
 //	          }
 //
-// List elements are printed as they are read, so an error may occur in the middle of a list. The
-// printed document is complete even after an error. The error is printed after the document and
-// sets the exit status.
+// List elements are printed as they are read. After a read error, the document is still completed,
+// so its JSON is valid. Then the error is printed and sets the exit status.
 
 // docSuffix is the suffix of the names of document types.
 const docSuffix = "Doc"
@@ -40,8 +40,8 @@ func formatOf(typeName string) string {
 	return "ecsdump." + strings.TrimSuffix(typeName, docSuffix) + "/1"
 }
 
-// printJSON prints doc as JSON; with --ndjson, the elements of its list on separate lines. The
-// document is a complete value in memory. A document with a long list is printed by stream.
+// printJSON prints doc as JSON. With --ndjson, it prints each list element on its own line. For a
+// long list, use stream.
 func (a *app) printJSON(doc any) error {
 	if name, items := listOf(doc); name != "" && a.ndjson {
 		return stream(a, doc, each(items.Len(), func(i int) (any, error) { return items.Index(i).Interface(), nil }))
@@ -57,8 +57,7 @@ func (a *app) printJSON(doc any) error {
 	return a.Broken()
 }
 
-// A report is a document that can also be printed as text. Its method prints lines and tables,
-// which return no error: execute checks for write errors at the end.
+// A report is a document that can also be printed as text.
 type report interface{ print(a *app) }
 
 // printReport prints doc as JSON or as text, depending on the flags.
@@ -70,8 +69,7 @@ func (a *app) printReport(doc report) error {
 	return nil
 }
 
-// list prints items as they are read, as the list of doc or as rows of g. A command thus has one
-// walk for both forms.
+// list prints items as they are read: with --json as the list of doc, otherwise as rows of g.
 func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) error {
 	if a.json {
 		return stream(a, doc, items)
@@ -80,9 +78,8 @@ func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) erro
 	return err
 }
 
-// rows prints items as text while they are read. It calls the function row to add an item to g. It
-// returns the number of items, and prints no headings if there are none. After each row it checks
-// whether the output is still open, so a walk through a large store ends early.
+// rows prints items as text while they are read, and returns their number. The function row adds an
+// item to g. rows stops early if the output is closed. Without items, it prints no headings.
 func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err error) {
 	err = items(func(item T) error {
 		n++
@@ -95,25 +92,25 @@ func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err e
 	return n, err
 }
 
-// printMore prints how many of total things follow the printed ones and were left out by a limit.
+// printMore prints that a limit left out the last n of total items.
 func (a *app) printMore(n, total int, one, many string) {
 	if n > 0 {
 		a.Line("%d more of %s; --limit 0 prints all", n, term.Count(total, one, many))
 	}
 }
 
-// printMoreUnknown prints that more items follow the printed ones, without their number. A limit
-// left these items out.
+// printMoreUnknown prints that a limit left out an unknown number of items at the end.
 func (a *app) printMoreUnknown(many string) { a.Line("more %s; --limit 0 prints all", many) }
 
-// printEarlier prints the number n of items before the printed ones. A limit left these items out.
+// printEarlier prints that a limit left out the first n items.
 func (a *app) printEarlier(n int, one, many string) {
 	if n > 0 {
 		a.Line("%s before these; --limit 0 prints all", term.Count(n, one, many))
 	}
 }
 
-// rowPointer returns a pointer to row, or nil for -1, so that the JSON member is omitted.
+// rowPointer returns a pointer to row. It returns nil for row -1, so that the JSON member is
+// omitted.
 func rowPointer(row int) *int {
 	if row < 0 {
 		return nil
@@ -121,16 +118,14 @@ func rowPointer(row int) *int {
 	return &row
 }
 
-// A walk calls visit for one item after the other, as the walks of package inspect do. It ends with
-// the first error, which is an error of reading or of visit. An item is valid only until visit
-// returns.
+// A walk calls visit for each item in order, and returns the first error. An item is valid only
+// until visit returns.
 type walk[T any] = func(visit func(T) error) error
 
 // errEnough is returned by a visit function to end a walk early.
 var errEnough = errors.New("enough")
 
-// ignoreEnough returns err, the result of a walk. It returns nil if err is errEnough, because visit
-// then ended the walk early.
+// ignoreEnough returns nil for errEnough, and any other error unchanged.
 func ignoreEnough(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil
@@ -154,7 +149,7 @@ func each[T any](n int, f func(i int) (T, error)) walk[T] {
 	}
 }
 
-// mapped returns a walk that visits f of each item.
+// mapped returns a walk that applies f to each item.
 func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 	return func(visit func(U) error) error {
 		return items(func(item T) error {
@@ -167,20 +162,16 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 	}
 }
 
-// stream prints doc as JSON with items as its list, which may exceed memory. The list in doc is
-// empty. With --ndjson each item has its own line, and so have the members before and after the
-// list. The lines of items do not contain the member format. If an item fails, stream completes the
-// document without further items, and returns the error.
-//
-// Members after the list are marshalled after the last item. If doc is a pointer, the caller can
-// set them while items are printed.
+// stream prints doc as JSON, with items as its list. The items are printed as they are read,
+// because they may exceed memory. If an item fails, stream completes the document and returns the
+// error.
 //
 //	before      {"format":"ecsdump.log/1","earlier":0,          marshalled with an empty list
 //	list        "records": [ item, item, …                      one by one
 //	after       ], "end":"true"}                                marshalled again, after the list
 //
-// The document is marshalled twice and cut at its list, so tags, embedded structs and the order
-// of members follow package json in both forms.
+// If doc is a pointer, the walk can set the members that follow the list. With --ndjson, each item
+// is a line, and so are the members before and after the list.
 func stream[T any](a *app, doc any, items walk[T]) error {
 	list, _ := listOf(doc)
 	if list == "" {
@@ -205,7 +196,7 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 		n++
 		return a.Broken()
 	})
-	// Marshal again: the members after the list may have been set while items were printed.
+	// Marshal again: the walk may have set the members after the list.
 	_, behind, err := membersAround(doc, list)
 	if err == nil {
 		a.printMembersAfter(n, formatMember(doc), behind)
@@ -213,8 +204,7 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 	return cmp.Or(bad, err, a.Broken())
 }
 
-// item prints item n of a list. The comma comes before an item, because the last item is unknown
-// until the walk ends.
+// item prints item n of a list, and a comma before it unless it is the first.
 func (a *app) item(n int, text string) {
 	switch {
 	case a.ndjson:
@@ -227,8 +217,7 @@ func (a *app) item(n int, text string) {
 	}
 }
 
-// printMembersAfter prints the members after a list of n items. With --ndjson it prints no line if
-// no member follows the list.
+// printMembersAfter prints the members that follow a list of n items.
 func (a *app) printMembersAfter(n int, format, members string) {
 	if a.ndjson {
 		if members != "" {
@@ -247,7 +236,7 @@ func (a *app) printMembersAfter(n int, format, members string) {
 	a.Print("\n}\n")
 }
 
-// indented returns JSON on lines that begin with prefix, except the first.
+// indented returns indented JSON. All lines except the first begin with prefix.
 func indented(text, prefix string) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, []byte(text), prefix, "  "); err != nil {
@@ -271,9 +260,8 @@ func formatted(doc any) (string, error) {
 	return "{" + formatMember(doc) + members, err
 }
 
-// membersAround returns the members of doc before and after its list, without braces. The members
-// before the list begin with the format. membersAround searches the marshalled JSON, because
-// package json decides which members are omitted and which come from embedded structs.
+// membersAround returns the JSON members of doc before and after its list, without braces. The
+// first member is the format.
 func membersAround(doc any, list string) (before, behind string, err error) {
 	text, err := formatted(doc)
 	if err != nil {
@@ -295,12 +283,8 @@ func membersAround(doc any, list string) (before, behind string, err error) {
 	return "", "", cmp.Or(err, fmt.Errorf("%T has no member %s", doc, list))
 }
 
-// listOf returns the list of doc that --ndjson splits: the only member that is a slice of
-// documents. The name is empty if there is no list, or if the list is in an embedded struct that
-// is nil.
-//
-// A document with two such lists cannot be streamed, and is printed in one piece. Slices of other
-// types, such as strings and values, do not count.
+// listOf returns the list of doc: the only member that is a slice of documents. The name is empty
+// if doc has no list, has two such members, or has the list in a nil embedded struct.
 func listOf(doc any) (name string, items reflect.Value) {
 	v := reflect.Indirect(reflect.ValueOf(doc))
 	for _, f := range reflect.VisibleFields(v.Type()) {

@@ -44,7 +44,7 @@ func printedBy(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	return out.String(), err
 }
 
-// fruits visits n fruits. Then it returns err or, if err is nil, calls the function then.
+// fruits visits n fruits. Then it returns err. If err is nil, it calls the function then first.
 func fruits(n int, err error, then func()) walk[fruitDoc] {
 	return func(visit func(fruitDoc) error) error {
 		for i := range n {

@@ -18,18 +18,14 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Edit creates a new state in three steps: it compiles all expressions, computes all new rows, then
-// sets the rows.
+// The command edit creates a new state in three steps:
 //
-//	--where, 'A.X = EXPR' …   compiled for the state
-//	each selected entity      its rows after the assignments, encoded
-//	a copy of the state       receives these rows, and is written as a new save or store
+//   - Compile all expressions.
+//   - For each selected entity, compute the new rows.
+//   - Set these rows in a copy of the state, and write the copy as a new save or store.
 //
-// With --dry-run rows are only counted, so the state is not loaded.
-//
-// Expressions see the state without any assignment, because rows are set after the last evaluation.
-// If one expression fails, nothing is written. A row that two assignments change is edited twice:
-// the second edit starts from the result of the first.
+// Expressions see the state without any assignment. If one expression fails, nothing is written.
+// With --dry-run, rows are only counted, and the state is not loaded.
 
 // editDoc is what edit --json prints.
 type editDoc struct {
@@ -107,7 +103,7 @@ type assignment struct {
 	value     *query.Swept // The compiled expression; nil for a resource.
 }
 
-// edit creates the new state and writes it. With --dry-run it only counts.
+// edit creates the new state and writes it. With --dry-run, it only counts the edited rows.
 func (e *editCmd) edit(s *source, st *inspect.State) error {
 	if !e.dry {
 		if err := st.NeedWhole(); err != nil {
@@ -125,7 +121,7 @@ func (e *editCmd) edit(s *source, st *inspect.State) error {
 		if err != nil {
 			return err
 		}
-		// With two assignments to the same bytes, the result would depend on their order.
+		// Two assignments to the same field would depend on their order.
 		if slices.ContainsFunc(assignments, func(b *assignment) bool { return b.component == a.component && overlap(a.path, b.path) }) {
 			return fail(exitUsage, "", "%s is assigned to twice", a.Target)
 		}
@@ -155,30 +151,26 @@ func editDocOf(im state, entities int, assignments []*assignment) *editDoc {
 	return &editDoc{stateDoc: im.doc(), Entities: entities, Edits: describe.Listed(assignments, func(a *assignment) editedDoc { return a.editedDoc })}
 }
 
-// overlap reports whether one of two paths is a prefix of the other. An empty path names the
-// component.
+// overlap reports whether one of two field paths is a prefix of the other.
 func overlap(a, b []string) bool {
 	n := min(len(a), len(b))
 	return slices.Equal(a[:n], b[:n])
 }
 
-// assignment parses "Component.Field = EXPR".
-//
-// The target is a name, then fields. Fields are split off from the end until a component has the
-// remaining name. Only fields of structs can be named, not elements of slices. A tag cannot be
-// assigned.
+// assignment parses "Component.Field = EXPR". The component is the longest known name at the start
+// of the target. The fields must be fields of structs. A tag cannot be assigned to.
 func (w *sweeper) assignment(text string) (*assignment, error) {
 	s, im := w.source, outline(w.State)
 	target, expr, ok := query.SplitAssignment(text)
 	if !ok {
 		return nil, fail(exitUsage, "", "%q is not an assignment; write 'Component.Field = EXPR'", text)
 	}
-	// Names of components and paths both contain dots; the longest known name wins.
+	// Component names may contain dots, as paths do. The longest known name wins.
 	name, path := target, ""
 	for im.Find(name) == nil {
 		i := strings.LastIndexByte(name, '.')
 		if i < 0 {
-			// Return the error of component, which suggests similar names.
+			// The error of the method component suggests similar names.
 			_, err := s.component(im, name)
 			return nil, err
 		}
@@ -200,7 +192,8 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	}
 	a.text = expr
 	if a.component.Resource {
-		// Compile now, so that a wrong expression fails before anything is evaluated.
+		// Compile the expression of the resource now, so that a mistake is found before the
+		// evaluation.
 		_, err := s.compile(im, target, expr, query.WantTotal)
 		return a, err
 	}
@@ -210,8 +203,7 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	return a, err
 }
 
-// noField is the error of an assignment to an unknown field. If the path leads into a non-struct,
-// the error suggests a value for the enclosing field.
+// noField returns the error of an assignment to an unknown field.
 func (s *source) noField(a *assignment, field string) error {
 	if a.layout.Kind != layout.Struct {
 		return fail(exitUsage, describe.Command("schema", s.path), "%s: no field %q: %s has no fields; assign a whole value", a.Target, field, a.layout)
@@ -220,17 +212,16 @@ func (s *source) noField(a *assignment, field string) error {
 	return fail(exitUsage, describe.Command("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
 }
 
-// An editResult is the result for a span of entities: the edited rows and the counts.
+// An editResult has the edited rows and the counts of some entities.
 type editResult struct {
 	entities int // Number of entities that the filters select.
-	// For each assignment: how many values changed, were equal, or were missing.
+	// For each assignment: the number of changed, equal and missing values.
 	edits []editedDoc
 	rows  []repair.RowEdit
 }
 
-// computeEdits returns the number of entities that the conditions select and, if the parameter
-// wanted is true, the new rows. It changes no row, so expressions see the state without any
-// assignment. Resources come last, each once, independent of the filters.
+// computeEdits returns the number of entities that the conditions select and, with the parameter
+// wanted, the new rows. Resources come last, and the conditions do not apply to them.
 func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, wanted bool) (rows []repair.RowEdit, entities int, err error) {
 	take := func(found editResult, _ int) error {
 		entities += found.entities
@@ -269,12 +260,8 @@ func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, 
 	return rows, entities, err
 }
 
-// edit computes the rows of entity e that assignments change, and adds them to d. If e is
-// [ecs.Vacant], it does so for resources.
-//
-// For each assignment it evaluates the expression on the unchanged state, and applies the value to
-// the row. It starts from an earlier edit of the same component, or from the row in the state. A
-// row that stays equal is counted in Same and needs no edit.
+// edit computes the rows of entity e after all assignments, and adds the changed ones to d. With
+// [ecs.Vacant], it computes the rows of resources. Two assignments to one component yield one row.
 func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
 	if d.edits == nil {
 		d.edits = make([]editedDoc, len(assignments))
@@ -292,8 +279,7 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 			d.edits[n].Lacking++
 			continue
 		}
-		// The rows of e begin at index first. If e has no row of this component yet, IndexFunc
-		// returns -1, so i is first-1.
+		// If e has no edited row of this component yet, IndexFunc returns -1, and i is first-1.
 		i := first + slices.IndexFunc(d.rows[first:], func(r repair.RowEdit) bool { return r.Component == a.component })
 		if i >= first {
 			before = d.rows[i].Value
@@ -315,7 +301,7 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 		default:
 			row := 0 // Row of a resource.
 			if e != ecs.Vacant {
-				// Find needs the component in memory. A dry run does not reach this line.
+				// A dry run does not use the row, and may not have the component in memory.
 				row = a.component.Find(e)
 			}
 			d.rows = append(d.rows, repair.RowEdit{Component: a.component, Row: row, Value: after})
@@ -325,7 +311,7 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 	return nil
 }
 
-// badValue is the error for a value v that the type of the assigned part cannot store. e is
+// badValue returns the error for a value v that the assigned field cannot store. The entity e is
 // [ecs.Vacant] for a resource.
 func (a *assignment) badValue(e ecs.Entity, v query.Answer, err error) error {
 	place, hint := a.Target, ""
@@ -338,14 +324,13 @@ func (a *assignment) badValue(e ecs.Entity, v query.Answer, err error) error {
 	return fail(exitUsage, "", "%s: %w%s", place, err, hint)
 }
 
-// patch returns v as JSON for the whole component, with the enclosing fields. Layouts read JSON and
-// check v against the type, so only layouts check values. Names of constants become numbers. Bytes
-// that are not UTF-8 become base64. A pointed-to value becomes a list of one.
+// patch returns v as JSON for the whole component, with the enclosing fields. The layout of the
+// component then checks the value against the field's type.
 //
-//	'Position.X = 3'          {"X":3}                    enclosing fields are added inside out
-//	'State = "Idle"'          2                          the name becomes the number
-//	'Name = "\xff"'           {"base64":"/w=="}
-//	'Next = 5', a pointer     [5]; a null value becomes null
+//	'Position.X = 3'          {"X":3}              enclosing fields are added inside out
+//	'State = "Idle"'          2                    the name of a constant becomes its number
+//	'Name = "\xff"'           {"base64":"/w=="}    a string that is not UTF-8
+//	'Next = 5', a pointer     [5]                  a null value becomes null
 func (a *assignment) patch(v query.Answer) []byte {
 	patch, _ := json.Marshal(v) // An answer can always be marshalled.
 	if text, ok := v.Text(); ok {

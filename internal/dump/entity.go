@@ -14,13 +14,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file parses arguments that name an entity, a component of an entity, or a field. It also
-// creates the error for an entity that is not alive. Users often look up an entity from a log. So
-// the error names the tick of its death and a command that shows its last state.
+// This file parses arguments that name an entity, a component of an entity, or a field. For a dead
+// entity, the error names the tick that destroyed it.
 
-// entity parses an ENTITY of the command line. An index alone means the living entity with that
-// index in the state of record seq. A printed note then tells which generation that is. If the
-// index has no living entity, the error describes the last entity with the index.
+// entity parses an ENTITY of the command line: 12v3, or only the index 12. An index means the
+// living entity with that index in the state of record seq. entity then prints a note with its
+// generation.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -28,12 +27,12 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		if err != nil {
 			return 0, fail(exitUsage, describe.Command("ls", s.path), "%q is not an entity; write %s", text, entityForms)
 		}
-		if e == ecs.None { // For Peek, ecs.None means the resources.
+		if e == ecs.None {
 			return 0, s.missing(describe.Command("ls", s.path), "%v never existed: it stands for no entity", e)
 		}
 		return e, nil
 	}
-	// peek reports the entity that has the index, whatever the generation.
+	// peek returns the entity that has the index, with any generation.
 	p, err := s.Peek(s.ctx, ecs.NewEntity(uint32(index), 1), seq)
 	if err != nil {
 		return 0, err
@@ -44,7 +43,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		s.printNote("index %d is %v at %s", index, p.Holder, at.Place())
 		return p.Holder, nil
 	}
-	// The argument is only an index, so the error describes the last entity with that index.
+	// Describe the last entity with this index.
 	p.Entity = p.Holder
 	return 0, s.notAlive(p)
 }
@@ -61,15 +60,15 @@ func isEntity(text string) bool {
 	return err == nil
 }
 
-// notAlive returns the error for an entity that is not alive in p.
+// notAlive returns the error for an entity that is not alive in p. The error also says whether the
+// index is free, retired, or in use by another entity.
 //
 //	index never used, or generation 0      never existed
 //	generation above that of the index     does not exist yet
 //	destroyed by a retained tick           was destroyed in tick N; try the state before it
 //	otherwise                              is not alive any more
 //
-// The error also names the status of the index. To find the tick, notAlive reads the journal
-// backward, possibly all of it.
+// The cost is a read of the journal back to the tick that destroyed the entity.
 func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, describe.State(p.Tick, p.Seq).Place()
 	if p.Row < 0 || e.Generation() == 0 {
@@ -80,7 +79,9 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	switch {
 	case p.Row < p.Living:
 		now, next = fmt.Sprintf("is alive as %v", last), describe.Command("show", s.path, last.String())
-	case p.Row >= p.Free: // Rows hold living entities first, then free indices, then retired ones.
+	// The rows of living entities come first, then those of free indices, then those of retired
+	// ones.
+	case p.Row >= p.Free:
 		now = "is retired: its generations are used up"
 	}
 	text := "does not exist yet" // Generations of an index only increase.
@@ -98,7 +99,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)
 }
 
-// indices returns the subject and verb of a sentence about n indices: "indices 0 to 4 are".
+// indices returns the start of a sentence about the first n indices: "indices 0 to 4 are".
 func indices(n int) string {
 	if n == 0 {
 		return "no index is"
@@ -106,13 +107,10 @@ func indices(n int) string {
 	return fmt.Sprintf("indices 0 to %d are", n-1)
 }
 
-// deathOf finds the tick that destroyed e, searching backward from record seq. It returns nil if it
-// finds no such tick. A tick may create and destroy e, and also clear the world. So operations are
-// read in reverse, and a clear counts only if e existed before the clear.
+// deathOf finds the tick that destroyed e. It reads operations backward from record seq, and ends
+// at the operation that created e. It returns nil if it finds no such tick.
 //
-// The last tick that created e ends the search. A clear of the world destroys entities without an
-// operation for each entity. So a clear is a candidate until an older destroy or create of e is
-// found. At the start of the journal the candidate is the answer.
+// A clear of the world also destroys e, if the clear is the oldest one after the creation of e.
 func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
 		if err := s.ctx.Err(); err != nil {
@@ -129,7 +127,7 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 			case op.Kind == raw.OpCreate && op.Entity == e:
 				return death, nil
 			case op.Kind == raw.OpClear && op.Component < 0:
-				death = c // An older operation may replace this candidate.
+				death = c // An older clear, or an older destroy of e, replaces this candidate.
 			}
 		}
 	}
@@ -143,7 +141,7 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 //	12v3.Bag.Items[0], 12v3.Bag.Counts["a"]   a field of a component
 //	Score, Score.Points                       a resource, or a field of a resource
 //
-// Names may contain dots, so the components of the queried state decide where a name ends.
+// Component names may contain dots. The longest known name wins.
 type subject struct {
 	entity    ecs.Entity // [ecs.Vacant] for a resource; component then names the resource.
 	component string     // Empty for all components.
@@ -158,7 +156,7 @@ func (sub subject) isResource() bool { return sub.entity == ecs.Vacant }
 // holder returns the entity of sub as text, or "" for a resource.
 func (sub subject) holder() string { return describe.Holder(sub.entity, sub.isResource()) }
 
-// numbers returns the number of the component of sub, or nil for all.
+// numbers returns the number of the component that sub names, or nil for all components.
 func (sub subject) numbers() []int {
 	if sub.number == allComponents {
 		return nil
@@ -175,8 +173,8 @@ type pathStep struct {
 // allComponents is the number in a subject that names no component.
 const allComponents = -1
 
-// subject parses text, and returns the components of its entity, or the resources, in the state
-// of record seq. A text that does not begin with an entity is a resource.
+// subject parses a text that names an entity or a resource. It also returns the state of that
+// entity, or of all resources, at record seq.
 func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.EntityState, err error) {
 	first, rest, narrowed := strings.Cut(text, ".")
 	sub = subject{entity: ecs.Vacant, number: allComponents}
@@ -211,10 +209,9 @@ func (sub *subject) parseComponent(s *source, text string, components []inspect.
 	return nil
 }
 
-// longestName returns the component, or the resource, with the longest name at the beginning of
-// text, and the field after the name. The longest name wins because names may contain dots and
-// brackets. The name must end at a dot, a bracket or the end of text: Bagpipe does not name Bag.
-// The number is -1 if no name fits.
+// longestName returns the number of the component or resource whose name begins text, and the rest
+// of text. Of several such names, the longest wins. The rest must be empty or begin with a dot or a
+// bracket: Bagpipe does not name Bag. The number is -1 if no name fits.
 func longestName(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
 	number = -1
 	for n, c := range components {
@@ -226,8 +223,8 @@ func longestName(text string, components []inspect.EntityComponent, resource boo
 	return number, field
 }
 
-// unknownName returns the error for a text that begins with no known name. It also checks the two
-// most common mistakes: a component without its entity, and a resource after an entity.
+// unknownName returns the error for a text without a known name. Two frequent mistakes have their
+// own errors: a component without an entity, and a resource after an entity.
 func (sub *subject) unknownName(s *source, text string, components []inspect.EntityComponent) error {
 	var known []string
 	for _, c := range components {
@@ -239,7 +236,8 @@ func (sub *subject) unknownName(s *source, text string, components []inspect.Ent
 	other, field := longestName(text, components, !sub.isResource())
 	switch {
 	case sub.isResource() && strings.ContainsAny(text[:min(1, len(text))], "0123456789"):
-		_, err := s.entity(name, 0) // Return the error of entity.
+		// The method entity returns the error for a wrong entity.
+		_, err := s.entity(name, 0)
 		return err
 	case other >= 0 && sub.isResource():
 		name = components[other].Name
@@ -263,9 +261,8 @@ func (sub subject) String() string {
 	return sub.entity.String() + "." + sub.component + sub.field
 }
 
-// valueIn follows the steps of sub into v, a value of its component. It returns false if no value
-// is at the end of the path, for example beyond the end of a slice. Pointers on the path are
-// followed without a step.
+// valueIn returns the value at the path of sub in v, a value of the component. It returns false if
+// the path leads nowhere, for example beyond the end of a slice.
 func (sub subject) valueIn(v layout.Value) (layout.Value, bool) {
 	if v.Kind() == 0 {
 		return v, false
@@ -279,8 +276,7 @@ func (sub subject) valueIn(v layout.Value) (layout.Value, bool) {
 	return v, true
 }
 
-// deref returns the value to which the pointer v leads. It returns v if v is a nil pointer or no
-// pointer.
+// deref follows the pointer v. It returns v if v is a nil pointer or no pointer.
 func deref(v layout.Value) layout.Value {
 	for v.Kind() == layout.Pointer && v.Len() > 0 {
 		v = v.Index(0)
@@ -288,7 +284,7 @@ func deref(v layout.Value) layout.Value {
 	return v
 }
 
-// step takes one step into v. A map key has its printed form; a string key may omit the quotes.
+// step returns the field, element or map entry of v that s names. A string key may omit its quotes.
 func (s pathStep) step(v layout.Value) (layout.Value, bool) {
 	switch {
 	case !s.item:
@@ -319,8 +315,8 @@ func parseSteps(text string) (steps []pathStep, err error) {
 	return steps, nil
 }
 
-// nextStep cuts the first step off text. Brackets contain a quoted Go string, which may contain
-// brackets, or plain text up to the closing bracket.
+// nextStep cuts the first step off text. Brackets contain a quoted Go string, or plain text without
+// a closing bracket.
 func nextStep(text string) (s pathStep, rest string, err error) {
 	if name, ok := strings.CutPrefix(text, "."); ok {
 		end := strings.IndexAny(name+".", ".[")

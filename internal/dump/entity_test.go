@@ -21,8 +21,8 @@ type bag struct {
 	None   *struct{ N int16 }
 }
 
-// bagOf returns the components of an entity with a bag. The bag is stored under two component
-// names, and one name is a prefix of the other.
+// bagOf returns the components of an entity with two bags. The name of one component is a prefix of
+// the other name.
 func bagOf(t *testing.T) []inspect.EntityComponent {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})

@@ -19,9 +19,9 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Export writes a state, or the changes of ticks, for other programs. The format and the range
-// select the code: see exportCmd. The output is always a new file. Export removes the file after an
-// error, because a reader cannot detect an incomplete export.
+// The command export writes a state, or the changes of ticks, for other programs. The output is
+// always a new file. Export removes the file after an error, because a reader cannot detect an
+// incomplete export.
 
 // changesDoc is what export --format json or ndjson prints for a range, with or without --json.
 type changesDoc struct {
@@ -108,9 +108,11 @@ type exportCmd struct {
 	at         string
 }
 
-// check validates the flags. A useless combination of flags is an error. A state as JSON or NDJSON
-// must have all components, because import reads such a file. CSV on standard output can contain
-// only one table.
+// check validates the flags:
+//
+//   - A state as JSON or NDJSON must have all components, because import reads such a file.
+//   - CSV on standard output can contain only one table.
+//   - A flag without effect is an error.
 func (x *exportCmd) check(c *call) error {
 	if c.ndjson {
 		if x.format != "ndjson" && c.flags.Changed("format") {
@@ -136,8 +138,8 @@ func (x *exportCmd) check(c *call) error {
 	return c.atOrRange(1)
 }
 
-// run writes the export: one state, or the changes of a range of ticks. The call of Raw turns off
-// the escaping for terminals, so files contain names and values unchanged.
+// run writes the export: one state, or the changes of a range of ticks. Raw turns off the escaping
+// of control characters for terminals.
 func (x *exportCmd) run(s *source) error {
 	if x.writesTables() {
 		return x.tables(s)
@@ -169,14 +171,12 @@ func (x *exportCmd) run(s *source) error {
 	return exportCSV(s.ctx, s.Out, chosen[0])
 }
 
-// toNewFile calls f with standard output redirected to the new file, so that all printing code can
-// write to the file. The file is flushed even if f fails: cmp.Or evaluates all arguments and
-// returns the first error.
+// toNewFile calls f with standard output redirected to the new file. It flushes the file even if f
+// fails, because cmp.Or evaluates all arguments.
 func (x *exportCmd) toNewFile(a *app, f func() error) error {
 	if x.out == "" {
 		return f()
 	}
-	// Standard output has a separate writer, so its buffer is not affected.
 	return newFile(x.out, func(w io.Writer) error {
 		stdout := a.Writer
 		a.Writer = bufio.NewWriter(w)
@@ -185,9 +185,9 @@ func (x *exportCmd) toNewFile(a *app, f func() error) error {
 	})
 }
 
-// newFile creates a file, calls f to write it, and removes the file after an error. It returns an
-// error if the path exists, so it never overwrites or removes another file. cmp.Or evaluates all
-// arguments, so the file is closed even if f fails.
+// newFile creates a file, calls f to write the file, and removes the file after an error. It never
+// overwrites an existing file. The file is closed even if f fails, because cmp.Or evaluates all
+// arguments.
 func newFile(path string, f func(w io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
@@ -207,8 +207,8 @@ func outputExists(path string) error {
 	return fail(exitUsage, "", "%s exists; give a new name, because nothing is overwritten", path)
 }
 
-// directory writes a CSV file for each component into a new directory. After an error it removes
-// the directory. Different components have different file names: see FileName.
+// directory writes a CSV file for each component into a new directory. It removes the directory
+// after an error.
 func (x *exportCmd) directory(ctx context.Context, components []*inspect.Component) error {
 	if err := os.Mkdir(x.out, 0o777); errors.Is(err, os.ErrExist) {
 		return outputExists(x.out)
@@ -224,9 +224,8 @@ func (x *exportCmd) directory(ctx context.Context, components []*inspect.Compone
 	return nil
 }
 
-// FileName converts name to a file name. Bytes other than letters, digits, _, - and . are written
-// in the form %2F. A leading dot is escaped too, to avoid ".." and hidden files. Different names
-// have different file names, because % is escaped too.
+// FileName converts name to a file name. Different names have different file names. Bytes other
+// than letters, digits, _, - and . become %2F and the like. A leading dot is escaped too.
 func FileName(name string) string {
 	var b []byte
 	for i := range len(name) {
@@ -241,10 +240,8 @@ func FileName(name string) string {
 	return string(b)
 }
 
-// changes writes the changes of the ticks of a range.
-//
-// The ends of a range A..B are states, as for diff. So the changes of tick A are not included. A
-// single point A means A.. up to the newest state.
+// changes writes the changes of a range A..B: those of the ticks after state A, up to state B. A
+// single point A means A up to the newest state.
 func (x *exportCmd) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {
@@ -271,7 +268,7 @@ func (x *exportCmd) changes(s *source, text string) error {
 	if x.format == "csv" {
 		return changesCSV(s.app, changes)
 	}
-	// The code that prints documents uses the flag --ndjson, so set it from --format.
+	// stream reads the flag --ndjson, so set it for --format ndjson.
 	s.ndjson = x.format == "ndjson"
 	doc := changesDoc{From: describe.StateOf(s.View, from), To: to, Changes: []tickDifferentDoc{}}
 	return stream(s.app, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
@@ -286,8 +283,8 @@ type tickDifference struct {
 	commit *inspect.Commit
 }
 
-// differences visits the changes of the ticks of the path. A difference is valid only until visit
-// returns, because its two states change afterwards.
+// differences visits the changes of the ticks between two records. A difference is valid only until
+// visit returns.
 func (x *exportCmd) differences(s *source, from, to uint64) walk[tickDifference] {
 	return func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
@@ -304,8 +301,7 @@ func (x *exportCmd) differences(s *source, from, to uint64) walk[tickDifference]
 	}
 }
 
-// changesCSV writes a line for each changed field. Values are exact JSON, which package csv quotes
-// if necessary.
+// changesCSV writes a line for each changed field, with values as JSON.
 func changesCSV(a *app, changes walk[tickDifference]) error {
 	out := csv.NewWriter(a.Out)
 	// The csv writer stores its first error, which is checked at the end.
@@ -325,8 +321,8 @@ func changesCSV(a *app, changes walk[tickDifference]) error {
 	return cmp.Or(err, out.Error())
 }
 
-// fieldsOf returns the differing fields. An added or removed component is one entry without a path.
-// A created or destroyed entity is one entry without values, so that it has a line too.
+// fieldsOf returns the fields that differ. An added or removed component is one entry without a
+// path. A created or destroyed entity is one entry without values.
 func fieldsOf(x describe.Difference) ([]inspect.FieldDiff, error) {
 	if x.Component == nil {
 		return make([]inspect.FieldDiff, 1), nil
@@ -346,13 +342,13 @@ func exactText(v layout.Value) string {
 	return string(v.AppendExact(nil))
 }
 
-// maxFlatArray is the largest length of an array with a column for each element. A longer array is
-// one column of JSON, because spreadsheets do not accept thousands of columns.
+// maxFlatArray is the largest array whose elements have separate columns. A longer array is one
+// column of JSON.
 const maxFlatArray = 16
 
 // exportCSV writes a table of the rows of c: the entity, then a column for each field. Structs and
-// short arrays are split into columns. Gaps are left out. A resource has one row with an empty
-// entity. All rows share one slice, because package csv copies it.
+// short arrays are split into columns. Unused rows are left out. A resource has one row with an
+// empty entity.
 func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
 	line := []string{"entity"}
@@ -378,13 +374,13 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	return out.Error()
 }
 
-// isFlat reports whether the parts of a value of type t have separate columns.
+// isFlat reports whether a value of type t is split into columns.
 func isFlat(t *layout.Type) bool {
 	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= maxFlatArray
 }
 
 // columnsOf calls visit with the names and types of the columns of t: X, Info.Range, Slots[1]. A
-// type without parts has one column, "value". cellsOf uses the same order.
+// type that cannot be split has one column, "value". cellsOf has the same order.
 func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Type)) {
 	switch {
 	case t.Kind == layout.Struct:
@@ -412,8 +408,7 @@ func cellsOf(v layout.Value, visit func(layout.Value)) {
 }
 
 // cellText returns v as a CSV cell. Strings are unquoted, nil is empty, and constants and durations
-// are numbers. A value whose parts have no columns is JSON. The simple kinds come first, because a
-// spreadsheet must not get JSON quotes around a number or a text.
+// are numbers. Other values, such as maps, are JSON.
 func cellText(v layout.Value) string {
 	switch k := v.Kind(); {
 	case v.IsNil():

@@ -17,15 +17,17 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file exports tables for other programs. A component becomes a table of flat columns, and an
-// export format writes the table in batches, column by column.
+// This file exports components as tables. Each component becomes a table of simple columns. An
+// export format, such as Parquet, writes the table in batches, column by column.
 //
-//	value of a component ──▶ cellsOf: its parts ──▶ Cells.add: one or two cells for each part
+//	value of a component ──▶ cellsOf: its fields ──▶ Cells.add: one or two cells for each field
 //	4096 rows, or a span ──▶ Rows ──▶ Table.Write of the export format
 //
-// A column is a field, or a facet of a field. An entity has two columns (index and generation), a
-// constant is its name, and values without a table type (slices, maps) are JSON. The export formats
-// are in another module, because their libraries are large: see format.go.
+//	entity       two columns: index and generation
+//	constant     its name
+//	slice, map   JSON
+//
+// The export formats are in another module, because their libraries are large: see format.go.
 
 // tickColumn, indexColumn and generationColumn are the first columns of a table; a resource has
 // only tickColumn.
@@ -35,10 +37,8 @@ const (
 	generationColumn = "generation"
 )
 
-// tableColumns returns the columns of the table of c.
-//
-// Columns have the order of columnsOf, which Rows.add relies on. A name that another column has
-// gets the suffix _: a field may be called tick, or differ from another only in letter case.
+// tableColumns returns the columns of the table of c, in the order of columnsOf. A column whose
+// name is taken gets the suffix _. Names that differ only in letter case count as equal.
 func tableColumns(c *inspect.Component) []Column {
 	columns := []Column{{Name: tickColumn, Kind: layout.Uint64}}
 	if !c.Resource {
@@ -89,8 +89,8 @@ func (r *Rows) clear() {
 	}
 }
 
-// add appends a row of the table of c: the encoded row of e. The parts of the value have the order
-// of columns. An entity fills two columns: first facetIndex, then the generation.
+// add appends a row to the table of c: the tick, the entity e and the encoded row. A field of type
+// Entity fills two columns: the index and the generation.
 func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.Entity, row []byte) error {
 	v, err := c.Layout.Value(row)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 	}
 	cellsOf(v, func(v layout.Value) {
 		r.Columns[i].add(v, columns[i])
-		// The next column is the generation of the same entity.
+		// An entity fills the next column too, with its generation.
 		if i++; columns[i-1].facet == facetIndex {
 			r.Columns[i].add(v, columns[i])
 			i++
@@ -115,7 +115,7 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 	return nil
 }
 
-// add appends the cell of v to a column.
+// add appends the value v to a column.
 //
 //	Bits    integers, sign-extended; floats, as the bits of a float64; booleans, as 0 or 1
 //	Texts   names of constants, strings, JSON
@@ -178,7 +178,7 @@ func (x *exportCmd) checkTables(c *call) error {
 	return nil
 }
 
-// exportFormat returns the format of x, or nil if the program has no such format, see [Main].
+// exportFormat returns the format of x, or nil if the program lacks the format.
 func (x *exportCmd) exportFormat(a *app) *Format {
 	for i := range a.formats {
 		if a.formats[i].Name == x.format {
@@ -188,15 +188,15 @@ func (x *exportCmd) exportFormat(a *app) *Format {
 	return nil
 }
 
-// tables writes tables of one state, or of the states of a range. For one state, columns are read
-// one after the other and never held in full. For a range, a cursor moves from tick to tick.
+// tables writes tables of one state, or of the states of a range. For one state, it reads one
+// column after the other, and never holds a whole column in memory. For a range, it moves a cursor
+// from tick to tick.
 //
-// Damage in a range is an error, and the output is removed: readers would mistake a table with
-// missing rows for a complete one.
+// After damage in a range, tables removes the output, because a reader cannot detect missing rows.
 func (x *exportCmd) tables(s *source) (err error) {
 	if len(s.args) < 2 {
-		// After a read error, readState calls this function again. That works, because writeTables
-		// has then removed the output.
+		// After a read error, readState calls this function again. The first call removes its
+		// output, so a second call is safe.
 		return s.readState(x.at, func(st *inspect.State) error {
 			return x.writeTables(s, outline(st), func(w *tableWriter) error { return w.state(st) })
 		})
@@ -225,8 +225,8 @@ func (x *exportCmd) tables(s *source) (err error) {
 	})
 }
 
-// writeTables creates the output and calls write to fill it. The components that the flags name
-// must exist in im. After an error it removes the file or directory.
+// writeTables creates the output and calls write to fill it. It removes the output after an error.
+// The components that the flags name must exist in im.
 func (x *exportCmd) writeTables(s *source, im state, write func(*tableWriter) error) error {
 	if _, err := s.components(im, x.components, true); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (x *exportCmd) writeTables(s *source, im state, write func(*tableWriter) er
 	}
 	w := &tableWriter{exportCmd: x, source: s, to: to, begun: map[string]*begunTable{}}
 	err = write(w)
-	// Close first, because some systems can only remove a closed file. The first error is returned.
+	// Close before removal, because some systems can only remove a closed file.
 	err = cmp.Or(err, systemError(to.Close()))
 	if err != nil {
 		err = cmp.Or(err, os.RemoveAll(x.out))
@@ -256,7 +256,7 @@ type tableWriter struct {
 	begun map[string]*begunTable // By component name.
 }
 
-// A begunTable is a table that was begun, with its columns and a buffer for rows.
+// A begunTable is a table of the output, with its columns and a buffer for rows.
 type begunTable struct {
 	Table
 	columns []Column
@@ -264,10 +264,9 @@ type begunTable struct {
 	rows    *Rows
 }
 
-// table returns the table of c, and begins it if needed. It returns nil if the flags do not select
-// c. A table is begun at the first state with its component, so a component that a later tick
-// registers has a table too. The columns of a table have one layout; a changed layout within a
-// range is an error.
+// table returns the table of c, or nil if the flags do not select c. It creates the table at the
+// first state that has the component. If the layout of a component changes within a range, table
+// returns an error.
 func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error) {
 	if len(w.exportCmd.components) > 0 && !slices.Contains(w.exportCmd.components, c.Name) {
 		return nil, nil
@@ -288,7 +287,7 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 	return t, nil
 }
 
-// write writes and clears rows. Formats do not store rows, so the buffer is reused.
+// write writes rows and clears the buffer.
 func (t *begunTable) write(rows *Rows) error {
 	if rows.N == 0 {
 		return nil
@@ -301,8 +300,7 @@ func (t *begunTable) write(rows *Rows) error {
 // tableRows is the number of rows in a batch.
 const tableRows = 4096
 
-// image adds the rows of a state that is in memory, in their order in the state. The method state
-// adds rows ordered by index.
+// image adds the rows of a state in memory, in row order.
 func (w *tableWriter) image(im state) error {
 	for _, c := range im.Components {
 		t, err := w.table(im, c)
@@ -338,7 +336,8 @@ func (w *tableWriter) image(im state) error {
 	return nil
 }
 
-// state adds the rows of a state, reading one column after the other. Progress counts rows.
+// state adds the rows of a state, one column after the other, ordered by entity index. Progress
+// counts rows.
 func (w *tableWriter) state(st *inspect.State) error {
 	im := outline(st)
 	done, total := int64(0), int64(0)
@@ -367,7 +366,7 @@ func (w *tableWriter) state(st *inspect.State) error {
 	return nil
 }
 
-// resource adds the row of a resource, unless the resource was registered but not saved yet.
+// resource adds the row of a resource, if the state has a value for it.
 func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component) error {
 	if c.Len() == 0 {
 		return nil
@@ -379,9 +378,8 @@ func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component)
 	return cmp.Or(err, t.write(t.rows))
 }
 
-// sweep adds the rows of a component, ordered by index. Several goroutines convert spans to rows,
-// and one goroutine writes the results in order. A span has 4096 indices, so its rows are one
-// batch.
+// sweep adds the rows of a component, ordered by entity index. Several goroutines convert spans of
+// 4096 indices to rows. One goroutine writes the results in order.
 func (t *begunTable) sweep(ctx context.Context, st *inspect.State, im state, c *inspect.Component, wrote func(n int)) error {
 	return st.Sweep(ctx, 0, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
 		return func(of *inspect.Span) (any, error) {

@@ -10,17 +10,15 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// A trace shows the values of plot as counters of a trace viewer. Path, expressions and values
-// are those of plot. In the trace, ticks are the time.
+// A trace shows the values of the command plot in a trace viewer, with ticks as the time. Each
+// expression is a counter.
 //
 //	{"displayTimeUnit":"ms","traceEvents":[
-//
 //	{"ph":"M","pid":1,"name":"process_name","args":{"name":"D"}},        the store is a process
 //	{"ph":"C","pid":1,"ts":7000,"name":"alive","args":{"value":12}},… tick 7: a counter changes
 //	]}
 //
-// Events are printed as they are found. Damage in the range is reported after the last event. The
-// printed document is complete even if the range has damage.
+// Damage in the range is reported after the last event, and the document is still complete.
 
 // checkTrace validates the flags for a trace.
 func (x *exportCmd) checkTrace(c *call) error {
@@ -37,13 +35,11 @@ func (x *exportCmd) checkTrace(c *call) error {
 const tickMicros = 1000
 
 // trace prints the values of expressions over the ticks as counters, in the JSON trace format of
-// Chrome and Perfetto. A counter keeps its value until its next event, so only changes and the
-// last state have events.
+// Chrome and Perfetto. A counter has an event when it changes, and at the last state.
 //
-// The format cannot end a counter, and each value must be a number. So a counter becomes 0 if its
-// expression has no number or is infinite. All counters become 0 where damage hides their values,
-// because the viewer would otherwise draw the old values. A counter that never had a number has no
-// event. Each other counter has an event at the last state, so its line is drawn to the end.
+// The format accepts only numbers, and a counter cannot end. So a counter becomes 0 if its
+// expression is not a finite number, and where damage hides its value. A counter that never had a
+// number has no event.
 func (x *exportCmd) trace(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(describe.Command("query", s.path, "--count"), "it has one state, so nothing changes over time")
@@ -110,7 +106,7 @@ func (x *exportCmd) trace(s *source) (err error) {
 	return cmp.Or(err, p.failures(), p.unread)
 }
 
-// A counter is a counter of the trace, with the value of its last event.
+// A counter is a named line in the trace, with the value of its last event.
 type counter struct {
 	name  string  // Encoded as JSON.
 	value float64 // NaN before the first event.
@@ -127,9 +123,8 @@ func (c *counter) print(a *app, tick uint64, value float64) {
 	a.Print(fmt.Sprintf(",\n"+`{"ph":"C","pid":1,"ts":%d,"name":%s,"args":{"value":%s}}`, tick*tickMicros, c.name, b))
 }
 
-// counters returns the expressions to draw and their names. The default, without --select, is the
-// number of living entities in im, the last state, and the number of entities with each component.
-// Names must differ, because the viewer merges events with equal names into one counter.
+// counters returns the expressions to draw and their names. Without --select, these are the number
+// of living entities and the number of entities with each component. Equal names are an error.
 func (x *exportCmd) counters(im state) (texts, names []string, err error) {
 	for _, selected := range x.selected {
 		text, name := query.SplitName(selected)

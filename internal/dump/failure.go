@@ -21,10 +21,9 @@ import (
 //	wrong command line       ──▶ misused: suggests the help of the command
 //	failure                  ──▶ report: lines on standard error, or with --json one line of JSON
 //
-// Programs read exit statuses, so a status has the same meaning for every command. classify returns
-// a failure unchanged, so the code closest to the error sets its status.
+// Programs read exit statuses, so a status has the same meaning for every command.
 
-// The size of every save is a multiple of pageSize. A file of another size is no complete save.
+// pageSize divides the size of every complete save.
 const pageSize = 4 << 10
 
 // Exit statuses of the process. Scripts rely on these numbers, so the order is fixed.
@@ -72,8 +71,7 @@ func fail(code int, next, format string, args ...any) *failure {
 	return &failure{code: code, err: fmt.Errorf(format, args...), next: next}
 }
 
-// systemError returns err as a failure of the operating system, or nil if err is nil. The result
-// type is error, because a nil *failure in an error is not nil.
+// systemError returns err as a failure of the operating system. It returns nil if err is nil.
 func systemError(err error) error {
 	if err == nil {
 		return nil
@@ -81,16 +79,12 @@ func systemError(err error) error {
 	return &failure{code: exitSystem, err: err}
 }
 
-// errDiffer gives diff its exit status for states that differ. It is not reported, because the
-// differences are printed already.
+// errDiffer sets the exit status of diff for states that differ. It is not printed.
 var errDiffer = errors.New("the states differ")
 
-// classify returns an error of reading path as a failure, with the exit status of its kind and the
-// command to try next. Damage takes precedence over not found, because the missing thing may be in
-// the damaged part.
-//
-// An error with several causes is classified by the first matching case. All other errors are
-// errors of the operating system.
+// classify returns an error of reading path as a failure, with an exit status and the command to
+// try next. The first matching case wins. Damage comes before not found, because the damaged part
+// may contain the missing object. Unknown errors count as errors of the operating system.
 func classify(path string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -122,16 +116,14 @@ func classify(path string, err error) *failure {
 	return f
 }
 
-// damaged reports whether err is damage in a store, so that undamaged data can still be read. A
-// foreign file under the name of a file of the store counts as damage.
+// damaged reports whether err is damage of a part of the store. The rest can still be read.
 func damaged(err error) bool {
 	return errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign)
 }
 
-// classifyOpen returns an error of opening path as a failure. It distinguishes a path that is no
-// store or save from a damaged one. A directory without snapshots and journal was probably named by
-// mistake, so no repair is suggested. A file with the size of a save may be a save without its
-// beginning. The error then suggests verify, which reports whether recover finds pages in the file.
+// classifyOpen returns an error of opening path as a failure. For a file that may be a damaged
+// save, it suggests verify. A directory without snapshots and journal is "not a store", rather than
+// a damaged one.
 func classifyOpen(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -140,7 +132,7 @@ func classifyOpen(path string, err error) *failure {
 		return fail(exitNotFound, "", "%s: not a store: it holds no snapshots and no journal", path)
 	case errors.Is(err, persist.ErrForeign):
 		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
-		// The file may be a damaged save.
+		// ^A damaged save still has the size of a save.
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 {
 			f.next = describe.Command("verify", path)
 		}
@@ -160,9 +152,7 @@ type errorDoc struct {
 	} `json:"error"`
 }
 
-// printNote prints a message that is not part of the result to standard error. With --json it
-// prints nothing, because standard error then contains only errors. It first ends the progress bar,
-// which uses the same line.
+// printNote prints a message for the user to standard error. With --json, it prints nothing.
 func (a *app) printNote(format string, args ...any) {
 	if !a.json {
 		a.bar.End()
@@ -170,8 +160,8 @@ func (a *app) printNote(format string, args ...any) {
 	}
 }
 
-// printFailure prints f to standard error: the message, then the commands to try. With --json it
-// prints one line of JSON with the first of the commands.
+// printFailure prints f to standard error: the message, then the commands to try. With --json, it
+// prints one line of JSON with the first command.
 func (a *app) printFailure(f *failure) {
 	if f.code == exitProblem && errors.Is(f, errDiffer) {
 		return // The differences are printed already.
@@ -204,9 +194,8 @@ func (f *failure) lines() []string {
 	return lines
 }
 
-// withMark adds the expression and a mark below the position of err, if err has a position. The
-// column of the mark is the terminal column, because some characters take two columns and some
-// none.
+// withMark adds the expression, and a mark below the position of the error. The column of the mark
+// is a terminal column, because some characters take two columns and some none.
 //
 //	no field "Z" …
 //	    Position.Z > 3

@@ -16,8 +16,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// The functions of this file declare flags and describe their values for help, errors, shells and
-// the tools of agents. Flags that take any text, or a boolean, are declared as in package pflag.
+// This file declares flags and describes their values, for help, errors, completion and agents.
 //
 //	--limit=x ──▶ pflag ──▶ value.Set ──▶ errTakes ──▶ wrongFlag: "--limit takes a whole …"
 
@@ -27,11 +26,8 @@ type flags struct {
 	cmd *cobra.Command
 }
 
-// A value is the value of a flag that needs parsing or can be repeated. The field takes describes
-// the valid values. Help texts and errors print it.
-//
-// The function set is called for each occurrence of the flag. The function isList in tools.go lists
-// which kinds of flags can be repeated.
+// A value is the value of a flag that needs parsing or can be repeated. The function set is called
+// for each occurrence of the flag.
 type value struct {
 	kind  string   // Name of the kind in help.
 	takes string   // The valid values, as in an error after "takes".
@@ -44,11 +40,10 @@ func (v *value) String() string        { return v.begin }
 func (v *value) Set(text string) error { return v.set(text) }
 func (v *value) Type() string          { return v.kind }
 
-// errTakes reports that a text is not a valid value of a flag. The reported error then lists the
-// valid values.
+// errTakes reports an invalid value of a flag. The printed error lists the valid values.
 var errTakes = fmt.Errorf("invalid value of the flag")
 
-// pointForms lists the forms of points in help texts. It omits the names of snapshots and marks.
+// pointForms lists the forms of a point in time for help texts.
 const pointForms = "a tick, @latest~N, @first, @-5s, @02:47:10, record:N"
 
 // point declares the flag --at.
@@ -116,8 +111,8 @@ func (f flags) someOf(to *[]string, name, usage string, words []string) {
 	})}, name, usage)
 }
 
-// entity declares the flag --entity of commands that take one entity. A second value is refused,
-// because the first one would be lost silently.
+// entity declares the flag --entity of commands that take one entity. Repeating the flag is an
+// error.
 func (f flags) entity(to *string, usage string) {
 	f.Var(&value{kind: "entity", takes: "one entity: INDEXvGENERATION, as in 12v3, or the index of one that is alive", set: func(text string) error {
 		if !isEntity(text) || *to != "" {
@@ -129,8 +124,7 @@ func (f flags) entity(to *string, usage string) {
 }
 
 // entities declares the flag --entity of commands that take several entities, comma-separated or
-// repeated. Values are stored in their printed form. An index alone is refused, because the printed
-// states may have different generations of the index.
+// repeated. An index alone is an error, because two states may have different generations of it.
 func (f flags) entities(to *[]string, usage string) {
 	f.Var(&value{kind: "entities", takes: "entities, INDEXvGENERATION, as in 12v3", set: commaSeparated(to, func(text string) (string, error) {
 		e, err := ecs.ParseEntity(text)
@@ -138,9 +132,8 @@ func (f flags) entities(to *[]string, usage string) {
 	})}, "entity", usage)
 }
 
-// commaSeparated returns a setter for a list of comma-separated words. It calls the function one
-// with each word and appends the result. The words before an invalid one are appended too, but the
-// command then does not run.
+// commaSeparated returns a setter for a comma-separated list. The setter calls the function one
+// with each word, and appends the result.
 func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
 	return func(text string) error {
 		for word := range strings.SplitSeq(text, ",") {
@@ -165,8 +158,8 @@ func (f flags) condition(to *[]string, name, usage string) {
 	f.texts(to, name, "expr", usage, func(text string) []string { return []string{text} })
 }
 
-// texts declares a flag that appends the parts of each text. An empty text adds nothing, so a
-// script can pass one for "no condition".
+// texts declares a flag that can be repeated. The function parts splits each text. An empty text
+// adds nothing, so a script can pass an empty condition.
 func (f flags) texts(to *[]string, name, kind, usage string, parts func(text string) []string) {
 	f.Var(&value{kind: kind, takes: "an expression", set: func(text string) error {
 		if strings.TrimSpace(text) != "" {
