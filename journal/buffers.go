@@ -37,8 +37,8 @@ func (j *Journal) keep(b []byte, atMost int64) {
 	}
 }
 
-// dropFree releases the least recently used free buffers. The parameter buffers is their maximum
-// number. It stops earlier if the remaining ones have at most atMost bytes.
+// dropFree drops the least recently used free buffers, at most as many as the parameter buffers
+// says. It stops when the remaining ones have at most atMost bytes.
 func (j *Journal) dropFree(buffers int, atMost int64) {
 	n := 0
 	for ; n < buffers && j.freed > atMost; n++ {

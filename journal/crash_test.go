@@ -239,9 +239,9 @@ func TestCrash_WhileClosing(t *testing.T) {
 	}
 }
 
-// A roll gives a segment its name, but the name is not durable, because a directory sync fails. The
-// test crashes the next Open, which begins another segment. A crash that keeps the name of that
-// segment must keep the earlier name, too.
+// A directory sync fails during a roll, so the name of the new segment is not durable. The test
+// then crashes the next Open, which begins another segment. If the crash keeps the name of the last
+// segment, it must also keep the name of the segment before.
 func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0

@@ -642,7 +642,8 @@ func TestOpen_LowestEpoch(t *testing.T) {
 	}
 }
 
-// A sharedFS simulates a replicated tree: a sync waits for this machine first, then for others.
+// A sharedFS simulates files that are replicated to other machines. A sync waits for this machine
+// first, then for the others.
 type sharedFS struct {
 	disk.FS
 	ours func() // Stands for the wait for other machines. Called after local.

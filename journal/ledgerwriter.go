@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// The method stale adds renewSize to the live bytes of a ledger, so that a short ledger is not
-// rewritten.
+// renewSize prevents rewriting of short ledgers. A ledger is rewritten when it is longer than twice
+// the sum of its live bytes and renewSize.
 var renewSize int64 = 4 << 10
 
 // A ledgerWriter appends entries to a ledger and makes them durable. Its methods may be called from

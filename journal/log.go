@@ -199,9 +199,9 @@ func (l *Log) findLost(seq uint64) (Entry, bool) {
 	return l.Lost[i], true
 }
 
-// damageAt returns the damage that contains the lost record e: the first damage after its offset.
-// The offset of an inferred record is that of the record before it, so the damage may be in a later
-// segment.
+// damageAt returns the damage that contains the lost record e: the first damage after e.Offset. If
+// e was inferred from its neighbours, e.Offset is the position of the record before it. Then the
+// damage may be in a later segment.
 func (l *Log) damageAt(e Entry) *disk.DamageError {
 	name := l.Segments[e.Segment].Name
 	for _, p := range l.Problems {
@@ -338,9 +338,9 @@ func (l *Log) Preamble(e Entry) ([]byte, error) {
 	return l.Payload(p, nil)
 }
 
-// Hidden returns damage before e in which the preamble for e may be lost, or nil. Hidden looks
-// between the last readable preamble before e and e itself. If the segment has no readable preamble
-// before e, Hidden looks from the beginning of the segment.
+// Hidden returns the damage in which the preamble of e may be lost, or nil. This is damage between
+// the last readable preamble and e. Without a readable preamble, it is damage between the beginning
+// of the segment and e.
 func (l *Log) Hidden(e Entry) *disk.DamageError {
 	p, ok := l.PreambleAt(e)
 	if !ok {

@@ -110,14 +110,14 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 }
 
 // ScanFrom replaces the contents of l with the result of a scan. It is for a program that owns the
-// directory and continues from the state after record base. Before the program writes to the
-// directory other than by [Open], it must close l. ScanFrom opens each segment at most once. The
-// bytes of small segments stay in memory until [Log.Close].
+// directory and continues from the state after record base. It opens each segment at most once. The
+// bytes of small segments stay in memory until [Log.Close]. Call [Open] or Close before anything
+// else writes to the directory.
 //
-// ScanFrom does not open a segment without records after base if its size matches the ledger. Each
-// call still reads the oldest segment and up to four of the segments that it could skip. The newest
-// epoch selects these four, so repeated openings read the whole journal over time. A later call, or
-// [Scan], finds damage in an unopened segment.
+// ScanFrom skips a segment whose records are all at or before record base, if its size matches the
+// ledger. But each call reads the oldest segment, and up to four of the others in turn. So repeated
+// openings read the whole journal. Damage in a skipped segment is found by a later call, or by
+// [Scan].
 //
 // Cost: the bytes of the segments after base, and about 12 bytes of the ledger for each older
 // record.

@@ -26,8 +26,8 @@ type soundPrefix struct {
 	seals           []sealAt
 }
 
-// soundUpTo returns the findings of s for the sound prefix that ends at offset. s has no findings
-// after offset.
+// soundUpTo returns what s has found up to offset. No bad range precedes offset, and s has found
+// nothing after it.
 func (s *scanner) soundUpTo(offset int64) soundPrefix {
 	return soundPrefix{offset, s.vouched, s.due, s.marks, s.seals}
 }
@@ -126,9 +126,8 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 	return next, ctx.Err()
 }
 
-// withoutNewest returns l without its newest segment, which has the highest epoch, and without
-// pruned segments. The result keeps the records of the newest segment. Appending to the result's
-// entries does not change those of l.
+// withoutNewest returns l without pruned segments and without the newest segment. It keeps the
+// records of the newest segment. Appending to the entries of the result does not change l.
 func (l *Log) withoutNewest(pruned int) *Log {
 	b := &Log{
 		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: l.newest.last, LastID: l.newest.lastID,

@@ -55,7 +55,7 @@ type writer struct {
 
 	timer *time.Timer
 	idle  *time.Timer // Timer that triggers trim while there may be memory to release.
-	trims bool        // Set while the timer idle is running.
+	trims bool        // Set while the idle timer is running.
 
 	trimmed uint64 // Value of items at the last trim.
 }
@@ -151,10 +151,9 @@ func (w *writer) take() (batch []item, sync, closing bool) {
 // recycleBytes is the number of written bytes after which a part of a batch leaves the queue.
 const recycleBytes = 1 << 20
 
-// writeBatch writes the items of a batch. Items before a roll leave the queue first, so Append can
-// use the whole queue while the roll waits for its syncs. A long batch leaves the queue in parts,
-// each after it is written. This avoids a second copy of the whole batch if the file buffers writes
-// until the next sync.
+// writeBatch writes the items of a batch. Before a roll, the written items leave the queue, so
+// Append can use the whole queue while the roll syncs. A long batch leaves the queue in parts, to
+// save memory if the file buffers the written bytes.
 func (w *writer) writeBatch(batch []item) error {
 	written, bytes := 0, 0
 	for i := range batch {
@@ -466,7 +465,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	old, name := w.file, w.name
 	err := w.begin(next, preamble, w.sums.ended(w.written, false, w.seq, w.head))
 	if w.file == old {
-		return err // begin has failed: old is still the current file, and run closes it.
+		return err // The old file is still the current file, and run closes it.
 	}
 	if closeErr := old.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", name, closeErr)

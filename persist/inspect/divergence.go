@@ -17,8 +17,9 @@ import (
 //	old   1 ── 2 ── 3 ── 4 ── 5
 //	new        2 ── 3 ── 4 ── 5 ── 6        common: 2 to 5
 //
-// If both histories have one step with the same payload between two common ticks, equal states
-// stay equal. This check is cheap (sameTick). Otherwise the states are compared (sameState).
+// If the states at one common tick are equal, and both histories have the same payload for the next
+// tick, the next states are equal too. This check is cheap (sameTick). Otherwise the states are
+// compared (sameState).
 
 // A Divergence says where two histories begin to differ.
 type Divergence struct {

@@ -87,12 +87,11 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 }
 
 // Referrers finds the values that refer to e in the state after record seq, by component and row.
-// The result first has at most limit of these values, and total is the number of all of them. Keys
-// of maps count too.
+// It returns the first of them, at most limit, and the total number. Keys of maps count too.
 //
-// It reads the components whose layout contains entities, page by page, and the ticks after the
-// nearest snapshot. Of these components, it loads those that do not rewind or that the ticks
-// change. If there are ticks, it also loads the registry: 12 bytes per index.
+// Referrers reads page by page the components that can contain entities, and the ticks after the
+// nearest snapshot. It loads a component completely if it does not rewind or if the ticks change
+// it. If there are ticks, it also loads the registry: 12 bytes per index.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
 	wanted := func(c *image.Component) bool { return holdsEntities(c.Layout) }

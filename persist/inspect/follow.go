@@ -52,9 +52,8 @@ type follower struct {
 	rows               []followedRow // Rows of the entity, by component number.
 }
 
-// A followedRow holds the row and the value that the entity has in one component. n is set for
-// every component, to check patches. The other fields are set only if the entity has the
-// component.
+// A followedRow holds the row and the value that the entity has in one component. Without the
+// component, only n is set.
 type followedRow struct {
 	n     int    // Number of rows of the component.
 	row   int    // Row of the entity; -1 means that it does not have the component.
@@ -139,8 +138,7 @@ func (f *follower) step(ctx context.Context, r *catalog.Record) (before *followe
 	if err := f.adopt(r.Schema); err != nil {
 		return nil, f.view.cat.EntryError(r.Entry, err)
 	}
-	// Both f and its copy have the new schema. Before the tick, the entity has none of the added
-	// components.
+	// Keep a copy from before the tick. The added components are in the copy too, without rows.
 	was := *f
 	was.rows = slices.Clone(f.rows)
 	if err := f.apply(ctx, r.Decoded, r.ID); err != nil {
@@ -248,9 +246,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = nil
 		return nil
 	}
-	// If the tick neither writes nor edits the row, the value in the row stays the same. If the
-	// entity stays in its row, to.value already is that value. If it comes to this row, valueAt
-	// finds the value.
+	// A value that the tick does not change is in to.value if the entity keeps its row. If the
+	// entity moves to this row, valueAt reads the value.
 	i := placeAmong(p.ValueRanges, to.row)
 	edits := p.EditsOf(to.row)
 	var err error
@@ -274,9 +271,13 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 	return nil
 }
 
-// place sets r.row to the row of e after patch p. If p writes e into a row, that is the row.
-// Otherwise e keeps its row, unless p removes the row or writes another entity into it. Then e has
-// no row. The patch may write e before or after the other entity.
+// place sets r.row to the row of e after patch p:
+//
+//   - the row into which p writes e
+//   - no row if p removes the row of e or writes another entity into it
+//   - otherwise the same row as before
+//
+// The patch may write e before or after the other entity.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1

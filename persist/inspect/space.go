@@ -76,9 +76,9 @@ type sharedPage struct {
 // file.
 type pageSizes map[sharedPage]int64
 
-// snapshotSpace returns the space of a snapshot, and the pages that it shares. It adds the sizes
-// of the snapshot's own pages to sizes. The sizes of shared pages are in other files, so the
-// caller sums up Shared when all files are read.
+// snapshotSpace returns the space of a snapshot, and the pages that it shares. It adds the sizes of
+// the snapshot's own pages to sizes. The sizes of shared pages are known only after all files are
+// read. So the caller computes the field Shared.
 func snapshotSpace(v *catalog.Catalog, info catalog.SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
 	s := SnapshotSpace{Name: info.Name, Size: info.Size}
 	r, err := snap.Open(v.Files, info.Name, catalog.SnapshotName)

@@ -41,7 +41,7 @@ type State struct {
 	columns  []stateColumn // Columns by component number.
 	reader   *snap.Reader
 	view     *View                       // The view that is read.
-	wanted   func(*image.Component) bool // Selects the components to read. Ticks change only these.
+	wanted   func(*image.Component) bool // Selects the components to load and to update.
 	aliveSet *aliveSet                   // Set of live entities, or nil before Count is called.
 	// registryLoaded says that outline has the registry. Then there is no aliveSet.
 	registryLoaded bool

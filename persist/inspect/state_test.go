@@ -261,9 +261,9 @@ func TestState_ManyPages(t *testing.T) {
 	}
 }
 
-// manyPages creates n entities and destroys random ones, n divided by the parameter every. Each
-// destroyed entity's row is filled by the last row. So if few entities are destroyed, most rows are
-// in the order of indices, with a few exceptions on each page.
+// manyPages creates n entities and destroys n/every random ones. Each destroyed entity's row is
+// filled by the last row. So if few entities are destroyed, most rows are in the order of indices,
+// with a few exceptions on each page.
 func manyPages(t *testing.T, n, every int) *ecs.World {
 	t.Helper()
 	type place struct{ X, Y float64 }
@@ -374,13 +374,13 @@ func TestSweep_MemoryOfRowsInIndexOrder(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	// a is the number of pages of values per span. The sweep holds the pages of only a few spans.
+	// Pages of values per span. The sweep holds the pages of only a few spans.
 	a := format.PageRows / format.DataPageRows(512)
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
 }
 
-// A sweep from the middle finds rows of its entities on pages of earlier entities. It does not
-// visit the earlier entities. It caches these rows alone, not their whole pages.
+// The sweep begins in the middle. Rows of its entities are on pages that mostly belong to earlier
+// entities. The sweep must keep only these rows in memory, not the whole pages.
 func TestSweep_MovedRows(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})

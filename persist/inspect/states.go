@@ -198,7 +198,7 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (d *Diff
 	if err == nil || ctx.Err() != nil {
 		return d, err
 	}
-	// A page may be damaged. At also tries to reach the states through other files.
+	// If a page is damaged, compare whole states, which At may reach through other files.
 	older, err := v.cat.At(ctx, a)
 	if err != nil {
 		return nil, err

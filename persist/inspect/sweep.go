@@ -34,15 +34,17 @@ type Span struct {
 	of       []spanColumn
 }
 
-// Sweep visits all live entities with index at least from. from must be the start of a span: 0 or
-// the Next of another span. Sweep computes a result for each span, and passes the results to the
-// function take in index order. It ends at the first error.
+// Sweep visits all live entities with index at least from. The parameter from must be the start of
+// a span: 0 or the Next of another span. Several goroutines compute a result for each span. Sweep
+// passes the results to the function take in index order. It ends at the first error.
 //
-// Several goroutines compute the results. Each of them calls its own function, which a call of
-// asker has made. The function may read the given components of the span's entities. components
-// must be in the outline of s. Each page is read once. When most rows of a page are passed, only
-// the remaining rows stay in memory. If most rows are in index order, only a few pages are in
-// memory. At worst the whole column is.
+// Each goroutine calls asker once to make its own function, and then calls that function with each
+// of its spans. The function may read the given components of the span's entities. The components
+// must be in the outline of s.
+//
+// Each page is read once. If most rows are in index order, only a few pages are in memory. When
+// most rows of a page are passed, only the remaining rows stay in memory. At worst the whole column
+// is in memory.
 func (s *State) Sweep(ctx context.Context, from int, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
 	if err := s.Count(ctx); err != nil {
 		return err
@@ -125,8 +127,8 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		}
 		of.first, of.end = of.data.Span(page)
 	}
-	// A shrunk page contains only rows that no span has passed. If the row is missing, another span
-	// has passed it. So two entries of sparse name the row, and the file is damaged.
+	// A shrunk page has only the rows that no span has passed. So a missing row was passed already:
+	// two entries of sparse name it, and the file is damaged.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}

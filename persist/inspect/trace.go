@@ -87,10 +87,10 @@ type Stretch struct {
 	Bytes       int64 // Size of the ticks in the stretch, in bytes.
 }
 
-// stretch returns the Stretch that ends at record seq, and the snapshot at which it begins. This is
-// the nearest snapshot with a number below the parameter older. Without such a snapshot, it returns
-// nil. It compares numbers of snapshots instead of seqs, since a conversion makes two snapshots of
-// one state.
+// stretch returns the Stretch that ends at record seq, and the snapshot at which it begins. That is
+// the nearest snapshot whose number is less than the parameter older. Without such a snapshot,
+// stretch returns nil. The limit is a snapshot number and not a seq, because a conversion makes two
+// snapshots of one state.
 func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s catalog.SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
@@ -162,9 +162,9 @@ type trace struct {
 	err   error // The first error of the function found.
 }
 
-// newTrace returns a trace that begins at record `from`. If that is 0, it begins at the oldest
-// state that leads to record `to`. It fails if record `from` is not an ancestor of `to`. If
-// records between the two are lost, this is unknown, and the trace begins anyway.
+// newTrace returns a trace that begins after record from, or at the oldest state that leads to
+// record to if from is 0. It fails if record from is not an ancestor of record to. If lost records
+// hide the ancestors, the trace begins anyway.
 func newTrace(ctx context.Context, v *View, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
 	err := v.cat.RetryOnChange(ctx, func() (err error) {

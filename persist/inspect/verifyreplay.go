@@ -43,9 +43,9 @@ type replayCheck struct {
 	problems          []error
 }
 
-// verifyReplay replays all records. If files are removed in the meantime, it lists the files
-// again and starts over. In that case the head of v may be older than all remaining files, so an
-// unreachable head is not damage. base is the oldest state.
+// verifyReplay replays all records, from the oldest state on, whose image is base. If files are
+// removed in the meantime, it lists the files again and starts over. The head may then be older
+// than all remaining files. So an unreachable head is not damage.
 func verifyReplay(ctx context.Context, v *catalog.Catalog, base *image.Image, r *VerifyReport) error {
 	// Problems count only if no file was removed while this round ran.
 	for try := range catalog.MaxListings {

@@ -143,8 +143,7 @@ func (d *session) continueSelection(ctx context.Context, st *inspect.State, doc 
 		c = &selection{listQuery: s}
 	}
 	c.since = s.since
-	// The selection may continue with another State value, because it stores only indices and
-	// entities. A request without rows only continues to count, so it needs no window.
+	// A request for no rows only continues to count, so it needs no window.
 	if limit > 0 {
 		c.selectWindow(doc.Offset, limit)
 	}
@@ -428,9 +427,11 @@ func (c *selection) compile(w *query.Sweeper) (filter query.Filter, key *query.S
 	return filter, key, err
 }
 
-// isEnough reports whether the request should stop searching. It stops when patience is over. If
-// the rows to show are found and cannot change, it stops after an eighth of patience. A list of
-// all entities needs no count, so it stops when the rows are found.
+// isEnough reports whether the request should stop searching:
+//
+//	all entities, by index     when the rows to show are found; nothing is counted
+//	a selection, by index      when the rows are found, and an eighth of patience is over
+//	otherwise                  when patience is over
 func (c *selection) isEnough(enough int) bool {
 	if c.isAll() {
 		return c.count >= enough

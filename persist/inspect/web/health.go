@@ -60,7 +60,7 @@ func (h *server) health(a *params) (any, error) {
 		if a.ctx.Err() != nil {
 			return nil, a.ctx.Err()
 		}
-		// Refusal does not check saves, so report the damage of a save.
+		// Refusal is nil for a save, so report the damage of the save.
 		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 {
 			refusal = d.view.Damage()[0]
 		}

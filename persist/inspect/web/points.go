@@ -123,9 +123,8 @@ func (h *server) resolve(a *params) (any, error) {
 	})
 }
 
-// resolve returns the record of a point in time. A name without a prefix means the mark of this
-// name, unless it has another meaning. If the mark does not exist, the error explains the syntax
-// of points.
+// resolve returns the record of a point in time. A point that is no other syntax is the name of a
+// mark. If no such mark exists, the error explains the syntax of points.
 func (d *session) resolve(point string) (uint64, error) {
 	seq, err := d.view.Resolve(point)
 	if errors.Is(err, persist.ErrPoint) {
@@ -376,9 +375,8 @@ type schemaDoc struct {
 	Components []componentDoc `json:"components"`
 }
 
-// schema describes the components in the state after a record. It uses the fast session if that
-// has the state. Otherwise it looks up an entity at the slow session, which does not load the
-// state.
+// schema describes the components in the state after a record. If the fast session has the state,
+// schema uses it. Otherwise the slow session looks up an entity, which does not load the state.
 func (h *server) schema(a *params) (any, error) {
 	seq := a.record("record")
 	var doc *schemaDoc

@@ -119,9 +119,9 @@ func (w *way) states() int {
 	return len(w.ticks)
 }
 
-// walk calls first with the oldest state if that state is in the range. first reads pages, and is
-// called again if a page is damaged. So first must have no effects before it has read everything.
-// walk then calls f with each later state and its tick.
+// walk calls the function first with the oldest state, if that state is in the range. It then calls
+// f with each later state and its tick. If a page is damaged, walk calls the function first again.
+// So that function must have no effects before it has read everything.
 func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f func(im *inspect.Image, c *inspect.Commit) error) error {
 	if w.first {
 		if err := w.view.Read(ctx, w.start, first); err != nil {
@@ -133,7 +133,7 @@ func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f f
 	}
 	return w.view.Walk(ctx, w.start, w.ticks[len(w.ticks)-1].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
 		if c == nil {
-			// The function first has already read this state, or the state is before the range.
+			// The state is before the range, or the function first has read it.
 			return nil
 		}
 		return f(im, c)
@@ -169,8 +169,8 @@ func (s *sampler) along(ctx context.Context, way way, samples int) error {
 			s.doc.Series[i].Values = append(s.doc.Series[i].Values, value(i))
 		}
 	}
-	// take adds the answers for the oldest state. It waits until reading is complete, because a
-	// failed read is repeated.
+	// take adds the answers for the oldest state. It is called after reading, because a failed read
+	// is repeated.
 	take := func() {
 		if answers != nil {
 			step(tick, way.start, func(i int) *float64 { return s.value(i, answers[i]) })

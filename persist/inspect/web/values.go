@@ -178,9 +178,9 @@ func valueText(v layout.Value) string {
 	return cut(v.String(), maxText)
 }
 
-// versus returns texts for two different values, and the texts differ too. Different values can
-// have the same text, such as two NaNs, or long texts that are cut. In that case versus returns
-// their exact texts, cut to the same length.
+// versus returns different texts for two different values. Two values can have the same short text:
+// two NaNs, or long texts that are cut. Then versus returns their exact texts, cut to the same
+// length.
 func versus(a, b layout.Value) (before, after string) {
 	before, after = valueText(a), valueText(b)
 	if before == after && a.Kind() != 0 && b.Kind() != 0 {

@@ -182,10 +182,8 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 		if first := w + bits.TrailingZeros64(x)/8; first-end >= editsApart {
 			return end, first
 		}
-		// The upper half of this word differs, so the word ends with at most three equal bytes. If
-		// both halves of the next word differ, it begins with at most three equal bytes. Together,
-		// these are fewer than editsApart, so the span continues. The loop quickly skips such words
-		// in rows with mostly changed bytes.
+		// The upper half of this word differs. If both halves of the next word differ too, fewer
+		// than editsApart equal bytes are between the two, so the span continues.
 		if x>>32 != 0 {
 			if n := dense(a[w+8:], b[w+8:]); n > 0 {
 				w += n
@@ -228,9 +226,9 @@ func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 // ErrEdits reports edits that do not fit the row that they change.
 var ErrEdits = errors.New("edits do not match the old row")
 
-// AppendEdited applies the edits of one row, which are the beginning of edits, to row. It appends
-// the result, a row of type t, to dst. It returns the remaining edits. The edits were decoded
-// before; AppendEdited checks that the result is a valid row.
+// AppendEdited applies the edits of one row, and appends the new row of type t to dst. The
+// parameter edits begins with the edits of this row; AppendEdited returns the bytes after them. It
+// checks that the new row is valid. The edits themselves were decoded and checked before.
 func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest []byte, err error) {
 	v, start := varints{src: edits}, len(dst)
 	for range v.uint() {

@@ -84,8 +84,8 @@ func (n *Notes) About(parent StateID) {
 	}
 }
 
-// Recorded is called when a state gets a record: was is the state, and seq is the record. The notes
-// of a tick that continues this state remain valid.
+// Recorded tells n that the state was now has a record with number seq. Notes that were added in
+// that state remain valid.
 func (n *Notes) Recorded(was StateID, seq uint64) {
 	if n.parent == was {
 		n.parent.Seq = seq

@@ -217,11 +217,12 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 // has a row. An entry without a row takes no bytes. An entry with a row is two varints:
 //
 //   - the number of skipped entries
+//   - the difference to the row after the last one, in zigzag
 //
-//   - the difference to the expected row, in zigzag. Expected is the row after the last one.
+// For example, 3 - 10 is -7, which is 13 in zigzag:
 //
-//     rows   | none | none | 7 | 8 | 9 | none | 3 |
-//     bytes        2 14       0 0 0 0         1 13      3 - 10 is -7, in zigzag 13
+//	rows   | none | none | 7 | 8 | 9 | none | 3 |
+//	bytes        2 14       0 0 0 0         1 13
 //
 // Entities that were created together have consecutive rows, so most entries are two zeros. These
 // zeros are appended and read in bulk.

@@ -47,9 +47,9 @@ type TickEncoder struct {
 // NewTickEncoder returns an encoder with empty buffers.
 func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} }
 
-// Begin begins a payload after the bytes in buf, in the oldest possible format. noted says whether
-// the tick has notes, and edited whether rows are stored as edits. Begin writes the format first,
-// so it needs both now.
+// Begin begins a payload after the bytes in buf. The parameter noted says whether the tick has
+// notes, and edited whether rows are stored as edits. The format, which is written first, depends
+// on both: it is the oldest one that can hold the tick.
 func (t *TickEncoder) Begin(buf []byte, noted, edited bool, parent journal.ID, tick uint64, now time.Time) {
 	t.Buf, t.Sum = buf, journal.Sum{}
 	t.Ops.begin()

@@ -45,7 +45,7 @@ type Image struct {
 	Components  []*Component // By number in the schema.
 
 	ops    opCheck        // Reused for its memory. It has no data between ticks.
-	Index  []uint32       // Entity index to row of Registry.
+	Index  []uint32       // Maps an entity index to its row in Registry.
 	Schema *format.Schema // The last adopted schema.
 
 	Checked *raw.Registry // The result of the checks of Registry. Nil unless Check set it.
@@ -61,7 +61,7 @@ type Component struct {
 	Width    int      // Bytes of a row. -1 means that the width varies.
 	Packed   []byte   // Rows of fixed width, concatenated.
 	Rows     [][]byte // Rows of varying width.
-	Pointers []uint32 // Entity index to row. Entries of entities without a row are undefined.
+	Pointers []uint32 // Maps an entity index to a row. Undefined for entities without a row.
 
 	// Rows of varying width in a bare image. Each page has PageRows rows; the last page may have
 	// fewer.
@@ -249,9 +249,9 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 }
 
 // SetEntities sets the entities of consecutive rows, beginning with row first, to those encoded in
-// src. Each entity must have an index below the parameter indices. Earlier rows of these entities
-// are not checked. While a patch is applied, an entity may have two rows; comparing with the
-// operations detects an error later.
+// src. The index of each entity must be less than the parameter indices. SetEntities does not
+// detect an entity that already has another row: Apply compares the result with the operations
+// later.
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
@@ -271,7 +271,7 @@ func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	return nil
 }
 
-// CountGap adds by to the number of gaps if e is vacant in an indexed component.
+// CountGap changes the number of gaps by the parameter by, if c is indexed and e is vacant.
 func (c *Component) CountGap(e ecs.Entity, by int) {
 	if c.Indexed && e == ecs.Vacant {
 		c.Gaps += by
@@ -311,8 +311,8 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 }
 
 // DropDead removes the values of dead entities from components that do not rewind, as a world does
-// after a restore. A snapshot has these values as of the time when it was written. This may be
-// after the replayed ticks, so the entities may not exist in their state.
+// after a restore. Such values come from a snapshot: it has the values at the time of its writing,
+// which may be later than its state.
 func (im *Image) DropDead() {
 	for _, c := range im.Components {
 		if !c.Rewinds && !c.Resource {
@@ -529,7 +529,7 @@ func (im *Image) Check() {
 	}
 }
 
-// fewest is a limit for Check, which skips components with more than so many indices per entity.
+// Check skips components that have fewer than one entity per 16 indices.
 const fewest = 16
 
 // CheckSparse compares a page of the sparse array with the dense array. It returns the number of

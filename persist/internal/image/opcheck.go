@@ -96,10 +96,10 @@ func (c *opCheck) compare(im *Image) error {
 // allocates nothing in the steady state.
 type opSet struct {
 	n       int
-	cleared bool // If set, entities that are not in known are not members.
-	// Reports whether an entity was a member before the tick, for entities that are not in known.
+	cleared bool // If set, entities that are not in the map known are no members.
+	// Reports whether an entity that is not in the map known was a member before the tick.
 	before func(ecs.Entity) bool
-	known  entityMap // For each entity with operations, whether it is a member now.
+	known  entityMap // The entities with operations, and whether each is a member now.
 }
 
 // begin resets s to the set in the image, which has n entities.
@@ -226,7 +226,7 @@ const firstSlots = 1 << 6
 func (m *entityMap) grow() {
 	n := max(firstSlots, 2*len(m.slots))
 	m.shift = uint8(64 - bits.TrailingZeros(uint(n)))
-	if n > cap(m.slots) { // Otherwise memory from an earlier, larger tick is reused.
+	if n > cap(m.slots) { // An earlier tick may have left enough memory.
 		m.slots = make([]uint32, n)
 	} else {
 		clear(m.slots)

@@ -120,9 +120,9 @@ func (t *boltTree) guard(f func() error) (err error) {
 }
 
 func (t *boltTree) put(k Key, size int, value [][]byte) error {
-	// bbolt puts two large values into a leaf, and each transaction rewrites the last leaf of the
-	// previous one. If that leaf has two values, this frees enough pages for a new leaf. So a full
-	// transaction ends only after an even number of pages.
+	// End a full transaction only after an even number of pages. bbolt puts two large values into a
+	// leaf, and each transaction rewrites the last leaf. With two values, that leaf frees enough
+	// pages for a new leaf.
 	if t.memory > 0 && t.memory+size > maxTransaction && t.sum.pages%2 == 0 {
 		if err := t.commit(); err != nil {
 			return err

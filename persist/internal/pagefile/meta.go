@@ -102,7 +102,7 @@ func sumMeta(m []byte) uint64 {
 // tree is one leaf that follows the bucket header directly ("inline").
 type bucket struct {
 	root     uint64 // Page of the root node. 0 if inline.
-	inline   node   // The checked leaf of an inline tree. Otherwise it has no entries.
+	inline   node   // The leaf of an inline tree. Without entries if the tree is not inline.
 	inlineAt int64  // File offset of inline.
 }
 

@@ -83,8 +83,8 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
 	var damaged []*disk.DamageError
-	// The damage that a stripe reports. If no block is damaged, a key has changed between two
-	// reads.
+	// The first damage that a stripe reports. If all checksums are correct, the file changed
+	// between two reads.
 	var changed *disk.DamageError
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}

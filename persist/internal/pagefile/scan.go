@@ -37,8 +37,8 @@ type walk struct {
 	read  readFunc
 	visit visitFunc
 
-	// sparing skips reads that are not needed for keys and sizes. It does not verify the checksums
-	// of leaves after the first one, and derives keys from their neighbours.
+	// sparing reads only keys and sizes. It derives keys from their neighbours where possible, and
+	// verifies the checksums of no leaf except the first.
 	sparing bool
 
 	held   node  // First page of the current leaf.

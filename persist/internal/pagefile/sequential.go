@@ -96,9 +96,13 @@ func (t *sequentialTree) leafSize() int {
 	return headerSize + len(t.sizes)*elementSize + len(t.buf) - t.leaf - leafRoom
 }
 
-// leafHasRoom reports whether the open leaf accepts a value of size bytes. A leaf contains either
-// values that fit into one page together, or a few large values. An empty leaf accepts any value. A
-// value that would make a leaf of small values longer than a page begins a new leaf.
+// leafHasRoom reports whether the open leaf accepts another value, of size bytes. A leaf has one of
+// two forms:
+//
+//   - several values that fit into one page together
+//   - up to maxLarge large values, the first of which is longer than a page
+//
+// An empty leaf accepts any value.
 func (t *sequentialTree) leafHasRoom(size int) bool {
 	if len(t.sizes) == 0 {
 		return true
@@ -125,8 +129,8 @@ func (t *sequentialTree) endLeaf() {
 // encodeLeaf writes the header and elements of the open leaf.
 func (t *sequentialTree) encodeLeaf(id uint64) {
 	place := headerSize + len(t.sizes)*elementSize // Offset of the next key in the leaf.
-	// The keys and values begin at offset leafRoom. Move them to offset place: forward if the leaf
-	// has more than maxLarge elements, otherwise backward.
+	// The keys and values begin at offset leafRoom. Move them to their place directly after the
+	// elements. A leaf with more than maxLarge elements needs more room, so the bytes move forward.
 	data := t.buf[t.leaf+leafRoom:]
 	t.buf = slices.Grow(t.buf, max(0, place-leafRoom))[:t.leaf+place+len(data)]
 	copy(t.buf[t.leaf+place:], data)

@@ -219,7 +219,7 @@ func TestEntityScreen_WhileTicksAdvance(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The same must hold while the page plays from a tick at which the entity did not exist yet.
+	// Also label the data while the page plays from a tick at which the entity did not exist yet.
 	last := g.world.Tick()
 	p.key(kb.Home)
 	p.until("stet.point.tick === 0")
