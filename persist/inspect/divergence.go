@@ -17,9 +17,8 @@ import (
 //	old   1 ── 2 ── 3 ── 4 ── 5
 //	new        2 ── 3 ── 4 ── 5 ── 6        common: 2 to 5
 //
-// If the states at one common tick are equal, and both histories have the same payload for the next
-// tick, the next states are equal too. This check is cheap (sameTick). Otherwise the states are
-// compared (sameState).
+// Equal states stay equal if both histories have the same payload for the next tick. This check is
+// cheap (sameTick). Otherwise the states are compared (sameState).
 
 // A Divergence says where two histories begin to differ.
 type Divergence struct {

@@ -123,8 +123,8 @@ func (h *server) resolve(a *params) (any, error) {
 	})
 }
 
-// resolve returns the record of a point in time. A point that is no other syntax is the name of a
-// mark. If no such mark exists, the error explains the syntax of points.
+// resolve returns the record of a point in time. A text in no known syntax is the name of a mark.
+// If no such mark exists, the error explains the syntax of points.
 func (d *session) resolve(point string) (uint64, error) {
 	seq, err := d.view.Resolve(point)
 	if errors.Is(err, persist.ErrPoint) {

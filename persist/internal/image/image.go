@@ -271,7 +271,7 @@ func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	return nil
 }
 
-// CountGap changes the number of gaps by the parameter by, if c is indexed and e is vacant.
+// CountGap adds the parameter by to the number of gaps, if c is indexed and e is vacant.
 func (c *Component) CountGap(e ecs.Entity, by int) {
 	if c.Indexed && e == ecs.Vacant {
 		c.Gaps += by
