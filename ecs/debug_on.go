@@ -26,22 +26,22 @@ import (
 // encoded are not checked. A debug world also checks that each Clone returns a deep copy.
 const debug = true
 
-// A guard has a copy of the protected rows of a column, made at the start of the span.
+// A guard has copies of the rows of a column at the last boundary.
 type guard struct {
 	rows []byte // Canonical bytes of the rows.
-	ends []int  // End of each row in rows.
+	ends []int  // End offset of each row in rows.
 	n    int
-	// Number of rows that a frame protects. The copies of later rows are for indexes only.
+	// Number of rows that a frame protects. Only indexes need the later rows.
 	saved   int
 	scratch []byte
 
-	// A row that the program may write although the world does not know of the write. An index
-	// reads this row again later.
+	// Row to which the program has a pointer from an index lookup. The program may still write this
+	// row.
 	pointed    uint32
-	pointedAll bool // The program may write every row, not only the row pointed.
+	pointedAll bool // The program may write every row.
 }
 
-// mayBeWritten reports whether pointed or pointedAll allows a write of row.
+// mayBeWritten reports whether the program may write row without telling the world.
 func (g *guard) mayBeWritten(row int) bool { return g.pointedAll || row == int(g.pointed) }
 
 // guards are the additional state of a world in a debug build.
@@ -52,7 +52,7 @@ type guards struct {
 	stepped *step // The step that runs on the world, or nil.
 
 	old   []*oldPlace // Former memory of values, to which the program may have pointers.
-	moved int         // Number of bytes moved by set.displace since the last boundary.
+	moved int         // Number of bytes moved by displace since the last boundary.
 
 	following string // Name of the component whose index runs its key function, or "".
 }
@@ -60,7 +60,7 @@ type guards struct {
 func (s *Storage[T]) values() *track.Log  { return &s.data.Log }
 func (r *Resource[T]) values() *track.Log { return &r.data.Log }
 
-// guardedRows are a column and the functions that check its rows.
+// guardedRows are a column, its guard, and functions that read its rows.
 type guardedRows struct {
 	log *track.Log
 	*guard
@@ -70,8 +70,8 @@ type guardedRows struct {
 	what    func(row int) string                // Describes a row for an error.
 }
 
-// verify panics if the program wrote a protected row that the world had not made writable in the
-// current span.
+// verify panics if the program wrote a protected row that the world did not make writable since the
+// last boundary.
 func (w *World) verify() {
 	w.verifyLoans()
 	w.verifyOld()
@@ -90,8 +90,7 @@ func (w *World) panicOfStray(what string) {
 		"take pointers and slices again after Checkpoint, Commit, Restore, Release, Seek and a look-up in an index", what, w.tick))
 }
 
-// stray returns a row that differs from its copy although the world did not make it writable in the
-// given span. It returns -1 if there is none.
+// stray returns a row that the program wrote without telling the world, or -1.
 func (c *guardedRows) stray(span uint64) int {
 	g := c.guard
 	g.scratch = c.append(g.scratch[:0], 0, g.n)
@@ -140,7 +139,7 @@ func checkedClone[T any](clone func(T) T, name string) func(T) T {
 	}
 }
 
-// remember copies the protected rows of all columns at the start of a span.
+// remember copies the protected rows of all columns. It runs at every boundary.
 func (w *World) remember() {
 	w.eachGuarded(w.rememberRows)
 }
@@ -155,17 +154,16 @@ func (w *World) rememberRows(c guardedRows) {
 		_, rest = c.next(rest)
 		g.ends = append(g.ends, len(g.rows)-len(rest))
 	}
-	if len(g.ends) < g.n { // Each encoded row is empty, so there is nothing to compare.
+	if len(g.ends) < g.n { // All encoded rows are empty, so no row can differ.
 		g.n = 0
 	}
 }
 
-// verifyOf is verify for the columns of t alone.
+// verifyOf verifies only the columns of t.
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
-// rememberOf copies the rows of t, as remember copies those of all columns. It runs after an index
-// lookup. The program may still write the row pointed, to which it took its newest pointer. If all
-// is true, it may still write every row.
+// rememberOf copies the rows of t after an index lookup. The program may still write the row
+// pointed, or every row if all is true.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)
@@ -225,7 +223,7 @@ func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
 		}
 		row, rest, err := s.about().layout.Next(src)
 		if err != nil {
-			panic(err) // Unreachable, because AppendRows wrote the row.
+			panic(err) // AppendRows wrote the row, so it can be decoded.
 		}
 		return row, rest
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/system"
 )
 
-// In a debug build, a system of package schedule panics if it writes another world than the one
-// that it runs on. Most likely the program created its storages and queries for a first world, and
-// now runs the systems on a clone.
+// In a debug build, a system of package schedule panics:
 //
-// A system also panics if it uses something that its access does not name.
+//   - if it writes another world than the one that it runs on, except a world that it created or
+//     loaded itself
+//   - if it uses something that its access does not name
 //
-// A system may write worlds that were created or loaded during its step, such as a clone that
-// simulates future ticks.
+// The usual cause of the first panic: the program created its storages and queries for one world,
+// and runs the systems on a clone.
 
 // A step is a call of a system.
 type step struct {
 	w      *World
 	system *system.System
-	outer  *step // The enclosing step on the same world.
+	outer  *step // The enclosing step on the same world, if any.
 	waits  bool  // A nested step is running.
 }
 
@@ -85,8 +85,8 @@ func (w *World) noteCreated() {
 	}
 }
 
-// refusesStep returns a refusal if a system of another world's step writes w. Otherwise it returns
-// nil.
+// refusesStep returns a refusal if the running system of another world writes w. Otherwise it
+// returns nil.
 func (w *World) refusesStep() *refusal {
 	if s := w.guards.stepped; stepsByGoroutine.n.Load() == 0 || s != nil && !s.waits {
 		return nil

@@ -10,15 +10,14 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// In a debug build, each write first checks whether the program may write the world now. The body
-// of ParallelRuns must not write, because several goroutines would write marks and logs at the same
-// time. The key function of an index must not write, and neither must a system of another world's
-// step.
+// In a debug build, each write first checks whether the program may write the world now. These
+// functions must not write it: the body of ParallelRuns, the key function of an index, and a system
+// that runs on another world.
 
 // A refusal is the reason why a write is an error, and how to correct the program.
 type refusal struct{ reason, repair string }
 
-// refuses returns the reason why a write of w is an error now, or nil.
+// refuses returns a refusal if the program may not write w now, or nil.
 func (w *World) refuses() *refusal {
 	switch {
 	case w.parallel:
@@ -60,7 +59,7 @@ func (s *set) mustBeReadable(op string) {
 	}
 }
 
-// writeQuery names a loop that writes, in the texts of panics.
+// writeQuery names a writing loop in error texts.
 const writeQuery = "a query with Write"
 
 // mustBeAlone panics if the running system has an access other than schedule.Alone. op is the
@@ -72,7 +71,7 @@ func (w *World) mustBeAlone(op string) {
 	}
 }
 
-// mustBeReadable panics if the program may not run a query with these uses now.
+// mustBeReadable panics if the program may not run a query with the given uses now.
 func (w *World) mustBeReadable(uses []raw.Use) {
 	for _, u := range uses {
 		if u.Storage == nil {
@@ -94,7 +93,8 @@ func (r *Resource[T]) mustBeReadable(op string) {
 	}
 }
 
-// refusesWrite returns a refusal if the running system does not name this write of s in its access.
+// refusesWrite returns a refusal if the access of the running system does not include the write of
+// s.
 func (s *set) refusesWrite(op string, e Entity) *refusal {
 	if s.w.guards.stepped == nil {
 		return nil
@@ -106,9 +106,8 @@ func (s *set) refusesWrite(op string, e Entity) *refusal {
 	return s.w.refusesUse(name, raw.Writes, raw.Writes, "the members of "+naming.Shown(name), "the storage")
 }
 
-// refusesUse returns a refusal if the running system does not name this use in its access. The
-// parameters what and add are for the text of the refusal: the data that the system uses, and the
-// access that is missing.
+// refusesUse returns a refusal if the access of the running system does not include the use. For
+// its text, the parameter what names the data, and the parameter add names the missing access.
 func (w *World) refusesUse(name string, values, members raw.Mode, what, add string) *refusal {
 	step := w.guards.stepped
 	if step == nil || step.system.May(name, values, members) {
@@ -122,8 +121,8 @@ func (w *World) refusesUse(name string, values, members raw.Mode, what, add stri
 		"add " + add + " to the access in Schedule.Add"}
 }
 
-// mustBeWritable panics if the program may not write s now. op is the method that writes, and e
-// its entity, or 0 for many entities.
+// mustBeWritable panics if the program may not write s now. op is the method that writes. e is the
+// entity, or 0 for many entities.
 func (s *set) mustBeWritable(op string, e Entity) {
 	r := s.w.refuses()
 	if r == nil {
@@ -150,7 +149,7 @@ func (r *Resource[T]) mustBeWritable() {
 	}
 }
 
-// following records that an index of s runs its key function. The caller calls end afterwards.
+// following marks the key function of an index of s as running, until the caller calls end.
 func (s *set) following() (end func()) {
 	s.w.guards.following = s.w.nameOf(&s.dense)
 	return func() { s.w.guards.following = "" }

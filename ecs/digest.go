@@ -28,9 +28,9 @@ type StorageDigest struct {
 	Digest Digest
 }
 
-// Digest returns the digest of everything that a restore restores. That includes the registry
-// with generations and the order of reuse, and the entities and values of every storage in dense
-// order. It also includes resources and the tick. Values that cannot be encoded are left out.
+// Digest returns the digest of all state that a restore restores: the registry, storages, resources
+// and the tick. The orders of rows and of free indices count too. Values that cannot be encoded are
+// left out.
 //
 // The cost is O(rows).
 func (w *World) Digest() Digest { return w.Digests(nil).World }

@@ -1,18 +1,17 @@
 package ecs
 
-// drainLoops are the running loops over [Storage.Drain] of a world. A rollback may make a row live
-// again that a loop has already removed. The method wentBack then marks the loop.
+// drainLoops are the loops over [Storage.Drain] of a world. A rollback can undo the removal of a
+// row that a running loop has removed; wentBack then marks the loop.
 //
-// A finished loop keeps its entry, for reuse by a later loop. So the positions of other loops do
-// not change. Loops over iter.Pull may end in any order.
+// The entry of a finished loop stays in the list, and a later loop reuses it.
 type drainLoops []*drainLoop
 
-// A drainLoop describes the row that a loop removed last.
+// A drainLoop describes a loop and the row that it removed last.
 type drainLoop struct {
 	running bool
 	undone  bool   // A rollback has undone the removal of the row.
 	taken   Entity // The entity whose row the loop removed last, or 0.
-	frame   uint64 // Id of the frame in which the loop removed the row.
+	frame   uint64 // Id of the frame in which the row was removed.
 }
 
 // begin returns the entry for a new loop.
@@ -30,13 +29,12 @@ func (l *drainLoops) begin() *drainLoop {
 
 func (l *drainLoop) end() { l.running = false }
 
-// take records that the loop removed the row of e. frame is the id of the open frame.
 func (l *drainLoop) take(e Entity, frame uint64) {
 	l.undone, l.taken, l.frame = false, e, frame
 }
 
-// wentBack runs after a restore to the start of the frame with the given id. Id 0 stands for a
-// state before all frames.
+// wentBack runs after a restore to the start of the given frame. It marks the loops whose last
+// removal was undone. Id 0 stands for a state before all frames.
 func (l drainLoops) wentBack(frame uint64) {
 	for _, loop := range l {
 		if loop.running && loop.taken != 0 && frame <= loop.frame {

@@ -44,8 +44,8 @@ func ParseEntity(s string) (Entity, error) {
 // an index.
 func (e Entity) Index() uint32 { return uint32(e) }
 
-// Generation returns how many entities with the index of e had been created when e was created,
-// including e. [World.CreateAt] can skip generations.
+// Generation returns the generation of e. It is 1 for the first entity with an index, and increases
+// each time the index is reused. [World.CreateAt] can skip generations.
 func (e Entity) Generation() uint32 { return uint32(e >> 32) }
 
 // String returns e as index, "v", generation: "12v3".

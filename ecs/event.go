@@ -40,7 +40,7 @@ func (q *eventQueue[T]) first() uint64 { return q.Sent - uint64(q.held()) }
 
 // at returns event n, if the queue still has it.
 func (q *eventQueue[T]) at(n uint64) (v T, ok bool) {
-	// k wraps to a large number if the event was removed.
+	// If the event was removed, k wraps to a number that is too large for both slices.
 	k, last := n-q.first(), uint64(len(q.Last))
 	switch {
 	case k < last:

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Migrate converts values of version from into values of version from+1. Use it for changes
+// Migrate converts values of version from into values of the next version. Use it for changes
 // beyond a conversion of fields by name:
 //
 //	type speedV1 struct{ Text string } // The old type.
@@ -23,14 +23,13 @@ import (
 //		ecs.Migrate(1, func(old speedV1) Speed { … }),
 //	}})
 //
-// The world converts stored values to From by name, and then calls f. It converts each result by
-// name to the input of the next migration, or to the component. Fields that the target type lacks
-// are lost; see Component.Dropped. From may also be [layout.Value]: f then receives the stored row
-// unconverted.
+// The world converts stored values to the type From by field name, calls f, and converts the result
+// by field name to the next type. Fields that the next type lacks are lost; see Component.Dropped.
+// From may also be [layout.Value]: f then receives the stored row unconverted.
 //
-// f is called for each row that belongs to an entity, in dense order. Its result must depend only
-// on its argument. f is not called for the gaps of an [Indexed] storage. Gaps get the component's
-// current default.
+// The world calls f for each row of an entity, in dense order. The result of f must depend only on
+// its argument. The gaps of an [Indexed] storage get the component's current default, without a
+// call of f.
 func Migrate[From, To any](from uint32, f func(From) To) Migration {
 	m := Migration{from: from}
 	target, err := layout.NewCodec(reflect.TypeFor[To]())
@@ -86,9 +85,8 @@ func (e *evolution) past() *evolution {
 	return e
 }
 
-// storedAs returns the name under which the data of s is stored. It is the name of s, or else the
-// first former name. has reports whether the stored data has a name; storedAs returns only names
-// for which it does.
+// storedAs returns the name under which the data of s is stored: the current name or a former one.
+// has reports whether the stored data contains a name.
 func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 	if has(s.name) {
 		return s.name, true
@@ -108,8 +106,8 @@ type Migration struct {
 	target *layout.Type
 	fault  error // The reason why a type of the migration cannot be stored, or nil.
 
-	// run converts n rows from the layout stored to the layout target. If source is not nil, the
-	// caller passes it as stored. Rows for which skip returns true become zero.
+	// run converts n rows of the layout stored to the layout target. Rows for which skip returns
+	// true become zero.
 	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
 }
 
@@ -130,8 +128,8 @@ func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip 
 	return nil
 }
 
-// newEvolution checks said, the evolution that the program gave to a component. current is the
-// layout of the component, or nil. If all fields of said are empty, newEvolution returns nil.
+// newEvolution checks and copies the evolution said of a component. It returns nil if said is
+// empty. current is the layout of the component, or nil.
 func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	if said.version == 0 && said.former == nil && said.dropped == nil && said.migrations == nil {
 		return nil, nil
@@ -159,8 +157,8 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	return e, nil
 }
 
-// checkStep returns an error if a row cannot be converted from the layout before to the layout
-// next. It returns nil if one of the two layouts is nil.
+// checkStep returns an error if rows with the layout before cannot be converted to the layout next.
+// If a layout is nil, it returns nil.
 func (e *evolution) checkStep(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil
@@ -175,14 +173,14 @@ func (e *evolution) checkStep(before, next *layout.Type) error {
 // Converted returns the conversions of the last Load.
 func (w rawWorld) Converted() []raw.Conversion { return w.converted }
 
-// Conversions returns the conversions that Load would make for a state with the given storages.
+// Conversions returns the conversions that Load would make for the given stored components.
 func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, error) {
 	plans, err := w.plan(storages)
 	return w.conversions(plans), err
 }
 
-// conversions returns one conversion for each component that a load by plans would convert or keep
-// as unknown. The registered components without stored data follow.
+// conversions returns a conversion for each component that is converted, kept as unknown, or not
+// stored.
 func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	if plans == nil {
 		return nil
@@ -215,10 +213,9 @@ func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 	return missing
 }
 
-// plan decides how to convert stored components. It does not need their rows. Stored data that the
-// program cannot use is an error here, not in a later step. The error lists all fields that do not
-// fit. If the only fault is a loss of values, the error is [raw.ErrDropped], and plan returns the
-// plans too.
+// plan decides how to convert stored components, without reading their rows. The error lists all
+// fields that do not fit. If values would only be lost, plan returns the plans and
+// [raw.ErrDropped].
 func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	heirs := w.storedTargets(storages)
 	names := make(map[string]bool, len(storages))
@@ -241,9 +238,8 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	return plans, err
 }
 
-// faults returns an error that lists the stored values of plans that cannot be converted, or would
-// be lost without the program's consent. The list has the order in which the program registered the
-// components. faults returns nil if all values can be loaded.
+// faults returns an error that lists the stored values that plans cannot convert, or that would be
+// lost without the program's consent. Otherwise it returns nil.
 func (w *World) faults(plans []*plan) error {
 	byTarget := make(map[AnyStorage]*plan, len(plans))
 	for _, p := range plans {
@@ -295,22 +291,22 @@ type plan struct {
 	target  AnyStorage
 	unknown bool    // The target does not exist in the world yet.
 	stages  []stage // The conversions, in order.
-	regap   bool    // Gaps get the default value of target.
-	// Descriptions of the conversions for people, or nil if nothing is converted.
+	regap   bool    // Gaps get the target's default value.
+	// Readable descriptions of the conversions.
 	changes []layout.Change
 	misfit  string        // Why target cannot take any values, or "".
 	before  string        // Names the migration before which the fields are converted, or "".
-	remedy  string        // How to convert the fields of faults.
+	remedy  string        // Tells the programmer how to convert the fields in faults.
 	faults  typeFaults    // Fields that the program cannot load.
-	pages   []*track.Page // The sparse array of the stored entities, if they are checked.
-	put     func()        // Writes the rows to target; set by decode.
+	pages   []*track.Page // Sparse array of the stored entities, if they are checked.
+	put     func()        // Writes the rows to target. Set by decode.
 }
 
 // A stage converts n rows. It may skip rows that belong to no entity.
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
-// planOne plans the conversion of s to heir, the target that storedTargets found. Without a
-// suitable heir, planOne creates an unknown component for the rows.
+// planOne plans the conversion of s to the storage heir. If heir is nil or unsuitable, it plans to
+// load the rows into a new unknown component.
 func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -319,8 +315,7 @@ func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 		p, err := newPlan(s, heir)
 		if !heir.about().unknown || err == nil && p.misfit == "" && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
 			return p, err
-			// Here heir is an unknown component that an earlier load created. A new one replaces
-			// it.
+			// heir is an unknown component of an earlier load. A new one replaces it.
 		}
 	}
 	return &plan{stored: s, target: w.newUnknown(s), unknown: true}, nil
@@ -377,8 +372,8 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	return p, nil
 }
 
-// sameSort returns an error if only one of s and target is a resource, or if the type of target
-// cannot be encoded.
+// sameSort returns an error if a resource would become a component or a component a resource, or if
+// the type of target cannot be encoded.
 func sameSort(s *storageState, target AnyStorage) error {
 	if (target.sparseSet() == nil) != s.Resource {
 		return errors.New("one of stored and registered is a resource, the other a component")
@@ -406,8 +401,8 @@ func (p *plan) convert(from, to *layout.Type) {
 	})
 }
 
-// place decides whether gaps get the program's default. They do if a stage converts the rows, or if
-// the stored gaps have another value. place also describes a change from or to an Indexed storage.
+// place decides whether gaps get a new default, and describes a change from or to an Indexed
+// storage. Gaps get a new default if the default has changed or the rows are converted.
 func (p *plan) place() {
 	indexed := p.target.Kind() == Indexed
 	switch {
@@ -424,7 +419,7 @@ func (p *plan) place() {
 	}
 }
 
-// emptyOf returns the row for the gaps of s.
+// emptyOf returns the encoded row that gaps of s have.
 func emptyOf(s AnyStorage) []byte {
 	if gap := s.Raw().AppendDefault(nil); gap != nil {
 		return gap

@@ -10,62 +10,57 @@ import (
 // A timeline has the saved states of a world: its checkpoints and the ticks of its history.
 //
 //	oldest ◀─ older ─── frames ─── younger ─▶ open
-//
-// forward has the frames that Seek undid, until the next write.
 type timeline struct {
-	// The frames, oldest first. The last frame is open. A world without history, checkpoints and
-	// recorders has no frames.
+	// Oldest first. The last frame is open. The list is empty in a world without history,
+	// checkpoints and recorders.
 	frames  []frame
 	oldest  int          // The position of the first frame that is not removed.
 	removed int          // The number of removed frames.
 	lists   []frameLists // Buffers of removed frames.
-	forward []frame      // Frames undone by a seek. The last one is the next to redo.
+	forward []frame      // Undone frames until the next write. The last is redone first.
 
 	tick  uint64
 	ticks int // The number of frames that begin at the end of a tick.
-	// The first span after the last Commit or load. Writes of NoRewind storages since then belong
-	// to the next tick.
+	// Clock span at the last Commit or load. Later writes of NoRewind storages belong to the next
+	// tick.
 	exemptSpan     uint64
 	evictableTicks int // The number of boundaries that evict can remove.
 	thinning       thinning
 
 	clock   track.Clock
 	frameID uint64 // The id of the newest frame. It never decreases.
-	turn    uint64 // The number of starts and ends of frames. It never decreases.
+	turn    uint64 // Number of times that a frame was opened or closed.
 	pins    []*rawPin
 }
 
-// frameLists has the buffers of a removed frame. A new frame reuses them while they are in a
-// processor cache.
+// frameLists has the buffers of a removed frame, which a new frame reuses.
 type frameLists struct {
 	touched []*track.Tracker
 	ops     []raw.Op
 }
 
-// A frame is the span between two boundaries. A boundary is a checkpoint or the end of a tick. The
-// saved rows of a frame are in the logs of the columns. This struct has the other state.
+// A frame is the time between two boundaries, and saves the rows that are written in this time. A
+// boundary is a checkpoint or the end of a tick.
 //
 //	frames   | tick 7 | checkpoint | tick 8 | tick 9 |
 //	                                          open: writes go here
 //	boundary ^        ^            ^        ^
 //
-// A frame is named after the boundary at its start. Removing the boundary empties the frame, but
-// the frame keeps its position in the list. Later, compactFrames deletes many removed frames at
-// once, so a commit costs the same for histories of any length. frames[oldest] is the oldest
-// frame that is not removed. The last frame is open and is never removed.
+// A frame is named after the boundary at its start. The logs of the columns have its saved rows. A
+// removed frame stays in the list until compactFrames deletes many of them at once.
 type frame struct {
 	track.Frame
 	removed bool
 	// The frame begins with the end of a committed tick. Otherwise it begins with a checkpoint.
 	tick bool
 	name string // Name that the program gave the checkpoint, if any.
-	// The world's tick at the start of the frame, or at its end if the frame is undone.
+	// The world's tick at the start of the frame. In the forward list: at its end.
 	at  uint64
-	seq seqs // The recorders' numbers for the tick in the field at.
-	// The tick in the field at has no record yet. A later record will contain its changes. Until
-	// then, seq is unused.
+	seq seqs // The recorders' record numbers of that tick.
+	// That tick has no record yet, and seq is unused. A later record will contain its changes.
 	deferred bool
-	// The id that the boundary had first. Rewinding and redoing give the frame new ids.
+	// The first id of the boundary. It stays the same when the frame is undone and redone with new
+	// ids.
 	state uint64
 	ops   []raw.Op
 }
@@ -100,18 +95,18 @@ func (w *World) push(f frame) {
 	}
 	w.setOpenFrame()
 	w.remember()
-	// After the end of a tick, the caller calls saveActiveCursors.
+	// At the end of a tick, the caller of push calls saveActiveCursors.
 	if !f.tick && len(w.activeCursors) > 0 {
 		w.saveActiveCursors()
 	}
 }
 
-// pushTick opens the first frame of a history that begins at the current state.
+// pushTick opens the first frame of a history that begins now.
 func (w *World) pushTick(n seqs) {
 	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
 }
 
-// setOpenFrame makes the last frame the one that receives saved rows and recorded operations.
+// setOpenFrame directs saved rows and recorded operations to the last frame.
 func (w *World) setOpenFrame() {
 	k := len(w.frames) - 1
 	if k < 0 {
@@ -124,7 +119,7 @@ func (w *World) setOpenFrame() {
 	}
 }
 
-// newSpan starts a new span. The marks of all columns and all pointers for writing become stale.
+// newSpan makes the marks of all columns and all pointers for writing stale.
 func (w *World) newSpan() {
 	w.clock.Span++
 	w.changes++
@@ -133,8 +128,8 @@ func (w *World) newSpan() {
 	w.remember()
 }
 
-// putBack undoes all writes since the start of frames[k]. These writes cannot be redone. frames[k]
-// becomes the open frame.
+// putBack undoes all writes since the start of frames[k], for good. frames[k] becomes the open
+// frame.
 func (w *World) putBack(k int) {
 	f := &w.frames[k]
 	for i := k; i < len(w.frames); i++ {
@@ -203,7 +198,7 @@ func (tl *timeline) removeFrame(k int) {
 	case was && !is:
 		tl.evictableTicks--
 	case is && !was:
-		tl.markEvictable(before, after) // evict can now remove the boundary before f.
+		tl.markEvictable(before, after)
 	}
 	tl.reuseLists(f)
 	f.removed, f.tick = true, false
@@ -252,8 +247,8 @@ func (tl *timeline) younger(k int) int {
 	return k
 }
 
-// firstFrame returns the position of the first frame that begins at tick or later. The frame may be
-// a removed one.
+// firstFrame returns the position of the first frame that begins at the given tick or later, even
+// if it is removed.
 func (tl *timeline) firstFrame(tick uint64) int {
 	return track.Search(tl.oldest, len(tl.frames), func(i int) bool { return tl.frames[i].at >= tick })
 }
@@ -273,11 +268,12 @@ func (tl *timeline) lastBoundary(at uint64) int {
 // anyCheckpoint reports whether the program holds a checkpoint.
 func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl.ticks }
 
-// isEvictable reports whether evict can remove the boundary at the start of frames[k]. The frame
-// after that one is frames[next]. These boundaries stay:
-//   - The newest boundary.
-//   - Checkpoints, and the boundary before a checkpoint.
-//   - The boundary of a recorded tick before a deferred tick. The next record continues that tick.
+// isEvictable reports whether evict can remove the boundary at the start of frames[k]. next is the
+// position of the following frame. These boundaries cannot be removed:
+//
+//   - the newest boundary
+//   - checkpoints, and the boundary before a checkpoint
+//   - the boundary of a recorded tick before a deferred tick
 func (tl *timeline) isEvictable(k, next int) bool {
 	if k < 0 || next >= len(tl.frames) || !tl.frames[k].tick || !tl.frames[next].tick {
 		return false
@@ -285,8 +281,8 @@ func (tl *timeline) isEvictable(k, next int) bool {
 	return tl.frames[k].deferred || !tl.frames[next].deferred
 }
 
-// markEvictable counts the boundary at the start of frames[k] if evict can remove it. frames[next]
-// is the frame that now follows.
+// markEvictable counts the boundary at the start of frames[k] if evict can remove it. next is the
+// position of the following frame.
 func (tl *timeline) markEvictable(k, next int) {
 	if tl.isEvictable(k, next) {
 		tl.evictableTicks++
@@ -294,7 +290,7 @@ func (tl *timeline) markEvictable(k, next int) {
 	}
 }
 
-// dropForward drops the forward branch, which has the ticks after the tick that Seek went back to.
+// dropForward drops the ticks that Seek has undone.
 func (w *World) dropForward() {
 	if !w.clock.Undone {
 		return

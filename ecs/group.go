@@ -36,10 +36,10 @@ type Group struct {
 	_ noCopy
 
 	w *World
-	// Rows [0, N) of each storage are members. Extra is 1 if all members are in these rows.
+	// rows.N is the number of packed members. rows.Extra is 1 if all members are packed.
 	rows track.Tracker
 	sets []*set
-	at   []int // Buffer of packEntity: the row of the entity in each set.
+	at   []int // Buffer of packEntity: the entity's row in each set.
 }
 
 // group creates a group of storages that checkGroup accepts.
@@ -113,10 +113,9 @@ func (g *Group) In(w *World) *Group {
 	return nil
 }
 
-// Pack packs the members that are not packed yet; see [World.NewGroup]. Normally all members are
-// packed, and Pack costs nothing. Loading data of a different program can leave members unpacked.
-// So can a rollback to a state before the group existed. Pack then costs O(rows of the smallest
-// storage).
+// Pack packs the members that are not packed yet. Normally all members are packed, and Pack costs
+// nothing. Members may be unpacked after loading data of another program, or after a rollback to a
+// state before the group existed. Pack then costs O(rows of the smallest storage).
 func (g *Group) Pack() {
 	if g.rows.Extra == 1 {
 		return
@@ -153,8 +152,7 @@ func (g *Group) smallest() *set {
 	return d
 }
 
-// packEntity moves e to the end of the packed rows, if e is a member. e must not be packed yet.
-// Entities that became members earlier may be unpacked too.
+// packEntity moves e to the end of the packed rows, if e is a member that is not packed yet.
 func (g *Group) packEntity(e Entity) {
 	for i, s := range g.sets {
 		if g.at[i] = s.row(e); g.at[i] < 0 {
@@ -198,8 +196,8 @@ func (s *set) packed() int {
 	return s.group.rows.N
 }
 
-// measure counts the packed rows, and checks whether any later row is a member. It changes g.rows.
-// If a frame needs the old lengths, the caller first calls g.rows.Open.
+// measure computes g.rows by counting the packed rows and looking for unpacked members. If a frame
+// needs the old lengths, the caller first calls g.rows.Open.
 func (g *Group) measure() {
 	d := g.smallest()
 	g.rows.Lengths = track.Lengths{Extra: 1}
@@ -242,8 +240,7 @@ func (g *Group) untouched() bool {
 	return true
 }
 
-// regroup measures the groups after a load, without moving rows. Pack moves the rows later, when
-// a recorder can record it.
+// regroup measures the groups after a load. It moves no rows; Pack moves them later.
 func (w *World) regroup() {
 	for _, g := range w.groups {
 		g.measure()

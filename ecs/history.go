@@ -37,10 +37,12 @@ func (w *World) Commit() {
 	w.endFrame(w.tick+1, w.recordTick())
 }
 
-// Dirty reports whether the world was changed since the last [World.Commit], Rewind, load or other
-// move to a tick. Writes of NoRewind components and resources count if a store or another recorder
-// keeps them. A Rewind does not undo such writes, so they still count after it. A world with
-// neither a history nor a recorder does not track its ticks; Dirty then returns true.
+// Dirty reports whether the world has changed since the last [World.Commit], Rewind, load or other
+// move to a tick. A world with neither a history nor a recorder does not track its ticks; Dirty
+// then returns true.
+//
+// Writes of NoRewind components and resources count if a recorder keeps them. They still count
+// after a Rewind, which does not undo them.
 //
 // The cost is O(components changed in the tick), with a recorder O(components).
 func (w *World) Dirty() bool {
@@ -60,8 +62,7 @@ func (w *World) Dirty() bool {
 	return false
 }
 
-// endFrame ends a tick with the current state. The fields seq and deferred of f are those of the
-// tick.
+// endFrame ends the given tick. The fields seq and deferred of f belong to that tick.
 func (w *World) endFrame(tick uint64, f frame) {
 	w.tick = tick
 	if w.longLogs {
@@ -75,7 +76,7 @@ func (w *World) endFrame(tick uint64, f frame) {
 		w.push(f)
 		w.exemptSpan = w.clock.Span
 		w.evict()
-		w.loopBoundaries = 0 // So saveActiveCursors drops the cursors of loops that panicked.
+		w.loopBoundaries = 0 // saveActiveCursors then drops the cursors of loops that panicked.
 		w.saveActiveCursors()
 	}
 }
@@ -140,7 +141,7 @@ func (h History) Seek(tick uint64) error {
 	return nil
 }
 
-// seek does the work of Seek. It returns false if the tick is not retained.
+// seek is Seek, but returns false if the tick is not retained.
 func (h History) seek(tick uint64) bool {
 	w := h.w
 	w.mustBeBetween("Seek")
@@ -206,10 +207,9 @@ func (w *World) discardOpen() {
 	}
 }
 
-// recordBeforeUndo runs before the world goes back. It records the deferred ticks, because the
-// caller may undo one of them. Before that it discards the writes since the last commit, as the
-// caller does anyway, and the NoRewind rows of entities that these writes created. If the forward
-// branch has ticks, recordBeforeUndo does nothing: their record includes the present tick.
+// recordBeforeUndo records the deferred ticks before the world goes back, because the caller may
+// undo one of them. It discards the writes since the last commit. It does nothing after a Seek
+// backward: the record already includes the present tick.
 func (w *World) recordBeforeUndo() {
 	if (rawWorld{w}).Deferred() && !w.clock.Undone {
 		w.discardOpen()
@@ -218,9 +218,8 @@ func (w *World) recordBeforeUndo() {
 	}
 }
 
-// undoTick goes back from the newest tick boundary to the tick boundary before it. The world must
-// have no writes after the newest one. The frames between the boundaries become one frame of the
-// forward branch, so ticks that were merged stay merged.
+// undoTick goes back from the newest tick boundary to the one before it. The frames between the two
+// become one frame of the forward list. The open frame must have no writes.
 func (w *World) undoTick() {
 	k := w.older(len(w.frames) - 1)
 	for !w.frames[k].tick {
@@ -232,9 +231,9 @@ func (w *World) undoTick() {
 	undone := frame{at: open.at, seq: open.seq, deferred: open.deferred, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
 	if open.deferred {
-		undone.ops = slices.Clone(f.ops) // A redo needs the operations for its record.
+		undone.ops = slices.Clone(f.ops) // The record of a redone tick needs the operations.
 	}
-	// Ids must decrease along forward. f.ID may be too high, because a redo gives a frame a new id.
+	// Keeps the ids in forward descending. A redone frame may have a higher id.
 	if ahead := len(w.forward); ahead > 0 {
 		undone.ID = w.forward[ahead-1].ID - 1
 	}
@@ -287,8 +286,8 @@ func (h History) Ticks() iter.Seq[uint64] {
 	}
 }
 
-// Nearest returns the reachable tick nearest to tick. If two are equally near, it returns the
-// earlier one. ok is false if no tick is reachable, as with [Options.History] 0. Nearest is useful
+// Nearest returns the reachable tick nearest to the given tick; of two equally near ticks, the
+// earlier one. It returns false if no tick is reachable, as with [Options.History] 0. It is useful
 // with a thinned history, which retains few old ticks. The cost is O(retained ticks).
 func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
 	for t := range h.Ticks() {
@@ -316,9 +315,8 @@ func (h History) around(tick uint64) (before, after uint64, ok bool) {
 }
 
 // TickBytes returns the number of bytes saved between the end of tick and the end of the next
-// retained tick. They are the memory that retaining tick costs, and [History.Bytes] includes them.
-// TickBytes returns 0 for a tick that is not retained. It costs O(ticks retained, storages
-// written).
+// retained tick. [History.Bytes] includes them. It returns 0 for a tick that is not retained. It
+// costs O(ticks retained, storages written).
 func (h History) TickBytes(tick uint64) (n int64) {
 	w := h.w
 	if k := w.lastBoundary(tick); k >= 0 && w.frames[k].held() {
@@ -337,9 +335,7 @@ func (h History) TickBytes(tick uint64) (n int64) {
 }
 
 // evict removes boundaries until the history is within its limits. A thinned history removes ticks
-// between older ticks; any other history removes the oldest tick. The boundary before a checkpoint
-// must stay. If the oldest boundary has to stay for this reason, evict removes younger boundaries,
-// which merges their ticks.
+// between older ticks. Any other history removes the oldest tick that it can remove.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1-w.pinned() > w.options.History || w.overBudget()) {
 		k := w.nextThinned()
@@ -364,8 +360,8 @@ func (w *World) overBudget() bool {
 	return bytes > w.options.HistoryBytes
 }
 
-// pinned returns 1 if the world retains its oldest tick only because a deferred tick follows. That
-// tick is not part of the history. Otherwise pinned returns 0.
+// pinned returns 1 if the world retains its oldest tick only for the record of a deferred tick that
+// follows. Otherwise it returns 0.
 func (w *World) pinned() int {
 	next := w.younger(w.oldest)
 	if next < len(w.frames) && w.frames[w.oldest].tick && !w.frames[w.oldest].deferred && w.frames[next].tick && w.frames[next].deferred {
@@ -374,8 +370,8 @@ func (w *World) pinned() int {
 	return 0
 }
 
-// nextThinned returns the position of the tick boundary that a thinned history removes next. It is
-// neither the oldest nor one of the newest boundaries. If there is none, nextThinned returns -1.
+// nextThinned returns the position of the boundary that a thinned history removes next, or -1. The
+// oldest and the newest boundaries stay.
 func (w *World) nextThinned() int {
 	dense := uint64(w.options.HistoryDense)
 	if dense == 0 || w.tick <= dense+1 {
@@ -392,8 +388,7 @@ func (w *World) nextThinned() int {
 		switch {
 		case k < 0:
 			*from = limit + 1
-		// Fewer ticks of this level remain now. Another level may have more, so choose a level
-		// again.
+		// This level now has fewer remaining ticks, so choose the fullest level again.
 		case ticksOfLevel(level, w.frames[k].at) > ticksOfLevel(level, *from):
 			*from = w.frames[k].at
 		default:
@@ -418,9 +413,8 @@ func (tl *timeline) oldestEvictable() int {
 	return k
 }
 
-// boundaryOfLevel returns the position of the first evictable boundary of the level. Its tick t
-// must satisfy from <= t <= limit. It returns -1 if there is none. The oldest boundary is never
-// evictable, nor is a boundary before a checkpoint.
+// boundaryOfLevel returns the position of the first evictable boundary of the level, with a tick
+// between from and limit. It returns -1 if no boundary qualifies.
 func (tl *timeline) boundaryOfLevel(level int, from, limit uint64) int {
 	for k := max(tl.oldest+1, tl.firstFrame(from)); k < len(tl.frames) && tl.frames[k].at <= limit; k = tl.younger(k) {
 		if levelOf(tl.frames[k].at) == level && tl.isEvictable(k, tl.younger(k)) {

@@ -30,17 +30,17 @@ type worldHooks struct {
 	members      []Entity // Stack of the members that are being removed one by one.
 }
 
-// observers has the objects that a world notifies of changes: recorders, hooks and relations.
+// observers has the recorders, hooks and relations of a world.
 type observers struct {
 	hasObservers bool // A recorder or hooks observe created entities.
 	hooked       bool // The world or its storages have hooks or groups.
 	watched      bool // The world or its storages have hooks, groups or relations.
 	hooks        worldHooks
 	relations    relationHandler // Nil if there are no relations.
-	released     bool            // Relations have already permitted the next Destroy.
+	released     bool            // The relations have permitted the next Destroy.
 
 	recorders []raw.Recorder
-	recording bool // The recorders are running. Pins already contain the rows that the tick wrote.
+	recording bool // The recorders are running.
 	change    change
 	ops       *[]raw.Op // The operations of the open frame, or nil without a recorder.
 
@@ -60,10 +60,12 @@ func (h *worldHooks) runChangeHooks() {
 	}
 }
 
-// mustKeepTick makes the world save the old value of each row that a tick writes. So the changes
-// since the last commit are known, also in the present tick. mustKeepTick panics in these cases: a
-// row of the present tick was written without being saved, t is NoRewind, or a checkpoint is held.
-// verb and name are for the text of the panic.
+// mustKeepTick makes the world save the old value of each row that a tick writes. The world then
+// knows the changes since the last commit. mustKeepTick panics:
+//
+//   - if a row of the present tick was written without being saved
+//   - if t is NoRewind
+//   - if the program holds a checkpoint and the world saves no ticks yet
 func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	k := w.newestBoundary()
 	switch {
@@ -76,7 +78,7 @@ func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 		panic("ecs: " + verb + " of " + name + " after writes in a tick whose start is not saved; add it after Commit or Attach, or set Options.History")
 	case k >= 0:
 		w.frames[k].Bare = false
-	default: // No frame is open, so there are no unsaved writes.
+	default:
 		w.push(frame{tick: true})
 	}
 	w.hooks.keepsTick = true
@@ -87,7 +89,7 @@ func (w *World) keepsTicks() bool {
 	return w.options.History > 0 || len(w.recorders) > 0 || w.hooks.keepsTick
 }
 
-// bareTicks reports whether Commit creates boundaries only for recorders, without saved rows.
+// bareTicks reports whether Commit creates boundaries without saved rows, for recorders only.
 func (w *World) bareTicks() bool {
 	return w.options.History == 0 && !w.hooks.keepsTick && !w.deferring()
 }
