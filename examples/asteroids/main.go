@@ -99,7 +99,7 @@ func readKeys(keys chan<- rune) {
 	}
 }
 
-// buttons maps keys to buttons. A key counts as held for this many ticks after the terminal reports
+// buttons maps keys to buttons. ticks is how long a key counts as held after the terminal reports
 // it.
 var buttons = map[rune]struct {
 	game.Buttons
@@ -110,7 +110,7 @@ var buttons = map[rune]struct {
 type player struct {
 	game      *game.Game
 	screen    screen
-	held      map[rune]int // For each key, the number of ticks that it still counts as held.
+	held      map[rune]int // For each key, the number of ticks for which it still counts as held.
 	rewinding int          // The remaining frames of a rewind.
 	waiting   int          // The remaining frames in which the game waits for a button.
 	message   string       // What the last key did.
@@ -123,7 +123,7 @@ func (p *player) press(ctx context.Context, key rune) (err error) {
 	case buttons[key].ticks > 0:
 		p.held[key], p.rewinding, p.waiting = buttons[key].ticks, 0, 0
 	case key == 'r':
-		// A terminal repeats a key only after about half a second, so wait longer than that.
+		// Wait longer than the half second after which a terminal repeats a held key.
 		p.rewinding, p.waiting = 8, 45
 	case '1' <= key && key <= '3':
 		err = p.game.Save(ctx, int(key-'0'))

@@ -196,7 +196,7 @@ func TestPlayer_SavesAndLoadsSlots(t *testing.T) {
 	p, m := start(t, dir), newTerminal(80, 24)
 	p.play(t, m, strings.Repeat("a..", 30)+"2")
 	require.Contains(t, m.String(), "saved slot 2")
-	// The frame saves first and then runs a tick, so the slot has the previous tick.
+	// The slot was saved before the tick of the same frame.
 	tick := p.game.World.Tick() - 1
 	p.play(t, m, strings.Repeat("d..", 30))
 	require.NotContains(t, m.String(), "slot")

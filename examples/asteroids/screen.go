@@ -76,7 +76,7 @@ func (s *screen) things(g *game.Game) {
 			for i := range radii {
 				radii[i] = float64(rock.Radius() * (1 - float64(e.Index()*7>>(i%5)%4)/10))
 			}
-			// Every second rock turns to the left.
+			// Every second rock rotates to the left.
 			s.outline(at, white, tick/4*[]int{1, game.Headings - 1}[e.Index()%2], radii...)
 		case ship != nil && ship.Shield/8%2 == 0: // A ship with a shield flickers.
 			if ship.Thrust && tick/3%2 == 0 {
@@ -93,8 +93,8 @@ func (s *screen) things(g *game.Game) {
 	}
 }
 
-// outline draws a closed line around a position. The corners are at equal angles around the
-// position. The parameter radii has their distances from it.
+// outline draws a closed polygon around a position. Its corners are at equal angles. The parameter
+// radii has their distances from the position.
 func (s *screen) outline(at game.Position, colour, heading int, radii ...float64) {
 	scaleX, scaleY := float64(2*s.width)/game.Width, float64(4*(s.height-2))/game.Height
 	corner := func(i int) (x, y float64) {

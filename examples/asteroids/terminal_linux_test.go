@@ -48,7 +48,7 @@ func startProcess(t *testing.T, args ...string) *process {
 	if err != nil {
 		t.Skip("no pseudo terminals: ", err)
 	}
-	// Fd makes the file blocking, so this test uses the file without a deadline.
+	// Fd makes the file blocking, so deadlines do not work.
 	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
 	require.NoError(t, err)
 	require.NoError(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
@@ -69,7 +69,8 @@ func startProcess(t *testing.T, args ...string) *process {
 		for b := make([]byte, 4096); ; {
 			n, err := keys.Read(b)
 			if err != nil {
-				return // No process has the terminal open any more.
+				// All processes have closed the terminal.
+				return
 			}
 			p.mu.Lock()
 			p.output = append(p.output, b[:n]...)

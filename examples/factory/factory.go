@@ -25,9 +25,8 @@ func (i Item) String() string {
 	return [items]string{"none", "iron", "copper", "plate", "wire", "gear", "motor"}[i]
 }
 
-// A recipe has the number of each item that a machine needs for a portion of its product, and the
-// size of the portion. A machine whose recipe has no needs is a miner, and the other machines are
-// assemblers.
+// A recipe has the input of a machine and the number of products per run. Machines without input
+// are miners, and the others are assemblers.
 type recipe struct {
 	needs [items]int32
 	yield int32
@@ -51,7 +50,7 @@ const (
 type (
 	Plant  struct{ Name string }
 	PartOf struct{ Plant ecs.Entity } // A part is destroyed with its plant.
-	Feeds  struct{ To ecs.Entity }    // A belt or a machine hands its items to this entity.
+	Feeds  struct{ To ecs.Entity }    // The receiver of the items of a belt or a machine.
 
 	Belt struct {
 		Item  Item
@@ -59,7 +58,7 @@ type (
 	}
 	Machine struct {
 		Makes Item
-		Limit int32 // The machine has room for this many portions of each item.
+		Limit int32 // The maximum stock of each item, in portions of the recipe.
 		Stock [items]int32
 	}
 	Chest struct {
@@ -79,8 +78,8 @@ type (
 	Built struct{ Plant ecs.Entity }
 )
 
-// Totals is a resource. It counts items and events since the factory was founded. An item that was
-// made, but not used, shipped or lost, is on a belt, in a machine or in a chest.
+// Totals is a resource with the sums since the start of the factory. The items Made minus Used,
+// Shipped and Lost are on belts, in machines or in chests.
 type Totals struct {
 	Made, Used, Shipped, Lost [items]int64
 	Recent                    [items]int64 // Made since the last report.

@@ -22,7 +22,7 @@ func testOptions() options {
 	return options{plants: 5, workers: 1, report: 100, every: 16, out: io.Discard}
 }
 
-// newTest returns a factory whose machines break in other ticks for each seed.
+// newTest returns a factory with a random seed, which decides when machines break.
 func newTest(t *testing.T, o options) *factory {
 	t.Helper()
 	f, seed := newFactory(ecs.Options{}, o), rand.Uint64()
@@ -87,8 +87,8 @@ func TestFactory_ItemsBalance(t *testing.T) {
 	require.Positive(t, totals.Breaks)
 }
 
-// An item moves by at most one place in a tick, also if carry visits the belts in another order,
-// because a belt was removed.
+// An item moves by at most one belt per tick. This holds also if carry visits the belts in another
+// order, because a belt was removed.
 func TestCarry_OnePlaceInATick(t *testing.T) {
 	f := newTest(t, testOptions())
 	f.ticks(1)
@@ -171,8 +171,8 @@ func TestRenew_DestroysAllParts(t *testing.T) {
 	require.Equal(t, 5*(6*beltLen+6), f.Feeds.Len())
 }
 
-// A machine that is removed from a line stops the line. The policy of the relation detaches the
-// last belt.
+// If a machine is destroyed, the belt before it is detached by the policy of the relation, and the
+// line stops.
 func TestFeeds_MachineRemoved(t *testing.T) {
 	f := newTest(t, testOptions())
 	f.ticks(1)
@@ -219,7 +219,8 @@ func TestWorkers_SameDigests(t *testing.T) {
 	}
 }
 
-// The test repeats each tick in other orders of the systems, as their accesses allow.
+// SyncTest runs each tick again with other permitted orders of the systems, and compares the
+// results.
 func TestSystems_Deterministic(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -365,7 +366,7 @@ func TestRun_WrongOptions(t *testing.T) {
 	require.ErrorContains(t, run(context.Background(), o), "wants")
 }
 
-// The page of the example shows the plan of the systems.
+// The README shows the plan of the systems.
 func TestExplain_InReadme(t *testing.T) {
 	o := testOptions()
 	o.explain = true

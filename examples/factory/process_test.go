@@ -35,10 +35,10 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// A program that is killed twice ends like one that was not killed.
+// A program that is killed twice ends with the same result as one that was not killed.
 func TestProcess_KilledTwice(t *testing.T) {
 	o := testOptions()
-	// With many reports, the pipe is soon full, and the program waits for the test.
+	// Many reports fill the pipe, so the program waits for the test.
 	o.plants, o.ticks, o.report = 50, 2000, 1
 	dir := filepath.Join(t.TempDir(), "store")
 	args := []string{"-plants", "50", "-ticks", "2000", "-report", "1", "-d", dir}

@@ -21,10 +21,11 @@ func (f *factory) build() {
 	f.Built.Send(Built{plant})
 }
 
-// supply builds what brings an item to a chest or a machine: a line of belts, and a machine at the
-// beginning of the line. If this machine needs items, supply builds what brings them. The last belt
-// of the line is created first, so carry visits it first, and the items of a full line move
-// together.
+// supply builds a line of belts to a chest or a machine, and a machine at its start. Then it builds
+// the supply of that machine.
+//
+// The last belt of a line is created first. Therefore, carry visits it first, and all items of a
+// full line move in the same tick.
 func (f *factory) supply(plant, to ecs.Entity, item Item) {
 	for range beltLen {
 		to = f.NewBelt.Create(PartOf{plant}, Feeds{to}, Belt{})
@@ -37,7 +38,7 @@ func (f *factory) supply(plant, to ecs.Entity, item Item) {
 	}
 }
 
-// produce lets each machine make a portion of its product, if it has what it needs.
+// produce lets each machine that has its input make one portion of its product.
 func (f *factory) produce(*tick) {
 machines:
 	for e, m := range f.working.All() {
@@ -70,8 +71,8 @@ func (f *factory) ship(*tick) {
 	}
 }
 
-// carry moves each item by one place, if there is room. The queries only read, and Mut marks the
-// rows that change. So the rows that do not change cost nothing in the journal.
+// carry moves each item to the next entity, if there is room. Its queries are read-only, and Mut
+// marks the changed rows. Unchanged rows then add nothing to the journal.
 func (f *factory) carry(t *tick) {
 	for e, row := range f.Carrying.All() {
 		if row.A.Item != None && row.A.Since < t.Number && f.give(row.B.To, row.A.Item, t.Number) {
@@ -130,7 +131,7 @@ func (f *factory) renew(t *tick) {
 	f.build()
 }
 
-// addItems adds the items that a part of a plant holds to sums.
+// addItems adds the items of a belt, a chest or a machine to sums.
 func (f *factory) addItems(part ecs.Entity, sums *[items]int64) {
 	b, _ := f.Belt.Get(part)
 	sums[b.Item] += int64(min(b.Item, 1))
@@ -161,8 +162,8 @@ func (f *factory) count(*tick) {
 	}
 }
 
-// report prints what was made since the last report, and which machines hold up others. It prints
-// before the tick is committed. So if a crash loses the tick, the next run prints the same again.
+// report prints the output since the last report, and the machines that hold up others. It runs
+// before the tick is committed, so after a crash, the report may be printed again.
 func (f *factory) report(t *tick) {
 	totals := f.Totals.Mut()
 	fmt.Fprintf(f.options.out, "tick %d: made%s; %d plants, %d built, %d breaks, %d broken\n", t.Number,

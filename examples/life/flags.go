@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// rPentomino is the default pattern. The other constants are published results: the generation in
-// which it settles, and the population and the number of gliders after that.
+// rPentomino is the default pattern. Its published results are the generation in which it settles,
+// and then the population and the number of gliders.
 const (
 	rPentomino           = "r-pentomino"
 	rPentominoSettles    = 1103
@@ -33,7 +33,7 @@ type config struct {
 
 	isTour    bool // Neither -pattern nor -generations is set.
 	journaled bool // A flag is set that needs a journal.
-	anyOrigin bool // -pattern is not set: continue a run found in dir, whatever its pattern is.
+	anyOrigin bool // Without -pattern, continue the run in dir, whatever its pattern is.
 }
 
 // parseFlags parses the flags. Before it returns an error, it prints the reason. The error is
@@ -104,7 +104,8 @@ func (c *config) paced(ctx context.Context, commit func() error) func() error {
 			return err
 		}
 		select {
-		case <-ctx.Done(): // Return no error here: RunTo then returns the error of ctx.
+		// RunTo returns the error of ctx.
+		case <-ctx.Done():
 		case <-time.After(c.pace):
 		}
 		return nil

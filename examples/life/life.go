@@ -121,12 +121,13 @@ func (l *Life) Commit() error {
 
 // Step changes the world into its next generation. The caller then calls commit.
 //
-// A cell is alive in the next generation in two cases. Either three cells of the 3 by 3 square
-// around it are alive, or four are, including the cell itself. That is Conway's rule, expressed
-// with squares that include their centre.
+// Conway's rule is computed with squares of 3 by 3 cells, in which a cell is the centre. A cell is
+// alive in the next generation in two cases:
+//   - Its square has three living cells.
+//   - Its square has four living cells, and the cell is one of them.
 //
-// The plane ends at the limits of 32-bit coordinates. If a living cell is on the border of the
-// plane, Step returns an error and changes nothing.
+// If a living cell is on the border of the plane, which is the limit of int32, Step returns an
+// error and changes nothing.
 func (l *Life) Step() error {
 	for _, cell := range l.cells.Values() {
 		if cell.isOnBorder() {

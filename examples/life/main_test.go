@@ -215,7 +215,8 @@ func TestAcks_EachGenerationOnce(t *testing.T) {
 				}
 				next = got + 1
 			})
-			next-- // The last durable generation is printed again when the next run starts.
+			// The next run begins with the last durable generation.
+			next--
 		}
 		if next != 80 {
 			t.Errorf("-sync %s: last acknowledged is %d, want 80", policy, next)

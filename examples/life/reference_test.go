@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// referenceStep returns the next generation by a direct implementation of the rule. A living cell
-// stays alive with two or three living neighbours, and a dead cell becomes alive with three. Tests
-// compare faster code with it. The keys of cells are the living cells; a key with the value false
-// is not allowed.
+// referenceStep is a direct implementation of the rule, for comparison with faster code. A living
+// cell stays alive with two or three living neighbours. A dead cell becomes alive with three. The
+// keys of cells are the living cells.
 func referenceStep(cells map[Cell]bool) map[Cell]bool {
 	neighbours := make(map[Cell]uint8, 4*len(cells))
 	for cell := range cells {
@@ -54,7 +53,7 @@ func cellSet(cells []Cell) map[Cell]bool {
 	return set
 }
 
-// withoutGliders returns the cells that Gliders does not count.
+// withoutGliders returns the cells that are not part of a glider, as Gliders counts them.
 func withoutGliders(cells map[Cell]bool) map[Cell]bool {
 	rest := make(map[Cell]bool, len(cells))
 	for object := range objects(maps.Keys(cells)) {

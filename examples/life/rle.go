@@ -43,8 +43,8 @@ var (
 	rleRule = regexp.MustCompile(`^(?i:B3/?S23|S23/?B3|23/3|Life)$`)
 )
 
-// ParseRLE reads a pattern in the run-length encoded format in which patterns
-// of Conway's Life are exchanged (LifeWiki, "Run Length Encoded"):
+// ParseRLE reads a pattern in the run-length encoded format for Conway's Life (LifeWiki, "Run
+// Length Encoded"):
 //
 //	#N Glider                       lines about the pattern
 //	#C The smallest spaceship.
@@ -52,14 +52,17 @@ var (
 //	x = 3, y = 3, rule = B3/S23     header
 //	bo$2bo$3o!                      body
 //
-// A body item is a tag, or a count and a tag. The tags b and . are dead cells, and $ ends a row.
-// The tags o, A, x, y and z are living cells: some collections mark regions of a pattern with x, y
-// and z. The body ends with !, and ParseRLE ignores the following text. A pattern without rows or
-// columns can end with its header.
+// The body consists of tags, each with an optional count before it:
 //
-// Lines that start with # describe the pattern: #N is the name, #r the rule. ParseRLE ignores a
-// position: every pattern begins at (0, 0). The header can be missing. Line ends can be those of
-// Unix, Windows or an old Mac. The file can start with a byte order mark.
+//	b .          dead cell
+//	o A x y z    living cell
+//	$            end of a row
+//	!            end of the pattern; the following text is ignored
+//
+// The lines about the pattern and the header are optional. #N is the name, and #r the rule. A
+// position is ignored: every pattern begins at (0, 0). A pattern without cells can end with its
+// header. Line ends can be those of Unix, Windows or an old Mac, and the file can begin with a byte
+// order mark.
 //
 // ParseRLE returns an error if a pattern has no end, has another rule, or has cells outside of the
 // size in its header. The error names the line.

@@ -155,8 +155,7 @@ func TestMetricsPage_OpenAndClosedStore(t *testing.T) {
 	require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
 }
 
-// The test gives each field another value, and checks that the page has each value at the right
-// metric.
+// The test gives each field a different value, and checks the page for this value.
 func TestMetricsPage_ValueOfEachMetric(t *testing.T) {
 	m := persist.Metrics{
 		Tick: 1, DurableTick: 2, LagTicks: 3, JournalSegments: 4, JournalBytes: 5, QueuedBytes: 6,

@@ -9,15 +9,14 @@ import (
 // A Square is a square on the board. Rows and columns are counted from 0.
 type Square struct{ Row, Column int8 }
 
-// attacks reports whether a queen on s attacks t, or is on t.
+// attacks reports whether s and t are equal, or whether a queen on one attacks the other.
 func (s Square) attacks(t Square) bool {
 	rows, columns := s.Row-t.Row, s.Column-t.Column
 	return rows == 0 || columns == 0 || rows == columns || rows == -columns
 }
 
-// A board is a world in which every square is an entity that has a queen or may still get one.
-// Placing a queen destroys all other squares that it attacks. So a board with all its queens has
-// only the squares of the queens.
+// A board is a world in which each square is an entity. A placed queen destroys the squares that it
+// attacks. At the end of a search, only squares with queens are left.
 type board struct {
 	size    int
 	world   *ecs.World
@@ -53,7 +52,7 @@ func (b *board) solveFrom(row int, found func()) {
 		if square := b.squares.Values()[i]; int(square.Row) == row {
 			b.place(square)
 			b.solveFrom(row+1, found)
-			// Restore also restores the order of the squares, so i remains valid.
+			// Restore also restores the order of the rows, so i is still the same square.
 			b.world.Restore(before)
 		}
 	}

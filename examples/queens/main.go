@@ -1,5 +1,5 @@
-// Queens counts the ways to place n queens on a board of n by n squares so that
-// none of them attacks another. It is backtracking by checkpoint and restore:
+// Queens counts the ways to place n queens on a board of n by n squares so that no queen attacks
+// another. It is backtracking with checkpoints:
 //
 //	checkpoint ──▶ place a queen ──▶ continue in the next row
 //	     ▲                                    │
@@ -9,12 +9,11 @@
 //
 //	queens [-n N] [-show]
 //
-// A Restore also undoes each Commit after the checkpoint. To read the search later, open a store,
-// commit each step, and go back by History.Rewind. Then the journal keeps every branch, and package
-// inspect reads them.
+// The program prints the number of ways. With -show, it first prints the boards. The exit code is
+// 0, 1 if writing failed, and 2 for wrong arguments.
 //
-// The program prints the number of ways. With -show, it first prints the boards. It exits with 0,
-// or with 1 if writing failed and 2 if the arguments are wrong.
+// To record the search, use a store instead: Commit each step, and go back by History.Rewind. The
+// journal then has every branch, and package inspect can read it.
 package main
 
 import (

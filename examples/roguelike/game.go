@@ -8,8 +8,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// These constants are the size of the dungeon, and the number of entities from which no new things
-// appear.
+// No new things appear if there are crowd entities or more.
 const (
 	width, height = 16, 6
 	crowd         = 24
@@ -89,7 +88,7 @@ func (g *game) place(p Position, l Look) ecs.Entity {
 	return e
 }
 
-// lose puts a new thing on the floor at random, as if it was lost there.
+// lose creates a thing at a random place on the floor.
 func (g *game) lose() {
 	p := Position{int8(g.Dice.IntN(width)), int8(g.Dice.IntN(height))}
 	looks := []Look{{'(', "bag"}, {'!', "potion"}, {'=', "ring"}, {'/', "wand"}}

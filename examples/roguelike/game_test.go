@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// check compares the relation with the components, and both with the rules. A thing is on the floor
-// or has an owner, and no bag is in a bag.
+// check tests the rules of possession: a thing is on the floor or has an owner, and no bag is in a
+// bag. The relation must agree with the components.
 func (g *game) check(t *testing.T) {
 	t.Helper()
 	held := map[ecs.Entity][]ecs.Entity{}
@@ -63,7 +63,7 @@ func TestUndo_RestoresEachTurn(t *testing.T) {
 		require.Equal(t, states[k], g.world.Digest(), "after turn %d", k)
 		g.check(t)
 	}
-	// After all turns are undone, the same keys give the same states again.
+	// ABOVE After all turns are undone, the same keys lead to the same states.
 	key = player(seed)
 	for k := range 100 {
 		g.turn(key())
@@ -108,7 +108,7 @@ func TestThief_StealsFromBag(t *testing.T) {
 	before := g.world.Digest()
 	thief := g.place(Position{3, 2}, Look{'T', "thief"})
 	g.Thief.Set(thief, Thief{})
-	// Repeat until the random numbers choose the ring.
+	// Repeat until the thief steals the ring.
 	for dice := uint64(0); g.contents.Len(bag) > 0; dice++ {
 		g.Inside.Set(bag, Inside{hero})
 		g.Dice.Seed(dice, 0)

@@ -5,9 +5,8 @@ import "github.com/stet-ecs/stet/ecs"
 // A Cloud drifts over the plane, and becomes slower.
 type Cloud struct{ X, V float64 }
 
-// addCloud adds a cloud, and a system that moves it with the unsafe formula. A game that runs on
-// several kinds of machines must not use this formula. The safe formula has a conversion around
-// each product; see docs/MACHINES.md.
+// addCloud adds a cloud, and a system that moves it by a formula that differs between machines. The
+// safe formula converts each product; see docs/MACHINES.md.
 func (g *game) addCloud() {
 	clouds := ecs.MustRegister[Cloud](g.world)
 	clouds.Set(g.world.Create(), Cloud{0, 1.1})

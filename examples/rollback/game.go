@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/schedule"
 )
 
-// The plane is a torus of size by size units.
+// The plane is a torus with sides of this length.
 const size = 1 << 12
 
 // These bits are the buttons that a player can press.
@@ -47,8 +47,8 @@ type (
 	Rock struct{ Size int32 }
 )
 
-// A game is a world and the systems that run in each tick. A system reads only the world and the
-// buttons, except with the bug.
+// A game is a world and its systems. Systems use only the world and the buttons, except with the
+// flag -bug.
 type game struct {
 	world   *ecs.World
 	systems *schedule.Schedule[Buttons]
@@ -61,7 +61,7 @@ type game struct {
 	rocks      *ecs.Storage[Rock]
 
 	bug   bool
-	shots [2]int32 // The bug: a counter outside of the world, which no restore changes.
+	shots [2]int32 // With -bug, a counter outside of the world, which no restore changes.
 }
 
 // newGame returns a game whose first tick is committed. Its history has up to the given number of

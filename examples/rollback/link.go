@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A link carries messages in one direction, like a bad network. It loses some messages. The
-// remaining messages take from one tick to delay ticks, so they can overtake each other.
+// A link simulates one direction of a bad network. It loses some messages. The others take from 1
+// to delay ticks, so a later message can arrive first.
 type link struct {
 	rng    *rand.Rand
 	loss   int // The loss, in percent.
@@ -15,7 +15,7 @@ type link struct {
 	lost   int
 }
 
-// A flight is a message that has not arrived yet.
+// A flight is a message under way.
 type flight struct {
 	arrives int
 	message message
@@ -25,7 +25,7 @@ func newLink(seed, number uint64, loss, delay int) *link {
 	return &link{rng: rand.New(rand.NewPCG(seed, number)), loss: loss, delay: delay}
 }
 
-// send sends a message at tick now.
+// send sends a message at a tick.
 func (l *link) send(now int, m message) {
 	if l.rng.IntN(100) < l.loss {
 		l.lost++

@@ -30,8 +30,8 @@ func over(t *testing.T, c config) *match {
 	return m
 }
 
-// Whatever packets the link loses or delays, both peers end with the same state. It is the state of
-// a local game that gets the buttons of both players without a link.
+// Despite lost and delayed messages, both peers end with the state of a local game with the same
+// buttons.
 func TestPeers_SameResultWithLossAndDelay(t *testing.T) {
 	for _, c := range []config{
 		{ticks: 10_000, loss: 15, delay: 6, seed: 1},

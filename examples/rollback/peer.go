@@ -18,11 +18,10 @@ const (
 // A message is sent to the other peer in every tick.
 type message = rollback.Message[byte]
 
-// A peer is one side of the match: it has its own game, and a session with the buttons of both
+// A peer is one side of the match. It has its own game and a session with the buttons of both
 // players. It continues without waiting for the other player's buttons.
 //
-// Ticks of a peer are counted from the beginning of the game. At that time, the tick of the world
-// is start.
+// Ticks of a peer are counted from the start of the game, when the world was at tick start.
 type peer struct {
 	*game
 	session *rollback.Session[byte]

@@ -85,8 +85,8 @@ func serve(ctx context.Context, dir, addr, admin string, out io.Writer) (err err
 	return s.run(time.Tick(time.Second / 60))
 }
 
-// adminPages has the metrics of the store, and makes backups of it. The handlers run in goroutines
-// of their own: Metrics and Backup permit that, and delay no tick.
+// adminPages serves the metrics of the store, and makes backups of it. The handlers run in other
+// goroutines than the ticks, and delay no tick.
 func adminPages(store *persist.Store, dir string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {

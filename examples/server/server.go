@@ -30,8 +30,8 @@ type message struct {
 	order Order
 }
 
-// A server runs the game. The goroutines of the connections send messages to mail. Only the
-// goroutine of the loop uses the other fields, so the world needs no locks.
+// A server runs the game. Connections send messages to the channel mail. Only the goroutine of the
+// loop uses the other fields, so the world needs no locks.
 type server struct {
 	game     *game
 	store    *persist.Store
@@ -54,7 +54,7 @@ func openServer(ctx context.Context, dir string) (*server, error) {
 	return s, nil
 }
 
-// accept serves the clients of l until ctx ends. It closes mail after the last message.
+// accept serves the clients of l until ctx ends. It closes the channel mail after the last message.
 func (s *server) accept(ctx context.Context, l net.Listener) {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	var clients sync.WaitGroup
@@ -106,7 +106,7 @@ func (c *session) send(line string) {
 	}
 }
 
-// run runs a tick for each value of clock. When mail is closed, it runs the last tick.
+// run runs a tick for each value of clock. When the channel mail is closed, it runs the last tick.
 func (s *server) run(clock <-chan time.Time) error {
 	for {
 		select {
@@ -140,7 +140,7 @@ func (s *server) tick() error {
 	return nil
 }
 
-// handle answers an order, or adds it to the next tick.
+// handle answers an order immediately, or queues it for the next tick.
 func (s *server) handle(c *session, o Order) {
 	old := s.sessions[c.player]
 	switch {
@@ -149,7 +149,7 @@ func (s *server) handle(c *session, o Order) {
 		return
 	case o.Verb == "join" && old != c:
 		if old != nil {
-			old.conn.Close() // The player has a new connection.
+			old.conn.Close() // Replace the old connection of the player.
 		}
 		s.sessions[c.player] = c
 	case o.Verb == "leave" && old == c:

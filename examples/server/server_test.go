@@ -226,7 +226,7 @@ func TestOpenServer_AfterCrash(t *testing.T) {
 	require.NoError(t, replay(t.Context(), dir, newGame(ecs.Options{}), new(bytes.Buffer)))
 }
 
-// Messages that have arrived when the server stops are in the last tick.
+// The last tick has all messages that arrive before the server stops.
 func TestRun_LastTickHasAllMessages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := start(t, dir)
@@ -249,7 +249,7 @@ func TestRun_LastTickHasAllMessages(t *testing.T) {
 
 func TestSend_DisconnectsSlowClient(t *testing.T) {
 	s := start(t, filepath.Join(t.TempDir(), "store"))
-	near, far := net.Pipe() // Nothing reads from far while the ticks run.
+	near, far := net.Pipe() // The client does not read during the ticks.
 	c := client{&session{player: "ann", conn: near}, s, t}
 	c.order("join")
 	s.ticks(t, 15)
@@ -312,7 +312,8 @@ func TestReplay_ChangedSystem(t *testing.T) {
 	require.Len(t, saves, 2)
 }
 
-// syncTest plays random orders, and repeats each tick in other orders of the systems.
+// syncTest plays random orders. It runs each tick again with other permitted orders of the systems,
+// and compares the results.
 func syncTest(t *testing.T, g *game) error {
 	t.Helper()
 	seed := rand.Uint64()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// fixture is a package whose files a, b and c refer to each other in a cycle. So do files d and e.
-// File f refers to no file.
+// fixture is a package with two cycles of files: a.go, b.go and c.go, and d.go and e.go. File f.go
+// refers to no file.
 var fixture = map[string]string{
 	"a.go": "package p\ntype T[E any] struct { part }\nfunc (t *T[E]) A() { t.B() }\n",
 	"b.go": "package p\nfunc (t *T[E]) B() { made().c = 1 }\ntype Face interface { M() }\n",
@@ -36,7 +36,7 @@ func TestKnots_FoundInFixture(t *testing.T) {
 	equal("the references from e to b", strings.Join(r.refs["e.go"]["b.go"], ", "), "g → Face, g → Face.M")
 	equal("the cycle", r.tell(r.cycle(knots[0])[0], 1), "a.go → b.go (T.A → T.B)")
 	equal("its length", len(r.cycle(knots[0])), 2)
-	// If c.go and b.go do not refer to a.go, the largest knot is d.go and e.go.
+	// Without these two references, only the cycle of d.go and e.go remains.
 	equal("the knot without two edges", r.knot(edge{"c.go", "a.go"}, edge{"b.go", "a.go"}), 2)
 	equal("the best cut", r.cuts(knots[0], 1)[0], "2 without a.go → b.go (T.A → T.B)")
 	equal("the exported names", r.names, 3)

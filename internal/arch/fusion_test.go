@@ -21,8 +21,8 @@ import (
 	"testing"
 )
 
-// TestFusibleProducts_NoneInCode finds products of floats that some processors fuse with a sum. A
-// fused result has other bits, so worlds would differ between machines; see docs/MACHINES.md. A
+// TestFusibleProducts_NoneInCode finds float products that a compiler may fuse with a sum. A fused
+// result differs in its last bits, so worlds would differ between machines; see docs/MACHINES.md. A
 // conversion of the product prevents the fusion.
 func TestFusibleProducts_NoneInCode(t *testing.T) {
 	root, err := filepath.Abs("../..")
@@ -103,7 +103,7 @@ func modulesIn(t *testing.T, root string) (dirs []string) {
 }
 
 // listed returns the go list output for the packages of a module and their imports. For a nested
-// module it excludes packages of other projects, which are many and may be missing on this machine.
+// module, it omits packages of other projects, which may be missing on this machine.
 func listed(t *testing.T, dir string, nested bool) string {
 	list := exec.Command("go", "list", fmt.Sprintf("-e=%v", nested), "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard", "./...")
 	list.Dir, list.Env = dir, append(os.Environ(), "GOWORK=off")
@@ -164,7 +164,7 @@ func TestFusibleProducts_NoneInDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Base(page) == "MACHINES.md" {
-			continue // Skip it: its examples may be fused.
+			continue // The page shows fused examples.
 		}
 		for _, line := range code(string(text)) {
 			blocks++

@@ -52,8 +52,8 @@ func TestLanes_UnmatchedPattern(t *testing.T) {
 }
 
 // unmatchedPatterns returns the alternatives of -run and -skip in text that match no name. It adds
-// the number of checked alternatives to n. Patterns have no groups, because a group would hide
-// alternatives. The pattern "^$$" selects no test on purpose and is ignored.
+// the number of checked alternatives to n. Patterns with groups are always returned, because groups
+// hide alternatives. The pattern "^$$", which selects no test, is ignored.
 func unmatchedPatterns(text string, names []string, n *int) (unmatched []string) {
 	for _, m := range lanePattern.FindAllStringSubmatch(text, -1) {
 		pattern := strings.ReplaceAll(m[1]+m[2], "$$", "$")

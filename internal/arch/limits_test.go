@@ -19,8 +19,8 @@ import (
 
 var picture = flag.Bool("knots", false, "print the files of every package that need each other")
 
-// house has the limits of the code. A key is the kind of a limit, then the package, type or file
-// that it applies to. A key without the second part is the default for this kind.
+// house has the limits of the code. A key is the kind of a limit and the package, type or file. A
+// key with only the kind is the default.
 var house = map[string]int{
 	"knot":                  12, // Files that refer to each other in a cycle.
 	"knot ecs":              21,
@@ -28,7 +28,7 @@ var house = map[string]int{
 	"methods ecs.World":     9,
 	"methods persist.Store": 5,   // Slots have a file of their own.
 	"lines":                 585, // Lines with code in a file that is not generated.
-	// No package may have types of functional options. CONTRIBUTING.md says what to use instead.
+	// Types of functional options; use a struct instead, as CONTRIBUTING.md says.
 	"options": 0,
 	// Exported names in the package scope, including indexes, relations, events and as-of readers.
 	"names ecs":             117,
@@ -38,9 +38,8 @@ var house = map[string]int{
 	"names journal":         26,
 }
 
-// debts has the current value of each figure that exceeds its limit. A debt may only decrease: a
-// change that lowers the figure also lowers its debt here. If code moves to another package, its
-// debt moves too.
+// debts has the current values of figures above their limits. A debt may only decrease. If code
+// moves to another package, move its debt too.
 var debts = map[string]int{}
 
 func TestHouseLimits_NotExceeded(t *testing.T) {
@@ -101,8 +100,7 @@ func limitOf(what string) (limit int, ok bool) {
 	return limit, ok
 }
 
-// summary returns the lines that go test -knots prints for a package: its size, and the knots of
-// its files.
+// summary returns the size of a package, and the cycles of its files.
 func (r *room) summary() string {
 	lines, longest := 0, ""
 	for file, n := range r.lines {

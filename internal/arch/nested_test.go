@@ -14,15 +14,14 @@ import (
 )
 
 // nested maps the directory of each nested module to the packages of this module that it may
-// import. The map named allowed does not list nested modules, because no other package imports
-// them.
+// import.
 var nested = map[string][]string{
 	"persist/inspect/web/browsertest": {}, // The module contains only tests.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
 	"disk/browser/browsertest":        {"disk/browser", "ecs", "persist"}, // For its program.
 	"examples/asteroids/window":       {"examples/asteroids/game", "ecs", "disk", "disk/archive", "disk/browser", "disk/disktest", "persist", "persist/inspect"},
 	"persist/replica/natslog": {"persist/replica", "disk", "internal/dump",
-		// The example of this module writes a world to a store and serves a page about it.
+		// The example needs a world, a store and the web page.
 		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"},
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// ports are systems and processors on which the code must compile, in addition to those that run
-// the tests. `make ports` compiles for all ports. This test only checks types, which takes seconds
-// instead of minutes. It finds constants that overflow an int, such as on linux/386, and calls that
-// a system lacks, such as windows/amd64. The other ports are checked only with STET_DEEP, as in CI.
+// ports are additional systems and processors on which the code must compile. The test checks only
+// types, which takes seconds; `make ports` compiles the code, which takes minutes. Without
+// STET_DEEP, the test checks only the first two ports. They find constants that overflow an int of
+// 32 bits, and calls that Windows lacks.
 var ports = []string{"linux/386", "windows/amd64", "linux/arm", "darwin/arm64", "freebsd/amd64"}
 
 func TestPorts_TypeCheck(t *testing.T) {
@@ -57,9 +57,9 @@ func TestPorts_FindsIntOverflow(t *testing.T) {
 }
 
 // checkTypes returns the type errors of the packages of this module for a processor. listed is the
-// output of go list -deps -json, in which a package follows its imports. Files are read from
-// source, or from the disk if source is nil. If visit is not nil, it is called for each package of
-// the module.
+// output of go list -deps -json, in which a package follows its imports. If source is not nil, it
+// has the files instead of the disk. If visit is not nil, it is called for each package of the
+// module.
 func checkTypes(processor, listed string, source map[string]string, visit func(*token.FileSet, []*ast.File, *types.Info)) (errs []error) {
 	fset, checked := token.NewFileSet(), map[string]*types.Package{"unsafe": types.Unsafe}
 	for d := json.NewDecoder(strings.NewReader(listed)); ; {

@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// A room is a package as a graph of its files. File a refers to file b if a declaration in a uses a
-// name, a field or a method that b declares. A method belongs to the file in which it is declared,
-// even if its type is declared in another file.
+// A room is a package as a graph of its files. An edge from one file to another means that the
+// first uses a name, field or method of the second. A method belongs to the file that declares it.
 type room struct {
 	path    string                         // Path below the module.
 	lines   map[string]int                 // Number of lines with code, by file.
@@ -60,8 +59,7 @@ func newRoom(path string, files []string, imports types.Importer, source func(fi
 	return r, nil
 }
 
-// codeLines returns the number of lines of a file on which code begins or ends. It returns 0 for a
-// generated file.
+// codeLines returns the number of lines with code in a file, or 0 for a generated file.
 func codeLines(fset *token.FileSet, tree *ast.File) int {
 	if ast.IsGenerated(tree) {
 		return 0
@@ -79,8 +77,8 @@ func codeLines(fset *token.FileSet, tree *ast.File) int {
 	return len(lines)
 }
 
-// spread records the files with the exported methods of a type. Promoted methods of embedded
-// unexported types are included, because go doc lists them with this type.
+// spread records which files have the exported methods of a type. It includes promoted methods of
+// unexported types, as go doc does.
 func (r *room) spread(fset *token.FileSet, obj types.Object) {
 	if _, ok := obj.(*types.TypeName); !ok || types.IsInterface(obj.Type()) {
 		return
@@ -231,8 +229,8 @@ func receiver(x ast.Expr) string {
 // An edge is a reference from one file to another.
 type edge struct{ from, to string }
 
-// knots returns the strongly connected sets of two or more files, the largest first. It ignores the
-// edges in cut.
+// knots returns the groups of files that refer to each other in a cycle (strongly connected
+// components), the largest first. It ignores the edges in cut.
 func (r *room) knots(cut ...edge) (knots [][]string) {
 	// This is Tarjan's algorithm. It numbers the files in the order of visits. The stack has the
 	// visited files whose knot is not complete yet. For each file, low has the lowest number among
@@ -300,9 +298,8 @@ func (r *room) cycle(knot []string) (shortest []edge) {
 	return shortest
 }
 
-// cuts returns at most n edges of the knot. Removing any one of these edges makes the largest knot
-// smaller. The edge that leaves the smallest knot is first. If two edges leave equal sizes, the one
-// with fewer references is first.
+// cuts returns up to n edges whose removal makes the largest group of cyclic files smaller. The
+// best edge is first: it leaves the smallest group, or has the fewest references.
 func (r *room) cuts(knot []string, n int) (text []string) {
 	type candidate struct {
 		edge
@@ -325,7 +322,7 @@ func (r *room) cuts(knot []string, n int) (text []string) {
 	return text
 }
 
-// tell describes the edge e with at most n of its references.
+// tell describes an edge with up to n of its references.
 func (r *room) tell(e edge, n int) string {
 	uses := r.refs[e.from][e.to]
 	text := strings.Join(uses[:min(n, len(uses))], ", ")

@@ -14,7 +14,7 @@ import (
 // Raise the limit only for a feature that every program with a store needs.
 const wasmLimit = 10_000_000
 
-// A program for a browser is downloaded, so the test limits the size of a small one.
+// The program must be small, because browsers download it.
 func TestWasmSize_ProgramWithStore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the standard library for another system")

@@ -6,11 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter does not change a thread that already has another scheduling policy, set by chrt. It
-// ignores errors of the system call.
+// enter changes only a thread with the normal scheduling policy, and not one that chrt has changed.
+// It ignores errors of the system calls.
 func enter() {
 	const self = 0
-	// Until the goroutine ends, no other goroutine gets this thread.
 	runtime.LockOSThread()
 	attr, err := unix.SchedGetAttr(self, 0)
 	if err == nil && attr.Policy == unix.SCHED_NORMAL {

@@ -126,7 +126,8 @@ func large(ctx context.Context, path string) error {
 	for n := range 7_600_000 {
 		g.create(n)
 	}
-	for range 20_000 { // Free some indices, so that rows are not in index order.
+	// New entities reuse free indices, so that rows are not in index order.
+	for range 20_000 {
 		g.Destroy(g.any())
 	}
 	*g.score.Mut() = Score{7, 7}
@@ -150,8 +151,8 @@ func (g *game) step(rows int) {
 }
 
 // journaled writes a store of a world. Each tick changes the given number of rows. Every 500th tick
-// gets a mark. If branchEvery is not 0, the world is rewound by 20 ticks after every branchEvery
-// ticks, so the journal has branches.
+// gets a mark. If branchEvery is not 0, the world goes back by 20 ticks after every branchEvery
+// ticks. This creates branches.
 func journaled(ctx context.Context, path string, seed uint64, entities, ticks, rows, branchEvery int) error {
 	g := newGame(seed)
 	for n := range entities {

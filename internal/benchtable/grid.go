@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// A grid has the results with one unit. It splits the name of a result at its last element: the
-// first part selects the row, and the last element the column. Rows and columns have the order of
-// the results.
+// A grid is a table of the results with one unit. The last element of a result's name is the
+// column, and the rest is the row. Rows and columns have the order of the results.
 type grid struct {
 	unit    string
 	rows    []string

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// limits has the greatest accepted value of each benchmark that exceeds its budget, by name. The
-// file of limits gives a reason for each value.
+// limits has the greatest accepted value of each benchmark above its budget, by name.
 type limits map[string]float64
 
 // readLimits reads lines "name<TAB>limit<TAB>reason". Lines that begin with # are comments.

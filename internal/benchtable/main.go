@@ -1,24 +1,23 @@
-// Benchtable prints the output of go test -bench as a table. For each benchmark, it shows the
-// result and the budget.
+// Benchtable prints the output of go test -bench as a table with the result and the budget of each
+// benchmark.
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs | go run ./internal/benchtable
 //
-// A benchmark states a budget with a metric whose unit ends in /budget. The budget is the goal for
-// a measured metric with the same beginning and the end /limit, /more or /op. If a result has
-// several of them, the budget is for the first in this order:
+// A benchmark reports its budget as a metric. The unit of the budget selects the metric that is
+// compared with it:
 //
-//	x/budget  is for x/limit: the ratio to hand-written code
-//	ns/budget is for ns/more, or for ns/op if the result has no ns/more
+//	x/budget   x/limit: the ratio to hand-written code
+//	ns/budget  ns/more, or ns/op if the result has no ns/more
 //
-// With -grid it prints Markdown for benchmarks that differ only in the last element of their names.
-// Each unit has a table, and each last element a column. Repeated results show their median.
+// With -grid, it prints a Markdown table for each unit. The last element of a benchmark's name
+// selects the column. Repeated results show their median.
 //
 //	go test -run '^$' -bench . ./benchmarks | go run ./internal/benchtable -grid
 //
 // The file of -limits lists benchmarks above their budget, each with the greatest accepted value
-// and the reason. With -strict the exit status is 1 if a benchmark exceeds its budget and its limit
-// by more than -noise. Such a benchmark first runs alone again, up to -retry times. Lines that are
-// not results are copied unchanged.
+// and the reason. With -strict, the exit status is 1 if a benchmark exceeds its budget and its
+// limit by more than -noise. Such a benchmark first runs alone again, up to -retry times. Lines
+// that are not results are copied unchanged.
 package main
 
 import (
@@ -53,9 +52,9 @@ func main() {
 	}
 }
 
-// run reads the output of go test -bench from in and writes the table to out. A benchmark that
-// exceeds its allowed value runs again, by a call of bench. The result ok reports whether all
-// benchmarks are within their allowed values at the end.
+// run reads the output of go test -bench from in and writes the table to out. It calls bench to
+// repeat a benchmark above its allowed value. The result ok reports whether all final results are
+// allowed.
 func run(o options, in io.Reader, out io.Writer, bench func(result) (result, error)) (ok bool, err error) {
 	t := &table{noise: o.noise}
 	if o.limits != "" {

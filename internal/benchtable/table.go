@@ -74,9 +74,13 @@ func (t *table) over() (names []string) {
 	return names
 }
 
-// render returns the table. It has a row for every budget, and a row for every result without a
-// budget. The verdict is "ok" up to the budget, "listed" up to the accepted limit, and "noise" if
-// the excess is only noise. Otherwise it is "over".
+// render returns the table, with a row for each budget and for each result without a budget. The
+// verdicts are:
+//
+//	ok      up to the budget
+//	listed  up to the limit in the file of limits
+//	noise   above the limit, but within the noise
+//	over    above the limit and the noise
 func (t *table) render() string {
 	var b strings.Builder
 	out := term.NewOut(&b, nil)

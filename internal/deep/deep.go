@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// Or returns its second argument if STET_DEEP is set, and the first one otherwise.
+// Or returns all if STET_DEEP is set, and some otherwise.
 func Or[T any](some, all T) T {
 	if os.Getenv("STET_DEEP") != "" {
 		return all

@@ -16,7 +16,7 @@ func Command(name string, args ...string) string {
 }
 
 // RecoverCommand returns the recover command that restores as much of path as possible, or "" if
-// nothing can be restored. r and err are the result of a trial recovery, which wrote nothing.
+// nothing can be restored. r and err are the result of a recovery without writing.
 func RecoverCommand(path string, r *repair.RecoverReport, err error) string {
 	switch {
 	case err == nil:

@@ -53,8 +53,8 @@ func Kind(t *layout.Type, resource bool) string {
 	return "component"
 }
 
-// Holder returns the name of the entity that has a value, or "" for a resource. Without this
-// function, a resource would be printed as entity 0, which package inspect uses for resources.
+// Holder returns the name of the entity that has a value. It returns "" for a resource, which
+// package inspect stores under entity 0.
 func Holder(e ecs.Entity, resource bool) string {
 	if resource {
 		return ""

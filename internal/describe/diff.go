@@ -15,7 +15,8 @@ type RowCounts struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Changed int    `json:"changed"`
-	// Number of rows whose row number differs. A row that moved and changed counts in both fields.
+	// Number of rows with another row number. A moved row with another value also counts as
+	// changed.
 	Moved int `json:"moved"`
 }
 
@@ -39,11 +40,12 @@ type Difference struct {
 	Row       inspect.RowDiff
 }
 
-// Differences returns the differences of two states. The parameter of is a filter: it is called
-// with the name of a component and reports whether to include it. It is called with "" for created,
-// destroyed and moved entities. A nil filter includes everything. Resources come first, followed by
-// entities. The difference of an entity itself comes before those of its components. If moved is
-// not set, the result omits rows that have only moved.
+// Differences returns the differences of two states: first those of resources, then those of each
+// entity, and after them those of its components.
+//
+// The parameter of is a filter by the name of a component, or "" for created, destroyed and moved
+// entities. A nil filter includes everything. Without moved, rows and entities that have only moved
+// are omitted.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }
@@ -67,8 +69,8 @@ func Differences(diff *inspect.Diff, moved bool, of func(component string) bool)
 			}
 		}
 	}
-	// Sort by entity, so that the differences of an entity are together. Sorting keeps the order of
-	// components. A resource has entity 0, which no living entity has, so resources come first.
+	// Group the differences by entity. The sort is stable, so components keep their order.
+	// Resources have entity 0 and come first.
 	slices.SortStableFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Entity.Index(), b.Entity.Index()), cmp.Compare(a.Entity.Generation(), b.Entity.Generation()))
 	})

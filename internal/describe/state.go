@@ -17,8 +17,8 @@ type StateDoc struct {
 // State returns the document of a state.
 func State(tick, seq uint64) StateDoc { return StateDoc{tick, seq} }
 
-// StateOf returns the document of the state after record seq. For a pruned record, the tick comes
-// from the snapshot of its state. The tick is 0 if it is unknown.
+// StateOf returns the document of the state after record seq. The tick of a pruned record comes
+// from a snapshot with the same seq. The tick is 0 if it is unknown.
 func StateOf(v *inspect.View, seq uint64) StateDoc {
 	if e, ok := v.Log().Known(seq); ok {
 		return State(e.Tick, seq)
@@ -32,7 +32,7 @@ func StateOf(v *inspect.View, seq uint64) StateDoc {
 // Place returns the state as text.
 func (d StateDoc) Place() string { return fmt.Sprintf("tick %d, record %d", d.Tick, d.Seq) }
 
-// SnapshotOf returns a readable snapshot of the state after record seq, or nil.
+// SnapshotOf returns a readable snapshot with the given record number, or nil.
 func SnapshotOf(v *inspect.View, seq uint64) *inspect.SnapshotInfo {
 	for _, s := range v.Snapshots() {
 		if s.Err == nil && s.ID.Seq == seq {

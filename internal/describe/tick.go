@@ -31,8 +31,8 @@ type ComponentCounts struct {
 	destroyed []ecs.Entity // Entities that the tick destroyed.
 }
 
-// CountTick counts the changes of c, whose operations are ops. A component can have written rows
-// without operations, and operations without rows. Both are counted.
+// CountTick counts the changes of a tick: the changed rows in c, and the operations in ops. Some
+// components have only one of the two.
 func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	var d TickCounts
 	counts := map[int]*ComponentCounts{}
@@ -74,13 +74,13 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	return d
 }
 
-// removed returns the number of rows that the tick removed. It cannot count operations, because a
-// destroyed entity loses its components without one. So it computes rows before the tick + added
-// rows - rows after the tick.
+// removed returns the number of rows that the tick removed:
 //
-// In an Indexed storage, the numbers of rows include gaps. There, removed adds the remove calls and
-// the destroyed entities whose row became a gap or got another entity. If the tick cleared the
-// component or left no rows, removed uses the first formula, which counts gaps as rows.
+//	rows before + added rows - rows after
+//
+// An Indexed storage counts gaps as rows. There, the result is instead the number of remove calls
+// plus the number of destroyed entities whose row changed. If the tick cleared the component or
+// left no rows, the formula above is used, although it counts gaps.
 func (c *ComponentCounts) removed() int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)

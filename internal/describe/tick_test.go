@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A removed row counts once, whichever call removed it, also in a storage with gaps.
+// Each removed row counts once, after any kind of removal, and also in a storage with gaps.
 func TestCountTick_Removals(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	w := ecs.NewWorld(ecs.Options{})
@@ -33,7 +33,7 @@ func TestCountTick_Removals(t *testing.T) {
 		name           string
 		do             func()
 		added, removed int // Expected counts for both components.
-		// Number of gaps of the indexed component that a clear counts as removed rows.
+		// Number of gaps that a clear counts as removed rows.
 		gaps int
 	}{
 		{"add", func() {

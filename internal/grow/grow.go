@@ -3,16 +3,17 @@ package grow
 
 import "slices"
 
-// Maximum number of elements or bytes that may be appended between two calls of [For].
+// Maximum numbers of elements and bytes to append between two calls of [For].
 const (
 	Elements = 1024
 	Bytes    = 64 << 10
 )
 
-// For grows dst in a loop that appends n elements after dst[:start], of which done are appended. It
-// makes space for the remaining elements, and assumes that they have the same average size. A call
-// at most doubles the buffer, and only if little space is left. So elements of equal size allocate
-// about twice their total size, and other elements a few times their total size.
+// For grows dst for the rest of n elements. The elements are appended after dst[:start], and done
+// of them are already there. For assumes that all elements have the same average size. It grows dst
+// only if little space is left, and at most doubles it.
+//
+// If all elements have the same size, all calls together allocate about twice their total size.
 func For(dst []byte, start, done, n int) []byte {
 	if done == 0 || done >= n {
 		return dst

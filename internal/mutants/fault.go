@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// A fault changes one node of a source. The texts in the fields before and after are inserted
-// around the node, so lines keep their numbers. In these texts, "\x00" stands for the call that
-// reports whether this fault is switched on.
+// A fault is a change of one node in the source. It inserts the text before in front of the node,
+// and the text after behind it, so line numbers stay the same. In these texts, "\x00" stands for a
+// call that reports whether the fault is active.
 type fault struct {
 	*source
 	function   string
 	line       int
 	start, end int    // Offsets of the node.
-	was, is    string // The text of the node in reports, without and with the fault.
+	was, is    string // The text of the node in reports, without and with the change.
 	// Number of this fault among the faults with the same texts in one function, starting at 1.
 	nth           int
 	before, after string
 
-	id    int     // Number of the switch.
+	id    int     // Number that activates the fault.
 	tests []*test // Tests that reach the fault, the fastest first.
 }
 
@@ -63,8 +63,8 @@ func number(faults []*fault) []*fault {
 func rewrite(s *source, faults []*fault) string {
 	type insertion struct {
 		at int
-		// order sorts insertions at the same offset. Texts that follow a node come first, beginning
-		// with the inner node. Then come texts that precede a node, beginning with the outer node.
+		// order sorts insertions at the same offset: first the texts after a node, innermost node
+		// first, then the texts before a node, outermost node first.
 		order [3]int
 		text  string
 	}

@@ -51,7 +51,8 @@ func (g *generator) visit(n ast.Node) bool {
 	}
 	switch n := n.(type) {
 	case *ast.GenDecl:
-		if n.Tok != token.VAR { // Skip constants, because a fault is not a constant expression.
+		// Skip constants: a fault is a call, which a constant cannot have.
+		if n.Tok != token.VAR {
 			return false
 		}
 	case *ast.ArrayType, *ast.FieldList:
@@ -100,8 +101,8 @@ func (g *generator) visit(n ast.Node) bool {
 	return true
 }
 
-// condition adds the faults that make e, the condition of a branch or a loop, constant. The method
-// operator handles the operands of && and ||.
+// condition adds the faults that make the condition of a branch or a loop constant. The operands of
+// && and || are changed elsewhere.
 func (g *generator) condition(e ast.Expr, always bool) {
 	op := token.ILLEGAL
 	if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok {
@@ -245,8 +246,8 @@ func (s *source) isBool(e ast.Expr) bool {
 	return ok && t.Info()&types.IsBoolean != 0 && !s.isConstant(e)
 }
 
-// pick adds the fault that replaces the value of e by that of the expression in is. It does so only
-// if e is an integer whose type can be named in this package.
+// pick adds a fault that replaces the integer e by the expression is. It skips types that cannot be
+// named in this package.
 func (g *generator) pick(e ast.Expr, is string) {
 	t := g.info.Types[e].Type
 	if t == nil {

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// entries reads the file with this name, a list of faults. It calls f for each line about a file in
-// sources.
+// entries reads a list of faults. It calls f for each line about a file in sources.
 func entries(name string, sources []*source, f func(s *source, line string) error) error {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -22,7 +21,7 @@ func entries(name string, sources []*source, f func(s *source, line string) erro
 		path, _, _ := strings.Cut(line, " ")
 		at := slices.IndexFunc(sources, func(s *source) bool { return s.path == path })
 		if at < 0 {
-			continue // The line is a comment, or describes a fault of another package.
+			continue // Skip comments, and faults of other packages.
 		}
 		if err := f(sources[at], line); err != nil {
 			return fmt.Errorf("%s:%d: %w", name, i+1, err)
@@ -44,10 +43,10 @@ func readEqual(name string, sources []*source, faults []*fault) (map[string]stri
 	})
 }
 
-// readHand returns the faults of hand.txt. Each line is "file function: text => replacement". The
-// text is an expression or a statement of the function. The suffix " #2" selects the second
-// occurrence of the text. An expression that is not a condition is always evaluated, and so is its
-// replacement. A switch selects one of the results.
+// readHand reads the faults in hand.txt. Each line has the form "file function: text =>
+// replacement". The text is an expression or a statement of the function. The suffix " #2" selects
+// its second occurrence. An expression must have no side effects, because both forms are evaluated
+// unless it is a condition.
 func readHand(name string, sources []*source) (faults []*fault, err error) {
 	err = entries(name, sources, func(s *source, line string) error {
 		place, change, _ := strings.Cut(line, ": ")

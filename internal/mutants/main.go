@@ -1,17 +1,18 @@
-// Mutants puts single faults into packages, one at a time, and prints the faults that no test
+// Mutants changes one place of the code at a time, and prints the changes (faults) that no test
 // detects. Run it at the root of the module:
 //
 //	go run ./internal/mutants -n 200 -seed 1 ./ecs ./ecs/rollback
 //	go run ./internal/mutants -all -only 'ecs/index.go' ./ecs
 //
-// All chosen faults are compiled into one test binary per package. Each fault is guarded by a
-// switch, and an environment variable turns one switch on. A first run of every test records which
-// faults it reaches. With a fault, only these tests run, the fastest first. A test that does not
-// end detects the fault too.
+// All chosen faults are compiled into one test binary per package. An environment variable
+// activates one of them. A first run records which tests reach each fault. Then only these tests
+// run with the fault, the fastest first. A test that does not end detects the fault too.
 //
-// Faults are generated from the syntax of the packages (see generate.go) and read from
-// faults/hand.txt. The faults in faults/equal.txt change no behaviour, for the reasons in the file,
-// and need no test. The exit status is 1 if any other fault is not detected.
+//	generate.go       makes faults from the syntax of the packages
+//	faults/hand.txt   has additional faults
+//	faults/equal.txt  has faults that change no behaviour, with the reasons
+//
+// The exit status is 1 if a fault is not detected and is not in faults/equal.txt.
 package main
 
 import (
@@ -115,8 +116,8 @@ func run(o options, out io.Writer) error {
 	return nil
 }
 
-// choose returns o.n of the faults. The choice depends on the seed and on the text of each fault.
-// So changes elsewhere in the source alter the choice little.
+// choose returns o.n of the faults. The choice depends on the seed and on the text of each fault. A
+// change of the source therefore affects the choice only a little.
 func choose(faults []*fault, o options) []*fault {
 	if o.all || o.n >= len(faults) {
 		return faults

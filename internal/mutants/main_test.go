@@ -153,7 +153,7 @@ func TestFaultLists_StaleEntry(t *testing.T) {
 	}
 }
 
-// Every entry in the lists of this module matches a fault, so "make mutants" can start.
+// Every entry in the lists of this module matches a fault.
 func TestFaultLists_MatchThisModule(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	sources, err := load([]string{"./ecs", "./ecs/rollback", "./ecs/internal/track"})

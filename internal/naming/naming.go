@@ -29,9 +29,8 @@ func Check(what, name string) error {
 // unseen reports whether r is invisible.
 func unseen(r rune) bool { return !unicode.IsGraphic(r) }
 
-// Shown returns name for use in a sentence. It quotes a name that is not a plain word. So a name
-// from a file can neither break a line nor send commands to a terminal. It shortens a name that is
-// longer than maxSize.
+// Shown returns name for use in a sentence. It quotes a name that is not a plain word, so that a
+// name from a file cannot send commands to a terminal. It shortens names above maxSize.
 func Shown(name string) string {
 	if Check("", name) != nil || strings.ContainsFunc(name, quoted) {
 		if len(name) > maxSize {

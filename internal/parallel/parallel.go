@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// Do calls f for 0 to n-1 in parallel until one call returns an error or ctx ends. If several calls
-// fail, it returns the error of the lowest number, so the result does not depend on the machine.
+// Do calls f for 0 to n-1 in parallel until a call returns an error or ctx ends. Of several errors,
+// it returns that of the lowest number, so the result is the same on every machine.
 func Do(ctx context.Context, n int, f func(i int) error) error {
 	var (
 		group sync.WaitGroup
 		next  atomic.Int64
 		mu    sync.Mutex
-		// The lowest number that failed, or n. Do calls f for all numbers below it.
+		// ABOVE The lowest number whose call failed, or n.
 		end atomic.Int64
 		// The error of the lowest number that failed.
 		first error

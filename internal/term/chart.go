@@ -15,9 +15,9 @@ const (
 // dotBits are the bits of the dots of a braille character, by column, from the top.
 var dotBits = [dotColumns][dotRows]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
-// Chart draws s from tick first to tick last. It returns lines of the given width: as many as rows,
-// and one for the ticks. A column of dots extends from the lowest to the highest value at its
-// ticks, so every peak is visible. A column without values is empty.
+// Chart draws s from tick first to tick last, with Braille dots. It returns rows lines for the
+// values and one line for the ticks, each of the given width. A column of dots covers all values at
+// its ticks, so every peak is visible.
 //
 //	40 |    ⡏⠉⠉⠉
 //	   |⣀⣀⣀⣀⡇
@@ -81,7 +81,7 @@ func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
 				top, bottom = min(top, at(value)), max(bottom, at(value))
 			}
 		}
-		// The number of ticks up to the end of this column.
+		// The ticks up to the end of this column.
 		share := math.Ceil(float64(last-first+1) * float64(x+1) / float64(cells*dotColumns))
 		for note(); len(rest) > 0 && rest[0].tick < first+uint64(share); note() {
 			value, rest = rest[0].value, rest[1:]

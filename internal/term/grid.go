@@ -5,16 +5,13 @@ import (
 	"strings"
 )
 
-// A Grid prints a table without borders. It buffers at most gridRows rows at a time, so a table can
-// have any length. The width of a column never decreases.
+// A Grid prints a table without borders. It buffers up to gridRows rows to compute the column
+// widths, so a table can have any length. Columns never become narrower.
 //
-// An empty column is omitted, with its heading. If a later row has text in this column, the
-// headings are printed again. If a table is too wide, some columns become narrower; see [Out.Grid].
-// If the table is still too wide, the remaining columns are printed below the first columns, after
-// a copy of the first column. So every column is printed.
+// An empty column is omitted until a row has text in it. Then the headings are printed again.
 //
-// Ecsdump does not use package table of go-pretty, which takes 15 µs for a row. Some of ecsdump's
-// tables have a million rows.
+// If a table is too wide, some columns are cut or folded; see [Out.Grid]. If that is not enough,
+// the remaining columns are printed below the first ones, after a copy of the first column.
 type Grid struct {
 	out     *Out
 	columns []column
@@ -41,9 +38,12 @@ const gap = "  "
 // leastWidth is the smallest width to which a column is narrowed.
 const leastWidth = 12
 
-// Grid begins a table. The first character of a heading may be a flag. ">" aligns the column to the
-// right. If the table is too wide, "<" cuts cells and "~" folds them. Without headings, the table
-// has no heading line.
+// Grid begins a table. Without arguments, it has no headings. The first character of a heading can
+// be a flag:
+//
+//	>  align the column to the right
+//	<  cut the cells if the table is too wide
+//	~  fold the cells if the table is too wide
 func (o *Out) Grid(headings ...string) *Grid {
 	g := &Grid{out: o}
 	for _, h := range headings {
@@ -100,7 +100,7 @@ func (g *Grid) StyledText(s Style, format string, args ...any) {
 // and before other output.
 func (g *Grid) Flush() {
 	var shown []int // Indices of the columns to print.
-	more := false   // True if a column is printed for the first time.
+	more := false   // True if a column is new, so the headings are printed.
 	for i := range g.columns {
 		if c := &g.columns[i]; c.width > 0 || c.headed || !g.begun {
 			shown, more, c.headed = append(shown, i), more || !c.headed, true
@@ -240,7 +240,7 @@ func cutPieces(width int, pieces []Styled) []Styled {
 	for i, p := range pieces {
 		w := Width(p.text)
 		if w > width || w == width && whole > width {
-			// Append "…" to make the text wider than width, so that cutTo cuts it.
+			// ABOVE With "…", the text is too wide, and cutTo cuts it.
 			pieces[i].text = cutTo(width, p.text+"…")
 			return pieces[:i+1]
 		}

@@ -62,7 +62,7 @@ func (o *Out) Raw() {
 // A cleaner is a writer that makes text safe for a terminal.
 type cleaner struct {
 	to   io.Writer
-	rest []byte // An incomplete rune. Output ends with a line end, so rest is empty at the end.
+	rest []byte // The first bytes of an incomplete rune.
 }
 
 func (c *cleaner) Write(p []byte) (int, error) {
@@ -115,8 +115,8 @@ func (o *Out) StyledLine(s Style, format string, args ...any) {
 	}
 }
 
-// Text prints paragraphs, lists and tables, as in help texts. It joins and folds a paragraph with a
-// line that is too long. It also folds other long lines.
+// Text prints paragraphs, lists and tables, as in help texts. It folds long lines. A paragraph with
+// a long line is joined and folded as a whole.
 func (o *Out) Text(text string) {
 	for block := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n\n") {
 		for _, line := range filled(strings.Split(block, "\n"), o.Width) {

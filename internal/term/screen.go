@@ -28,8 +28,7 @@ type screen struct {
 	failed func() // Called when a write fails; may be nil.
 }
 
-// pageBeyond sends output of height lines or more through pager, a command line. An empty pager
-// changes nothing.
+// pageBeyond sends output of height lines or more to the command pager, if it is not empty.
 func (s *screen) pageBeyond(height int, pager string) {
 	if pager != "" {
 		s.height, s.pager = height, pager
@@ -108,8 +107,7 @@ func (s *screen) Close() error {
 	return err
 }
 
-// pagerOf returns the pager that the environment names, or "" if that is cat. The default is less
-// or more, if one of these programs exists.
+// pagerOf returns the pager in the environment, or "" if it is cat. The default is less or more.
 func pagerOf(getenv func(string) string, has func(string) bool) string {
 	for _, name := range []string{"ECSDUMP_PAGER", "PAGER"} {
 		if p := strings.TrimSpace(getenv(name)); p == "cat" {

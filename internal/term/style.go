@@ -47,7 +47,7 @@ const (
 	Never  When = "never"
 )
 
-// The method named is reports whether the feature is on. The argument says whether the stream is a
+// The method is reports whether a feature is on. The argument says whether the output is a
 // terminal.
 func (w When) is(terminal bool) bool { return w == Always || w != Never && terminal }
 

@@ -64,8 +64,8 @@ func fold(s string, width int, hard bool) (lines []string) {
 	return append(lines, line)
 }
 
-// foldLine folds a line to a width; 0 is unlimited. The continuation lines are indented by two more
-// columns. They repeat the branch lines of a drawing at the start of s.
+// foldLine folds a line to a width; 0 is unlimited. Continuation lines are indented by two more
+// columns, and repeat the lines of a tree drawing at the start of s.
 func foldLine(s string, width int, hard bool) []string {
 	text := strings.TrimLeft(s, " |")
 	before := s[:len(s)-len(text)]
@@ -84,9 +84,8 @@ func foldLine(s string, width int, hard bool) []string {
 	return lines
 }
 
-// filled returns the lines of a block of text. If a line of a paragraph is too long, filled joins
-// the paragraph into one line for folding. It joins neither indented lines nor the line before
-// them.
+// filled joins a paragraph into one line if one of its lines is too long. Indented lines and the
+// lines after them stay as they are.
 func filled(lines []string, width int) []string {
 	long := false
 	for i, line := range lines {
@@ -101,8 +100,8 @@ func filled(lines []string, width int) []string {
 	return []string{strings.Join(lines, " ")}
 }
 
-// foldEntry folds a line to a width; 0 is unlimited. In a line with two columns, such as a flag and
-// its description, the continuation lines are indented to the second column.
+// foldEntry folds a line to a width; 0 is unlimited. If the line has two columns, such as a flag
+// and its description, continuation lines begin at the second column.
 func foldEntry(s string, width int) (lines []string) {
 	text := strings.TrimLeft(s, " ")
 	hang := len(s) - len(text)

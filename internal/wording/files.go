@@ -114,8 +114,8 @@ type numbered struct {
 	text string
 }
 
-// paragraphs joins lines to passages. A blank line, a list item and code end a passage. An indented
-// line after an item belongs to the item.
+// paragraphs joins lines to passages. A passage ends at a blank line, at code, and at the next list
+// item.
 func paragraphs(lines []numbered, isCode func(string) bool) (passages []passage) {
 	var now *passage
 	inItem := false
@@ -144,8 +144,8 @@ func paragraphs(lines []numbered, isCode func(string) bool) (passages []passage)
 // hashComments are the extensions of files whose comments begin with #.
 var hashComments = map[string]bool{".sh": true, ".yml": true, ".py": true, ".conf": true}
 
-// checkScript checks comments on their own lines that begin with mark. It does not measure lines
-// with an action of a template.
+// checkScript checks comments on their own lines that begin with mark. It does not measure template
+// lines with an action.
 func checkScript(file, source, mark string) (faults []fault) {
 	var block []numbered
 	flush := func() {

@@ -36,9 +36,10 @@ func main() {
 	}
 }
 
-// run checks the files in git below dirs, or all files in git if dirs is empty. ok is false if a
-// directory has more faults than debts.txt allows. ok is also false if a line of exceptions.txt
-// matches no fault in any file. With record set, run writes the faults to debts.txt instead.
+// run checks the files in git below dirs, or all files in git if dirs is empty. With record set, it
+// writes the numbers of faults to debts.txt. Otherwise, ok is false in these cases:
+//   - A directory has more faults than debts.txt allows.
+//   - A line of exceptions.txt matches no fault.
 func run(lists string, record bool, dirs []string, out io.Writer) (ok bool, err error) {
 	exceptions, err := readExceptions(filepath.Join(lists, "exceptions.txt"))
 	if err != nil {
@@ -57,7 +58,7 @@ func run(lists string, record bool, dirs []string, out io.Writer) (ok bool, err 
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if os.IsNotExist(err) {
-			continue // The file is deleted, and the deletion is not committed yet.
+			continue // A deleted file may still be in git.
 		} else if err != nil {
 			return false, err
 		}

@@ -31,7 +31,7 @@ func (b bot) buttons(g *Game) (all Buttons) {
 	if g.Ship.Len() == 0 {
 		return all | Fire
 	}
-	// Get reads the row. The query Ships would count it as written.
+	// Get only reads the row. A loop over the query Ships would mark it as changed.
 	at, _ := g.Position.Get(g.Ship.Entities()[0])
 	ship := g.Ship.Values()[0]
 	target, nearest := Position{}, Width
@@ -348,7 +348,7 @@ func TestRewind_ContinuesOnNewBranch(t *testing.T) {
 	require.Equal(t, branch, g.World.Digest())
 	require.NoError(t, g.Close(t.Context()))
 
-	// The next run can rewind the ticks of this run.
+	// After a restart, the history has the ticks of the previous run.
 	g = open(t, dir)
 	require.Equal(t, branch, g.World.Digest())
 	require.Equal(t, high, g.High.Get())
@@ -414,7 +414,8 @@ func TestLoad_KeepsHighScore(t *testing.T) {
 	require.NoError(t, g.Close(t.Context()))
 }
 
-// replay plays the buttons of a store again, and compares each tick with the record.
+// replay runs the recorded buttons of a store again, and returns how many ticks differ from the
+// record.
 func replay(t *testing.T, dir string, g *Game) (differs uint64) {
 	t.Helper()
 	step := func(_ *ecs.World, _ uint64, inputs []inspect.Input) error {

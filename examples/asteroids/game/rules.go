@@ -29,7 +29,7 @@ const (
 	shieldTime = 120 // Ticks in which a new ship cannot be hit.
 	cooldown   = 8   // Ticks from shot to shot.
 	bulletLife = 60
-	sparkLife  = 60   // The maximum.
+	sparkLife  = 60   // The maximum number of ticks that a spark flies.
 	farAway    = 70.0 // New rocks appear at this distance from the ship.
 )
 
@@ -60,7 +60,8 @@ func (g *Game) steer(t *tick) {
 			exhaust.add(Direction((ship.Heading+Headings/2-4+uint8(t.Rand().IntN(8)))%Headings), 1)
 		}
 		v.X, v.Y = float64(v.X*0.99), float64(v.Y*0.99)
-		if ship.Thrust { // The pointers are invalid after this.
+		// The call below invalidates the pointers of the row.
+		if ship.Thrust {
 			g.addSpark(t, at.plus(ahead, -4), exhaust, 8+t.Rand().IntN(12))
 		}
 	}
@@ -108,8 +109,8 @@ func (g *Game) expire(t *tick) {
 	}
 }
 
-// hit splits the rocks that bullets have reached, and ignites the mites. It destroys and creates
-// entities inside the loops. The loops still visit every remaining bullet and rock.
+// hit splits the rocks and ignites the mites that bullets have reached. It creates and destroys
+// entities within its loops, which still visit every remaining bullet and rock.
 func (g *Game) hit(t *tick) {
 	g.locateMites()
 	for bullet, b := range g.Bullets.All() {
@@ -261,8 +262,8 @@ func (r Rock) Radius() float64 { return []float64{4, 8, 14}[r.Size-1] }
 // Direction returns the velocity of 1 in the direction of a heading.
 func Direction(heading uint8) Velocity { return directions[heading] }
 
-// directions are computed from two constants. Functions of package math such as Sin return other
-// bits on other machines, so a replay could differ.
+// directions are computed from constants, so that a replay is equal on all machines. Results of
+// math.Sin can differ in the last bits.
 var directions = func() (all [Headings]Velocity) {
 	// The sine and cosine of the angle between two successive headings.
 	const sin, cos = 0.06540312923014306, 0.9978589232386035
@@ -273,8 +274,8 @@ var directions = func() (all [Headings]Velocity) {
 	return all
 }()
 
-// add adds another velocity times n. The conversions to float64 keep the compiler from fusing a
-// product and a sum on some machines, which gives other bits.
+// add adds another velocity times n. The conversions to float64 prevent fused multiply-add
+// instructions, which round differently on some machines.
 func (v *Velocity) add(other Velocity, n float64) {
 	v.X, v.Y = v.X+float64(other.X*n), v.Y+float64(other.Y*n)
 }
@@ -295,7 +296,7 @@ func wrap(x, size float64) float64 {
 	return x
 }
 
-// way returns the shortest way from a to b, which may cross a side of the world.
+// way returns the shortest vector from a to b. It may cross an edge of the world.
 func way(a, b Position) Velocity {
 	return Velocity{shorter(b.X-a.X, Width), shorter(b.Y-a.Y, Height)}
 }
@@ -313,5 +314,5 @@ func shorter(d, size float64) float64 {
 // length returns the length of a vector.
 func (v Velocity) length() float64 { return math.Sqrt(float64(v.X*v.X) + float64(v.Y*v.Y)) }
 
-// Distance returns the length of the shortest way from a to b.
+// Distance returns the length of the shortest path from a to b.
 func Distance(a, b Position) float64 { return way(a, b).length() }

@@ -16,17 +16,17 @@ const (
 	maxMites    = 800
 	burstRadius = 9.0
 
-	// A mite decides where to fly in every decision ticks.
+	// Each mite chooses a direction once in this number of ticks.
 	decision = 6
-	// The mites take turns: for this many ticks, a fifth of them flies at the ship.
+	// For this number of ticks, the same fifth of the mites flies at the ship.
 	attack = 80
 )
 
 // mitesOf returns the number of mites that a wave begins with: 15, 40, 75, 120 and so on.
 func mitesOf(wave int32) int { return int(5 * wave * (wave + 2)) }
 
-// chase turns the mites. Each mite circles the ship at its own distance, until it is its turn to
-// attack.
+// chase steers the mites. Each mite circles the ship at its own distance, and attacks when it is
+// its turn.
 func (g *Game) chase(t *tick) {
 	ship, found := Position{}, g.Ship.Len() > 0
 	if found {
@@ -48,7 +48,7 @@ func (g *Game) chase(t *tick) {
 		d := way(*row.A, goal)
 		v := Velocity{float64(row.B.X * 0.7), float64(row.B.Y * 0.7)}
 		v.add(d, 0.3*miteSpeed/max(d.length(), miteSpeed))
-		g.Velocity.Set(e, v) // Only the mites that decide are written.
+		g.Velocity.Set(e, v)
 	}
 }
 
@@ -73,8 +73,8 @@ func (g *Game) burst(t *tick, mite ecs.Entity) {
 	}
 }
 
-// locateMites fills the grid. Each system that uses the grid calls it first, so the grid is no
-// state of the world.
+// locateMites fills the grid. A system calls it before it uses the grid, which is not part of the
+// world.
 func (g *Game) locateMites() {
 	g.grid.begin()
 	for e, row := range g.Mites.All() {
@@ -83,10 +83,11 @@ func (g *Game) locateMites() {
 	g.grid.sort()
 }
 
-// A grid finds the entities near a place. It has a list of entities for each square cell.
+// A grid finds the entities near a position. The world is divided into square cells.
 //
 //	added   entities in the order of add
-//	sorted  the same entities, by cell; those of cell c are sorted[first[c]:first[c+1]]
+//	sorted  the same entities, ordered by cell
+//	first   first[c] is the index in sorted of the first entity in cell c
 type grid struct {
 	added, sorted []located
 	first         [columns*rows + 1]int

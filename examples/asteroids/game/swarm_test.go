@@ -49,8 +49,7 @@ func calm() *Game {
 	return g
 }
 
-// A bullet ignites a mite. It bursts, and ignites the mites near it. Mites that are too far away
-// from the others live.
+// A hit mite burns, bursts, and ignites the mites near it. Mites that are too far away survive.
 func TestHit_MitesBurstInChain(t *testing.T) {
 	g := calm()
 	for i := range 20 {

@@ -12,26 +12,27 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A player can go to every tick that the store keeps:
+// A player can go to every tick that the store keeps. A line is the sequence of ticks that leads to
+// the newest tick. A branch is the rest of an earlier line.
 //
-//	line      oldest ──────── fork ──── now ┄┄┄┄ newest      the ticks that lead to the newest one
-//	branch                      └──────────▶ To              a future that the player left
+//	line      oldest ──────── From ──── now ┄┄┄┄ newest
+//	branch                     └───────────▶ To
 //
-// The next Step after a move continues from there. The later ticks of the line become a branch.
+// A Step from a past tick begins a new line. The later ticks of the old line become a branch.
 
-// A Branch is a future that the player left: the ticks after From, up to To. The record of To in
-// the store has the number Record.
+// A Branch is the part of an earlier line after the tick From, up to the tick To. Record is the
+// number of the last record in the store.
 type Branch struct {
 	From, To, Record uint64
 	Start            Start
 }
 
-// A Start is the state of a loaded file, with which a line begins. It is zero if the line begins
-// with the first tick of the game.
+// A Start is the loaded state with which a line begins. It is zero if the line begins with the
+// first tick of the game.
 type Start struct{ Tick, Record uint64 }
 
-// Branches is a resource with the newest branches, and with the start of the line. It is not
-// restored by a rewind.
+// Branches is a resource with the newest branches and the start of the current line. A rewind does
+// not restore it.
 type Branches struct {
 	All   []Branch
 	Start Start
@@ -40,7 +41,7 @@ type Branches struct {
 // maxBranches is the number of branches that a player can choose from.
 const maxBranches = 12
 
-// A line is a sequence of ticks, named by its last tick and the record of that tick.
+// A line is identified by its newest tick and the record of this tick.
 type line struct {
 	newest, record uint64
 	start          Start
@@ -72,11 +73,11 @@ func (g *Game) GoTo(ctx context.Context, tick uint64) error {
 	return g.Store.Goto(ctx, fmt.Sprintf("%d@record:%d", tick, g.line.record))
 }
 
-// Point returns the name of the present state, for Visit.
+// Point returns the name of the current state, for Visit.
 func (g *Game) Point() string { return fmt.Sprintf("record:%d", g.World.Raw().Seq()) }
 
-// Ends returns the points of the oldest and the newest state of the line. If the oldest one is that
-// of the store, it is "".
+// Ends returns the points of the oldest and the newest state of the line. An empty text means the
+// oldest state in the store.
 func (g *Game) Ends() (oldest, newest string) {
 	if g.line.start != (Start{}) {
 		oldest = fmt.Sprintf("record:%d", g.line.start.Record)
@@ -84,13 +85,13 @@ func (g *Game) Ends() (oldest, newest string) {
 	return oldest, fmt.Sprintf("record:%d", g.line.record)
 }
 
-// Visit goes to a point of the store, which ends the line until the next Step. If it is the end of
-// a branch, the line becomes a branch instead.
+// Visit goes to any point of the store. The state becomes the end of the current line, and the rest
+// of the previous line becomes a branch.
 func (g *Game) Visit(ctx context.Context, point string) error {
 	return g.leave(func() error { return g.Store.Goto(ctx, point) })
 }
 
-// leave calls move, which goes to a state that may be on another line.
+// leave calls move to go to another state, and records the previous line as a branch.
 func (g *Game) leave(move func() error) error {
 	old, from := g.line, g.World.Tick()
 	if err := move(); err != nil {
@@ -108,7 +109,8 @@ func (g *Game) leave(move func() error) error {
 	return nil
 }
 
-// branches returns the ends of lines that the player left, each once, oldest first.
+// branches returns the newest branches without duplicates, oldest first. It includes the current
+// line if this was a branch.
 func (g *Game) branches() (all []Branch) {
 	left := append(slices.Clone(g.Branches.Get().All), g.left...)
 	for i, b := range left {
@@ -125,10 +127,10 @@ func (g *Game) OtherLines() []Branch {
 	return slices.DeleteFunc(g.branches(), func(b Branch) bool { return b.Record == g.line.record })
 }
 
-// fork stores the branches. If the world is in the past of the line, the line becomes a branch. The
-// caller then ends a tick or closes the store.
+// fork updates the resource Branches before a tick or Close. If the world is at a past tick, the
+// later ticks of the line become a branch.
 func (g *Game) fork() {
-	all := g.OtherLines() // A branch that the player visited is the line now.
+	all := g.OtherLines()
 	if now := g.World.Tick(); now < g.line.newest {
 		all = append(all, Branch{now, g.line.newest, g.line.record, g.line.start})
 	}
@@ -164,9 +166,9 @@ func (p *pausing) Write(b []byte) (int, error) {
 // maxFile is the maximum size of an unpacked run, in bytes. A browser has little memory.
 const maxFile = 1 << 30
 
-// LoadFile goes to the state in a file: the last state of a run that Run wrote, or a save. The line
-// then begins with this state. If the rules could not have led to the state, LoadFile returns an
-// error, and the game stays where it is.
+// LoadFile goes to the state in a file: a save, or the last state of a run that Run wrote. A new
+// line begins there. If the rules cannot produce the state, LoadFile returns an error and changes
+// nothing.
 func (g *Game) LoadFile(ctx context.Context, file []byte) error {
 	other := New()
 	if err := other.read(ctx, bytes.NewReader(file)); err != nil {
@@ -218,7 +220,8 @@ func (g *Game) check() error {
 			return fmt.Errorf("entity %v is too fast", e)
 		case ship != nil && ship.Heading >= Headings, rock != nil && (rock.Size < 1 || rock.Size > 3):
 			return fmt.Errorf("entity %v has a wrong heading or size", e)
-		case spark != nil && g.World.Tick()-uint64(spark.Born) > sparkLife: // Or Born is later.
+		// The subtraction also catches a spark that is born in the future.
+		case spark != nil && g.World.Tick()-uint64(spark.Born) > sparkLife:
 			return fmt.Errorf("entity %v is from another time", e)
 		}
 	}

@@ -23,9 +23,9 @@ func TestTimeline_RandomMoves(t *testing.T) {
 	seed := rand.Uint64()
 	g, b := open(t, dir), newBot(t, seed)
 	digests := map[string]ecs.Digest{} // By point.
-	// For the record at the end of a line, the points of its ticks, from tick 1.
+	// lines has the points of each line by its last record. Element 0 is tick 1.
 	lines := map[uint64][]string{}
-	var path []string // The points of the line under way.
+	var path []string // The points of the current line.
 	play := func(n int) {
 		path = path[:g.World.Tick():g.World.Tick()]
 		for range n {
@@ -82,8 +82,8 @@ func TestTimeline_RandomMoves(t *testing.T) {
 	require.NoError(t, g.Close(t.Context()))
 }
 
-// If the player leaves a future and kills the program before the next tick, the newest tick of the
-// line is still there.
+// A player goes back and kills the program before the next tick. The next run continues at the
+// newest tick.
 func TestGoTo_KilledAfterwards(t *testing.T) {
 	t.Parallel()
 	files := disktest.New()
@@ -119,7 +119,7 @@ func TestLoadFile_RunAndSave(t *testing.T) {
 		require.Equal(t, state, other.State.Get())
 		require.Equal(t, digest, other.World.Digest())
 		oldest, loaded := other.World.Tick(), other.World.Digest()
-		b.play(t, other, 1500) // More than the history has.
+		b.play(t, other, 1500) // More ticks than the history has.
 		require.NoError(t, other.GoTo(t.Context(), 1))
 		require.Equal(t, oldest, other.World.Tick(), "the line begins with the file")
 		require.Equal(t, loaded, other.World.Digest())
@@ -171,7 +171,7 @@ func TestLoadFile_Impossible(t *testing.T) {
 	}
 }
 
-// A slot that the next tick begins has that tick.
+// BeginSave saves the next tick and not the current one.
 func TestBeginSave_SavesNextTick(t *testing.T) {
 	t.Parallel()
 	g, b := open(t, filepath.Join(t.TempDir(), "store")), newBot(t, rand.Uint64())

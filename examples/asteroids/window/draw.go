@@ -35,10 +35,10 @@ func (w *window) Draw(screen *ebiten.Image) {
 	screen.Fill(dark)
 	v := &w.control.View
 	f := w.field()
-	sky := screen.SubImage(f.bounds()).(*ebiten.Image) // Nothing is drawn outside.
+	sky := screen.SubImage(f.bounds()).(*ebiten.Image)
 	f.stars(sky)
 	if v.Playing {
-		// The part of a tick that has passed since the last Update.
+		// Ahead is the time since the last Update, as a fraction of a tick.
 		f.ahead = min(float32(time.Since(w.updated).Seconds()*60), 1)
 	}
 	f.sprites(sky, v.Sprites)
@@ -103,7 +103,8 @@ func (w *window) lines() (all []string) {
 	return all
 }
 
-// letter returns the width of a letter, so that a line of n letters fits into the window.
+// letter returns the width of a letter for a line of n letters: large, or small if the line does
+// not fit into the window.
 func (w *window) letter(n int) int {
 	if n*14 > w.width-16 {
 		return 7
@@ -132,7 +133,7 @@ func writeScaled(screen *ebiten.Image, x, y int, scale float64, c color.Color, l
 // A field maps points of the world to the screen.
 type field struct {
 	x, y, scale float32
-	ahead       float32 // The part of a tick by which sprites have moved on since the last tick.
+	ahead       float32 // The time since the last tick, as a fraction of a tick.
 }
 
 // field returns the largest field that fits between the status and the time bar.
@@ -147,7 +148,7 @@ func (f field) bounds() image.Rectangle {
 	return image.Rect(int(f.x), int(f.y), int(f.x+f.scale*game.Width)+1, int(f.y+f.scale*game.Height)+1)
 }
 
-// of returns where a sprite is now.
+// of returns the position of a sprite on the screen.
 func (f field) of(s control.Sprite) (x, y float32) {
 	x, y = f.at(s.Place)
 	return x + float32(s.Velocity.X)*f.ahead*f.scale, y + float32(s.Velocity.Y)*f.ahead*f.scale
@@ -260,7 +261,7 @@ func (f field) rock(screen *ebiten.Image, x, y, radius float32, index uint32) {
 	}
 }
 
-// along returns a point near x, y, at a distance along a heading and one to its right.
+// along moves the point x, y by a distance along a heading, and by a distance to the right of it.
 func (f field) along(x, y float32, heading uint8, ahead, right float32) (float32, float32) {
 	d := game.Direction(heading)
 	return x + (float32(d.X)*ahead-float32(d.Y)*right)*f.scale, y + (float32(d.Y)*ahead+float32(d.X)*right)*f.scale
@@ -283,16 +284,16 @@ func (f field) ship(screen *ebiten.Image, x, y float32, ship game.Ship) {
 	}
 }
 
-// A bar is the time bar: a rectangle with a place for each tick that the player can go to. Above it
-// is a thin line for each branch.
+// A bar is the time bar. Each column of its rectangle stands for a tick. Above the rectangle is a
+// thin line for each branch.
 type bar struct {
 	x, y, width, height int
 	oldest, newest      uint64
 	branches            []game.Branch
-	rows                int // How many branches the bar has room for.
+	rows                int // The maximum number of branches that fit.
 }
 
-// branchHeight is the number of pixels from branch to branch.
+// branchHeight is the distance between the lines of two branches, in pixels.
 const branchHeight = 9
 
 func (w *window) bar() bar {
@@ -310,7 +311,7 @@ func (w *window) bar() bar {
 	return bar{24, y, w.width - 48, 20, v.Oldest, newest, branches, rows}
 }
 
-// top returns the first row of pixels that the bar uses, or will use for branches.
+// top returns the first row of pixels that the bar or its branches can use.
 func (b bar) top() int { return b.y - 8 - branchHeight*b.rows }
 
 // tickAt returns the tick at a column of the screen.
@@ -324,7 +325,8 @@ func (b bar) column(tick uint64) float32 {
 	return float32(b.x) + float32(b.width)*float32(tick-b.oldest)/float32(max(b.newest-b.oldest, 1))
 }
 
-// branchAt returns the number of the branch at a row of the screen, counted from 1, or 0.
+// branchAt returns the number of the branch at a point of the screen, counted from 1. It returns 0
+// if there is none.
 func (b bar) branchAt(x, y int) int {
 	i := (b.y - 4 - y) / branchHeight
 	if y >= b.y-4 || i >= len(b.branches) || x < b.x-8 || x > b.x+b.width+8 {

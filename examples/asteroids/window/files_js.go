@@ -11,10 +11,10 @@ import (
 	"github.com/stet-ecs/stet/disk/browser"
 )
 
-// openPlace returns the place of the game in the browser, with the link in the address. If another
-// tab plays the game, the place can be watched.
+// openPlace opens the file system of the game in the browser, and reads the link in the address. If
+// another tab plays the game, this tab can only watch it.
 func openPlace(ctx context.Context) (p place, err error) {
-	// The browser may ask the player, so the answer is not waited for.
+	// Continue without the answer, because the browser may ask the player.
 	go func() { _, _ = browser.Persist(ctx) }()
 	p.dir = "."
 	p.link = strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
@@ -55,13 +55,13 @@ func keepLink(link string) (message string) {
 	return "the address of this page now leads here"
 }
 
-// setHash replaces the part of the address after the path.
+// setHash replaces the fragment of the URL, such as "#record:7".
 func setHash(hash string) {
 	js.Global().Get("history").Call("replaceState", nil, "", js.Global().Get("location").Get("pathname").String()+hash)
 }
 
-// dropLink removes the link from the address bar when the game goes on. So the page continues the
-// game when it is loaded again.
+// dropLink removes the link from the address bar when the game continues. A reload of the page then
+// continues the game instead of going back to the link.
 func dropLink() {
 	if linked {
 		setHash("")
@@ -84,7 +84,7 @@ func report(err error) {
 	document.Get("body").Call("appendChild", p)
 }
 
-// publish gives the page a function game that describes the state, for its tests.
+// publish sets a JavaScript function game, which returns the state of the game to the tests.
 func publish(w *window) {
 	c, digest := w.control, ""
 	js.Global().Set("game", js.FuncOf(func(js.Value, []js.Value) any {

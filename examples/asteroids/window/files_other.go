@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 )
 
-// openPlace returns the place that the flags name.
+// openPlace returns the place in the flags.
 func openPlace(context.Context) (p place, err error) {
 	flag.StringVar(&p.dir, "dir", "asteroids.store", "keep the game in `DIR`")
 	flag.StringVar(&p.link, "at", "", "begin at this `POINT`, such as record:1200, instead of the end")

@@ -37,7 +37,7 @@ type pointer struct {
 
 // input reads the keys, the mouse and the fingers.
 func (w *window) input() (in control.Input) {
-	// With these keys, the others are commands of the browser or the desktop.
+	// Keys with Control or Meta are commands of the browser or the desktop.
 	command := ebiten.IsKeyPressed(ebiten.KeyControl) || ebiten.IsKeyPressed(ebiten.KeyMeta) || ebiten.IsKeyPressed(ebiten.KeyAlt)
 	pressed := func(key ebiten.Key) bool { return !command && inpututil.IsKeyJustPressed(key) }
 	for key, button := range keys {
@@ -74,7 +74,7 @@ func (w *window) input() (in control.Input) {
 		}
 	}
 	w.drag(&in, x, y, held, began)
-	w.pointer.touched = w.pointer.touched || len(touches) > 0 // Now the touch buttons are shown.
+	w.pointer.touched = w.pointer.touched || len(touches) > 0
 	return in
 }
 
@@ -84,7 +84,7 @@ func (w *window) drag(in *control.Input, x, y int, pressed, began bool) {
 	if began {
 		w.pointer.dragging = y >= b.y-4 && y < b.y+b.height+12
 		if branch := b.branchAt(x, y); branch > 0 {
-			// The bar has the newest branches only.
+			// The bar may show only the newest branches.
 			in.Visit = branch + len(w.control.View.Branches) - len(b.branches)
 		}
 	}

@@ -59,7 +59,7 @@ func run(ctx context.Context) (err error) {
 	return ebiten.RunGame(w)
 }
 
-// A place is where the game is stored.
+// A place says where the game is stored, and which moment to show.
 type place struct {
 	dir   string
 	files disk.FS // The file system of dir, or nil for that of the operating system.

@@ -8,7 +8,7 @@ import (
 
 // A tone falls from one frequency to another, in hertz.
 type tone struct {
-	shape    string // Of the wave.
+	shape    string // The type of an oscillator.
 	from, to float64
 	seconds  float64
 	volume   float64
@@ -25,8 +25,7 @@ var tones = [...]tone{
 // sounds is the AudioContext of the page. A browser allows sounds after the first key.
 var sounds js.Value
 
-// play plays each kind of sound once. A rewind calls it without sounds, because the sounds belong
-// to the ticks that ran.
+// play plays each kind of sound at most once per frame.
 func play(heard []game.Sound) {
 	played := [len(tones)]bool{}
 	for _, s := range heard {

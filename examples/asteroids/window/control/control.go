@@ -1,11 +1,10 @@
 // Package control turns the input of a player into ticks of Asteroids: it plays, rewinds, seeks,
-// saves, loads and replays. It knows no screen, so tests run it without one.
+// saves, loads and replays. It does not depend on a screen, so tests can run it.
 //
 //	Input ──Frame──▶ a tick, a tick of the history, or a job that reads the store ──▶ View
 //
-// A job runs in a goroutine of its own, because it waits for the disk. Until it has ended, the
-// game stands still, View keeps its content, and the screen goes on. Only a replay reads its next
-// tick in the frame.
+// A job is a goroutine that waits for the disk. While it runs, the game stands still, and the
+// screen continues to draw the same View. Only a replay reads the store within a frame.
 package control
 
 import (
@@ -40,9 +39,9 @@ type Control struct {
 	View    View
 	Message string // What the last key did, for some seconds, or "".
 
-	// KeepFile gives the player a file with the run; a goroutine of its own calls it. KeepLink
-	// gives the player a link to this moment, and returns what to tell the player. Nil means that
-	// the keys for them do nothing.
+	// KeepFile gives the player a file with the run. It is called in its own goroutine. KeepLink
+	// gives the player a link to the current moment, and returns a message. If a function is nil,
+	// its key does nothing.
 	KeepFile func(name string, data []byte) (where string, err error)
 	KeepLink func(link string) (message string)
 
@@ -52,12 +51,12 @@ type Control struct {
 	shown   int    // The number of frames for which Message is still shown.
 	failing int    // The number of frames in which ticks could not be saved.
 	held    int    // The number of frames for which the rewind key is held.
-	waiting bool   // The game waits for a button. It does so after it went to another tick.
+	waiting bool   // The game waits for a button, as after a jump to another tick.
 	goal    uint64 // The tick that the player wants to see.
 	seeking bool   // The game has not reached goal yet.
-	job     *job   // What runs now, or nil.
-	file    *job   // The file that is being made, or nil.
-	dropped []byte // A file that the player has dropped, until it can be loaded.
+	job     *job   // The running job that uses the world, or nil.
+	file    *job   // The running job that saves a file, or nil.
+	dropped []byte // A dropped file that is not loaded yet.
 	replay  *replay
 	ghost
 }
@@ -72,13 +71,13 @@ func New(g *game.Game) *Control {
 // A rewind goes back by one tick a frame at first, and by maxSpeed ticks after two seconds.
 const (
 	maxSpeed = 8
-	slower   = 15 // The number of frames until the next speed.
+	slower   = 15 // After this number of frames, a rewind is one tick per frame faster.
 
 	messageTime = 180 // Frames.
 	retryTime   = 300 // The number of frames until the store tries to save again.
 )
 
-// A job is a call that waits for the disk. The function end is called when run has returned.
+// A job is a call that waits for the disk. Frame calls end with its error.
 type job struct {
 	done chan error
 	end  func(error)
@@ -105,7 +104,7 @@ func (j *job) ended() bool {
 	}
 }
 
-// Busy reports whether a job runs. The game then stands still, and only Frame may use it.
+// Busy reports whether a job uses the world. Only Frame may be called until the job ends.
 func (c *Control) Busy() bool { return c.job != nil }
 
 // Frame runs one frame. If the store cannot save, the game continues in memory, and Message says
@@ -127,9 +126,10 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	}
 	var err error
 	switch {
-	case c.job != nil: // The world belongs to the job.
+	case c.job != nil: // Only the job may use the world.
 		return nil
-	case c.Game.Watched != nil && !ended: // Otherwise show what the job has read.
+	// Show each advance before the next one begins.
+	case c.Game.Watched != nil && !ended:
 		c.start(func() error {
 			_, err := c.Game.Watched.Advance(ctx)
 			return err
@@ -146,7 +146,7 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	return err
 }
 
-// aim computes which tick the player wants to see.
+// aim computes the tick that the player rewinds or seeks to.
 func (c *Control) aim(in Input) {
 	v := &c.View
 	if c.held++; !in.Rewind {
@@ -164,7 +164,7 @@ func (c *Control) aim(in Input) {
 	c.seeking, c.waiting, c.Message = true, true, ""
 }
 
-// act does what the player wants. The world belongs to the caller.
+// act executes the input of a frame. No job may use the world.
 func (c *Control) act(ctx context.Context, in Input) error {
 	select {
 	case r := <-c.Game.Snapshots:
@@ -179,7 +179,7 @@ func (c *Control) act(ctx context.Context, in Input) error {
 		c.seeking = false
 		goal := c.goal
 		c.start(func() error { return c.Game.GoTo(ctx, goal) }, func(err error) { c.report(err, "", "this moment cannot be read") })
-	case in.Rewind: // At the oldest tick.
+	case in.Rewind: // The rewind has reached the oldest tick.
 	case in.Visit > 0:
 		if all := c.Game.OtherLines(); in.Visit <= len(all) {
 			c.visit(ctx, fmt.Sprintf("record:%d", all[in.Visit-1].Record), "this is the end of another future")
@@ -193,7 +193,8 @@ func (c *Control) act(ctx context.Context, in Input) error {
 	case in.Replay:
 		return c.beginReplay(ctx)
 	case in.Link && c.KeepLink != nil:
-		c.waiting = true // The link stays until the player goes on.
+		// A tick would remove the link.
+		c.waiting = true
 		c.say("%s", c.KeepLink(c.link()))
 	default:
 		c.save(ctx, in)
@@ -202,7 +203,7 @@ func (c *Control) act(ctx context.Context, in Input) error {
 	return nil
 }
 
-// start begins a job that has the world until it ends.
+// start begins a job that uses the world.
 func (c *Control) start(run func() error, end func(error)) { c.job = begin(run, end) }
 
 // move begins a job that goes to another state.
@@ -286,7 +287,7 @@ func (c *Control) step(ctx context.Context, in Input) error {
 	}
 	c.report(err, "", "not saved")
 	if c.failing++; c.failing%retryTime == 0 {
-		// The next Step returns an error if it did not help.
+		// If Resume fails, the next Step returns the error.
 		c.start(func() error { return c.Game.Resume(ctx) }, func(error) {})
 	}
 	return nil

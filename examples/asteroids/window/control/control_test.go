@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// frames runs n frames with the same input. After each of them it waits for the job, if one began.
+// frames runs n frames with the same input. After each frame, it waits for the job.
 func frames(t *testing.T, c *control.Control, n int, in control.Input) {
 	t.Helper()
 	for range n {
@@ -45,7 +45,7 @@ func awaitMessage(t *testing.T, c *control.Control, message string, in control.I
 	for end := time.Now().Add(time.Minute); c.Message != message; {
 		require.True(t, time.Now().Before(end), "the message is %q", c.Message)
 		frames(t, c, 1, in)
-		time.Sleep(time.Millisecond) // Another goroutine writes the file.
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestFrame_RewindAccelerates(t *testing.T) {
 	c := open(t)
 	frames(t, c, 5, control.Input{})
 	_, now, _ := bar(c)
-	require.Zero(t, now) // The game waits for the first button.
+	require.Zero(t, now) // The game has not begun without a button.
 	frames(t, c, 1, control.Input{Buttons: game.Fire})
 	frames(t, c, 599, control.Input{})
 	digest := c.Game.World.Digest()
@@ -114,7 +114,8 @@ func TestFrame_Slots(t *testing.T) {
 	frames(t, c, 1, control.Input{Load: 2})
 	require.Equal(t, "slot 2 is empty", c.Message)
 	require.NoError(t, c.Frame(t.Context(), control.Input{Save: 2, Buttons: game.Fire}))
-	digest := c.Game.World.Digest() // A running game saves the tick of this frame.
+	// The slot has the state after this frame.
+	digest := c.Game.World.Digest()
 	awaitMessage(t, c, "saved slot 2", control.Input{Buttons: game.Fire})
 	frames(t, c, 179, control.Input{Buttons: game.Fire})
 	require.Equal(t, "saved slot 2", c.Message)
@@ -125,18 +126,18 @@ func TestFrame_Slots(t *testing.T) {
 	require.Equal(t, "loaded slot 2", c.Message)
 	require.True(t, c.Waiting())
 	require.Equal(t, digest, c.Game.World.Digest())
-	require.Len(t, c.View.Branches, 1) // The line before.
+	require.Len(t, c.View.Branches, 1) // The branch is the line before the load.
 
 	frames(t, c, 1, control.Input{Rewind: true})
 	digest = c.Game.World.Digest()
-	frames(t, c, 1, control.Input{Save: 3}) // A waiting game saves the present tick.
+	frames(t, c, 1, control.Input{Save: 3}) // A waiting game saves the current tick.
 	require.Equal(t, "saved slot 3", c.Message)
 	frames(t, c, 10, control.Input{Buttons: game.Fire})
 	frames(t, c, 1, control.Input{Load: 3})
 	require.Equal(t, digest, c.Game.World.Digest())
 }
 
-// A drag goes to ticks that only the store has. A branch that was left can be visited.
+// The time bar can reach ticks that only the store has. A player can return to a branch.
 func TestFrame_OldTicksAndBranches(t *testing.T) {
 	c := open(t)
 	digests := map[uint64]ecs.Digest{}
@@ -168,7 +169,7 @@ func TestFrame_OldTicksAndBranches(t *testing.T) {
 	require.Len(t, c.View.Branches, 1)
 }
 
-// While a job runs, the view keeps its content, and the rewind key counts.
+// While a job runs, the view does not change, and a rewind still accelerates.
 func TestFrame_JobKeepsView(t *testing.T) {
 	c := open(t)
 	frames(t, c, 1500, control.Input{Buttons: game.Thrust})
@@ -183,7 +184,8 @@ func TestFrame_JobKeepsView(t *testing.T) {
 	require.Empty(t, c.Message)
 }
 
-// A replay shows the run from its first tick, and ends with the game where it was.
+// A replay shows the run from its first tick. Then the game continues at its tick before the
+// replay.
 func TestFrame_Replay(t *testing.T) {
 	c := open(t)
 	for range 300 {

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A replay shows the line from its oldest tick to its newest one, in a second world. It runs the
-// systems again on the recorded buttons, and compares each tick with the record. The game itself
-// stands still.
+// A replay shows the current line from its oldest to its newest tick. It runs the systems again
+// with the recorded buttons, in a second world. After each tick, it compares the digest with the
+// record.
 type replay struct {
 	game   *game.Game
 	player *inspect.Player

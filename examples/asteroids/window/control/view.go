@@ -17,15 +17,15 @@ type View struct {
 	Watching            bool // Another program plays the game.
 	Sprites             []Sprite
 	Ghost               *Pose  // The ship in the future that the player left last.
-	Future              []Pose // The next places of the ship, if the player is in the past.
+	Future              []Pose // The next positions of the ship, if the player is in the past.
 }
 
 // A Sprite is something to draw.
 type Sprite struct {
 	Kind     Kind
 	Place    game.Position
-	Velocity game.Velocity // The change of Place in a tick.
-	Index    uint32        // Of the entity.
+	Velocity game.Velocity // The movement per tick.
+	Index    uint32        // The index of the entity.
 	Size     float64       // The radius of a rock.
 	Ship     game.Ship     // Of a ship.
 	Burning  bool          // Of a mite.
@@ -88,24 +88,24 @@ type Pose struct {
 	Heading uint8
 }
 
-// A ghost remembers where the ship was. It is no part of the game: it is only for the eye, and is
-// lost with the program.
+// A ghost has the former poses of the ship for the screen. It is not part of the game, and is not
+// saved.
 type ghost struct {
-	line map[uint64]Pose // By tick, for the line.
-	left map[uint64]Pose // By tick, for the future that the player left last.
+	line map[uint64]Pose // Poses on the current line, by tick.
+	left map[uint64]Pose // Poses on the last branch, by tick.
 }
 
 const (
-	maxPoses  = 20 * 60 * 60 // Of 20 minutes.
-	pathTicks = 120          // How far Future shows the next places.
+	maxPoses  = 20 * 60 * 60 // The poses of 20 minutes.
+	pathTicks = 120          // Future shows this number of ticks.
 )
 
 func newGhost() ghost { return ghost{map[uint64]Pose{}, map[uint64]Pose{}} }
 
-// forget forgets all poses, because the player went to another line.
+// forget removes all poses, because the player is on another line.
 func (h *ghost) forget() { *h = newGhost() }
 
-// leave is called before a tick. If the player is in the past, the rest of the line is left.
+// leave is called before a tick. It moves the poses of later ticks to the last branch.
 func (c *Control) leave() {
 	now, newest := c.View.Now, c.View.Newest
 	if now >= newest {
@@ -120,7 +120,7 @@ func (c *Control) leave() {
 	}
 }
 
-// followShip remembers the pose of the ship, and shows the others.
+// followShip records the pose of the ship, and sets Ghost or Future of the view.
 func (c *Control) followShip(v *View) {
 	if !v.Replaying && !v.Watching {
 		delete(c.line, v.Now)

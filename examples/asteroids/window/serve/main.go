@@ -108,7 +108,7 @@ func (s site) add(name string, data []byte) {
 	types := map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript", ".wasm": "application/wasm"}
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(data) // A buffer returns no errors.
+	_, _ = z.Write(data)
 	_ = z.Close()
 	s[name] = file{types[filepath.Ext(name)], data, b.Bytes()}
 }

@@ -70,7 +70,7 @@ func play(t testing.TB, url string, width, height int) *player {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(width, height),
 		chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true), chromedp.Flag("disable-dev-shm-usage", true))
-	// The browser ends with the thread that starts it.
+	// The browser ends when the thread that started it ends.
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
@@ -102,7 +102,8 @@ func (p *player) tick() (now, newest int64, digest string) {
 	return state.Now, state.Newest, state.Digest
 }
 
-// until waits until ok returns true. A loaded machine may draw few frames a second.
+// until waits until ok returns true. It waits long, because a loaded machine draws only a few
+// frames a second.
 func (p *player) until(what string, ok func(now, newest int64) bool) (now int64) {
 	p.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -161,7 +162,7 @@ func TestGame_RewindAndReload(t *testing.T) {
 	if newest <= now {
 		t.Fatalf("the rewind has removed the future: tick %d of %d", now, newest)
 	}
-	// A drag on the time bar goes to the newest tick and back to this one.
+	// Drag to the newest tick, and back to the tick of now.
 	y := 800 - 30.0
 	at := func(tick int64) float64 { return 24 + (1280-48)*(float64(tick-1)+0.5)/float64(newest-1) }
 	p.run(input.DispatchMouseEvent(input.MousePressed, at(newest)-1, y).WithButton(input.Left).WithClickCount(1))

@@ -155,7 +155,7 @@ func TestDesktop_RewindAndKill(t *testing.T) {
 	cmd := d.start(bin, dir)
 	until(t, dir, "the store", func(uint64) bool { _, err := os.Stat(dir); return err == nil })
 	for time.Sleep(2 * time.Second); newest(dir) < 100; time.Sleep(100 * time.Millisecond) {
-		d.key(xproto.KeyPress, keyUp) // Pressed again until the window has the focus.
+		d.key(xproto.KeyPress, keyUp) // Press the keys until the window has the focus.
 		d.key(xproto.KeyPress, keySpace)
 	}
 	m := d.shot("desktop-play")

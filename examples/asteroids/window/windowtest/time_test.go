@@ -52,15 +52,15 @@ func (p *player) press(code, what string, ok func(s state) bool) state {
 	return s
 }
 
-// hash returns the part of the address after the path.
+// hash returns the fragment of the URL.
 func (p *player) hash() (hash string) {
 	p.t.Helper()
 	p.run(chromedp.Evaluate(`location.hash`, &hash))
 	return hash
 }
 
-// A player saves a slot, goes back, leaves a future, visits it again, and makes a link. Then the
-// player watches a replay, and saves the run in a file. This machine replays the file.
+// A player saves a slot, rewinds, starts a branch, visits the old branch, and makes a link. Then
+// the player watches a replay and saves the run in a file. The test replays this file.
 func TestTime_BranchesLinksAndFiles(t *testing.T) {
 	url := serve(t)
 	p := play(t, url, 1280, 800)
@@ -84,7 +84,7 @@ func TestTime_BranchesLinksAndFiles(t *testing.T) {
 		t.Errorf("after a tick, the link is %q", hash)
 	}
 
-	// The upper branch is the older one.
+	// Click on the upper branch, which is the older one.
 	at := input.DispatchMouseEvent(input.MousePressed, 600, 800-40-4-9-4).WithButton(input.Left).WithClickCount(1)
 	p.run(at)
 	p.wait("the end of the branch", func(s state) bool { return strings.Contains(s.Message, "another future") && s.Branches == 2 })
@@ -175,8 +175,8 @@ func TestTime_StorageRefused(t *testing.T) {
 	p.shot("refused")
 }
 
-// otherWindow opens another window of the same browser. In a hidden tab, the game would stand
-// still.
+// otherWindow opens another window of the same browser. In a background tab of the same window, the
+// game would stop.
 func (p *player) otherWindow() *player {
 	p.t.Helper()
 	c := chromedp.FromContext(p.ctx)
@@ -189,7 +189,8 @@ func (p *player) otherWindow() *player {
 	return &player{p.t, ctx}
 }
 
-// A second tab watches the game of the first one. When the first tab is closed, it can play on.
+// A second tab watches the game in the first tab. After the first tab is closed, the second one can
+// play the game.
 func TestTime_SecondTabWatches(t *testing.T) {
 	url := serve(t)
 	p := play(t, url, 1280, 800)
