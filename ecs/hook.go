@@ -121,8 +121,8 @@ func (s *set) runAddHooks(e Entity) {
 	}
 }
 
-// beginRemoval calls the OnRemove hooks for e as long as e is a member. It returns the row of e. It
-// returns -1 if a hook removed e, or if the OnRemove hooks of e run already.
+// beginRemoval calls the OnRemove hooks for e, and returns the row of e afterwards. It returns -1
+// if a hook removed e, or if the hooks already run for e.
 func (s *set) beginRemoval(e Entity) int {
 	if slices.Contains(s.hooks.removing, e) {
 		return -1
@@ -158,10 +158,9 @@ func (w *World) runCreateHooks(e Entity) {
 	}
 }
 
-// runDestroyHooks calls the OnDestroy hooks for e, then the OnRemove hooks for all of its
-// components, including those that hooks add. If late is not nil, it then applies the relation
-// policies to sources that the hooks attached to e. It returns false if the destroy hooks of e run
-// already.
+// runDestroyHooks calls the OnDestroy hooks for e, then the OnRemove hooks for its components. If
+// late is not nil, it then applies the relation policies to sources that hooks attached to e. It
+// returns false if the destroy hooks already run for e.
 func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 	h := &w.hooks
 	if h.isDestroying(e) {
@@ -195,8 +194,7 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy pops an entity from the stack h.destroying. It also pops the stack h.notifiedSets
-// until its length is told.
+// endDestroy pops an entity from h.destroying, and pops h.notifiedSets down to the length told.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {
@@ -224,9 +222,9 @@ func (s *set) removeEach() {
 	}, nil)
 }
 
-// destroyEach destroys the entities of w one by one if some hook must be called. It then applies
-// the relation policies to sources that the hooks attached. If no hook must be called, it does
-// nothing and returns false.
+// destroyEach destroys the entities of w one by one if hooks must be called. Otherwise it does
+// nothing and returns false. It then applies the relation policies to sources that the hooks
+// attached.
 func (w *World) destroyEach() bool {
 	told := len(w.hooks.destroy) > 0 && w.Len() > 0
 	for _, s := range w.sets {
@@ -242,16 +240,15 @@ func (w *World) destroyEach() bool {
 	return told
 }
 
-// destroyReleased is Destroy for a caller that has already applied the relation policies to the
-// sources of e.
+// destroyReleased is Destroy for an entity to which the relation policies were already applied.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
-	// Reset the flag even if Destroy did not read it, or if a hook panicked.
+	// Destroy may not have reset the flag.
 	defer func() { w.released = false }()
 	w.Destroy(e)
 }
 
-// each calls f for each element of a copy of entities, from the last to the first. It then calls
+// each calls f for each element of a copy of entities, from the last to the first. Then it calls
 // end with the copy, unless end is nil.
 func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities []Entity)) {
 	lo := len(h.members)
@@ -265,14 +262,13 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities
 	}
 }
 
-// The observers of a set are its mask, the recorder, its group, and hooks. The functions below
-// notify them when the program adds and removes members. A restore does not notify them.
+// The functions below notify the observers of a set when the program adds or removes members. The
+// observers are the mask, the recorder, the group and the hooks. A restore does not notify them.
 //
-// The order is fixed. The mask is updated first, so that it is correct in hooks, and after a hook
-// panics. Hooks may change the world. So they run last when a member is added, and first when a
-// member is removed.
+// The mask comes first, so that it is correct in hooks. Hooks may change the world: they run last
+// when a member is added, and first when a member is removed.
 
-// updateObserved updates the flags of the world and of every set that tell whether a change has
+// updateObserved updates the flags of the world and of its sets that report whether there are
 // observers.
 func (w *World) updateObserved() {
 	w.hasObservers = len(w.recorders) > 0 || len(w.hooks.create) > 0
@@ -309,9 +305,8 @@ func (s *set) notifyAdded(e Entity) {
 	}
 }
 
-// notifyRemoving notifies the observers that e is about to be removed. The parameter row is the
-// present row of e. The result is its row afterwards, because e may move, or -1 if a hook removed
-// e.
+// notifyRemoving notifies the observers before e is removed. The parameter row is the row of e. The
+// result is the row of e afterwards, or -1 if a hook removed e.
 //
 //go:noinline
 func (s *set) notifyRemoving(e Entity, row int) int {
@@ -346,9 +341,8 @@ func (s *set) notifyClearing() (done bool) {
 	return false
 }
 
-// notifyDestroying notifies the observers before e is destroyed. The result may is true if e is
-// alive and the caller may destroy it. If it is false, the result ended reports whether a hook has
-// destroyed e.
+// notifyDestroying notifies the observers before e is destroyed. If the result may is true, the
+// caller destroys e. Otherwise, the result ended reports whether a hook destroyed e.
 func (w *World) notifyDestroying(e Entity) (may, ended bool) {
 	released := w.released
 	if w.released = false; !w.entities.alive(e) {

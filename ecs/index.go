@@ -14,35 +14,37 @@ import (
 )
 
 // An Index finds the entities whose component has a given key, such as a grid cell, a team or a
-// name.
+// name. [NewIndex] creates an Index.
 //
 //	byCell := ecs.NewIndex(positions, func(p Position) Cell {
 //		return Cell{int(p.X) / 16, int(p.Y) / 16}
 //	})
 //	for e := range byCell.Of(Cell{3, 4}) { … }
 //
-// [NewIndex] creates an index.
+// Every look-up sees the current components, however they were written. A write does not update the
+// index. The next look-up updates it, in O(rows written since the last look-up). Storages without
+// an index have no extra cost. An index is not saved, because it can be derived from the state. A
+// key that differs from itself (NaN) finds no entities.
 //
-// Every look-up sees the current components, however they were written: by Set, through a pointer,
-// by a batch, sort, Clear, restore or load. A write does not update the index. Instead, the next
-// look-up reads the rows that were written since the last look-up, and updates their entries. So a
-// look-up costs O(rows written since the last one), and nothing extra if no row was written.
-// Storages without an index have no extra cost. An index is not saved, because it can be derived
-// from the state.
+// # Pointers
 //
-// A look-up may run anywhere: in a loop over a query, in a hook, between Mut and the write through
-// its pointer. After a look-up, the program may still write through the pointers of a loop's run,
-// of the last Mut, and of MutValues. Every later look-up checks these rows again. A look-up
-// invalidates all other pointers into the storage that the program took before. A debug build
-// (-tags stetdebug) finds writes through such pointers. Inside [Query1.ParallelRuns], look-ups
-// return the state at the start of the loop.
+// A look-up may run in a loop over a query, in a hook, and between Mut and the write through its
+// pointer. These pointers stay valid:
 //
-// A key that differs from itself (NaN) finds no entities.
+//   - the pointers and slices of the loop that is running
+//   - the pointer of the last Mut
+//   - the slice of MutValues
+//
+// A look-up invalidates all other pointers into the storage. A debug build (-tags stetdebug) finds
+// writes through them. Inside [Query1.ParallelRuns], look-ups return the state at the start of the
+// loop.
+//
+// # Unique keys
 //
 // For unique keys, such as names, write the components with [Index.Set] or [Index.Replace]. Set
-// returns an error if another entity has the key. Replace removes the component from the other
-// entity. Other writes do not check for duplicates. Set and Replace panic if a hook that they call
-// makes two entities have the same key.
+// returns an error if another entity has the key. Replace removes the component from that entity.
+// Other writes do not check for duplicates. Set and Replace panic if a hook that they call makes
+// two keys equal.
 type Index[T any, K comparable] struct {
 	_ noCopy
 
@@ -50,26 +52,24 @@ type Index[T any, K comparable] struct {
 	key func(T) K
 	pending
 
-	rows  []entry // For each row, its entity at the last look-up, and the list of the entity.
+	rows  []entry // Entity and list of each row, as of the last look-up.
 	lists roster.Lists[K, Entity]
 
 	version uint64   // Incremented when a list changes.
 	changed []uint32 // Buffer for the rows whose entity or key has changed.
-	partial bool     // An update is running, or the last one ended by a panic of the key function.
+	partial bool     // The last update is running or has panicked.
 	closed  bool
-	dynamic bool // K contains an interface, so some of its values are not comparable.
+	dynamic bool // K contains an interface, so a key may not be comparable.
 }
 
-// pending records which rows an index has not read yet. The loop of Of calls stale after each
-// entity. pending has no type parameters, so that the compiler inlines stale into every instance of
-// Of. In the package of a program, the compiler inlines only functions that it also inlines in
-// package ecs.
+// pending records which rows an index has not read yet. It has no type parameters, so that the
+// compiler inlines stale into the loops of programs.
 type pending struct {
 	news *track.DirtySet
-	// The row of the newest pointer that the program had at the last look-up, or track.NoRow. The
-	// program may have written the row since.
+	// Row that the program may write through a pointer from before the last look-up, or
+	// track.NoRow.
 	row uint32
-	// At the last look-up, the program had pointers to all rows. It may have written any row since.
+	// The program may write every row through such pointers.
 	allRows bool
 }
 
@@ -78,29 +78,29 @@ func (l *pending) stale() bool {
 	return l.news.Any() || l.row != track.NoRow || l.allRows
 }
 
-// An entry is the state of a row in the index: its entity, and the number of its list.
+// An entry is the entity of a row, and the number of the list that contains the entity.
 type entry struct {
 	e    Entity
 	list uint32
 }
 
 const (
-	// The row is in no list: it is a gap, or its key is not equal to itself.
+	// The row is in no list, because it is a gap or its key is NaN.
 	unlisted = ^uint32(0)
-	// The row was removed from its list and is not in another list yet.
+	// The row was removed from its list, and is about to get another one.
 	unassigned = unlisted - 1
 )
 
-// NewIndex returns an index of s by key. The key function must return the same key for equal
-// components. It must read nothing except its argument, and change nothing. An index costs O(rows)
-// at the first look-up, and 16 bytes a row, so create it once and keep it, like a query. The
-// storages of a clone have no indexes: see [Index.In].
+// NewIndex returns an index of s by key. The key function must depend only on its argument, must
+// not change anything, and must return the same key for equal components.
 //
-// If an index of s with the same function exists, NewIndex returns that index. Two functions are
-// the same if they are the same named function, or the same literal that captures no variables. A
-// literal that captures variables creates a new function each time. Keep the index of such a
-// function, or close it by [Index.Close]. NewIndex panics if a storage already has 64 indexes by
-// one such literal.
+// An index costs O(rows) at the first look-up, and 16 bytes a row. So create it once and keep it.
+// The storages of a clone have no indexes: see [Index.In].
+//
+// If s already has an index with the same function, NewIndex returns that index. A function literal
+// that captures variables is a new function each time. So keep the index of such a function, or
+// close it with [Index.Close]. NewIndex panics if a storage already has 64 indexes by one such
+// literal.
 func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	if key == nil {
 		panic("ecs: NewIndex without a key function; pass a function that returns the key of a component")
@@ -121,15 +121,14 @@ func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return nil
 }
 
-// closureOf returns the address of the closure of f. A closure consists of code and captured
-// variables. Two different functions have different addresses as long as both are reachable.
+// closureOf returns the address of the closure of f. While two different functions are reachable,
+// their closures have different addresses.
 func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
 // maxPerLiteral is the maximum number of indexes of one storage by the same function literal.
 const maxPerLiteral = 64
 
-// mustNotLeak panics if s already has maxPerLiteral indexes whose key functions come from the same
-// function literal as key.
+// mustNotLeak panics if s already has maxPerLiteral indexes by the function literal of key.
 func mustNotLeak[T any, K comparable](s *Storage[T], key func(T) K) {
 	code, alike := reflect.ValueOf(key).Pointer(), 0
 	for _, x := range s.indexes {
@@ -150,8 +149,7 @@ func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return x
 }
 
-// holdsInterface reports whether t contains an interface. The interface may hold a value that is
-// not comparable.
+// holdsInterface reports whether t contains an interface, so that its values may not be comparable.
 func holdsInterface(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -178,8 +176,8 @@ func (x *Index[T, K]) In(w *World) *Index[T, K] {
 	return NewIndex(s, x.key)
 }
 
-// Close removes x from its storage and frees its memory. Later look-ups panic. Close an index if
-// the program creates many by the same function literal, for example for several cell sizes. Close
+// Close removes x from its storage and frees its memory. Later look-ups panic. Close is useful if
+// the program creates many indexes by one function literal, for example for several cell sizes. It
 // panics if a [Relation] uses the index; call [Relation.Close] instead. A second Close does
 // nothing.
 func (x *Index[T, K]) Close() {
@@ -193,7 +191,7 @@ func (x *Index[T, K]) Close() {
 	x.s.rows.Unfollow(x.news, &x.s.dense.Log, &x.s.data.Log)
 	x.empty()
 	x.rows, x.changed = nil, nil
-	// With allRows set, every look-up calls update, which panics because x is closed.
+	// allRows makes every look-up call update, which panics because x is closed.
 	x.closed, x.allRows = true, true
 	x.version++
 }
@@ -235,7 +233,7 @@ func (x *Index[T, K]) Of(key K) iter.Seq[Entity] {
 	}
 }
 
-// Len returns the number of entities that have the key, in one look-up.
+// Len returns the number of entities that have the key. It costs one look-up.
 func (x *Index[T, K]) Len(key K) int {
 	if l := x.find(key); l != nil {
 		return l.Len()
@@ -252,8 +250,8 @@ func (x *Index[T, K]) First(key K) (Entity, bool) {
 	return 0, false
 }
 
-// Keys iterates over the keys that entities have at the start of the loop. It orders the keys by
-// the lowest index of their entities. It costs O(keys · log keys).
+// Keys iterates over the keys that entities have at the start of the loop. It orders keys by the
+// lowest entity index of each key. It costs O(keys · log keys).
 func (x *Index[T, K]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		x.refresh()
@@ -272,8 +270,8 @@ func (x *Index[T, K]) Keys() iter.Seq[K] {
 	}
 }
 
-// Set is like [Storage.Set], but no other entity may have the key of v. If one does, the error
-// wraps [ErrTaken]. It is also an error if e is not alive. An error leaves the world unchanged.
+// Set is like [Storage.Set], but returns an error if another entity has the key of v, or if e is
+// not alive. If the key is taken, the error wraps [ErrTaken]. An error leaves the world unchanged.
 func (x *Index[T, K]) Set(e Entity, v T) error {
 	if !x.s.w.Alive(e) {
 		return fmt.Errorf("ecs: %s of %v: the entity is not alive", x.s.name, e)
@@ -288,8 +286,8 @@ func (x *Index[T, K]) Set(e Entity, v T) error {
 	return nil
 }
 
-// mustBeUnique runs after v was written to e. It panics if two entities have the same key, because
-// a hook changed a key.
+// mustBeUnique panics if a hook has changed a key while v was written to e, so that two entities
+// have the same key.
 func (x *Index[T, K]) mustBeUnique(op string, e Entity, v T) {
 	if x.s.hooks == nil && len(x.s.onSet) == 0 {
 		return
@@ -342,7 +340,8 @@ func (x *Index[T, K]) refresh() {
 	}
 }
 
-// update reads the rows that may have been written, and updates their entries.
+// update reads the rows that may have been written since the last look-up, and updates their
+// entries.
 func (x *Index[T, K]) update() {
 	s, w := x.s, x.s.w
 	if x.closed {
@@ -366,15 +365,14 @@ func (x *Index[T, K]) update() {
 		return
 	}
 	x.news.Clear()
-	w.changes++ // A new count makes running loops save again the rows that their bodies may write.
+	w.changes++ // Running loops then save again the rows that they may write.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
 	w.activeCursors.save()
 }
 
-// readRowsChecked calls readRows. In a debug build, it also panics if the key function writes the
-// world.
+// readRowsChecked calls readRows. In a debug build, it panics if the key function writes the world.
 func (x *Index[T, K]) readRowsChecked() {
 	if debug {
 		defer x.s.following()()
@@ -382,7 +380,7 @@ func (x *Index[T, K]) readRowsChecked() {
 	x.readRows()
 }
 
-// readRows updates the entries of the rows that may have been written.
+// readRows updates the entries of the rows that may have been written since the last look-up.
 func (x *Index[T, K]) readRows() {
 	n := x.s.rows.N
 	if n == 0 || x.news.All() || x.partial {
@@ -419,16 +417,15 @@ func (x *Index[T, K]) readRows() {
 	x.partial = false
 }
 
-// unlistAll calls unlist for the rows [lo, hi).
+// unlistAll calls unlist for rows lo to hi-1.
 func (x *Index[T, K]) unlistAll(lo, hi int) {
 	for hi = min(hi, len(x.rows)); lo < hi; lo = lo&^63 + 64 {
 		x.unlist(lo&^63, ^uint64(0)<<(lo&63)&firstBits(hi-lo&^63))
 	}
 }
 
-// unlist removes each row from its list if the entity or the key of the row has changed. Of the 64
-// rows that begin with first, it checks those whose bit in written is set. It skips rows without an
-// entry in x.
+// unlist removes rows from their lists if their entity or key has changed. It checks the rows whose
+// bits in written are set. Bit 0 is the row first. It skips rows that the index does not know.
 func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]
@@ -459,7 +456,7 @@ func (x *Index[T, K]) list(row int) {
 	if x.dynamic && !reflect.ValueOf(&key).Elem().Comparable() {
 		panic(fmt.Sprintf("ecs: an index of %s: the key of %v is %v, of a type that cannot be compared; return a comparable key", x.s.name, e, key))
 	}
-	if key != key { // The key is NaN or contains one.
+	if key != key {
 		return
 	}
 	x.rows[row].list = x.lists.Insert(key, e)
@@ -475,7 +472,7 @@ func (x *Index[T, K]) empty() {
 	x.rows = x.rows[:0]
 }
 
-// bytes returns the size of the memory of x, without the memory that its keys point to.
+// bytes returns the size of the index without the memory that its keys point to.
 func (x *Index[T, K]) bytes() int64 {
 	return x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.changed)
 }

@@ -8,62 +8,56 @@ import (
 )
 
 // A join finds the entities that are members of every required set and of no excluded set. It
-// iterates over the smallest set, the driver, and looks up each of its entities in the other sets.
-// The driver depends only on the sets, so the order of iteration is a function of the world's
-// state.
+// iterates over the smallest required set, the driver. It looks up each entity of the driver in the
+// other sets. Optional sets exclude no entity; the join only looks up the rows in them.
 //
-// The join caches its matches. For each row of the driver, the cache has a bit that says whether
-// the entity matches, and its rows in the other sets:
+// The join caches the result for each row of the driver:
 //
 //	driver    | a b c d e f |
 //	found       1 1 0 1 1 1
 //	other       2 3 . 9 0 1        rows of a, b, d, e, f in the other set
 //
-// A set records every entity that is added, removed or moved (see [set.note]). Before an iteration,
-// the join looks up only the recorded entities again. So the cost does not depend on the order of
-// rows, or on how other rows were changed before.
-//
-// The join also looks entities up in optional sets, which exclude no entity. For an entity that is
-// not a member of an optional set, the row in that set is missing.
+// A set records every entity that is added, removed or moved: see [set.note]. Before an iteration,
+// the join looks up only these entities again.
 type join struct {
 	w        *World
 	optional uint32      // Bit i is set if sets[i] is optional.
 	writes   bool        // The query writes at least one column.
-	matches  *matchCache // The matches of the current driver, or nil before the first iteration.
+	matches  *matchCache // Matches of the current driver. Nil before the first iteration.
 	idle     *cursor     // Finished cursors for reuse, one per nested loop over the query.
 	columns  []joinedColumn
 	visited  uint64 // The number of rows that loops over the query have visited.
-	sets     []*set // The component sets in the order of the query, then the sets of With.
+	sets     []*set // The component sets of the query, then the sets of With.
 
 	without    []*set
-	any        [][]*set // A match is a member of at least one set of each group.
-	allSets    []*set   // All sets of the fields above, for checks of their versions.
+	any        [][]*set // An entity matches only if it is in at least one set of each list.
+	allSets    []*set   // All sets above.
 	predicates []predicate
 
-	// The fields below are derived from the sets; see validate.
-	validAt   uint64 // World.changes when validate last checked these fields.
+	// Computed from the sets by validate.
+	validAt   uint64 // World.changes at the last call of validate.
 	newest    uint64 // The newest version of the sets.
 	driver    int
 	singleSet bool // Every row of the driver matches.
 
-	caches []matchCache // Cached matches, by driver.
-	// World.changes at the start of the last iteration that saved all written rows.
+	caches []matchCache // One for each driver.
+	// World.changes at the start of the last iteration that saved all rows that it may write.
 	saved uint64
 
-	// The rows of the last result of find.
+	// Result of the last find.
 	at [maxColumns]uint32
-	// The words of a span with one entity: only bit 0 is set.
+	// The word of a span with one entity.
 	part [1]uint64
 }
 
 const (
 	maxSets = 16 // The maximum number of components and With storages together.
-	// The maximum number of rows in a span. All rows of a span are saved together.
+	// The maximum number of rows in a span.
 	maxRun = 4096
 
-	// Runs prefetches the rows of a column that has more than prefetchRows rows.
+	// The number of rows above which Runs prefetches the rows of a column.
 	prefetchRows = 50_000
-	prefetchMin  = 48 // The minimum number of matches among the 64 rows of a word for a prefetch.
+	prefetchMin  = 48 // The minimum number of matches in a word for a prefetch.
 
 	unknown = ^uint64(0)
 )
@@ -118,7 +112,7 @@ func (j *join) use(s *set) *set {
 
 func (j *join) isOptional(i int) bool { return j.optional>>i&1 != 0 }
 
-// invalidate drops all caches. It runs when a set was added to the join.
+// invalidate drops all caches, after a set was added to the join.
 func (j *join) invalidate() {
 	j.validAt, j.newest, j.saved, j.matches = unknown, unknown, unknown, nil
 	j.caches = nil
@@ -137,7 +131,7 @@ func (j *join) validate() {
 	j.validAt = j.w.changes
 }
 
-// version returns the newest version of the sets. It changes whenever a set changes.
+// version returns the newest version of the sets. It increases whenever a set changes.
 func (j *join) version() (newest uint64) {
 	for _, s := range j.allSets {
 		newest = max(newest, s.version)
@@ -156,7 +150,8 @@ func (j *join) choose() {
 	j.singleSet = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !d.byIndex
 }
 
-// smallest returns the position of the required set with the fewest rows; the first of equals.
+// smallest returns the position of the required set with the fewest rows, or the first one of
+// several.
 func (j *join) smallest() int {
 	j.mustRequire()
 	d := -1
@@ -221,7 +216,7 @@ func (j *join) first() (e Entity, rows []uint32) {
 	return e, rows
 }
 
-// markRows saves the rows of one entity in the columns that the query writes.
+// markRows saves the rows in the columns that the query writes.
 func (j *join) markRows(rows []uint32) {
 	s := span{n: 1}
 	s.words = j.part[:]
@@ -256,8 +251,8 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe looks up e in all sets and reports whether e matches. It writes the row of e in set i to
-// at[i]. If driver is not -1, the caller passes the row of e in that set as row.
+// probe reports whether e matches, and writes the row of e in each set to at. The parameter row is
+// the row of e in the set with the position driver, if that is not -1.
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -267,24 +262,24 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 		if r < 0 && !j.isOptional(i) {
 			return false
 		}
-		at[i] = uint32(r) & missing // Turns -1 into missing.
+		at[i] = uint32(r) & missing // -1 becomes missing.
 	}
 	return j.passes(e)
 }
 
-// A matchCache has the cached matches of a join for one driver. A position is a row of the driver.
-// If the driver is iterated by index, a position is an entity index.
+// A matchCache has the cached matches of a join for one driver. A position is a row of the driver,
+// or an entity index if the driver is in index order.
 type matchCache struct {
 	driver int
 	set    *set
 	chunks []chunk
-	// The current epoch. A chunk with another epoch is stale. Epoch 0 has no chunks.
+	// A chunk with another epoch is stale. Epoch 0 has no chunks.
 	epoch     uint64
-	readNotes []uint64 // For each of allSets, the number of its notes that update has processed.
+	readNotes []uint64 // Number of notes that update has read, for each of allSets.
 }
 
-// update updates the matches in f. It looks up the entities in the notes of the sets again. If a
-// set has dropped notes that f needs, update makes all chunks stale.
+// update looks up all entities again that the sets have noted since the last update. If a set has
+// overwritten some of these notes, all chunks become stale.
 func (j *join) update(f *matchCache) {
 	if f.readNotes == nil {
 		f.readNotes = make([]uint64, len(j.allSets))
@@ -309,8 +304,7 @@ func (j *join) update(f *matchCache) {
 	}
 }
 
-// rematch looks up e again and updates its match. If e was removed from the driver and another
-// entity moved into its row, that entity has a note too.
+// rematch looks up e again and updates its match.
 func (j *join) rematch(f *matchCache, e Entity) {
 	if e == Vacant {
 		return
@@ -340,8 +334,8 @@ func (j *join) rematch(f *matchCache, e Entity) {
 	j.setMatch(f, &f.chunks[b], p, found, &at)
 }
 
-// setMatch records, in chunk c, whether the entity at position p matches. The array at has the rows
-// of that entity.
+// setMatch records in chunk c whether the entity at position p matches. The parameter at has its
+// rows.
 func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
 	if c.list {
@@ -379,8 +373,7 @@ func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets
 	j.setWhole(c, w)
 }
 
-// continuesRun reports whether chunk c remains a run if the entity at position i has the rows in
-// at. In each column, that row must be i rows after the first row of the run.
+// continuesRun reports whether chunk c stays a run if the entity at position i has the rows at.
 func (j *join) continuesRun(c *chunk, i int, at *[maxSets]uint32) bool {
 	for k := range j.columns {
 		if at[k] != c.at[k]+uint32(i) {
@@ -463,8 +456,8 @@ func (j *join) alloc(f *matchCache, c *chunk, n int) {
 	}
 }
 
-// setWhole updates bit w of c.whole. The bit is 1 if all 64 positions of word w match and their
-// rows are consecutive in each column.
+// setWhole sets bit w of c.whole to 1 if all 64 positions of word w match and their rows are
+// consecutive in each column. Otherwise it sets the bit to 0.
 func (j *join) setWhole(c *chunk, w int) {
 	c.whole &^= 1 << w
 	if c.words[w] != ^uint64(0) {
@@ -481,7 +474,7 @@ func (j *join) setWhole(c *chunk, w int) {
 	c.whole |= 1 << w
 }
 
-// chunk returns chunk b of f. It builds the chunk first if its epoch is old.
+// chunk returns chunk b of f, after building it if it is stale.
 func (j *join) chunk(f *matchCache, b int) *chunk {
 	if b >= len(f.chunks) {
 		all := max(b+1, (f.set.rows.N+chunkRows-1)>>chunkBits)
@@ -499,9 +492,8 @@ func (j *join) chunk(f *matchCache, b int) *chunk {
 	return c
 }
 
-// build finds the matches in chunk b of the driver's rows, and stores them in c. It may store them
-// as a list only under two conditions. The chunk is new or was a list before, and the preceding
-// chunk is a list or does not exist.
+// build finds the matches in chunk b of the driver's rows. It tries a list only if the chunk is new
+// or was a list, and the chunk before it, if any, is a list.
 func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
@@ -520,8 +512,8 @@ func (j *join) build(f *matchCache, c *chunk, b int) {
 	j.buildWords(f, c, entities)
 }
 
-// buildList makes c a list of the entities that match. It returns false if too many entities match,
-// or if a full word of entities matches and has consecutive rows.
+// buildList makes c a list of the entities that match. It returns false if they are too many for a
+// list, or if 64 of them have consecutive rows.
 func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 	l := j.listing(f)
 	many, most := 0, len(entities)/listRatio
@@ -529,7 +521,7 @@ func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 		j.buildWord(f, &l.word, 0, entities[w<<6:min(w<<6+64, len(entities))])
 		word := l.word.words[0]
 		n := bits.OnesCount64(word)
-		// Give up early if nearly all entities match.
+		// Most chunks with many matches stop here early.
 		if many+n > min(most, w<<6/listRatio+64) || l.word.whole != 0 {
 			return false
 		}
@@ -559,7 +551,7 @@ func (j *join) listing(f *matchCache) *listBuffer {
 		l = &listBuffer{word: chunk{words: make([]uint64, 1)}}
 		j.w.finding = l
 	}
-	// The buffer is shared by all queries. Remove the slices that another query set here.
+	// Remove slices of the previous query: all queries share the buffer.
 	l.word.rows = [maxColumns][]uint32{}
 	for k := range j.columns {
 		if k != f.driver {
@@ -583,15 +575,15 @@ func (j *join) cachedColumns(f *matchCache) (n int) {
 // cut splits room after the first n elements.
 func cut(room []uint32, n int) (first, rest []uint32) { return room[:n:n], room[n:] }
 
-// buildWords finds the matches in the chunk c. entities has the entity of each position of c.
+// buildWords finds the matches among entities, which are at the positions of chunk c.
 func (j *join) buildWords(f *matchCache, c *chunk, entities []Entity) {
 	for w := range c.words[:(len(entities)+63)>>6] {
 		j.buildWord(f, c, w, entities[w<<6:min(w<<6+64, len(entities))])
 	}
 }
 
-// buildRun makes c, which is chunk b, a run if the rows of entities are consecutive in each set. It
-// returns false otherwise.
+// buildRun makes chunk b a run if the entities match and their rows are consecutive in each set.
+// Otherwise it returns false.
 func (j *join) buildRun(f *matchCache, c *chunk, b int, entities []Entity) bool {
 	if len(j.without)+len(j.any) > 0 || f.set.gaps() > 0 || len(entities) == 0 {
 		return false
@@ -611,7 +603,7 @@ func (j *join) buildRun(f *matchCache, c *chunk, b int, entities []Entity) bool 
 	return true
 }
 
-// buildWord finds the matches in word w of c. entities has the entity of each position of the word.
+// buildWord finds the matches among entities, which are at the positions of word w.
 func (j *join) buildWord(f *matchCache, c *chunk, w int, entities []Entity) {
 	word := firstBits(len(entities))
 	if f.set.gaps() > 0 {
@@ -652,13 +644,13 @@ func (j *join) buildWord(f *matchCache, c *chunk, w int, entities []Entity) {
 	j.setWhole(c, w)
 }
 
-// lookUp finds the rows of the entities whose bits in word are set. entities has at most 64
-// elements. The result has the bits of the entities that are members.
+// lookUp finds the rows of the entities whose bits in word are set. The result has the bits of the
+// members among them. There are at most 64 entities.
 func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uint64) {
 	pages, dense := s.sparse.Pages, s.dense.Live[:s.rows.N]
 	rows = rows[:64]
 	if len(entities) > 64 {
-		return 0 // Unreachable. Without this check, the compiler adds bounds checks.
+		return 0 // Never happens. The test removes bounds checks.
 	}
 	if row := s.row(entities[0]); row >= 0 && word == ^uint64(0) && s.aligned(row, entities) == 64 {
 		for i := range rows {
@@ -666,7 +658,7 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 		}
 		return word
 	}
-	// All bits are set, so a loop over all entities is faster than a loop over bits.
+	// A loop over all entities is faster than a loop over set bits.
 	if word == firstBits(len(entities)) {
 		for i, e := range entities {
 			if p := int(uint32(e) >> pageBits); p < len(pages) && pages[p] != nil {
@@ -691,8 +683,8 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 	return members
 }
 
-// buildByIndex finds the matches in chunk b of the entity indices, among those in the driver's
-// mask.
+// buildByIndex finds the matches in chunk b of the entity indices. The driver's mask has the
+// candidates.
 func (j *join) buildByIndex(f *matchCache, c *chunk, b int) {
 	c.reset()
 	var at [maxSets]uint32

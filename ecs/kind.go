@@ -39,6 +39,6 @@ func (k Kind) String() string {
 	return [...]string{"sparse", "tag", "indexed", "hashed", "ordered"}[k]
 }
 
-// Vacant is the entry of [Storage.Entities] for a gap, a row of an [Indexed] storage that has no
-// entity. Vacant is never alive. In components and results, [None] stands for no entity.
+// Vacant is the entry of [Storage.Entities] for a row without an entity, which is a gap in an
+// [Indexed] storage. Vacant is never alive. In components and results, [None] stands for no entity.
 const Vacant = ^Entity(0)

@@ -26,9 +26,7 @@ func (s *storageState) gap(row int) bool {
 // entities returns the entities of the rows.
 func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 
-// Load replaces the content of w by state. First it plans the conversion of each stored component.
-// Then it checks and decodes the rows, and last it puts them into w. Only the first two steps can
-// fail, so an error leaves w unchanged. Load panics in a system.
+// Load replaces the content of w by state. An error leaves w unchanged. Load panics in a system.
 func (w rawWorld) Load(state *raw.State) error {
 	w.mustBeBetween("a load")
 	if k := len(w.recorders); k > 1 || k == 1 && w.recorders[0] != state.Recorder {
@@ -51,7 +49,7 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.verify()
 	w.noteCreated()
 	w.forgetFrames()
-	w.ops = nil // Operations after a load are not part of an earlier tick.
+	w.ops = nil // Drop the operations from before the load.
 	kept := func(s AnyStorage) bool { return state.KeepNoRewind && s.about().noRewind }
 	for _, s := range w.sets {
 		if !kept(s.storage) {
@@ -81,8 +79,8 @@ func (w rawWorld) Load(state *raw.State) error {
 	return nil
 }
 
-// stateError marks err as a fault of the state. An int whose size this platform does not support is
-// not a fault of the state, so its error gets no mark.
+// stateError marks err as an error of the state. It leaves errors unmarked if this platform does
+// not support the size of an int.
 func stateError(err error) error {
 	if errors.Is(err, layout.ErrIntSize) {
 		return fmt.Errorf("ecs: %w", err)
@@ -100,7 +98,7 @@ func (w *World) restart(n seqs) {
 	}
 }
 
-// wrapError adds the component name and, if known, the entity to err. It returns nil if err is nil.
+// wrapError adds to err the component name and, if known, the entity. A nil err stays nil.
 func (s *storageState) wrapError(err error) error {
 	if err == nil {
 		return nil
@@ -172,10 +170,9 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-// prepare decodes rows. The returned function puts them into s, which must then be empty. If s is
-// Indexed and the stored data is not, or vice versa, prepare adds or removes gaps, and keeps the
-// order of the entities. If regap is true, gaps get the default of s. pages is the sparse array; if
-// it is nil, prepare derives it from the entities.
+// prepare decodes rows. The returned function puts them into s, which must then be empty. prepare
+// adds gaps if only s is Indexed, and removes gaps if only the stored data is. With regap, gaps get
+// the default of s. If pages is nil, prepare builds the sparse array.
 func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.adapter.codec, st, len(st.Entities), owned)
 	if err != nil {
@@ -203,9 +200,9 @@ func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap
 	return func() { s.replace(entities, values, pages) }, nil
 }
 
-// replace sets the rows of s, which must be empty, to entities and values. s takes ownership of
-// both slices. pages is the matching sparse array, if storages of this kind have one. The world
-// must have no frames.
+// replace sets the rows of s, which must be empty, to entities and values. pages is the sparse
+// array, or nil for a kind without pages. s takes ownership of the slices. The world must have no
+// frames.
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
 	s.rows.Replaced()
 	s.rows.Reopen()
@@ -224,16 +221,15 @@ func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) 
 	}, nil
 }
 
-// take replaces the content of the registry. rows becomes its dense array and sparse its sparse
-// array. The registry takes ownership of both slices. The world must have no frames.
+// take replaces the content of the registry, and takes ownership of both slices. The world must
+// have no frames.
 func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.rows.Reopen()
 	r.dense.Take(rows)
 	r.sparse, r.rows.Lengths = sparse, l
 }
 
-// taskRows is the number of rows that one task checks or decodes. Starting such a task costs little
-// in comparison with its work.
+// taskRows is the number of rows that one task checks or decodes.
 const taskRows = 1 << 16
 
 // inParallel calls f for 0 to n-1 on several goroutines. If several calls fail, it returns the
@@ -265,8 +261,8 @@ func inParallel(n int, f func(i int) error) error {
 // taskCount returns the number of tasks for n rows.
 func taskCount(n int) int { return (n + taskRows - 1) / taskRows }
 
-// decode checks the registry and the rows of plans, unless they are already checked, and decodes
-// the rows. It returns the row of each entity index.
+// decode checks and decodes the registry and the rows of plans. It skips checks that were made
+// before Load. It returns the row of each entity index.
 func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
 	known := false
 	if state.Owned {
@@ -314,9 +310,8 @@ func indexOf(state *raw.State) ([]uint32, error) {
 	return rows, nil
 }
 
-// soundPages finds the plans whose rows were checked against the registry before Load. It sets
-// p.pages of such a plan to the checked sparse array. Such a plan needs no check that its entities
-// are alive and have one row each.
+// soundPages sets p.pages of each plan whose rows were checked before Load. Later checks skip such
+// plans.
 func soundPages(state *raw.State, plans []*plan) {
 	for _, p := range plans {
 		if s := p.stored; !s.Indexed {
@@ -382,7 +377,7 @@ func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	})
 }
 
-// sparsePages returns the sparse array for entities, whose rows are their positions in the slice.
+// sparsePages builds a sparse array in which the row of entities[i] is i.
 func sparsePages(entities []Entity) []*track.Page {
 	a := track.Sparse{Pages: []*track.Page{}}
 	for row, e := range entities {
@@ -395,8 +390,7 @@ func sparsePages(entities []Entity) []*track.Page {
 	return a.Pages
 }
 
-// decodeRows returns the n rows of s. If owned is true and the encoding equals the rows in memory,
-// the result shares the memory of s.Rows.
+// decodeRows returns the n rows of s. If owned is true, the result may share the memory of s.Rows.
 func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, error) {
 	if s.Pages != nil {
 		return decodePages(c, s, n)
@@ -417,7 +411,7 @@ func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, 
 	})
 }
 
-// decodePages does the same as decodeRows, for a state whose rows are stored in pages.
+// decodePages is decodeRows for rows that are stored in pages.
 func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	if s.PageRows <= 0 || len(s.Pages) != (n+s.PageRows-1)/s.PageRows {
 		return nil, fmt.Errorf("%d pages of %d rows for %d rows", len(s.Pages), s.PageRows, n)
@@ -428,8 +422,7 @@ func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	})
 }
 
-// shiftRow adjusts the row number in err, an error of decoding some of the rows of a storage. first
-// is the row that was decoded first.
+// shiftRow adds first to the row number in err. first is the row at which the decoding began.
 func shiftRow(first int, err error) error {
 	if d, ok := errors.AsType[*layout.DataError](err); ok && d.Row >= 0 {
 		moved := *d

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// change says which change of a storage has invalidated the span of c.
+// change describes the change of a storage that has invalidated the span of c.
 func (c *cursor) change() string {
 	for i, s := range c.j.allSets {
 		if s.version <= c.since {

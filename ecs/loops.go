@@ -8,50 +8,49 @@ import (
 // loops holds the running loops of a world.
 type loops struct {
 	activeCursors cursorStack // The running loops that write, the innermost one last.
-	// The number of boundaries in this tick at which activeCursors had entries. It starts again at
-	// 0 when activeCursors is empty.
+	// Number of boundaries in this tick at which a loop was active. It restarts at 0 when
+	// activeCursors is empty.
 	loopBoundaries uint
-	// A parallel loop is running, so the program may write only the rows of its runs.
+	// A parallel loop is running. The program may write only its rows.
 	parallel bool
 	longLogs bool // A set has a long log of moves; see dropLongLogs.
 	drains   drainLoops
 }
 
-// An activeCursor is a loop that has passed rows to its body for writing. A boundary makes the undo
-// marks of these rows stale while the body may still write. So a boundary saves these rows again.
+// An activeCursor is a loop that has passed rows to its body for writing. These rows must be saved
+// again at every checkpoint and end of a tick, because the body may still write them.
 type activeCursor interface {
 	saveAgain() bool // Saves the rows again. Returns false if they have moved.
 }
 
-// A cursorStack has an entry for each running loop that may write the world. Loops are nested, so
-// the entries are a stack. A loop that ends removes its entry and all entries above it.
+// A cursorStack has an entry for each running loop that may write the world. A loop that ends
+// removes its entry and all entries above it.
 //
-// A loop whose body panics does not remove its entry. A deferred call would remove it, but the
-// compiler does not inline functions with deferred calls, and loops would be several times slower.
-// If the program recovers from the panic, the entry stays in the stack. So a boundary looks for
-// loops in the call stack of its goroutine. If no loop is running, it drops all entries. Their rows
-// are saved by then.
+// A loop whose body panics leaves its entry. A deferred call could remove it, but would make loops
+// several times slower. Instead, a checkpoint or end of a tick drops all entries if the call stack
+// of its goroutine has no loop.
 type cursorStack []activeCursor
 
-// maxActiveCursors is the number of entries at which a new loop starts to check whether some
-// entries belong to loops that panicked.
+// maxActiveCursors is the number of entries from which a new loop looks for entries of loops that
+// panicked.
 const maxActiveCursors = 256
 
-// dropStale drops all entries if no loop is running except the loop that is starting.
+// dropStale drops all entries if only the new loop is running.
 func (s *cursorStack) dropStale() {
 	if n := len(*s); n&(n-1) == 0 && runningLoops() <= 1 {
 		s.drop(0)
 	}
 }
 
-// release drops entry i and all entries above it, if entry i is h or nil.
+// release drops entry i and all entries above it. It does nothing if entry i belongs to another
+// loop.
 func (s *cursorStack) release(i int, h activeCursor) {
 	if i < len(*s) && ((*s)[i] == h || (*s)[i] == nil) {
 		s.drop(i)
 	}
 }
 
-// save saves the rows of all entries again. It drops entries whose rows have moved.
+// save saves the rows of all entries again, and drops the entries whose rows have moved.
 func (s *cursorStack) save() {
 	n := 0
 	for i, h := range *s {
@@ -73,8 +72,8 @@ func (s *cursorStack) drop(n int) {
 	}
 }
 
-// runningLoops returns the number of loops over queries that the goroutine runs, of any world. It
-// counts the calls on the stack whose code is in query_gen.go or in Storage.All, inlined or not.
+// runningLoops counts the loops over queries and Storage.All on the call stack of the goroutine, of
+// any world.
 func runningLoops() (n int) {
 	_, file, _, _ := runtime.Caller(0)
 	file = strings.TrimSuffix(file, "loops.go")

@@ -12,11 +12,14 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// A load does not lose stored values silently. A field that the program's type lacks would be lost,
-// unless Component.Dropped names it or a migration converts it. A component that was probably
-// renamed would lose all its values. In both cases the load fails. It also fails if a stored field
-// cannot be converted to the field of the program. The error lists all these faults. It says how to
-// correct the program: declare the former name, permit the loss, or migrate.
+// A load never loses stored values silently. It fails in these cases:
+//
+//   - The program's type lacks a stored field. Component.Dropped permits this; a migration can
+//     convert the field.
+//   - A stored field cannot be converted to the field of the program.
+//   - A component was probably renamed, so that all its values would be lost.
+//
+// The error lists all these faults, and says how to correct the program.
 
 // typeFaults are the stored fields that a program cannot load.
 type typeFaults []typeFault
@@ -24,14 +27,13 @@ type typeFaults []typeFault
 // A typeFault is a stored field that would be dropped without permission, or that cannot be
 // converted.
 type typeFault struct {
-	name   string // The name as in Component.Dropped.
+	name   string // The field's name, as used in Component.Dropped.
 	change layout.Change
 }
 
-// conversion returns the conversion from layout from to layout to, and its changes. The conversion
-// is nil if there is none. faults are the fields that the program cannot load. dropped is
-// Component.Dropped: if it names a field, the change of the field has no hint that the field may
-// have been renamed.
+// conversion returns the conversion between two layouts, its changes, and the fields that the
+// program cannot load. The conversion is nil if there is none. dropped is the list
+// Component.Dropped; changes of its fields have no hint that the field may have been renamed.
 func conversion(from, to *layout.Type, dropped []string) (c *layout.Conversion, changes []layout.Change, faults typeFaults) {
 	c, err := layout.NewConversion(from, to)
 	if refusal, ok := errors.AsType[*layout.ConversionError](err); ok {
@@ -78,8 +80,8 @@ func (f typeFaults) lines() (all []string) {
 	return all
 }
 
-// remedy returns the line that tells how to change the program, so that it loads the fields.
-// convert says how to convert them.
+// remedy returns a line that says how to change the program so that it loads the fields. The
+// parameter convert says how to convert them.
 func (f typeFaults) remedy(name, goType, convert string) string {
 	var names []string
 	for _, fault := range f {
@@ -94,8 +96,8 @@ func (f typeFaults) remedy(name, goType, convert string) string {
 	return "to drop: " + componentLiteral(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}") + "; " + convert
 }
 
-// migrationLiteral returns the Go expression of a component with a migration from a version. now is
-// the version that the program gives the component today.
+// migrationLiteral returns the Go expression of a component with a migration. The parameters from
+// and now are the stored version and the program's version.
 func migrationLiteral(name, goType string, from, now uint32) string {
 	old := "old" // Instances of generic types have no short name.
 	if goType != "" && !strings.Contains(goType, "[") {
@@ -112,21 +114,21 @@ type faultList struct {
 	text    []string // The texts, one for each component.
 	shown   int
 	more    int  // The number of faults that the text leaves out.
-	refused bool // Values cannot be converted. If false, values would only be lost.
+	refused bool // Some values cannot be converted. If false, values would only be lost.
 }
 
 // maxFaults is the maximum number of faults in an error.
 const maxFaults = 20
 
-// take returns how many of n faults of a component have room in the list.
+// take returns how many of n faults of a component still fit into the error.
 func (l *faultList) take(n int) int {
 	k := min(n, maxFaults-l.shown)
 	l.shown, l.more = l.shown+k, l.more+n-k
 	return k
 }
 
-// addFields adds the faults of a component's fields. convert says how to convert them. before names
-// the migration before which the fields are converted.
+// addFields adds the faults of a component's fields. The parameter before names the migration that
+// needs the fields, and the parameter convert says how to convert them.
 func (l *faultList) addFields(name, goType, before, convert string, faults typeFaults) {
 	l.refused = l.refused || faults.refused()
 	faults = faults[:l.take(len(faults))]
@@ -159,15 +161,15 @@ func (l *faultList) err() error {
 	return wrapText(l.refused, strings.Join(l.text, "\n"))
 }
 
-// probablyRenamed returns the error text for a component that was probably renamed. The component
-// has no stored values, and an unregistered stored component has the same fields.
+// probablyRenamed returns the error text for a component without stored values, if an unregistered
+// stored component has the same fields.
 func probablyRenamed(name, goType, stored string) string {
 	return fmt.Sprintf("nothing is stored of it, but %s, which is not registered, has its fields; if it was renamed: %s; if not: %s",
 		naming.Shown(stored), componentLiteral(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), componentLiteral(name, goType, "FormerNames: []string{}"))
 }
 
-// componentLiteral returns the Go source of a Component literal for a type. The literal has member,
-// and a name if the component's name differs from that of the type.
+// componentLiteral returns the Go source of a Component literal with the given member. It adds a
+// name if the component's name differs from that of its type.
 func componentLiteral(name, goType, member string) string {
 	if name != goType {
 		member = fmt.Sprintf("Name: %q, %s", name, member)

@@ -9,21 +9,20 @@ import (
 
 const (
 	maskLevels = 6 // With 64 bits in a word, six levels cover every uint32.
-	// Number of words of level 0 in a page. The summary word of the page follows these words.
+	// Number of words of level 0 in a page, without its summary word.
 	maskPage   = 64
 	maskBlocks = 1 << 26 // Number of words of level 0 in a full mask.
 )
 
-// upperRow is the row in upper of the first word of each level above 1. Each level has one spare
-// word that is always 0, so that a search may read past its end. Level 2 is last, because it grows.
+// upperRow has the row of the first word of each level above 1. Each level ends with a spare word
+// that is always 0, so that a search may read past the end.
 var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 
-// A Mask is a set of entity indices that the program fills. It is a bitset with summaries, so that
-// iteration skips empty regions. A combination of masks reads 64 indices at a time; see [Bits].
-// [World.NewMask] creates a mask.
+// A Mask is a set of entity indices that the program fills. [World.NewMask] creates a mask, and
+// [Bits] combines masks. A restore of the world restores its masks.
 //
-// A mask is a tree of words. A bit of level 0 stands for an index. A bit of a higher level stands
-// for a word of the level below, and is set if that word is not 0:
+// A mask is a tree of words. A bit of level 0 stands for an index. A bit of a higher level is set
+// if the word below it is not 0, so that iteration skips empty regions:
 //
 //	level 5                | 1 |                       at most 1 word
 //	  ...
@@ -33,31 +32,27 @@ var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 //
 // Pages are allocated at the first write. A mask costs about 17 bytes for 64 indices of the pages
 // in use, and 1 byte for 1000 indices up to the highest index.
-//
-// A restore of the world restores its masks.
 type Mask struct {
 	_ noCopy
 
 	Bits // The same set, for reading and combining.
 
 	w *World
-	// rows.N is the number of rows of the longer column. rows.Extra is the epoch of the mask: see
-	// maskWord. rows.Total is minus the number of indices in the set. Because rows.Total is never
-	// positive, it does not affect which rows a restore needs.
+	// rows.N is the length of the longer column. rows.Extra is the current epoch: see maskWord.
+	// rows.Total is the negative number of indices in the set.
 	rows track.Tracker
 
-	// For each page, the row of its first word in the column words. A page that is not allocated
-	// has row 0, the row of an empty page. No frame saves this slice. An allocated page remains,
-	// and all its words are 0 in the frames before its first write.
+	// Row of the first word of each page in the column words. It is 0, the row of an empty page,
+	// for a page that is not allocated. A restore keeps allocated pages and clears their words.
 	pages []uint32
 	words maskWords // Levels 0 and 1.
 	upper maskWords // Levels 2 to 5.
 
-	epochs int // The newest epoch. It never decreases, not even by a restore.
+	epochs int // The newest epoch. A restore does not decrease it.
 }
 
-// A maskWord counts as 0 unless its epoch is the mask's epoch. So Clear only starts a new epoch. A
-// restore can make an old epoch current again, so words of old epochs are saved like any other row.
+// A maskWord counts as 0 if its epoch is not the current one. So Clear only starts a new epoch. A
+// restore can make an old epoch current again.
 type maskWord struct {
 	bits  uint64
 	epoch int
@@ -130,7 +125,7 @@ func (m *Mask) Remove(i uint32) bool {
 	return true
 }
 
-// raise sets the summary bits for word k, which has changed from 0.
+// raise sets the summary bits of word k, which was 0 before.
 func (m *Mask) raise(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
@@ -143,7 +138,7 @@ func (m *Mask) raise(k uint32) {
 	}
 }
 
-// lower clears the summary bits for word k, which has changed to 0.
+// lower clears the summary bits of word k, which is 0 now.
 func (m *Mask) lower(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
@@ -178,8 +173,8 @@ func (m *Mask) fill(entities []Entity) {
 	}
 }
 
-// place returns the column that has word k of the given level, and the row of that word. The level
-// is above 0. The page of the word must exist.
+// place returns the column and the row of word k of a level above 0. The page of the word must
+// exist.
 func (m *Mask) place(level, k int) (*maskWords, int) {
 	if level == 1 {
 		return &m.words, int(m.pages[k]) + maskPage
@@ -200,9 +195,7 @@ func (m *Mask) grow(p int) {
 	if need := upperRow[2] + p>>6 + 1 - len(m.upper.Live); need > 0 {
 		m.upper.Live = append(m.upper.Live, make([]maskWord, need)...)
 	}
-	// Lengthen adds the new rows to all frames, as empty rows. So a restore of any frame also
-	// restores these rows. Otherwise, words of an older epoch could remain after that epoch becomes
-	// current again.
+	// Also add the rows to older frames, as empty rows, so that a restore clears them.
 	m.rows.Lengthen(max(len(m.words.Live), len(m.upper.Live)))
 }
 
@@ -214,14 +207,14 @@ func (m *Mask) word(b int) uint64 {
 }
 
 func (m *Mask) nextWord(b int) int {
-	// In a dense mask, the next word is usually in the same page.
+	// Usually the next word is in the same page.
 	if rest := m.pageSummary(b>>6) >> (b & 63); rest != 0 {
 		return b + bits.TrailingZeros64(rest)
 	}
 	return search(m, b)
 }
 
-// pageSummary returns word p of level 1, the summary of page p.
+// pageSummary returns word p of level 1, which summarizes page p.
 func (m *Mask) pageSummary(p int) uint64 {
 	if p < len(m.pages) {
 		return m.words.bits(int(m.pages[p])+maskPage, m.rows.Extra)
@@ -242,11 +235,11 @@ func (m *Mask) summary(level, k int) uint64 {
 
 func (c *maskWords) init(w *World) {
 	c.Init(&w.clock, false)
-	// Recorders skip masks, so bare frames need no record of the written words.
+	// Recorders do not need the written words of masks.
 	c.Log.Follows = true
 }
 
-// bits returns the bits of the word in row, or 0 if the word was written in another epoch.
+// bits returns the bits of the word in row, or 0 if the word has another epoch.
 func (c *maskWords) bits(row, epoch int) uint64 {
 	if x := &c.Live[row]; x.epoch == epoch {
 		return x.bits
@@ -267,24 +260,21 @@ func (c *maskWords) put(row int, x maskWord) {
 // that iteration allocates nothing.
 type Bits struct{ tree }
 
-// A tree has the methods of a set that Bits shows. It returns 64 indices at a time, and tells which
-// regions are empty.
+// A tree has the methods that every set of indices implements. A block is 64 consecutive indices.
 type tree interface {
-	// word returns a bit for each of the indices [64b, 64b+64), for any b >= 0. A set bit means
-	// that the index is in the set.
+	// word returns the bits of block b, for any b >= 0.
 	word(b int) uint64
 
-	// nextWord returns the number of the first block of 64 indices, at or after b, that may have an
-	// index in the set. It returns -1 if no later block can have one.
+	// nextWord returns the first block from b on that may have an index in the set, or -1.
 	nextWord(b int) int
 
-	// summary returns word k of a level above 0, as in a Mask. A bit that is 0 means that its word
-	// of the level below is 0. A bit that is 1 means that the word may be 0 or not.
+	// summary returns word k of a level above 0, as in a Mask. A bit 0 means that the word below is
+	// 0. A bit 1 means that it may differ from 0.
 	summary(level, k int) uint64
 }
 
-// And returns the intersection of b and the others. Iteration skips a region if any of the sets is
-// empty there.
+// And returns the intersection of b and the others. Iteration skips regions in which one of the
+// sets is empty.
 func (b Bits) And(others ...Bits) Bits {
 	a := new(andBits)
 	for _, t := range b.with(others) {
@@ -300,8 +290,7 @@ func (b Bits) And(others ...Bits) Bits {
 // Or returns the union of b and the others.
 func (b Bits) Or(others ...Bits) Bits { return Bits{&orBits{b.with(others)}} }
 
-// AndNot returns the set of the indices in b that are in none of the others. With [World.AliveBits]
-// as b, the result has the entities that are in none of the others.
+// AndNot returns the indices in b that are in none of the others.
 func (b Bits) AndNot(others ...Bits) Bits { return Bits{&notBits{b.tree, b.with(others)[1:]}} }
 
 func (b Bits) with(others []Bits) []tree {
@@ -312,10 +301,8 @@ func (b Bits) with(others []Bits) []tree {
 	return trees
 }
 
-// Indices iterates over the indices in b in ascending order, and skips empty regions.
-//
-// The loop may change the set. Iteration reads the set in aligned blocks of 64 indices, and reads a
-// block when it reaches the block.
+// Indices iterates over the indices in b in ascending order. The loop may change the set: the
+// iteration reads each block of 64 indices when it reaches the block.
 func (b Bits) Indices() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for block, word := scan(b.tree, 0); block >= 0; block, word = scan(b.tree, block+1) {
@@ -349,8 +336,8 @@ func (b Bits) Any() bool {
 	return block >= 0
 }
 
-// scan returns the first block of 64 indices, at or after b, that has an index in the set, and its
-// word. It returns -1 if there is none.
+// scan returns the first block from b on that has an index in the set, and its word. It returns -1
+// if no block has one.
 func scan(set tree, b int) (block int, word uint64) {
 	if a, ok := set.(*andBits); ok {
 		return a.scan(b)
@@ -363,14 +350,14 @@ func scan(set tree, b int) (block int, word uint64) {
 	return -1, 0
 }
 
-// search returns the first block, at or after b, whose word may not be 0, or -1. It goes up from
-// the summary of block b until a later bit is set, then down along the first set bits. If a set bit
-// leads to an empty word, it goes up again.
+// search returns the first block from b on whose word may not be 0, or -1. It goes up in the tree
+// until a summary has a later bit, and then down along the first set bits. If it reaches an empty
+// word, it goes up again.
 func search(t tree, b int) int {
 	if b >= maskBlocks {
 		return -1
 	}
-	for level := 1; level < maskLevels; { // b is the number of a bit in this level.
+	for level := 1; level < maskLevels; { // At each level, b is the number of a bit.
 		rest := t.summary(level, b>>6) >> (b & 63)
 		switch {
 		case rest == 0:
@@ -386,8 +373,7 @@ func search(t tree, b int) int {
 	return -1
 }
 
-// andBits is an intersection. It reads masks before other sets, because that needs no interface
-// calls.
+// andBits is an intersection. It reads masks first, because calls of their methods are faster.
 type andBits struct {
 	masks []*Mask
 	sets  []tree
@@ -423,8 +409,8 @@ func (a *andBits) summary(level, k int) uint64 {
 
 func (a *andBits) nextWord(b int) int { return search(a, b) }
 
-// scan reads the blocks of a page one by one. If sets share many blocks but few indices, this is
-// faster than a search for each block.
+// scan reads the blocks of a page one by one. This is faster than search if the sets have common
+// blocks without common indices.
 func (a *andBits) scan(b int) (block int, word uint64) {
 	for b >= 0 {
 		rest := a.summary(1, b>>6) >> (b & 63) << (b & 63)
@@ -457,8 +443,8 @@ func (o *orBits) summary(level, k int) (word uint64) {
 
 func (o *orBits) nextWord(b int) int { return search(o, b) }
 
-// notBits is the set of the indices in tree that are in none of others. It has the summaries of
-// tree. So a summary bit may be 1 although others exclude all indices of that word.
+// notBits has the indices in tree that are in none of others. It has the summaries of tree, so some
+// words with a set summary bit are 0.
 type notBits struct {
 	tree
 	others []tree

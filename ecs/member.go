@@ -11,8 +11,8 @@ import (
 //
 //	sparse[e] < n  and  dense[sparse[e]] == e
 //
-// So stale entries in sparse are harmless, and lowering n removes members. The test is repeated in
-// each place where a call would be too slow. A change of one place must be made in all of them:
+// So stale entries in sparse are harmless, and lowering n removes members. For speed, these
+// functions repeat the test. Change it in all of them:
 //
 //	set.row        with sparse in pages; returns the row
 //	Storage.Get    like set.row, but returns the value, and is small enough to be inlined
@@ -24,12 +24,7 @@ import (
 //	registry.row   with sparse in one slice: whether e is alive
 //	registry.at    without the generation: the entity alive at an index
 //
-// Rows below n exist in dense and data. So set.row and Storage.Get, which the compiler inlines into
-// programs, read them without bounds checks. The fewer words a look-up loads, the more look-ups can
-// wait for memory at the same time. So a loop over many entities loads the fields of the set once,
-// before the loop.
-//
-// After the look-ups, this file has the functions that add and remove members.
+// After these functions, this file has the functions that add and remove members.
 
 // row returns the row of e, or -1.
 func (s *set) row(e Entity) int {
@@ -64,10 +59,9 @@ func (s *set) Row(e Entity) (row int, ok bool) {
 // Get returns the component of e. The result ok is false if e does not have the component.
 //
 // Slices, maps and pointers in the component belong to the world. They are read-only, and valid
-// until the next change of the row. To change them, use [Storage.Mut], or Set with new slices, maps
-// and pointers. A write to this memory before the call of Set or Mut changes the row before the
-// world saves it. Then no checkpoint and no tick has the old value. Only a debug build (-tags
-// stetdebug) finds this mistake.
+// until the next change of the row. To change them, use [Storage.Mut], or Set with new ones. If the
+// program writes to them directly, no checkpoint and no tick has the old value. Only a debug build
+// (-tags stetdebug) finds this mistake.
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	if debug {
 		mustBeCurrent(e)
@@ -83,11 +77,10 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 }
 
 // Set gives e the component v, which replaces the current one. It returns false and changes nothing
-// if e is not alive. Set does not copy the slices, maps and pointers in v. From then on, they
-// belong to the world.
+// if e is not alive. Slices, maps and pointers in v then belong to the world.
 func (s *Storage[T]) Set(e Entity, v T) bool {
-	// The usual case makes no calls. In the other cases, the only call is the last statement, so
-	// the compiler does not save values on the stack.
+	// The usual case makes no calls. The other cases end with a call, so that the compiler keeps
+	// all values in registers.
 	if debug {
 		s.mustBeWritable("Set", e)
 		if s.row(e) < 0 && s.w.entities.alive(e) {
@@ -136,9 +129,9 @@ func (s *Storage[T]) SetAny(e Entity, v any) error {
 	return s.setChecked(e, row, err)
 }
 
-// GetJSON returns the component of e as the JSON of [layout.Value.AppendExact], the format of
-// exports. It returns false if e does not have the component, or if values of T cannot be
-// encoded. Only NoPersist components can have such types; SetJSON returns the reason.
+// GetJSON returns the component of e as JSON, in the format of [layout.Value.AppendExact]. It
+// returns false if e does not have the component, or if values of T cannot be encoded. SetJSON then
+// returns the reason.
 func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 	row := s.row(e)
 	if row < 0 {
@@ -148,15 +141,16 @@ func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 }
 
 // SetJSON is like [Storage.Set], but takes JSON in the form that [Storage.GetJSON] returns. Fields
-// that src does not contain keep their value, or are zero if e has no component. This is also true
-// for fields of nested structs. Arrays, slices, maps and pointers are replaced as a whole. An error
-// names the field, and leaves the world unchanged.
+// that src does not contain keep their value, also in nested structs. They are zero if e has no
+// component. Arrays, slices, maps and pointers are replaced as a whole. An error names the field,
+// and leaves the world unchanged.
 func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
 	row, err := s.adapter.ofJSON(&s.spec, s.row(e), src)
 	return s.setChecked(e, row, err)
 }
 
-// setChecked gives e the component v if err is nil. err is the error of the conversion to v.
+// setChecked gives e the component v, unless err is not nil. The parameter err is the error of
+// converting a value to v.
 func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
 	switch {
 	case !s.w.entities.alive(e):
@@ -167,7 +161,7 @@ func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
 	return valueFault(s.name, s.layout, e, false, err)
 }
 
-// claim writes sparse entries for entities, which point to consecutive rows from N on. It stops
+// claim points the sparse entries of entities to consecutive rows after the last one. It stops
 // before the first entity that is dead, is already a member, or occurs twice. It returns the number
 // of written entries.
 func (s *set) claim(entities []Entity) int {
@@ -207,10 +201,9 @@ func (r *registry) row(e Entity) int {
 	return -1
 }
 
-// alive reports whether e is alive, which means that its row is less than n.
 func (r *registry) alive(e Entity) bool { return r.row(e) >= 0 }
 
-// at returns the entity that is alive at index i. It returns false if there is none.
+// at returns the alive entity with index i. It returns false if no such entity is alive.
 func (r *registry) at(i uint32) (Entity, bool) {
 	if int64(i) >= int64(r.rows.Total) || int(r.sparse[i]) >= r.rows.N {
 		return 0, false
@@ -241,18 +234,17 @@ func (s *Storage[T]) Mut(e Entity) *T {
 	return &s.data.Live[r]
 }
 
-// MutEach iterates over pointers for writing the components of entities, with the positions of
-// the entities in the slice. It skips entities without the component. It visits an entity twice
-// if the slice has it twice.
+// MutEach iterates over pointers for writing the components of entities, with the position of each
+// entity in the slice. It skips entities without the component. If an entity occurs twice, it is
+// visited twice.
 //
 //	for i, p := range positions.MutEach(hit) {
 //		p.X += push[i]
 //	}
 //
-// MutEach is a loop of [Storage.Mut] that looks up and saves 64 rows at a time, before it visits
-// the first of these rows. If the rows are scattered, their memory accesses overlap. If the loop
-// ends early, up to 63 more rows count as written. The loop may change the world: MutEach then
-// looks up the later entities again. A pointer is valid as long as a pointer of Mut.
+// MutEach is a faster loop of [Storage.Mut]: it looks up and saves 64 rows at a time. If the loop
+// ends early, up to 63 more rows count as written. The loop may change the world. A pointer is
+// valid as long as a pointer of Mut.
 func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 	return func(yield func(int, *T) bool) {
 		var f found
@@ -264,7 +256,7 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
 					return
 				}
-				if s.w.changes != changes { // World.changes also changes when a frame begins.
+				if s.w.changes != changes { // Also true after a checkpoint or the end of a tick.
 					f.next = int(f.at[k]) + 1
 					break
 				}
@@ -273,15 +265,15 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 	}
 }
 
-// A found has the rows of up to 64 entities in a storage.
+// A found is the result of find.
 type found struct {
-	next int        // The number of entities that find has looked up.
-	n    int        // The number of looked-up entities that are members.
-	at   [64]uint8  // The positions of the members in the slice of entities.
-	rows [64]uint32 // The rows of the members.
+	next int        // Number of entities looked up, at most 64.
+	n    int        // Number of members among them.
+	at   [64]uint8  // Position of each member in the slice of entities.
+	rows [64]uint32 // Row of each member.
 }
 
-// find finds the rows of up to 64 entities from the start of the slice, and saves them for writing.
+// find finds the rows of the first 64 entities, and saves these rows for writing.
 //
 //go:noinline
 func (s *Storage[T]) find(entities []Entity, f *found) {
@@ -301,7 +293,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 	}
 	f.n = n
 	if f.n == 0 {
-		return // The caller has no row to write.
+		return
 	}
 	if debug {
 		s.mustBeWritable("MutEach", 0)
@@ -349,8 +341,7 @@ func (s *Storage[T]) add(e Entity, v T) {
 	}
 }
 
-// append adds e in a new row after the last one. It returns true, so that Set can return its
-// result.
+// append adds e in a new row after the last one. It returns true, as Set does.
 func (s *Storage[T]) append(e Entity, v T) bool {
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.special {
@@ -362,8 +353,8 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	return s.appendFirst(e, v, p)
 }
 
-// appendFirst adds e in a new row after the last one. It first saves the row and the sparse entry
-// that it overwrites. The sparse entry is in page p. The columns must have room.
+// appendFirst adds e in a new row after the last one. It first saves the old content of the row,
+// and of the sparse entry in page p. The columns must have room.
 //
 //go:noinline
 func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
@@ -380,8 +371,8 @@ func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
 	return true
 }
 
-// saveMember saves row r, and the entry of e in p, before e gets that row. It is used for heavy
-// storages; others use [track.SaveMember].
+// saveMember saves row r and the sparse entry of e in p. It is used for heavy storages; others use
+// [track.SaveMember].
 func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
@@ -391,20 +382,19 @@ func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	}
 }
 
-// saveRow saves row r of dense and data. Every write to a row of dense also writes data, so the
-// caller tests only dense.
+// saveRow saves row r of dense and data. The caller tests only dense, because each write to a row
+// of dense also writes data.
 //
 //go:noinline
 func (s *Storage[T]) saveRow(r int) {
-	// Save data first, because Clone may panic. If a row of dense is saved, the same row of data
-	// must be saved too.
+	// The Clone of a row of data may panic. So save data before dense.
 	if s.data.Unsaved(r) {
 		s.data.Save(r)
 	}
 	s.dense.Save(r)
 }
 
-// newPage returns the page for the sparse entry of e. e must not be a member.
+// newPage returns a writable page for the sparse entry of e, which must not be a member.
 //
 //go:noinline
 func (s *set) newPage(e Entity) *track.Page {
@@ -433,8 +423,8 @@ func (s *Storage[T]) Remove(e Entity) bool {
 	return true
 }
 
-// discard removes row r, which belongs to e. The last row moves into row r. In an Indexed storage,
-// row r becomes a gap. discard updates the mask, but does not notify hooks, group or recorder.
+// discard removes row r of entity e. The last row moves into row r, or row r becomes a gap in an
+// Indexed storage. discard updates the mask, but does not notify hooks, group or recorder.
 func (s *Storage[T]) discard(e Entity, r int) {
 	if debug {
 		s.displace()
