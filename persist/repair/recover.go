@@ -387,8 +387,7 @@ func (s *salvage) basesOf(target uint64) (bases []catalog.SnapshotInfo) {
 // countLost reports the records between the reached state and the wanted state as lost.
 func (s *salvage) countLost(newest bool) {
 	r := &s.report
-	// This number may be too large: records between the two seqs may belong to other branches. The
-	// path gives the exact number.
+	// An upper limit: some records between the two seqs may belong to other branches.
 	r.Lost, r.LostFrom = int(s.wanted-s.reached), s.reached+1
 	if path, err := s.Log.Path(s.reached, s.wanted); err == nil && len(path) > 0 {
 		r.Lost, r.LostFrom = len(path), path[0].ID.Seq
@@ -409,10 +408,10 @@ func (s *salvage) countLost(newest bool) {
 	}
 }
 
-// beyondEnd returns damage in which newer, unknown ticks may have been lost, or nil.
+// beyondEnd returns the damage that may have destroyed ticks newer than all known ones, or nil.
 func (s *salvage) beyondEnd() error {
 	for _, sn := range s.Snapshots {
-		// The snapshot is newer than the journal, so the end of the journal is missing.
+		// The end of the journal is missing, because the snapshot is newer.
 		if err := s.Misfit(sn); errors.Is(err, format.ErrCorrupt) {
 			return err
 		}
@@ -482,8 +481,7 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *image.Image) error {
 	if d := last.Settled().Digest(); d != s.digest {
 		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", format.ErrCorrupt, base, d, s.digest)
 	}
-	// Named snapshots of rewound branches are written last. Only now it is known which of their
-	// records were written, and under which IDs.
+	// Now that all records are written, write the named snapshots of rewound branches.
 	way := s.Ancestors(s.reached)
 	aside := func(sn catalog.SnapshotInfo) (journal.ID, bool) {
 		e, readable := s.Log.Find(sn.ID.Seq)
@@ -496,12 +494,12 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *image.Image) error {
 	return r.end(ctx, s.reached)
 }
 
-// reportResult completes the report after the result is written. The search counted some records as
-// lost; those that the result has on a branch are subtracted.
+// reportResult completes the report after the result is written. A record that the search counted
+// as lost may be on a branch of the result; then it is not lost.
 func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
-		// This record and the records after it are lost.
+		// All later records are lost too.
 		if _, ok := r.ids[seq]; !ok {
 			break
 		}
@@ -515,8 +513,8 @@ func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	}
 }
 
-// partial writes a partial state if one is newer than im. The image im is the newest complete
-// state, or nil. Unless wanted is set, partial only reports that a partial state exists.
+// partial writes a partial state that is newer than im, the newest complete state or nil. Unless
+// wanted is set, partial writes nothing and only reports that such a state exists.
 func (s *salvage) partial(ctx context.Context, im *image.Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
@@ -529,7 +527,6 @@ func (s *salvage) partial(ctx context.Context, im *image.Image, out string, want
 			}
 			continue
 		}
-		// The newest snapshot comes first, so use the first one with readable pages.
 		p, n, err := s.piecedTo(ctx, sn)
 		if ctx.Err() != nil {
 			return false, ctx.Err()

@@ -55,10 +55,10 @@ func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load lo
 	return &rewrite{Catalog: from, ids: map[uint64]journal.ID{}, labelled: named, load: load}
 }
 
-// store writes a new store to a directory with a temporary name, see [tempDir]. The function fill
-// writes the files. When all of them are durable, store renames the directory to dir. If anything
-// fails before the rename, it removes the directory. The writers sync their own files: snapshots
-// when they are published, the journal when it is closed. The parent directory is synced last.
+// store writes a new store to a directory with a temporary name, see [tempDir], and renames the
+// directory to dir. The function fill writes the files, and makes them durable before the rename.
+// If anything fails before the rename, store removes the directory. The parent directory is synced
+// last.
 func (r *rewrite) store(dir string, fill func() error) error {
 	if err := checkUnused(dir); err != nil {
 		return err
@@ -124,9 +124,8 @@ func (r *rewrite) begin(ctx context.Context, im *image.Image) (err error) {
 	if err := r.writeSnapshots(ctx, im, true); err != nil {
 		return err
 	}
-	// The new journal has a higher epoch than the original, so no new record has the ID of an
-	// original one. Nothing needs to be durable before Close: the directory becomes a store only
-	// when it gets its final name.
+	// The higher epoch gives each new record an ID that no original record has. Nothing needs to be
+	// durable before Close: the directory becomes a store only when it gets its final name.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
 		World: r.Log.World, Sync: journal.SyncNever, FirstSeq: im.ID.Seq + 1,
@@ -228,8 +227,7 @@ func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool
 }
 
 // setSchema makes s the schema of the next record. If s only adds components, setSchema appends a
-// preamble to the current segment. If s changes a type, it begins a new segment. It compares
-// pointers first: the catalog decodes each preamble once, so equal pointers mean equal schemas.
+// preamble to the current segment. If s changes a type, setSchema begins a new segment.
 func (r *rewrite) setSchema(ctx context.Context, s *format.Schema) error {
 	if s == r.schema {
 		return nil

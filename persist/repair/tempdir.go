@@ -133,7 +133,7 @@ func removeTempDirs(dir string) {
 }
 
 // removeTempDir removes a directory if its writer has ended. It locks and renames the directory
-// before that. A writer that is about to lock the directory then returns [disk.ErrLost].
+// first. A writer that is about to lock the directory then gets [disk.ErrLost].
 func removeTempDir(path, dir string) {
 	files, err := disk.Open(path)
 	if err != nil {

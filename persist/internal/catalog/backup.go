@@ -67,8 +67,8 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 // So the copy has no journal until the rename. A directory with snapshots and an unfinished journal
 // does not count as a store, see halfBackup.
 //
-// The copy is consistent: it has the records up to last and their snapshots. Snapshot files are
-// copied byte by byte. The files that they refer to are snapshots, too, so they are also copied.
+// The copy has the records up to last and their snapshots. Snapshot files are copied byte by byte,
+// together with the other snapshot files that they refer to.
 type copier struct {
 	*Catalog
 	to       disk.FS
@@ -109,8 +109,8 @@ func (c *copier) run(ctx context.Context) error {
 }
 
 // sound returns the reason why the store cannot be copied: any visible damage, or a head without a
-// base snapshot. The base snapshot may have been removed, together with later records, after the
-// snapshots were listed and before the journal was read. Then the error wraps fs.ErrNotExist.
+// base snapshot. If that snapshot was removed after the snapshots were listed, the error wraps
+// fs.ErrNotExist.
 func (c *copier) sound() error {
 	errs := c.Faults()
 	if len(errs) == 0 && len(c.CandidateSnapshots(c.Head())) == 0 {
@@ -124,9 +124,8 @@ func (c *copier) sound() error {
 	return errors.Join(errs...)
 }
 
-// newerSlot returns a slot that is newer than record c.last and has taken its name from an older
-// snapshot. The copy has only the older snapshot, which has lost the name. So the copy would have
-// no slot with this name.
+// newerSlot returns a slot that is newer than record c.last and has the name of an older snapshot.
+// The copy would lack this slot: it has only the older snapshot, which has lost the name.
 func (c *copier) newerSlot() *SnapshotInfo {
 	for i := range c.Snapshots {
 		s := &c.Snapshots[i]

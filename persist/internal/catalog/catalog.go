@@ -268,9 +268,9 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 }
 
 // ScanToOpen is like Scan, but for a program that holds the lock and continues the store. The
-// program continues from the point at, or from the newest state if at is "". In the second case,
-// ScanToOpen reads few records before the newest snapshot; see [journal.Log.ScanFrom]. The caller
-// closes c.Log before it writes.
+// program continues from the point in time at, or from the newest state if at is "". From the
+// newest state, ScanToOpen reads few records before the newest snapshot; see
+// [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err
@@ -284,10 +284,9 @@ func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	return c.scanBehind(ctx)
 }
 
-// JournalRead limits how many bytes of the journal are read when a store is opened, from the newest
-// segment backward. For older segments, opening uses the summaries in the ledger. With this limit,
-// reading takes about a tenth of a second, and a shorter journal is verified completely. Tests
-// change the limit.
+// JournalRead limits how many bytes of the journal are read when a store is opened, newest segments
+// first. For older segments, opening uses the summaries in the ledger. Reading that many bytes
+// takes about a tenth of a second. Tests change the limit.
 var JournalRead int64 = 256 << 20
 
 // ReadJournal reads the whole journal, if opening has read only a part of it. No other method of c
@@ -332,10 +331,12 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	return err
 }
 
-// Misfit returns why snapshot s contradicts the journal, or nil. The error is damage if the journal
-// is missing or ends too early. It is ErrForeign if s belongs to another store. It is also
-// ErrForeign if the journal has another state with the same seq: a part of the history was lost and
-// written again.
+// Misfit returns why snapshot s contradicts the journal, or nil:
+//
+//   - damage if the journal is missing or ends before s
+//   - ErrForeign if s belongs to another store
+//   - ErrForeign if the journal has another state with the same seq: a part of the history was lost
+//     and written again
 func (c *Catalog) Misfit(s SnapshotInfo) error {
 	if s.Err != nil || c.IsSave() {
 		return nil
@@ -356,8 +357,8 @@ func (c *Catalog) Misfit(s SnapshotInfo) error {
 	return nil
 }
 
-// endsBefore returns the error that the journal lacks the record of s. If the journal has a torn
-// tail, the error names the tail, because the record was in it.
+// endsBefore returns the error that the journal lacks the record of s. A torn tail may have had
+// that record, so the error names the tail.
 func (c *Catalog) endsBefore(s SnapshotInfo) error {
 	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", c.Log.Last, s.Name, s.ID.Seq)
 	if t := c.Log.Torn; t != nil {
@@ -562,9 +563,9 @@ func (c *Catalog) anyVanished() bool {
 	return slices.ContainsFunc(c.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
 }
 
-// Relist lists the snapshot files again and reports whether the list has changed. A removed file is
-// a change. A new file is a change if it is a snapshot of a state in c: such a snapshot can replace
-// pruned records. Relist skips snapshots of newer states.
+// Relist lists the snapshot files again and reports whether the list has changed. It drops files
+// that were removed, and adds new snapshots of states in c, which may replace pruned records. It
+// skips snapshots of newer states.
 func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
@@ -601,8 +602,8 @@ func (c *Catalog) Gone(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Pruned converts the error of a missing file to one that wraps [format.ErrNotFound]. For a reader,
-// a tick that retention removed is not damage.
+// Pruned converts the error of a missing file to one that wraps [format.ErrNotFound]: retention
+// removed the file.
 func Pruned(err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, format.ErrNotFound) {
 		return fmt.Errorf("%w: removed since the store was opened for reading: %w", format.ErrNotFound, err)
@@ -657,10 +658,10 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// followHead updates onHead after the head has changed from record head. The parameter same says
-// whether the store still has the same world. If the new head descends from the old one, followHead
-// adds only the records between them, so a follower pays only for new records. Otherwise onHead is
-// computed again later.
+// followHead updates onHead after the head has changed from record head. If the new head descends
+// from the old one, followHead adds only the records between them. Otherwise, or unless same is
+// set, onHead is computed again later. The parameter same says that the store still has the same
+// world.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

@@ -48,9 +48,8 @@ func MakeDirs(files disk.FS) error {
 }
 
 // Ours returns an error if the directory contains files but no store, so that a store is never
-// created among unrelated files. dir is the path of the directory, for messages. The remains of an
-// unfinished creation count neither as a store nor as unrelated files, so a store may be created
-// over them.
+// created among unrelated files. The remains of an unfinished creation are no such files. dir is
+// the path of the directory, for messages.
 func Ours(files disk.FS, dir string) error {
 	top, err := files.ReadDir(".")
 	if err == nil {
@@ -97,8 +96,8 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	return false, foreign, nil
 }
 
-// halfBackup returns an error if files contains an unfinished backup. Its snapshots may be
-// complete, so it would look like a store that lost its journal.
+// halfBackup returns an error if files contains an unfinished backup. An unfinished backup can look
+// like a store that lost its journal.
 func halfBackup(files disk.FS) error {
 	if _, err := files.ReadDir(unfinishedBackup); err != nil {
 		return nil

@@ -58,10 +58,10 @@ func Acquire(files disk.FS) (*Lock, error) {
 	return &Lock{l, files, before, says}, nil
 }
 
-// Check returns an error wrapping [disk.ErrLost] if another process may have opened the store. One
-// sign is a lock file that was removed or replaced. The other sign is a changed text in the file,
-// on a file system whose locks do not work. A process that opens a store writes its text before it
-// reads the store. For a nil lock, Check returns nil.
+// Check returns an error wrapping [disk.ErrLost] if another process may have opened the store. Then
+// the lock file was removed or replaced, or has another text. The text matters on file systems
+// whose locks do not work: a process writes its text before it reads the store. For a nil lock,
+// Check returns nil.
 func (l *Lock) Check() error {
 	if l == nil {
 		return nil
@@ -177,7 +177,7 @@ func (l *Lock) Undo() {
 	_ = l.Close()
 }
 
-// Release releases the lock. clean reports that the store needs no recovery. On a nil lock, Release
+// Release releases the lock. clean says that the store needs no recovery. On a nil lock, Release
 // does nothing.
 func (l *Lock) Release(clean bool) error {
 	if l == nil {

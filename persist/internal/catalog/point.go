@@ -172,10 +172,9 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 	return c.before(age)
 }
 
-// after searches the path to the newest state. It returns the first tick that is newer than the
-// oldest tick by at least age. Ancestors yields the newest record first, so after collects all
-// records and searches from the oldest. Ticks before the oldest loadable state do not count, even
-// if they are readable.
+// after returns the first tick on the path to the newest state that is newer than the oldest tick
+// by at least age. The oldest tick is that of the oldest loadable state, even if older ticks are
+// readable.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.End()))
 	var first time.Time
@@ -198,8 +197,7 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: no tick on the path to the newest state is %v newer than the oldest", format.ErrNotFound, age)
 }
 
-// before returns the newest ancestor of the newest state that is older than that state by at least
-// age.
+// before returns the newest ancestor of the newest state that is at least age older.
 func (c *Catalog) before(age time.Duration) (uint64, error) {
 	seq, _, err := c.by(func(newest time.Time) time.Time { return newest.Add(-age) })
 	if errors.Is(err, errTooEarly) {
@@ -235,9 +233,9 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 	return seq, err
 }
 
-// clock parses a time or a time of day. The function then returns the time that the text means,
-// given the time of the newest state. A time of day means its last occurrence before the newest
-// state. Without a zone, the text is UTC, like times in output.
+// clock parses a time or a time of day, in UTC unless the text has a zone. Its result then returns
+// the time that the text means. A time of day means its last occurrence before the parameter
+// newest, the time of the newest state.
 func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -262,10 +260,10 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 // errTooEarly reports a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by returns the newest record, on the path to the newest state, that was committed at or before a
-// limit. The function then returns the limit for the time of the newest state. If all records are
-// later, by returns [errTooEarly] and the time of the oldest one. The clock may go backwards, so by
-// searches from the newest state and stops at the first match.
+// by searches the path to the newest state for the newest record that was committed at or before a
+// limit. The parameter then returns the limit for the time of the newest state. If all records are
+// later, by returns [errTooEarly] and the time of the oldest record. The clock may go backwards, so
+// by stops at the first match from the newest state.
 func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
 	// If the record of the newest state is lost, its snapshot provides the time.
@@ -298,8 +296,8 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 	return 0, oldest, errTooEarly
 }
 
-// record returns seq if the store has a state with this seq. The oldest state has a snapshot, but
-// may have no record: it is the base, or its record was pruned.
+// record returns seq if the store has a state with this seq. The oldest state may have a snapshot
+// and no record, like the base of the store.
 func (c *Catalog) record(seq uint64) (uint64, error) {
 	// The head is accepted even if its record is lost. Loading its state then returns the reason.
 	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
@@ -383,7 +381,7 @@ func (c *Catalog) tickBefore(tick uint64, point string, end uint64) (uint64, err
 	return 0, s.notFound(naming.Shown(point))
 }
 
-// A tickSearch searches for a tick, and remembers the nearest ticks that it saw.
+// A tickSearch searches for a tick, and records the nearest ticks that it saw.
 type tickSearch struct {
 	*Catalog
 	tick   uint64
@@ -402,8 +400,8 @@ func (s *tickSearch) see(tick uint64) bool {
 	return tick == s.tick
 }
 
-// inSnapshot reports whether a snapshot of the state after record seq has the tick. The newest and
-// the oldest state may exist as a snapshot without a record.
+// inSnapshot reports whether a snapshot of the state after record seq has the wanted tick. The
+// snapshot's state may have no record.
 func (s *tickSearch) inSnapshot(seq uint64) bool {
 	info, ok := s.snapshotAt(seq)
 	return ok && s.see(info.Tick)

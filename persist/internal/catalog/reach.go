@@ -115,10 +115,10 @@ func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image
 	return im, f, err
 }
 
-// Reach returns the state after record seq, to which further ticks can be applied. Dead entities
-// keep their values of components that do not rewind, because a later tick may refer to them. Reach
-// tries the snapshots on the path, nearest first, and uses the first readable one. If the ticks
-// after that snapshot do not lead to seq, Reach fails: older snapshots would need the same ticks.
+// Reach returns the state after record seq, to which further ticks can be applied. It keeps
+// NoRewind values of dead entities, because a later tick may refer to them. Reach tries the
+// snapshots on the path, nearest first, and uses the first readable one. If the ticks after that
+// snapshot do not lead to seq, Reach fails: older snapshots would need the same ticks.
 func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
 	f := new(Recovery)
 	for _, s := range c.CandidateSnapshots(seq) {
@@ -156,9 +156,9 @@ func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
 	return SnapshotInfo{}, false
 }
 
-// Removed returns the error that an object was pruned. what begins the text, such as "record 7
-// was". The error also names the oldest remaining state. Removed returns nil if nothing was pruned,
-// or if the store is damaged and the reason is unknown.
+// Removed returns the error that an object was pruned, with the oldest remaining state. The
+// parameter what begins its text, such as "record 7 was". Removed returns nil if nothing was
+// pruned, or if the store is damaged and the reason is unknown.
 func (c *Catalog) Removed(what string) error {
 	oldest, ok := c.OldestBase(c.End())
 	if !ok || oldest.ID.Seq == 0 || c.IsSave() || len(c.Damage()) > 0 {
@@ -192,10 +192,8 @@ func (c *Catalog) Unreachable(seq uint64) error {
 }
 
 // StatesTo returns the IDs of the states on the path to record seq that have a snapshot, as far
-// back as the path is known. It uses IDs, because a damaged journal may have used a seq twice.
-//
-// If the record of a state is unreadable, its ID comes from the next tick's payload, the next
-// segment's header, or the snapshot.
+// back as the path is known. The ID of a state with an unreadable record comes from the next tick,
+// the next segment's header, or the snapshot.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath, stored := map[journal.ID]bool{}, map[uint64]bool{}
 	for _, s := range c.Snapshots {
@@ -207,8 +205,7 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 			onPath[e.ID] = true
 		}
 		if stored[e.Parent] {
-			// The record of the parent is missing, so read its ID from the payload of the tick
-			// after it.
+			// Without the parent's record, its ID is in the payload of the next tick.
 			if _, ok := c.Log.Find(e.Parent); !ok {
 				if t, err := c.Read(e); err == nil {
 					onPath[t.Parent] = true
@@ -218,8 +215,7 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		root = e.Parent
 	}
 	if root == 0 {
-		// The path ends at the base, which has the zero ID. If the path to the base was pruned,
-		// root is not 0.
+		// The path reaches the base, which has the zero ID.
 		onPath[journal.ID{}] = true
 	}
 	// For the record before the oldest segment, only the ID is known.
@@ -245,9 +241,8 @@ type newestState struct {
 }
 
 // Newest returns the record of the newest reachable state. This is the head, unless the path to the
-// head is damaged. If the journal was cut short, the result may be a complete snapshot of a newer
-// state. The error is nil if the result is the head and no newer state may be missing. Otherwise it
-// says that newer states are unreachable or may be missing.
+// head is damaged or the journal was cut short. After a cut, the result may be the state of a newer
+// snapshot. The error says that newer states are unreachable or may be missing; nil means neither.
 //
 // Newest caches its result until files change. In a damaged store it walks all records.
 func (c *Catalog) Newest() (seq uint64, err error) {
@@ -269,8 +264,8 @@ func (c *Catalog) setNewest(n *newestState) {
 	c.newest = n
 }
 
-// End returns the last record in the journal on the path to the newest state. This is the newest
-// state, or the head if the journal was cut short before the newest state.
+// End returns the last record in the journal on the path to the newest state. If the newest state
+// is a snapshot after the end of the journal, End returns the head.
 func (c *Catalog) End() uint64 {
 	newest, _ := c.Newest()
 	if _, known := c.Log.Known(newest); known || newest <= c.Log.Last {
@@ -285,9 +280,8 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
 	}
-	// Search backwards from target for a state that can be reached. newestOn searches until an
-	// unknown record interrupts the path. LastReachableBefore then returns a target before the
-	// unknown record. Each step succeeds or goes further back, so the loop ends.
+	// Search backwards from target for a state that can be reached. If an unknown record interrupts
+	// the path, LastReachableBefore returns an older target.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
@@ -318,15 +312,15 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	}
 }
 
-// LastReachableBefore returns the next record to try when no snapshot leads to record target. The
-// result is always older. It is the parent of the first lost record on the path back from target.
-// If the path ends at an unknown record before that, LastReachableBefore compares ticks. The result
-// is then the newest record or snapshot state that is at least 2 ticks older than the oldest known
-// record of the path. If that record repeats the tick of its parent, 1 tick is enough. The result
-// is never in bad.
+// LastReachableBefore returns an older record to try if no snapshot leads to record target:
+//
+//   - If the path back from target has a lost record, the result is the parent of that record.
+//   - Otherwise the path ends at an unknown record. The result is the newest record or snapshot
+//     state before it that is not in bad. Its tick must leave room for the tick of the unknown
+//     record.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
-	// hole is the seq of the first unknown record on the path back from target. ticks is the tick
-	// of the record that continues it, plus 1 if that record repeats the tick of its parent.
+	// hole is the first unknown record on the path back from target. ticks is the tick of the
+	// record after hole. If that record repeats the tick of hole, ticks is one more.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -350,13 +344,12 @@ func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, b
 	return seq, ok
 }
 
-// newestOn returns the newest record on the path to seq whose state can be loaded. whole holds the
-// seqs of the states with a complete snapshot. newestOn walks back from seq to the first of them.
-// Each record that cannot be replayed makes its parent the newest, because the records after it are
-// unreachable. If the path has no complete snapshot, newestOn returns the parent of its oldest
-// known record, and false.
+// newestOn returns the newest record on the path to seq whose state can be loaded. It walks back
+// from seq to the first state with a complete snapshot, which is in whole. Below, S is such a
+// state. Records after a lost one are unreachable. If the path has no complete snapshot, newestOn
+// returns the parent of its oldest known record, and false.
 //
-//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3; S: complete snapshot of that state
+//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6
 //	1S ◀─ 2 ◀─ 3    (4)       5  ◀─ 6    none, 4 is unknown; LastReachableBefore(6) is 3
 func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok bool) {
@@ -562,7 +555,7 @@ func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Re
 		}
 		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
 	}
-	// If at names a point, the program abandons the records after it in any case.
+	// With a point, the program abandons the records after that point anyway.
 	if err := c.Missing(f.Snapshot); err != nil && at == "" {
 		return nil, nil, err
 	}
