@@ -605,16 +605,16 @@ func (c *Catalog) Usable() error {
 	return nil
 }
 
-// Missing returns journal damage that may hide records newer than both the snapshot and the head.
-// Damage is harmless in two cases. First, the next segment begins at most one record after the
-// snapshot, so the snapshot contains everything that was lost. Second, the head was chosen after
-// the damaged bytes.
+// Missing returns journal damage that may hide records newer than the snapshot and the head. Damage
+// is harmless in two cases:
 //
-//	segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
-//	snapshot of 89 or later: nothing newer was lost; of 88: record 89 may be lost
+//   - The snapshot has all lost records: the next segment begins at most one record after the
+//     snapshot.
 //
-// The head was chosen after the damage if it is a record after the damaged bytes, or if the store
-// was closed cleanly.
+//   - The head was chosen after the damaged bytes were written, see headBehind.
+//
+//     segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
+//     snapshot of 89 or later: nothing newer was lost; of 88: record 89 may be lost
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
 		return fmt.Errorf("persist: newer ticks that were durable may be missing; set Options.At to continue without them: %w", d.In(JournalDir))
@@ -629,9 +629,9 @@ func (c *Catalog) Missing(base SnapshotInfo) error {
 	return nil
 }
 
-// headBehind reports whether the head was chosen after the damaged bytes of p were written. This is
-// the case after a clean close, or if the head is a readable record after the damage. The lost
-// records are then older than the head, or a rewind has removed them.
+// headBehind reports whether the head was chosen after the damaged bytes of p were written. The
+// store was then closed cleanly, or the head is a readable record after the damage. The lost
+// records are older than the head, or a rewind has removed them.
 func (c *Catalog) headBehind(p *disk.DamageError) bool {
 	if c.Log.Clean {
 		return true

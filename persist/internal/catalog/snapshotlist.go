@@ -18,10 +18,10 @@ const (
 	namedListFormat = 2
 )
 
-// EncodeSnapshotList encodes the journal's note: the list of existing snapshot files. A scan uses
-// it to detect missing or replaced files. After the format byte, each file has its number as a
-// varint and the checksum of its block table. If any snapshot lost its name, each file has a third
-// value: 1 if it lost its name, otherwise 0.
+// EncodeSnapshotList encodes the journal's note: the list of existing snapshot files. A scan
+// compares it with the files to detect missing or replaced ones. After the format byte, each file
+// has its number as a varint and the checksum of its block table. In namedListFormat, each file
+// also has a byte: 1 if the snapshot lost its name, otherwise 0.
 func EncodeSnapshotList(snapshots []SnapshotInfo) []byte {
 	b := []byte{snapshotListFormat}
 	if slices.ContainsFunc(snapshots, SnapshotInfo.unnamed) {

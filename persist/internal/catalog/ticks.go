@@ -29,8 +29,7 @@ func (c *Catalog) Tick(e journal.Entry) (*format.Tick, *format.Schema, error) {
 	return r.Decoded, r.Schema, err
 }
 
-// Read reads and decodes the payload of e. The schema is only needed to interpret component
-// numbers.
+// Read reads and decodes the payload of e. It needs no schema.
 func (c *Catalog) Read(e journal.Entry) (*format.Tick, error) {
 	r := c.Record(e)
 	return r.Decoded, r.err
@@ -77,11 +76,9 @@ func (c *Catalog) decode(e journal.Entry, payload []byte) (*format.Tick, error) 
 // SchemaAt returns the schema in force at e: the newest readable preamble before e in its segment.
 // Each preamble is decoded once, so two ticks with the same schema have the same pointer.
 //
-// Damage before e may hide a newer preamble. Within a segment, a schema only grows, and the very
-// next tick uses an added component. So the returned schema is a prefix of the real one, and it is
-// enough for a tick that uses only its components; see [Catalog.Described]. A component that only
-// lost ticks use stays unknown and has no rows. If no preamble before e is readable, the error is
-// the damage.
+// Damage before e may hide a newer preamble, which can only add components. The returned schema is
+// enough for a tick that uses none of the added ones; see [Catalog.Described]. If no preamble
+// before e is readable, the error is the damage.
 func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	p, ok := c.Log.PreambleAt(e)
 	if !ok {
@@ -200,7 +197,7 @@ func (c *Catalog) decoded(e journal.Entry, payload []byte, err error) *Record {
 	return r
 }
 
-// Describe sets the schema of record r, whose previous state has this ID; see
+// Describe sets the schema of record r, which continues the state with this ID; see
 // [Catalog.SchemaAfter]. It also returns the error of reading r.
 func (c *Catalog) Describe(r *Record, id journal.ID, stored func() *format.Schema) error {
 	s, err := c.SchemaAfter(r.Entry, id, stored)

@@ -18,9 +18,8 @@ import (
 // need an older state must clone it.
 type Walk struct {
 	Catalog *Catalog
-	// Before, if not nil, is called before a tick is applied to im. If the store was converted
-	// before the tick, the parameter was is the state before the conversion. Otherwise it is im
-	// itself.
+	// Before, if not nil, is called before a tick is applied to im. The parameter was is the state
+	// before the conversion if the store was converted there, and im otherwise.
 	Before func(ctx context.Context, was, im *image.Image, r *Record) error
 	// After, if not nil, is called with the state after a tick.
 	After func(ctx context.Context, im *image.Image, r *Record) error
@@ -28,7 +27,7 @@ type Walk struct {
 
 // Step returns the state after r. r must continue im. After an error im is unusable.
 func (w *Walk) Step(ctx context.Context, im *image.Image, r *Record) (*image.Image, error) {
-	// next is im itself, or the converted state if im was converted before r.
+	// next is im, or its converted state.
 	next, err := w.Catalog.ConvertedImage(ctx, im, r.Entry)
 	if err != nil {
 		return nil, err

@@ -96,8 +96,8 @@ func (c *check) meet(e ecs.Entity) bool {
 	return atomic.OrUint32(&c.seen[e.Index()/32], bit)&bit != 0
 }
 
-// sum splits n rows into groups of 4096 and calls group for each, several at the same time. group
-// adds the rows to p. sum returns the checksum of all groups.
+// sum splits n rows into groups of 4096, and calls the function group for each, several at the same
+// time. The function adds the rows to p. sum returns the checksum of all groups.
 func (c *check) sum(ctx context.Context, n int, group func(p *image.Page, lo, hi int) error) (uint64, error) {
 	fault := make([]error, (n+format.PageRows-1)/format.PageRows)
 	sum := image.SumRows(n, func(p *image.Page, lo, hi int) {
@@ -180,8 +180,8 @@ func (c *check) holders(p *image.Page, n, lo, hi int) ([]byte, error) {
 	return content, nil
 }
 
-// values checks the values of rows [lo, hi) of component number n. If each is not nil, values calls
-// it with each row and its encoding.
+// values checks the values of rows [lo, hi) of component number n. It calls the function each, if
+// not nil, with each row and its encoding.
 func (c *check) values(p *image.Page, n, lo, hi int, each func(row int, value []byte) error) error {
 	a, t := c.Manifest.Array(n, format.DataArray), c.image.Components[n].Layout
 	if a.Rows == 0 { // The rows have zero bytes, so there is no data array.

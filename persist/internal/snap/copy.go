@@ -133,8 +133,7 @@ func (c *rowCopy) skip(from past) {
 }
 
 // takeGroup copies the wanted parts of group g, whose rows are staged. It always copies the
-// entities. It copies the data page by page and records the page ends, so rows of varying width
-// need no second split.
+// entities. It copies the data page by page, and records the page ends.
 func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
 	lo, hi := g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows)
 	group := &c.groups[g]
@@ -211,8 +210,8 @@ type BufferList struct {
 // garbage collector frees all other buffers.
 const maxKeptBuffers = 64 << 20
 
-// get returns an empty buffer with an initial capacity of n bytes. It uses the last kept buffer and
-// drops buffers that are too small, because storages rarely shrink again.
+// get returns an empty buffer with an initial capacity of n bytes. It uses the last kept buffer of
+// that size, and drops smaller ones.
 func (l *BufferList) get(n int) []byte {
 	for k := len(l.free) - 1; k >= 0; k-- {
 		b := l.free[k]

@@ -70,8 +70,7 @@ func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(pa
 //	component cleared         all of its sparse pages (cleared)
 //
 // For a page outside this set, a snapshot uses the page and checksum of the previous snapshot. If
-// the page did change, the digest matches the stale page, and no reader detects the error. So in
-// doubt, add the page. A page that turns out unchanged is still shared.
+// such a page has changed, no reader detects the error. So in doubt, add the page.
 type Dirty struct {
 	All      bool // Set if all pages may differ.
 	registry pageSet
@@ -121,9 +120,8 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	}
 }
 
-// SetOp adds an operation of a tick. n is its component number, if it has one. SetStorage has
-// already added all changed storages of the tick. So if the operation clears the world, each
-// component that lost rows is in d, and SetOp changes all components in d.
+// SetOp adds an operation of a tick. n is its component number, if it has one. Call SetOp after
+// SetStorage, because an operation that clears the world changes all components in d.
 func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
 	case kind == raw.OpRemove:

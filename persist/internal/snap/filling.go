@@ -69,8 +69,7 @@ type reference struct {
 // the argument of [Reader.Load].
 func newFilling(ctx context.Context, name string, m *format.Manifest, room int64, bare bool) (*Filling, error) {
 	alloc := func(n int) []byte { return make([]byte, n) }
-	// Load returns a bare image only if no page is missing. So each byte is overwritten and need
-	// not be zero.
+	// A bare image has all pages, so each byte is overwritten and need not be zero.
 	if bare {
 		alloc = unzeroed
 	}
@@ -97,9 +96,8 @@ func newFilling(ctx context.Context, name string, m *format.Manifest, room int64
 		case a.Width > 0:
 			rooms = append(rooms, func() { c.Packed = alloc(n * a.Width) })
 		case bare && format.PageRows%a.PageRows == 0:
-			// Do not split the pages if a group of 4096 rows consists of whole pages. The digest
-			// sums such groups, and AppendRows can only append whole pages. With any other page
-			// size in the manifest, the pages are split.
+			// Keep the pages whole if they divide a group of 4096 rows. AppendRows appends whole
+			// pages, and the digest sums such groups.
 			c.Pages, c.PageRows = make([][]byte, (n+a.PageRows-1)/a.PageRows), a.PageRows
 		default:
 			rooms = append(rooms, func() { c.Rows = make([][]byte, n) })
@@ -148,9 +146,8 @@ func entitiesOf(b []byte) []ecs.Entity {
 }
 
 // fitting returns how many rows of the array a fit into room, and subtracts their minimum size from
-// room. So even for a wrong manifest, the caller allocates no more than files of that size can
-// contain. For rows of varying width, fitting allows one more page, because only decoding shows
-// that the page is too short.
+// room. So a wrong manifest cannot make the caller allocate more than the files can contain. For
+// rows of varying width, fitting allows one more page.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
 		return 0
@@ -194,16 +191,15 @@ func (f *Filling) refer(r reference) {
 	f.references[r.ref.File][there] = append(f.references[r.ref.File][there], r)
 }
 
-// readReferred calls take for each reference in refs, with the content of the page. All references
-// name the page with this value. readReferred skips a reference whose checksum differs from that of
-// the page. It skips all if the page has no content.
+// readReferred calls take for each reference in refs, with the content of the page that they name.
+// value is that page. readReferred skips a reference with another checksum than the page, and all
+// references if the page has no content.
 func readReferred(refs []reference, value []byte, take func(r reference, content []byte)) {
 	content, held, err := format.DecodePage(value)
 	if len(refs) == 0 || err != nil || content == nil {
 		return
 	}
-	// The kept part of the content depends only on the kind of array. All references have the same
-	// kind, because a page repeats only pages of its kind.
+	// All references have the same kind of array, because a page repeats only pages of its kind.
 	content = refs[0].kept(content)
 	for _, r := range refs {
 		if held.CRC == r.ref.CRC {
@@ -212,8 +208,8 @@ func readReferred(refs []reference, value []byte, take func(r reference, content
 	}
 }
 
-// kept returns content in a form that put may keep. A page of a sparse array is kept until after
-// its buffer is reused, so kept copies it. Other pages are put in place immediately.
+// kept returns content in a form that put may keep. It copies a page of a sparse array, which stays
+// after its buffer is reused.
 func (p *part) kept(content []byte) []byte {
 	if p.Kind == format.SparseArray {
 		return slices.Clone(content)
@@ -256,8 +252,8 @@ func (f *Filling) place(a format.Array, page int, content []byte) error {
 	if a.Kind == format.DataArray {
 		err = placeRows(c, lo, hi, content)
 	} else if row, e := placeEntities(c.Entities, lo, content, total, c.Indexed); row >= 0 {
-		// Tools also show the readable part of a damaged state. Remove all entities of the page, so
-		// that no row belongs to an impossible entity.
+		// No row may belong to an impossible entity, even in the image of a damaged file. So remove
+		// all entities of the page.
 		for i := lo; i < min(hi, len(c.Entities)); i++ {
 			c.Entities[i] = ecs.Vacant
 		}
@@ -318,8 +314,7 @@ func placeRows(c *image.Component, lo, hi int, content []byte) error {
 	return image.CutRows(c.Layout, make([][]byte, hi-lo), content)
 }
 
-// countGaps counts the gaps of indexed components after all entities are in place. It runs at the
-// end, because several goroutines put pages in place and may remove a damaged page again.
+// countGaps counts the gaps of indexed components. It must run after all entities are in place.
 func (f *Filling) countGaps() {
 	for _, c := range f.Image.Components {
 		if c.Gaps = 0; !c.Indexed {

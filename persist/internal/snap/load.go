@@ -129,7 +129,7 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 	t := tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
 	if ref.Column != 0 {
-		t.Size = 0 // The size is counted at the page that has the content.
+		t.Size = 0 // The page that has the content counts the size.
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -168,9 +168,9 @@ func (l *loading) resolve(ctx context.Context) error {
 	return nil
 }
 
-// repeat handles references to pages of entities that the file has under another key. It copies the
-// rows of these pages, and removes the references from wanted. It must run before pages of other
-// files are in place.
+// repeat handles pages of entities that repeat another page of the file. It copies their rows from
+// that page, and removes their references from wanted. It must run before pages of other files are
+// in place.
 func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
 	var repeats []reference
 	maps.DeleteFunc(wanted, func(there pagefile.Key, refs []reference) bool {
@@ -197,7 +197,7 @@ func (l *loading) resolveOne(r reference) {
 }
 
 // compare compares the sparse arrays with those that follow from the dense ones, so that a
-// contradictory file is refused. An image does not store sparse arrays.
+// contradictory file is refused.
 func (l *loading) compare(ctx context.Context) error {
 	l.countGaps()
 	if l.bare {

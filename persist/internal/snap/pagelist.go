@@ -33,9 +33,12 @@ type pageList struct {
 	compress func(head *format.Encoder, buf *[]byte, content []byte) (rest []byte, crc uint32)
 }
 
-// A page is a page of a new file. Its content is in content, or append produces it, or repeats
-// names a page with the same content. If none of these is set, tablePage is the position of the
-// page in another file.
+// A page is a page of a new file. One of these has its content:
+//
+//	content    the bytes
+//	append     a function that appends the bytes
+//	repeats    another page of this file
+//	tablePage  a page in another file, if the others are nil
 type page struct {
 	key     pagefile.Key
 	content []byte
@@ -46,9 +49,8 @@ type page struct {
 	tablePage
 }
 
-// A pageContent is a map key with which equal pages are found. Two pages have equal keys if one may
-// repeat the other. Such pages have the same page number, the same kind of array and the same
-// checksum. The registry counts as a dense array.
+// A pageContent is the key of equal pages in a map. Equal pages have the same page number, the same
+// kind of array and the same checksum. The registry counts as a dense array.
 type pageContent struct {
 	page   uint32
 	sparse bool
@@ -59,7 +61,7 @@ type pageContent struct {
 func (p *page) shared() bool { return p.content == nil && p.append == nil && p.repeats == nil }
 
 // add adds a page of an array of that kind, whose content has size bytes. If an earlier page has
-// the same content according to its checksum, the page becomes a repeat.
+// the same number and checksum, the page becomes a repeat.
 func (l *pageList) add(kind, size int, p page) {
 	if format.Repeatable(kind, size) {
 		c := pageContent{p.key.Page, kind == format.SparseArray, p.sum}
@@ -69,8 +71,7 @@ func (l *pageList) add(kind, size int, p page) {
 		if at, ok := l.first[c]; !ok {
 			l.first[c] = len(l.pages)
 		} else if !p.shared() {
-			// Only a page that is not shared becomes a repeat. A shared page is a reference to an
-			// older file. A repeat would not be smaller, and the older file is needed in any case.
+			// A page of another file stays a reference, because a repeat is no smaller.
 			p = page{key: p.key, repeats: &at, tablePage: tablePage{sum: p.sum}}
 		}
 	}
@@ -149,11 +150,10 @@ func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Me
 func (l *pageList) refer(p *page, e *format.Encoder) {
 	has := &l.pages[*p.repeats]
 	if p.absent = has.absent; p.absent {
-		return // The page is a sparse page without entries, so the repeating page is absent, too.
+		return // Neither page has entries.
 	}
 	p.PageRef = has.PageRef
-	// The variable has is the page with the content. So all pages that repeat this content refer to
-	// the same column.
+	// All repeats of a content refer to the column that has it.
 	p.Column = has.key.Column
 	ref := p.PageRef
 	if ref.File == l.Manifest.Number {

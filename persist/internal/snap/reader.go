@@ -160,8 +160,7 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 	}
 	there := ref.Of(k)
 	content, held, err := readPage(f, name, there, buf)
-	// The page that a reference names must have content. If it has another reference, that is an
-	// error: only one reference is followed.
+	// The reference must lead to a page with content: only one reference is followed.
 	switch {
 	case err != nil || content != nil && held.CRC == ref.CRC:
 	case there == k:
@@ -183,8 +182,9 @@ func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error)
 	return content, ref, err
 }
 
-// settle sets the file number of a reference within the same file, whose manifest is m. It returns
-// an error if the reference or the page is not allowed. m is nil while the manifest is read.
+// settle sets the file number of a reference within the same file. It returns an error if the page
+// may not be compressed or may not repeat another page. m is the manifest of the file; it is nil
+// while the manifest itself is read.
 func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef) error {
 	if ref.Compressed && (m == nil || !m.Compressed) {
 		return corrupt(name, "page %v cannot be compressed", k)
@@ -192,8 +192,7 @@ func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef
 	if ref.Column == 0 {
 		return nil
 	}
-	// While the manifest itself is read, m is nil. MayRepeat rejects the manifest's column, so call
-	// MayRepeat first.
+	// Call MayRepeat first: it rejects the page of the manifest, for which m is nil.
 	if !format.MayRepeat(k.Column, ref.Column) || !m.Repeats {
 		return corrupt(name, "page %v cannot repeat one of column %d", k, ref.Column)
 	}
@@ -283,10 +282,9 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 	return nil, corrupt(r.Name, "it refers to file %d, which its manifest does not list", number)
 }
 
-// room returns an upper bound of the bytes of state in the files. It prevents a wrong manifest from
-// allocating any amount of memory. A page that repeats another one has more content than its value
-// in the file. Any small page may repeat another one, so room adds the maximum size of a repeated
-// page for each small page.
+// room returns an upper bound of the bytes of state in the files, so that a wrong manifest cannot
+// make the caller allocate more. Any small page may repeat another page, so room adds the maximum
+// size of a repeated page for each small page.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
 	if r.Manifest.Repeats {
@@ -295,7 +293,7 @@ func (r *Reader) room() int64 {
 	return room
 }
 
-// roomOnce is room for arrays whose pages repeat no others, such as the registry. Files that cannot
+// roomOnce returns room without repeated pages, for arrays such as the registry. Files that cannot
 // be opened count as empty.
 func (r *Reader) roomOnce() int64 {
 	files := map[*pagefile.File]bool{r.File: true}

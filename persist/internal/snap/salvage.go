@@ -41,10 +41,10 @@ func SalvageManifest(ctx context.Context, files disk.FS, name string) (*format.M
 	return found, err
 }
 
-// Salvage collects the pages of a damaged snapshot, whose manifest is m, from its file and the
-// files that it refers to. nameOf returns their names. If a file or page is missing, its rows are
-// missing. Their entities are [ecs.Vacant]. A page from another file must have the checksum in the
-// reference, because another page may now be stored under that key.
+// Salvage collects the pages of a damaged snapshot from its file and the files that it refers to. m
+// is its manifest, and nameOf returns the names of the files. Rows of missing pages are missing;
+// their entities are [ecs.Vacant]. A page from another file must have the checksum in the
+// reference, because that file may have been replaced.
 func Salvage(ctx context.Context, files disk.FS, name string, m *format.Manifest, nameOf func(number uint32) string) (*Filling, error) {
 	if err := checkClaims(ctx, files, name, m, nameOf); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *salvage) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 }
 
-// dropUnusable makes the rows of unusable pages missing. Without a page of a sparse array, it is
+// dropUnusable makes the rows of unusable pages missing. If a sparse page is unusable, it is
 // unknown which of its indices have rows.
 func (s *salvage) dropUnusable() {
 	for k, p := range s.unusable {
@@ -107,8 +107,8 @@ func (s *salvage) dropUnusable() {
 }
 
 // salvageFactor bounds how many rows a damaged snapshot may claim: a multiple of the rows that fit
-// into the files, which may have been truncated. The bound stops a false manifest from allocating
-// any amount of memory.
+// into the files. The factor allows for truncated files. The bound stops a false manifest from
+// allocating any amount of memory.
 const salvageFactor = 16
 
 // checkClaims returns an error if m claims more rows than fit into the file and the files that it

@@ -175,8 +175,8 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 }
 
 // An order is the order of the entities in the rows of a component or of the registry. Components
-// with the same order have the same dense and sparse arrays. Two orders may also have only some
-// pages in common. Then the components share these dense pages, but no sparse pages.
+// with the same order share their dense and sparse arrays. Components whose orders differ may share
+// single dense pages, but no sparse pages.
 type order struct {
 	entities []ecs.Entity
 	pages    []xxh3.Uint128 // Checksums of the pages of the dense array.

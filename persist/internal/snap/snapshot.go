@@ -30,12 +30,12 @@ import (
 //	repeats    an earlier array has the same page: a reference to that array's column
 //	written    its content
 //
-// Rows that are not copied come from the previous snapshot: their pages by the table, and their
-// digest by the checksums. So table, checksums and Dirty must refer to the same snapshot.
+// For rows that are not copied, the previous snapshot has the pages (in the table) and the
+// checksums for the digest. So table, checksums and Dirty must refer to the same snapshot.
 
-// MaxFiles is the maximum number of other files that a snapshot refers to. If it needs more, the
-// next snapshot is full. Recovery opens each of these files, and none of them can be removed as
-// long as the snapshot exists.
+// MaxFiles is the maximum number of other files that a snapshot refers to. Beyond that, the next
+// snapshot is full. Recovery opens each of these files, and none of them can be removed as long as
+// the snapshot exists.
 const MaxFiles = 8
 
 // MaxChain is the maximum number of snapshots between two full ones. A full snapshot shares no
@@ -324,8 +324,8 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 	for number := range a.Pages() {
 		k := a.Key(number)
 		lo, hi := a.Span(number)
-		// A sparse array has one entry for each index, so it may have more pages than the component
-		// has groups. The code for sparse pages does not use group, so any group will do.
+		// A sparse array may have more pages than the component has groups. Sparse pages do not use
+		// the variable group, so any group will do.
 		group := &c.groups[min(lo/format.PageRows, len(c.groups)-1)]
 		var err error
 		switch {
