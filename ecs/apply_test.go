@@ -16,8 +16,8 @@ import (
 type patchedWorld struct {
 	*World
 	rng *rand.Rand
-	// lost maps the name of a storage to true if a seek may have removed rows from it. A seek
-	// removes NoRewind rows of entities that were not alive at its target.
+	// Names of storages that may have lost rows in a seek. A seek removes NoRewind rows of entities
+	// that were not alive at its target.
 	lost map[string]bool
 }
 
@@ -31,7 +31,7 @@ func newPatchedWorld(w *World) *patchedWorld {
 // apply applies the recorded change c as a patch, and compares the patched world with the recorded
 // world.
 func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
-	// The seek below may remove NoRewind rows. The recorded world may have kept these rows, if it
+	// The seek below may remove NoRewind rows. The recorded world still has these rows if it
 	// restored a checkpoint instead.
 	if t.Raw().Seq() != c.Parent {
 		t.loseExempt()
@@ -89,7 +89,7 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	// Sometimes seek back and forward again.
 	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick {
-		// The patched world has no deferred ticks, so take the nearest tick that it has.
+		// The patched world has no deferred ticks, so seek to the nearest tick that it retains.
 		target, _ := t.History().Nearest(back + t.rng.Uint64N(t.tick-back))
 		must("seek", t.History().Seek(target))
 		must("check", t.check())
@@ -110,7 +110,8 @@ func (t *patchedWorld) loseExempt() {
 	}
 }
 
-// known reports whether t can seek to the state to which Record gave the number mark.
+// known reports whether t can seek to a recorded state. The parameter mark is the number that
+// Record returned for the state.
 func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	for i := range t.frames {
 		if f := &t.frames[i]; f.tick && f.seq.first == mark && f.at == r.states[mark].tick {
@@ -120,8 +121,8 @@ func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	return false
 }
 
-// mustBe compares t with the state that r recorded under the number mark. It skips NoRewind
-// storages.
+// mustBe compares t with a recorded state, except for NoRewind storages. The parameter mark is the
+// number that Record returned for the state.
 func (t *patchedWorld) mustBe(r *recorderModel, mark uint64) {
 	s := &r.states[mark]
 	if rows, alive, free := t.Raw().Registry(); !slices.Equal(raw.As[Entity](rows), s.rows) || alive != s.alive || free != s.free {

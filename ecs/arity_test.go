@@ -76,9 +76,9 @@ func TestQuery_SecondLoopForEveryArity(t *testing.T) {
 	}
 }
 
-// everyArity returns a query of each arity, n entities, and the storages. It adds component k to
-// the entities in an order that the function at decides. at(k, i, n) returns the index of the i-th
-// entity, and whether this entity gets component k.
+// everyArity returns a query of each arity, the entities, and the storages. The function at decides
+// the order in which a component is added. Its arguments are the component, a counter and the
+// number of entities. It returns the index of an entity, and whether the entity gets the component.
 func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnyStorage) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")

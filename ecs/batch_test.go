@@ -291,7 +291,7 @@ func TestBatchModel_Ticks(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{listKind, extraKind}, entities: 3, members: 2, history: 2, record: true, maxGeneration: 2}
 	explore(t, s, operations(batches(2, 0), writes(0, 2), destroys(1), clearAll, ticks(), checkpoints(1)), *depth-1)
-	// With a recorder and without history, the world cannot be restored to the start of a frame.
+	// A recorder without history makes bare frames, which mark rows without saving them.
 	s = modelOptions{kinds: []kind{plainKind}, entities: 3, members: 2, record: true}
 	explore(t, s, operations(batches(1, 1), removes(0, 1), ticks(), checkpoints(1)), *depth-1)
 }
@@ -501,7 +501,7 @@ func (o *hookRecorder) removing(e Entity, row int) {
 	}
 }
 
-// listen adds hooks to a that log their calls in o.
+// listen adds hooks to a storage that log their calls.
 func (o *hookRecorder) listen(a *Storage[plain]) {
 	a.OnAdd(func(e Entity, _ plain) { o.added(e, a.row(e)) })
 	a.OnRemove(func(e Entity, _ plain) { o.removing(e, a.row(e)) })
@@ -654,7 +654,7 @@ func TestQuery_SeesRowsReusedByBatch(t *testing.T) {
 		}
 		last := len(entities) - 2*round
 		a.RemoveAll(entities[last-2 : last])
-		a.SetAll(w.CreateN(nil, 2), plain{}) // The new entities are not in b.
+		a.SetAll(w.CreateN(nil, 2), plain{}) // Without the second component.
 		if got := len(q.AppendEntities(nil)); got != 8-2*round {
 			t.Fatalf("AppendEntities finds %d, want %d", got, 8-2*round)
 		}

@@ -170,10 +170,12 @@ func BenchmarkBudgetChangeFirst(b *testing.B) {
 	}
 }
 
-// The hand-written code for first writes in a frame is a sparse set with undo logs. It saves the
-// same data as the package. One bit says whether a row and its value are saved. A sparse entry is
-// saved when its entity is added. For an entity, the generation and the position in the free list
-// are saved. Each log is one slice that grows by append.
+// The hand-written code for first writes in a frame is a sparse set with undo logs. Each log is one
+// slice that grows by append. It saves the same data as the package:
+//
+//   - a row and its value; one bit says whether they are saved
+//   - a sparse entry, when its entity is added
+//   - the generation of an entity, and its position in the free list
 
 // A framedSet is a sparse set with one open frame. Its capacity is fixed.
 type framedSet[T any] struct {
@@ -370,8 +372,8 @@ func (w *framedWorld) set() {
 	}
 }
 
-// framedChanges maps the names of some changes to hand-written code. In each entry, work makes the
-// change, and undo makes the opposite change before it.
+// framedChanges maps the names of some changes to hand-written code. work makes the change. Before
+// that, undo makes the opposite change.
 var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 	"destroy":    {(*framedWorld).create, (*framedWorld).destroy},
 	"remove+add": {nil, (*framedWorld).removeAdd},

@@ -87,11 +87,8 @@ func BenchmarkBudgetClearRestored(b *testing.B) {
 }
 
 // The benchmark measures Restore after some of 1M rows of 16 bytes were written, at random or all
-// in order. It compares Restore with a hand-written undo log of row numbers and old values.
-//
-// A comparison with a copy of all rows would be unfair, because an undo log cannot predict that
-// every row will be written in order. If few rows were written, Restore is compared with such a
-// copy as well.
+// in order. It compares Restore with a hand-written undo log of row numbers and old values. If few
+// rows were written, it also compares Restore with a copy of all rows.
 func BenchmarkBudgetRestore(b *testing.B) {
 	const n = 1_000_000
 	p := moving(n)
@@ -314,10 +311,9 @@ func delta(n, part int, moved bool) (ours, limit side) {
 
 // The hand-written alternative to a Past is a copy of all values at the end of each tick.
 
-// BenchmarkBudgetPastBeside measures the interpolation for an image between two ticks. All rows get
-// a value between that of the previous tick and the present one. The hand-written code has an array
-// of present values and copies it before it interpolates. A tick writes all rows, 1 % at random, or
-// none.
+// BenchmarkBudgetPastBeside measures the interpolation of all rows between the previous tick and
+// the present one. The hand-written code copies an array of present values and interpolates. A tick
+// writes all rows, 1 % at random, or none.
 func BenchmarkBudgetPastBeside(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		for _, c := range []struct {
@@ -463,8 +459,8 @@ func compensated(n, lookups int, back uint64) (ours, limit side) {
 }
 
 // BenchmarkBudgetPastAim measures the first look-up after Past.At, per row written since the tick.
-// The hand-written loop collects the old values in an array with an entry for every row. The array
-// takes 4 bytes per row and is cleared each time, however few rows were written.
+// The hand-written code collects the old values in an array with an entry of 4 bytes for every row.
+// It clears the whole array each time, however few rows were written.
 func BenchmarkBudgetPastAim(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -478,8 +474,8 @@ func BenchmarkBudgetPastAim(b *testing.B) {
 	}
 }
 
-// aimed returns sides that prepare a Past of n rows, and the number of rows that were written since
-// the tick of the Past.
+// aimed returns two sides that prepare a Past in a world of n rows. It also returns the number of
+// rows that were written since the tick of the Past.
 func aimed(n int, back uint64, runs bool) (ours, limit side, written int) {
 	w := ecs.NewWorld(ecs.Options{History: 16})
 	s := ecs.MustRegister[position](w)

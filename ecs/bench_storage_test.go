@@ -420,8 +420,8 @@ func BenchmarkBudgetIndexOfNames(b *testing.B) {
 
 type below struct{ Parent ecs.Entity }
 
-// A nest is a world with a parent and its n children. It may have no relation, but its components
-// are the same.
+// A nest is a world with a parent and its n children. The relation between them is optional.
+// Without the relation, the components are the same.
 type nest struct {
 	w      *ecs.World
 	s      *ecs.Storage[below]

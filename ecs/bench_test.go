@@ -132,8 +132,9 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	b.ReportMetric(ours.allocs(), "allocs")
 }
 
-// compareMore reports the time per operation of the side first minus that of the side later, and
-// the budget for the difference. If byHand has two sides, compareMore reports their difference too.
+// compareMore reports by how much the time per operation of the side first exceeds that of the side
+// later, and the budget for the difference. If byHand has two sides, it reports their difference
+// too.
 func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
 	var x, y, handX, handY time.Duration
 	quiet(b, func() {

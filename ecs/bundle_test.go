@@ -146,9 +146,9 @@ func TestBundle_HookDestroysEntity(t *testing.T) {
 	}
 }
 
-// Create of a bundle overwrites the sparse entry of a reused index. It must save the entry if a
-// frame protects it, even if the new row needs no save. In this test, the row in the old entry now
-// belongs to another entity.
+// Create of a bundle overwrites the sparse entry of a reused index. If a frame protects the entry,
+// Create must save it, even if the new row needs no save. In this test, the old row of the entry
+// already belongs to another entity.
 func TestBundle_RestoreOfReusedIndex(t *testing.T) {
 	w := NewWorld(Options{})
 	as, bs := MustRegister[plain](w), MustRegister[padded](w)

@@ -91,7 +91,7 @@ func TestByName_JSONRoundTrip(t *testing.T) {
 		again, _ = s.GetJSON(b)
 		require.Equal(t, fullBagJSON, string(again))
 
-		// Changing b must not change a.
+		// The second bag shares no memory with the first.
 		x, _ := bags.Get(b)
 		x.List[0].X, x.Raw[0], x.By["a"], x.Next.Y = 9, 9, 9, 9
 		again, _ = s.GetJSON(a)

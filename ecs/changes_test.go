@@ -74,8 +74,7 @@ func newIntDelta[T any](s *Storage[T], to func(T) int) intDelta {
 	}
 }
 
-// difference returns the changes of a store. The parameter then is its earlier state, and now is
-// its present state.
+// difference returns the changes of a store from an earlier state to its present state.
 func difference(then, now *oracleStore) (d oracleDelta) {
 	for k, e := range now.entities {
 		switch was := slices.Index(then.entities, e); {
@@ -94,7 +93,7 @@ func difference(then, now *oracleStore) (d oracleDelta) {
 	return d
 }
 
-// without returns the elements of entities that are not in other.
+// without returns the entities that are not in the second list.
 func without(entities, other []Entity) (rest []Entity) {
 	for _, e := range entities {
 		if !slices.Contains(other, e) {

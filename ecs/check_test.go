@@ -113,8 +113,8 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// recorded reports whether t changed in frame id. If it did, the first record since the start of
-// the frame is not the first record since the end of the frame.
+// recorded reports whether t changed in frame id. If it did, the positions that Since returns for
+// this frame and for the next frame differ.
 func recorded(t *track.Tracker, id uint64) bool {
 	k, _, changed := t.Since(id)
 	behind, _, _ := t.Since(id + 1)

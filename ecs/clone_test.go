@@ -28,8 +28,8 @@ func (b *bag) increase() {
 	b.Count[fmt.Sprint(len(b.Count))] = new(int)
 }
 
-// The derived copy is used wherever rows are copied: in checkpoints, histories, pins, batches,
-// gaps, and clones of worlds and of entities.
+// The derived copy is used wherever rows are copied. Examples are checkpoints, histories, pins,
+// batches, the default value in gaps, and clones of worlds and of entities.
 func TestDerivedClone_UsedForEveryCopy(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {

@@ -300,7 +300,8 @@ func TestCopy_Errors(t *testing.T) {
 	from.w.names["padded"].(*Storage[padded]).Set(e[4], padded{})
 	from.w.names["other"].(*Storage[plain]).Set(e[5], plain{})
 	from.w.names["singleton"].(*Storage[extra]).Set(e[6], extra{})
-	// The copy of e[7] will be 0v2. Outside keeps the reference to 0v2, so two keys become equal.
+	// The copy of e[7] gets the id 0v2. Outside returns 0v2 for 0v2, so two keys of the copied map
+	// become equal.
 	from.kins.Set(e[7], kin{Debts: map[Entity]int{e[7]: 1, NewEntity(0, 2): 2}})
 	from.w.Destroy(e[8])
 

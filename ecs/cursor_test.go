@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// interrupted returns a world with 200 positions. All entities except number 10 have velocities. So
-// the first block of rows has two runs, and the second run continues into later blocks.
+// interrupted returns a world with 200 positions. Entity 10 has no velocity. So the query finds two
+// runs in the first block of 64 rows, and the second run continues into later blocks.
 func interrupted() (*ecs.World, *ecs.Storage[position], *ecs.Query2[position, velocity]) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, velocities := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
@@ -109,9 +109,9 @@ func TestQuery_SecondLoopAfterChange(t *testing.T) {
 	})
 }
 
-// If a loop over a query found a single run, the next loop takes a fast path. Here the loop over 64
-// rows of storage a found a single run. Then storage b becomes the driver, and a loop over its 64
-// rows finds nothing. The loop after that must not take the fast path.
+// A query remembers that a loop found a single run, and the next loop takes a fast path. Here the
+// first loop finds one run of 64 rows. Then another storage of 64 rows becomes the driver, and the
+// query finds nothing. Later loops must not take the fast path.
 func TestQuery_SecondLoopFindsNothing(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)

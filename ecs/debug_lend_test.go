@@ -104,7 +104,8 @@ func TestDebugPointer_StaleWithoutHistory(t *testing.T) {
 	x.Len(0)
 	p, q := a.Mut(entities[3]), a.Mut(entities[4])
 	x.Len(0)
-	// After a look-up, the program may write only through the newest pointer: q, and not p.
+	// A write through the newest pointer is allowed after a look-up. A write through an older
+	// pointer is not.
 	q.X = 70
 	x.Len(0)
 	p.X = 71

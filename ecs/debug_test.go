@@ -318,8 +318,8 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 	}
 }
 
-// A system may read other worlds, and may write worlds that it created. A system may also step such
-// a world. During this inner step, no system may write the world of the outer step.
+// A system may read other worlds. It may write and step worlds that it created. In a step of such a
+// world, no system may write the outer world.
 func TestDebug_SystemStepsClone(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})

@@ -20,8 +20,7 @@ func (s *Storage[T]) heldTick() heldTick[T] {
 	return heldTick[T]{s.w.Tick(), slices.Clone(s.Entities()), slices.Clone(s.Values())}
 }
 
-// expectDelta compares d with the actual changes of s. The parameter then is the earlier content of
-// s.
+// expectDelta compares d with the actual changes of s since an earlier state.
 func expectDelta[T comparable](t *testing.T, s *Storage[T], d *Delta[T], then heldTick[T]) {
 	t.Helper()
 	now := s.heldTick()

@@ -134,8 +134,9 @@ var loopActions = func() []loopAction {
 	return list
 }()
 
-// run makes the change first and then the change second, in the loop body of one visit. The number
-// of this visit is at, counted from 0. run returns the text of the panic, or "".
+// run loops over the world and makes two changes, one after the other, in the loop body of one
+// visit. The parameter at is the number of this visit, from 0. run returns the text of the panic,
+// or "".
 func (v *groupLoop) run(at int, first, second loopAction) (text string) {
 	defer func() {
 		if r := recover(); r != nil {

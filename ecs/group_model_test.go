@@ -302,7 +302,7 @@ func (w *oracle) align(stores []int) (moved bool) {
 }
 
 // forward returns the new order of the rows of entities: order[i] is the present row of the entity
-// that moves to row i. The entities that are also in common come first.
+// that moves to row i. Entities that the second list has too come first.
 func forward(entities, common []Entity) (order []int) {
 	for _, e := range common {
 		if k := slices.Index(entities, e); k >= 0 {

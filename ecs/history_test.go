@@ -74,9 +74,9 @@ func TestHistory_EveryUndoRule(t *testing.T) {
 	}
 }
 
-// Seek must clear a row that has left the storage if no frame protects it. Here a checkpoint
-// protects the last row at first. Rewind removes the checkpoint, and Seek then discards the undone
-// frames that needed the row.
+// Seek must clear a row that has left the storage as soon as no frame protects it. In this test, a
+// checkpoint protects the row at first. Rewind removes the checkpoint. Then Seek discards the
+// undone frames that needed the row.
 func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})

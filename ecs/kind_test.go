@@ -192,8 +192,8 @@ func TestKind_HashedStorageSharesPages(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
-	// Both slices get one entity per block of indices. The entities in some have different
-	// positions in their blocks, and the entities in same have equal positions.
+	// Each of the two slices gets one entity per block of indices. In the slice some, the positions
+	// in the blocks differ. In the slice same, they are equal.
 	var some, same []Entity
 	for i := range blocks * track.PageSize {
 		e := w.Create()

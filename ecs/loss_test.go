@@ -51,8 +51,8 @@ func stateWith[T any](v T, resource bool, c Component[T]) *raw.State {
 }
 
 // loaded loads state into a world that registers only c, and returns the loaded value. c becomes a
-// resource if the state has one. If Load fails, Conversions must return the same error, and the
-// world must not change.
+// component or a resource, as in the state. If Load fails, the world must not change, and
+// Conversions must return the same error.
 func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, converted []raw.Conversion, err error) {
 	t.Helper()
 	w := NewWorld(Options{})
@@ -489,8 +489,8 @@ func TestLoad_RandomTypeChanges(t *testing.T) {
 	}
 }
 
-// The line of an error that converts a lost field has the versions of the stored rows and of the
-// program. If the program has migrated the rows already, the last migration's result counts.
+// The error for a lost field contains the migration to paste. This migration has the versions of
+// the stored rows and of the program. In two cases, the program has a migration already.
 func TestLoad_ErrorHasMigrationToPaste(t *testing.T) {
 	type old struct{ A, B int }
 	type newer struct{ A int }

@@ -70,8 +70,7 @@ func TestMaskModel_MaskedNoRewind(t *testing.T) {
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 3), adds(1, 1), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
 }
 
-// Pages that are added to a mask after a checkpoint are empty after a restore, even if the restore
-// brings back an old epoch.
+// Pages that are added to a mask after a checkpoint are empty after a restore.
 func TestMask_RestoreEmptiesNewPages(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
@@ -223,7 +222,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
 		t.Error("there are words after the last index")
 	}
-	// If nextWord read past the end of level 3, it would find the level 2 word of this index.
+	// A nextWord that reads past the end of level 3 finds this index.
 	m.Add(255<<18 + 5*4096)
 	for b := maskBlocks; b < 8*maskBlocks; b += 4096 {
 		if got := m.nextWord(b); got != -1 {

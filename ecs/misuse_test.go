@@ -508,8 +508,9 @@ func TestNewRelation_ConflictingPolicyPanics(t *testing.T) {
 	edges := MustRegister[edge](w)
 	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
 	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
-	// These functions return a target only for an edge with one end. NewRelation compares them by a
-	// sample edge with two ends. Both return None for it, so they count as different.
+	// NewRelation compares target functions by a sample edge with two ends. The two functions below
+	// return a target only for an edge with one end, so both return None for the sample. Then they
+	// count as different.
 	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} {
 		NewRelation(edges, func(e edge) Entity {
 			if from && e.To == 0 {

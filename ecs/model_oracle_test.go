@@ -339,8 +339,11 @@ func (w *oracle) commit() {
 }
 
 // evict removes ticks until the history is within its limits. It removes the oldest tick or, in a
-// thinned history, the tick that thinnable returns. It never removes the newest tick or a tick that
-// is followed by a checkpoint, nor a recorded tick before a deferred one.
+// thinned history, the tick that thinnable returns. It never removes these ticks:
+//
+//   - the newest tick
+//   - a tick that is followed by a checkpoint
+//   - a recorded tick before a deferred one
 func (w *oracle) evict() {
 	for {
 		ticks := 0

@@ -108,8 +108,8 @@ func (x *explorer) run() (applied bool, err error) {
 
 var freshPage = track.NewPage(0)
 
-// pages returns the sparse pages of p, cleared, for reuse by the next model. Otherwise, a short
-// sequence would spend most of its time on new pages.
+// pages returns the sparse pages of p, cleared, for reuse by the next model. Short sequences would
+// spend most of their time on new pages.
 func (p *model) pages() (pages []*track.Page) {
 	for _, s := range p.w.sets {
 		var page *track.Page

@@ -75,9 +75,8 @@ type kind struct {
 	add     func(w *World) intStore
 }
 
-// newKind returns a kind for components of type T. The function from converts an int to a
-// component, and the function to converts it back. newKind computes the spec of T only once,
-// because that is slow.
+// newKind returns a kind for components of type T. The two functions convert an int to a component
+// and back. newKind computes the spec of T only once, because that is slow.
 func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Component[T]) kind {
 	spec, err := newSpec(NewWorld(Options{}), optional(c))
 	if err != nil {

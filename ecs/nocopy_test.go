@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Each type that a copy would break has a field for which go vet reports copies. A type whose copy
-// is harmless has none, so that programs can keep it by value.
+// go vet reports copies of each type that a copy would break. It reports no copies of other types,
+// so programs can keep them by value.
 func TestNoCopy_FieldInUncopyableTypes(t *testing.T) {
 	for _, guarded := range []reflect.Type{
 		reflect.TypeFor[World](), reflect.TypeFor[Storage[plain]](), reflect.TypeFor[Resource[plain]](),

@@ -121,8 +121,8 @@ func TestParallelRuns_GoexitInBody(t *testing.T) {
 		t.Errorf("%d rows visited after a Goexit, want 20000", count)
 	}
 
-	// mustEnd ends the goroutine that ParallelRuns starts after the first part. In its second part,
-	// the goroutine of the test waits for this.
+	// mustEnd ends the second goroutine of ParallelRuns. The goroutine of the test waits for this
+	// end in its second part.
 	var other atomic.Bool
 	first := true
 	mustEnd := func() {

@@ -55,8 +55,7 @@ func pin(w *World) (*pinned, error) {
 	return d, nil
 }
 
-// check compares the data that the pin reads with the expected data. It reads as many rows at a
-// time as the parameter says.
+// check compares the data that the pin reads with the expected data. It reads step rows at a time.
 func (d *pinned) check(step int) {
 	if got := d.Valid(); got == d.gone {
 		failf("Valid() = %v, gone: %v", got, d.gone)

@@ -156,9 +156,9 @@ func (r *programRunner) attach(arg int) {
 	}
 }
 
-// fork loads the state of the world into a new world that registers only some of the types. It also
-// clones the world. The next steps of the program must have the same effect on both, and must not
-// change the original world.
+// fork makes two copies of the world: a clone, and a new world with the same state that registers
+// only some of the types. The next steps of the program must have the same effect on both copies,
+// and must not change the original world.
 func (r *programRunner) fork(arg int) {
 	known := make([]kind, 0, len(r.kinds))
 	var stores []int

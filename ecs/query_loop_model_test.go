@@ -8,15 +8,14 @@ import (
 )
 
 // A walker computes which entity a loop must visit next, whatever changed in between. It checks the
-// rows of the driver, or the indices, one by one.
+// rows of the driver one by one. If the loop is in the order of indices, it checks the indices.
 type walker struct {
 	queryCase
 	drives  intStore
 	byIndex bool
 	row     int             // The first row that the loop has not reached.
-	passed  map[Entity]bool // The members of the driver that the loop has visited or passed by.
-	// The members in rows before the field row that the loop has not visited. They are in the order
-	// in which they moved there.
+	passed  map[Entity]bool // The members of the driver that the loop has visited or skipped.
+	// Unvisited members in rows that the loop has passed, in the order in which they moved there.
 	late  []Entity
 	index int
 }

@@ -13,7 +13,7 @@ import (
 
 // A queryCase is a query of any arity, together with its components, filters and predicate. The
 // test compares every result of the query with a direct look-up of each entity. It calls the query
-// by reflection, which also runs the compiled form of methods that are inlined elsewhere.
+// by reflection, so methods are also tested without inlining.
 type queryCase struct {
 	name     string
 	query    any

@@ -357,7 +357,7 @@ func TestQuery_ManyChangesSinceLastLoop(t *testing.T) {
 	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))
 	late.Count()
 	kept := len(a.ring)
-	// More notes than the old ring can hold, and fewer than the new ring can hold.
+	// More changes than the old ring can hold, and fewer than the new ring can hold.
 	for range 100 {
 		e := w.Create()
 		a.Set(e, plain{})

@@ -71,8 +71,8 @@ func newRecorderModel(w *World) *recorderModel {
 	return r
 }
 
-// storesOf returns the map that has the copy of a storage: s.stores, or a separate map for storages
-// that do not rewind. Copies in that map do not depend on the sequence number.
+// storesOf returns the map that has the copy of a storage. Storages that rewind have a copy per
+// state, in s.stores. For other storages, one map serves all states.
 func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores

@@ -127,9 +127,8 @@ func (p renamedPair) value(t reflect.Type) string {
 	}
 }
 
-// sameJSON compares a stored value, the parameter then, with the loaded value, the parameter now.
-// It reports whether they are equal, apart from elements and fields that only the loaded value has.
-// These must be zero. Numbers with the same value are equal.
+// sameJSON reports whether a loaded value equals the stored value. Elements and fields that only
+// the loaded value has must be zero. Numbers with the same value are equal.
 func sameJSON(then, now any) bool {
 	switch x := then.(type) {
 	case json.Number:
@@ -178,8 +177,8 @@ func zeroJSON(v any) bool {
 	return v == nil || v == false || v == ""
 }
 
-// loadJSON loads a row into a new world, and returns the loaded value. The parameter from is the
-// layout of the row, and the parameter to is the layout of the component in the new world.
+// loadJSON loads a row into a new world, and returns the loaded value. The row and the component of
+// the new world have different layouts.
 func loadJSON(t *testing.T, from, to *layout.Type, row []byte, dropped []string) (now map[string]any, lost typeFaults, err error) {
 	e := []uint64{uint64(NewEntity(0, 1))}
 	state := &raw.State{Registry: e, Alive: 1, Free: 1, Storages: []raw.StorageState{{Name: "it", Layout: from, Entities: e, Rows: row}}}

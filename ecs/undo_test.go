@@ -136,7 +136,7 @@ func TestUndo_SparseEntriesOfTwoPages(t *testing.T) {
 	w, a, _, entities := members(2*track.PageSize, Options{History: 1})
 	checkAtEnd(t, w)
 	border := []Entity{entities[track.PageSize], entities[track.PageSize-1]}
-	// Move these two entities to the last two rows. Their sparse entries are in different pages.
+	// Move these two entities, whose sparse entries are in different pages, to the last two rows.
 	// Each removal below then moves one of them, the lower index first.
 	for _, e := range border {
 		a.Remove(e)

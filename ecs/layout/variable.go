@@ -7,7 +7,7 @@ import (
 )
 
 // A coder encodes and decodes the values of one Go type as msgpack. It calls the coders of the
-// types inside its type. So encoding a row needs no reflection on its structure.
+// parts of the type, so the structure is not analysed again for each row.
 type coder struct {
 	encode func(dst []byte, p ptr) []byte
 	decode func(r *reader, p ptr) *DataError
@@ -62,8 +62,8 @@ var boolCoder = coder{
 	least: 1,
 }
 
-// signedCoder returns the coder of signed integers. The parameter bits is their size in files,
-// memory their size in memory, both in bits.
+// signedCoder returns the coder of signed integers. The parameters are their size in files and
+// their size in memory, in bits.
 func signedCoder(bits, memory int) coder {
 	return coder{
 		encode: func(dst []byte, p ptr) []byte { return appendInt(dst, loadInt(p, memory)) },

@@ -93,7 +93,7 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.start {
-			// The other peer has an input of this session, so it has also received this program's
+			// The other peer has an input of this session, so it has received this program's
 			// build too. Spectators are excluded: they can receive inputs from a third peer.
 			other.told = other.told || other.plays
 		}

@@ -32,8 +32,8 @@ func (h *hasher[K]) of(key K) uint32 {
 
 // word returns the bytes of key, which has at most 8 bytes.
 //
-// It reads a key of 8 bytes in two halves. A processor stalls on a read of 8 bytes if two fields of
-// 4 bytes were just written there.
+// A key of 8 bytes is read in two halves. A single read would stall the processor if the caller has
+// just written the key as two fields of 4 bytes.
 func word[K comparable](key K) (w uint64) {
 	if unsafe.Sizeof(key) == 8 {
 		halves := (*[2]uint32)(unsafe.Pointer(&key))

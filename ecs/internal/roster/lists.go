@@ -104,7 +104,8 @@ func (m *Lists[K, E]) find(key K, hash uint32) int {
 func (m *Lists[K, E]) free(gap int) {
 	last := len(m.slots) - 1
 	for at := (gap + 1) & last; m.slots[at].next != 0; at = (at + 1) & last {
-		// Move the slot if its home slot is the gap or a slot before the gap.
+		// The home of a slot is the position that its hash selects. Move the slot up unless its
+		// home is after the gap.
 		if home := int(m.slots[at].hash); (at-home)&last >= (at-gap)&last {
 			m.slots[gap] = m.slots[at]
 			gap = at

@@ -42,7 +42,7 @@ func TestIsWord_KeyTypes(t *testing.T) {
 			A int8
 		}{},
 		gap{},
-		// The bytes of a pointer can change while it stays equal.
+		// A pointer to a stack variable changes if the stack moves.
 		new(int),
 		"", [1]any{}, complex64(0),
 	} {

@@ -1,13 +1,14 @@
 // Package sound holds checked data of a world, in the form in which a world stores it. Only this
-// package can create these values, so a world can use them without further checks:
+// package can create these values, so a world uses them without further checks:
 //
 //	registry   every index occurs once                             CheckRegistry ─▶ Registry
-//	sparse     entry i names a row, whose entity has index i       Registry.Sparse, Put ─▶ Sparse
-//	           and is alive
+//	sparse     the row in entry i has an alive entity with         Registry.Sparse, Put ─▶ Sparse
+//	           index i
 //
-// No two entries name the same row. So a sparse array with as many entries as the storage has rows
-// is complete, and no entity has two rows. Package raw exports Registry and Sparse. Only package
-// ecs reads their contents.
+// So two entries never name the same row. If a sparse array has as many entries as the storage has
+// rows, every row has its entry.
+//
+// Package raw exports Registry and Sparse. Only package ecs reads their contents.
 package sound
 
 import (
@@ -68,10 +69,11 @@ func (r *Registry) Sparse(entities []uint64) *Sparse {
 	return &Sparse{registry: r, entities: entities, pages: make([]*track.Page, pages), entries: make([]int, pages)}
 }
 
-// Put checks and copies a page, which has the row of each index, or [NoRow]. It returns the number
-// of entries. ok is false if an entry names a row that does not exist, or the row of an entity with
-// another index. Goroutines may call Put at the same time for different pages. A second Put
-// replaces the page.
+// Put checks and copies a page: the row of each index, or [NoRow]. It returns the number of
+// entries. ok is false if an entry names a row that does not exist, or a row whose entity has
+// another index.
+//
+// Goroutines may call Put at the same time for different pages. A second Put of a page replaces it.
 func (s *Sparse) Put(page int, rows *[PageRows]uint32) (entries int, ok bool) {
 	if page >= len(s.pages) {
 		return 0, false
@@ -113,8 +115,8 @@ func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok 
 	return r.rows, true
 }
 
-// PagesOf returns the pages of s. ok is false unless the pages have an entry for each of these
-// entities and all of them are alive in r.
+// PagesOf returns the pages of s. ok reports whether they have an entry for each of these entities,
+// and all of these entities are alive in r.
 func PagesOf(s *Sparse, r *Registry, entities []uint64) (pages []*track.Page, ok bool) {
 	if s == nil || s.registry != r || !same(s.entities, entities) || s.dead.Load() {
 		return nil, false

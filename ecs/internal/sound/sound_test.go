@@ -114,8 +114,7 @@ func TestPagesOf_ValidPages(t *testing.T) {
 	}
 }
 
-// PagesOf must not count the entries of a page twice. The storage has twice as many rows as that
-// page has entries.
+// PagesOf must reject pages that cover half of the entities, even if Put got the first page twice.
 func TestPut_SamePageTwice(t *testing.T) {
 	r, entities := sample(t)
 	// Number of entities whose index is in the second page. They come first in entities.

@@ -11,8 +11,8 @@ type System struct {
 	Alone bool
 }
 
-// May reports whether s may use the storage called name. The parameter values is the wanted mode
-// for the values of the storage, members that for its members. The name of the registry is "".
+// May reports whether s may use the storage called name, or the registry if name is "". The modes
+// are the wanted access to the values and to the members of the storage.
 func (s *System) May(name string, values, members raw.Mode) bool {
 	if s.Alone {
 		return true
@@ -25,7 +25,7 @@ func (s *System) May(name string, values, members raw.Mode) bool {
 	return values == raw.Unused && members == raw.Unused
 }
 
-// left returns raw.Unused if the mode has includes the mode want. Otherwise it returns want.
+// left returns the mode want, or raw.Unused if the mode has includes it.
 func left(want, has raw.Mode) raw.Mode {
 	if has >= want {
 		return raw.Unused
@@ -40,18 +40,18 @@ type World interface {
 	// committed. A debug build panics if run uses something else than s.Uses.
 	RunSystem(s *System, run func())
 
-	// RunTogether calls run, which may run systems on several goroutines. None of the systems may
-	// create or destroy entities, or add or remove components. If one writes what another uses, the
-	// result is undefined. The text names lists the systems, for error texts.
+	// RunTogether calls run, which may run systems on several goroutines. These systems may neither
+	// create or destroy entities, nor add or remove components. If a system writes what another one
+	// uses, the result is undefined. The parameter names lists the systems, for error texts.
 	RunTogether(names string, run func())
 
-	// Stage begins a new span of writes, and returns its number.
+	// Stage begins a new period of writes, called a span, and returns its number.
 	Stage() (span uint64)
 
 	// Sums returns the digest of the registry, then the digest of each storage and resource, in the
-	// order of registration. It computes the digest of a storage that was written in the given span
-	// or later. It copies the digests of all others from the slice before. A digest is 0 if a
-	// storage has no rows or is excluded from digests.
+	// order of registration. It computes digests of data that was written in the given span or
+	// later. It copies all other digests from the slice before. A digest is 0 if a storage has no
+	// rows or is excluded from digests.
 	Sums(before []uint64, span uint64) []uint64
 
 	// InSystem reports whether a system runs on the world.

@@ -7,20 +7,21 @@ import (
 	"unsafe"
 )
 
-// An AsOf lets a reader look up the state of a tracker at a boundary, while the tracker continues
-// to change. A boundary is the start or the end of a frame. An AsOf contains the lengths at the
-// boundary. It also contains the rows of two columns that were written since the boundary, with
-// their old values.
+// An AsOf reads the state of a tracker at a boundary, while the tracker continues to change. A
+// boundary is the start or the end of a frame. An AsOf contains the lengths at the boundary. For
+// two columns, it also contains the rows that were written since, with their old values:
 //
 //	             boundary                          now
-//	logs            | rows 3 4 7 | rows 4 5 | row 3 ..      if the boundary is ahead, the
-//	                                                         logs of the undone frames up to it
+//	logs            | rows 3 4 7 | rows 4 5 | row 3 ..
 //	Columns[i]      3 4 7 5, each with its value at the boundary; other rows are the live ones
 //
-// An AsOf does not prevent its frame from being dropped, and writes do not notify it. A reader must
-// call [AsOf.Current] first, and [AsOf.CatchUp] if the result is false. CatchUp costs O(rows
-// written since the last CatchUp). If a log released memory in between, CatchUp costs O(rows
-// written since the boundary). [NewAsOf] returns an AsOf.
+// A boundary can also be ahead: the end of an undone frame. Its rows come from the logs of undone
+// frames.
+//
+// A reader must call [AsOf.Current] first, and [AsOf.CatchUp] if the result is false. CatchUp costs
+// O(rows written since the last CatchUp). If a log released memory in between, CatchUp costs O(rows
+// written since the boundary). An AsOf does not prevent its frame from being dropped. [NewAsOf]
+// returns an AsOf.
 type AsOf struct {
 	Lengths
 	Columns [2]Old
@@ -57,8 +58,8 @@ func (h *AsOf) Reset() {
 	}
 }
 
-// CatchUp updates h to the state at the start of frame id. If ahead is set, frame id must be an
-// undone frame, and h gets the state at its end instead. The logs must contain values.
+// CatchUp updates h to the state at the start of frame id. If ahead is set, the frame is an undone
+// one, and h gets the state at its end. The logs must contain values.
 func (h *AsOf) CatchUp(id uint64, ahead bool) {
 	var k int
 	if ahead {
@@ -84,8 +85,8 @@ func (h *AsOf) CatchUp(id uint64, ahead bool) {
 	}
 }
 
-// ahead returns the lengths at the end of the undone frame id. It also returns k, so that a redo of
-// the undone records forward[k:] leads to that end. The undone logs have the same positions.
+// ahead returns the lengths at the end of the undone frame id. A redo of forward[k:], the last
+// record first, leads to that end. The undone logs have the same positions.
 func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	k = sort.Search(len(t.forward), func(i int) bool { return t.forward[i].frame <= id })
 	if k == len(t.forward) {
@@ -95,16 +96,18 @@ func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 }
 
 // An Old contains the rows of a column that were written since a boundary, with their values at the
-// boundary. An [AsOf] reads them from the logs of retained frames. An Old that [Pin] returns copies
-// them, frame by frame, so the frames may be dropped.
+// boundary:
 //
 //	blocks   | saved  0 0 1 1 0 1 .. | saved  1 1 1 1 1 1 .. |      64 rows each
 //	         | rows   2 3 5          | rows   0 1 2 3 4 5 .. |      only the saved rows
 //	                     |                       |
 //	               memory of the Old      memory of the log, if all 64 rows are consecutive
 //
-// A block of an AsOf may point to the memory of a log. When the log moves or releases rows, it
-// increments undoStack.moves, and the blocks are discarded and read again.
+// The Old of an [AsOf] reads the logs of retained frames, and a block may point to the memory of a
+// log. When the log moves or releases rows, it increments undoStack.moves. The blocks are then
+// discarded and read again.
+//
+// An Old that [Pin] returns copies all rows, frame by frame, so the frames may be dropped.
 type Old struct {
 	u *undoStack
 	// Called with each group of n rows that are added. Their values are at p. May be nil.
@@ -153,7 +156,7 @@ type place struct {
 }
 
 // Has reports whether row i was written since the boundary. The row must have existed at the
-// boundary. Methods of Old count large rows in pieces unless their comments say otherwise.
+// boundary. Has and most other methods of Old count large rows in pieces.
 func (o *Old) Has(i int) bool {
 	return uint(i>>6) < uint(len(o.blocks)) && o.blocks[i>>6].saved>>(uint(i)&63)&1 != 0
 }
@@ -224,9 +227,9 @@ func (o *Old) readLog(l *undoLog) {
 	}
 }
 
-// readAhead adds the rows of the undone logs from position k on. A redo to the boundary applies the
-// last log first and log k last, so later values replace earlier ones. The method add keeps the
-// first value of a row instead, so readAhead reads in the opposite order.
+// readAhead adds the rows of the undone logs from position k on. A redo applies the last log first,
+// and later values replace earlier ones. The method add keeps the first value of a row, so
+// readAhead reads in the opposite order.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {
 		for _, c := range slices.Backward(o.u.forward[k].chunks) {
@@ -239,8 +242,8 @@ func (o *Old) readAhead(k int) {
 	}
 }
 
-// add adds n rows, whose values are at p. The parameter row is the number of the first one. It
-// skips rows that are not below limit, and rows that o already has.
+// add adds n rows, beginning with the given row. Their values are at p. It skips rows that are not
+// below limit, and rows that o already has.
 func (o *Old) add(row, n int, p unsafe.Pointer) {
 	end := min(row+n, o.limit)
 	if row < end {
@@ -292,7 +295,7 @@ func (o *Old) tell(row, n int, p unsafe.Pointer) {
 	}
 }
 
-// insert adds copies of the n rows at p to block b, as row i of the block and the rows after it.
+// insert adds copies of the n rows at p to block b, beginning at row i of the block.
 func (o *Old) insert(b *oldBlock, i, n int, p unsafe.Pointer) {
 	u := o.u
 	if o.clone != nil {
@@ -349,8 +352,7 @@ func (o *Old) alloc(n int) unsafe.Pointer {
 }
 
 // Lives reports whether row i of c was not written since the boundary of o, so the live row has the
-// value of the boundary. It returns false for all large rows. Lives is small enough to be inlined,
-// unlike RowAsOf.
+// value of the boundary. It returns false for all large rows. Lives is small enough to be inlined.
 func Lives[T any](c *Column[T], o *Old, i int) bool {
 	return unsafe.Sizeof(c.Live[0]) <= largeRow && !o.Has(i)
 }
@@ -399,9 +401,9 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsAsOf fills dst with rows of c, from number row on, as they were at the boundary of o. It
-// returns dst. If none of the rows was written since, it returns the live rows instead. The caller
-// must not write to the live rows.
+// RowsAsOf returns len(dst) rows of c, beginning with the given row, as they were at the boundary
+// of o. The result is dst if one of them was written since. Otherwise it is the live rows, to which
+// the caller must not write.
 func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {
@@ -413,7 +415,7 @@ func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 		}
 		return dst
 	}
-	// All rows below live are in dst already.
+	// The rows below live are already in dst.
 	live := row
 	o.each(row, end, func(at, n int) {
 		copy(dst[live-row:], c.Live[live:at])
@@ -424,9 +426,9 @@ func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	return dst
 }
 
-// RunAsOf returns the rows from number row on, as they were at the boundary of o. It ends before
-// row hi, or earlier: it copies nothing, so the values must be consecutive in memory. The caller
-// must not write to them. RunAsOf returns nil for large rows.
+// RunAsOf returns consecutive rows, beginning with the given row, as they were at the boundary of
+// o. It copies nothing. The result ends before row hi, or earlier where the values are not
+// consecutive in memory. The caller must not write to it. RunAsOf returns nil for large rows.
 func RunAsOf[T any](c *Column[T], o *Old, row, hi int) []T {
 	switch {
 	case o.u.pieces > 1:
@@ -498,8 +500,8 @@ func OnOld[T any](_ *Column[T], o *Old, f func(row int, rows []T)) {
 }
 
 // Pin returns an Old for the current state of c, which has the given number of rows. The rows must
-// be protected: see [Tracker.Protect]. The caller must call Absorb for the logs of every frame from
-// now on, oldest first, before the frame is dropped. At the end, it calls Release.
+// be protected: see [Tracker.Protect]. From now on, the caller calls Absorb before a frame is
+// dropped, oldest frame first. At the end, it calls Release.
 func Pin[T any](c *Column[T], rows int) *Old {
 	o, _ := c.Log.pins.Get().(*Old)
 	if o == nil {
@@ -527,8 +529,8 @@ func (o *Old) Absorb(k int) {
 	o.read(k)
 }
 
-// Done declares that rows [lo, hi) are not read again. It counts a large row once. Absorb then
-// skips the blocks that are within these rows.
+// Done declares that rows [lo, hi) are not read again. Absorb then skips the blocks within these
+// rows. A large row counts once.
 func (o *Old) Done(lo, hi int) {
 	lo, hi = lo*o.u.pieces, hi*o.u.pieces
 	end := hi >> 6

@@ -50,8 +50,8 @@ func TestAsOf_TwoReadersSeeEveryWrite(t *testing.T) {
 	}
 }
 
-// RunAsOf returns the values at the boundary for each row and a random end, after random ranges of
-// rows were written.
+// RunAsOf returns the values at the boundary, from any row up to a random end. Random ranges of
+// rows were written before.
 func TestRunAsOf_RandomWrites(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))

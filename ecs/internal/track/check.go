@@ -7,12 +7,14 @@ import (
 )
 
 // Check returns an error if t, its columns or their logs are inconsistent. It also returns the size
-// of the logs in bytes. Check is for tests.
+// of the logs in bytes. Check is for tests. The parameters are:
 //
-// frameOf returns the frame with an id if that frame lists t, or nil. The parameter undone is the
-// number of undone frames that list t. The parameter read says whether as-of readers may need rows
-// of t. Without such readers and without a DirtySet, Check also reports rows that are protected
-// although no frame needs them.
+//	frameOf   returns the frame with an id if that frame lists t, or nil
+//	undone    number of undone frames that list t
+//	read      set if as-of readers may need rows of t
+//
+// Without such readers and without a DirtySet, Check also reports rows that are protected although
+// no frame needs them.
 func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (bytes int64, err error) {
 	if err := t.checkRecords(frameOf); err != nil {
 		return 0, err

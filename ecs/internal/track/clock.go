@@ -21,7 +21,7 @@ import (
 )
 
 // A Clock is the state that all trackers of a world share. The owner of the clock advances it. Most
-// writes of rows only read it. The first change of a tracker in a span also changes it, in
+// writes of rows only read the clock. Only the first change of a tracker in a span writes to it, in
 // [Tracker.Reopen].
 type Clock struct {
 	// Serial number of the current span, a period in which each row is saved at most once. It only

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// A mark records which rows of a block of 64 were saved since the last call of Tracker.Reopen. span
-// is the serial number of that call. A mark with another span is invalid, so marks need no
+// A mark records which rows of a block of 64 were saved since a call of Tracker.Reopen. The field
+// span is the serial number of that call. The next call makes the mark invalid, so marks need no
 // clearing.
 type mark struct{ span, rows uint64 }
 
@@ -22,8 +22,7 @@ type mark struct{ span, rows uint64 }
 // Init initializes a Column. The Column must not be moved afterwards.
 type Column[T any] struct {
 	Live []T
-	// Copies a row whose plain copy would share memory with it. Nil if plain copies are
-	// independent.
+	// Copies a row. Nil if plain copies share no memory with the row.
 	Clone func(T) T
 	Log   Log
 	// Number of free rows in the array of Live, before the first row.
@@ -37,10 +36,8 @@ type Column[T any] struct {
 //	logs   one for each frame: runs of row numbers and the saved rows
 //
 // prot, the protected length, is the maximum length of the column at the start of any retained
-// frame. Rows below prot are saved even if they are above the current length, because a restore may
-// need them.
-//
-// Marks only decide whether a row must be saved. The rows that a frame wrote are in its log.
+// frame. A restore may need all rows below prot, even those above the current length. So these rows
+// are saved before a write.
 type Log struct {
 	marks []mark
 	span  uint64
@@ -95,7 +92,7 @@ func (c *Column[T]) Init(clock *Clock, pointers bool) {
 //		c.Save(i)
 //	}
 //
-// Unsaved is small enough to be inlined. A method that also calls Save is not.
+// Unsaved does not call Save itself, so that the compiler can inline it.
 func (c *Column[T]) Unsaved(i int) bool {
 	if i >= c.Log.prot {
 		return false
@@ -215,7 +212,7 @@ func (c *Column[T]) TouchRange(lo, hi int) {
 	}
 }
 
-// TouchRows calls Touch for row base+rows[i], for every bit i that is set in words. It skips bits
+// TouchRows calls Touch for several rows. Bit i of words selects row base+rows[i]. It skips bits
 // for which rows[i] is NoRow.
 func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
 	if c.Log.prot == 0 {
@@ -297,9 +294,7 @@ func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 }
 
 // FetchRows reads a byte of each existing row in rows, to bring the rows into the cache. It tests
-// every row number instead of iterating over the set bits of a word, because finding the next set
-// bit can be slow. The BSF instruction keeps its target if its input is zero, so each BSF may wait
-// for the one before.
+// every row number, because finding the set bits of a word can be slower.
 func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
 	if c.empty() {
 		return 0
@@ -368,8 +363,8 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open makes the newest log the open one. It sets the serial number of valid marks to the parameter
-// marks, so all older marks become invalid.
+// open makes the newest log the open one. The parameter marks is a new serial number, so all older
+// marks become invalid.
 func (l *Log) open(marks uint64, prot int) {
 	l.span, l.prot = marks, l.pick(prot)
 	l.reserve(l.prot)

@@ -1,18 +1,18 @@
 package track
 
-// A DirtySet tells a reader which rows of a tracker were written since the reader last looked. It
+// A DirtySet tells a reader which rows of a tracker were written since the reader's last Clear. It
 // works with and without an open frame:
 //
 //	words     | 0 0 0 0 | 0 1 1 0 | 0 0 0 0 | 1 0 0 0 |     a bit for each row below seen
 //	touched     1 3                                          the indices of the non-zero words
-//	seen      the number of rows at the last look; rows above it are not reported
+//	seen      the number of rows at the last Clear; rows above it are not reported
 //
-// If seen is less than N, rows [seen, N) were added since the last look. If N is less than seen,
-// rows [N, seen) were removed. Of the other rows, the written ones have their bits set.
-// [Tracker.Follow] returns a DirtySet.
+// If seen is less than N, rows [seen, N) were added since. If N is less than seen, rows [N, seen)
+// were removed. Of the other rows, the written ones have their bits set. [Tracker.Follow] returns a
+// DirtySet.
 //
-// Rows are reported when they are saved or restored. So no write is reported twice, and a reader
-// adds a cost to the first write of a row after each look.
+// Rows are reported when they are saved or restored. A reader adds a cost only to the first write
+// of a row after each Clear.
 type DirtySet struct {
 	t       *Tracker
 	words   []uint64

@@ -2,21 +2,20 @@ package track
 
 import "unsafe"
 
-// SaveMember saves the values that are overwritten when a member is added at row i. These are row i
-// of dense, row i of data, and the entry of index e in page p. SaveMember skips values that are
-// already saved. It contains the code of the three saves, because a call for each would cost more
-// than the save.
+// SaveMember saves what the addition of a member at row i overwrites. These are row i of dense, row
+// i of data, and the entry of index e in page p. It skips values that are already saved. The code
+// of the three saves is repeated here, because a call for each would cost more than the save.
 //
 // Rows of data must have no pointers and no Clone. Rows of dense have 8 bytes. Every write of a row
 // of dense also writes the row of data. So if the row of dense is already saved, the row of data is
-// saved too and needs no test.
+// saved too.
 //
 //go:noinline
 func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 	if bit := uint64(1) << (uint(i) & 63); i < dense.prot {
 		if m := dense.markOf(i); m.rows&bit == 0 {
 			m.rows |= bit
-			if i < data.prot { // The log of a tag protects no rows.
+			if i < data.prot { // For a tag, data.prot is 0.
 				if m := data.markOf(i); m.rows&bit == 0 {
 					m.rows |= bit
 					if tip := data.tip; tip.ready() && tip.note(uint32(i), true) {

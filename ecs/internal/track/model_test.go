@@ -12,8 +12,8 @@ import (
 
 var depth = flag.Int("depth", deep.Or(5, 6), "operations in the sequences that the exhaustive model tries")
 
-// A tile is a large row of five pieces, computed from the value of its row. A new value changes two
-// of the five pieces.
+// A tile is a large row of five pieces. It is computed from the value of its row: a new value
+// changes two pieces.
 type tile [40]uint64
 
 func tileOf(v []int) (t tile) {
@@ -139,8 +139,7 @@ func (a *table) copyRows() (c tableCopy) {
 	return c
 }
 
-// String returns the keys, the values, and the tiles that differ from the tile computed from their
-// value.
+// String returns the keys, the values, and the tiles that do not match their values.
 func (c tableCopy) String() string {
 	s := fmt.Sprint(c.keys, c.values)
 	for row, t := range c.tiles {
@@ -373,7 +372,8 @@ func (l *timeline) check() error {
 	return l.checkTrackers()
 }
 
-// checkSince reads an older state of a from its logs, as deltas do, and compares it with want.
+// checkSince reads an older state of a table from its logs, as deltas do, and compares it with
+// want.
 func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	from, before, changed := a.rows.Since(l.frames[k].ID)
 	if !changed {

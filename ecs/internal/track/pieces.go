@@ -9,10 +9,9 @@ import "unsafe"
 //	row 2, to be written           | 8  | 9  | 10 | 11 |     saved side by side
 //	after the end of the frame     | 9  |                    the other pieces did not change
 //
-// If no log since a boundary contains a piece, the piece still has its value from that boundary.
-// The same is true of rows. So the same code merges, exchanges and restores logs of rows and logs
-// of pieces. Only a reader of an old large row has to compose it: the reader copies the oldest
-// value of each piece over the live row.
+// A row or piece that is in no log since a boundary still has its value from that boundary. So the
+// same code merges, exchanges and restores logs of rows and logs of pieces. Only a reader of an old
+// large row has to compose it: the reader copies the oldest value of each piece over the live row.
 const (
 	largeRow   = 256
 	pieceBytes = 64 // Maximum size of a piece.
@@ -153,8 +152,8 @@ func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 }
 
 // appendDiffering appends to spans the pieces that differ from the live ones. It compares n pieces,
-// from number piece on, with their saved values at p. It compares several pieces at once until it
-// finds a difference.
+// beginning with the given one. Their saved values are at p. It compares several pieces at once
+// until it finds a difference.
 func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Pointer) []Span {
 	live := u.rows.from(int(piece))
 	same := func(lo, hi uint32) bool {

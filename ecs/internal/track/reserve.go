@@ -19,7 +19,7 @@ func (c *Column[T]) resize(rows int) {
 	c.Live, c.front = live, front
 }
 
-// Take makes the slice rows the live rows. It does not copy them.
+// Take replaces the live rows by the given slice, without a copy.
 func (c *Column[T]) Take(rows []T) { c.Live, c.front = rows, 0 }
 
 // Bytes returns the memory size of the live rows, including the free rows in front of them and the
@@ -40,13 +40,12 @@ const (
 	leadLines = 3
 )
 
-// lead returns the number of rows to leave free in front of the live rows.
+// lead returns the number of rows to leave free in front of the live rows. They make the columns of
+// a storage start in the first, second or third cache line of a page.
 //
-// Without these free rows, all large columns would start at a page boundary. Rows with the same
-// number would then share a few sets of the first-level cache, with space for eight to twelve
-// lines. That is too few for an entity with ten components. So the columns of a storage start in
-// the first, second or third cache line of a page. A wider spread makes destroying an entity up to
-// twice as slow where columns do not fit the second-level cache.
+// If all columns started at a page boundary, rows with the same number would share a few sets of
+// the first-level cache. These sets hold eight to twelve lines, too few for an entity with ten
+// components. A wider spread makes destroying an entity up to twice as slow in large worlds.
 func (c *Column[T]) lead(rows int) int {
 	var zero T
 	size := int(unsafe.Sizeof(zero))

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ten components have thirty arrays. The first-level cache has space for eight to twelve lines with
-// the same line number in a page. So columns start at three different line numbers.
+// Columns start at three different line numbers in a page. An entity with ten components uses
+// thirty arrays, but the first-level cache holds only eight to twelve lines with the same line
+// number.
 func TestColumn_StartsAtThreeCacheLines(t *testing.T) {
 	const columns, rows = 30, 10_000
 	clock := new(Clock)

@@ -22,8 +22,8 @@ func (c *Column[T]) OldRow(s *Span) *T { return (*T)(s.old) }
 // reuses its memory.
 type Spans struct {
 	all []Span
-	// The sort keys, one per span. The upper half is the first row of the span. The lower half is
-	// its position in the field all. Empty if the field all is already sorted.
+	// The order of the spans, one element per span. The upper half is the first row of the span.
+	// The lower half is its position in the field all. Empty if the field all is already sorted.
 	order []uint64
 	// Second buffer of the sort.
 	other []uint64
@@ -52,9 +52,9 @@ func (s *Spans) Seek(k int, row uint32) int {
 	return Search(k, s.Len(), behind)
 }
 
-// Spans returns all spans. If the slice order is empty, they are sorted by row. Otherwise each
-// element of order stands for one span, and these elements are sorted by row. The lower half of an
-// element is the index of its span in the slice all.
+// Spans returns all spans. If order is empty, the spans are sorted by row. Otherwise the elements
+// of order are sorted by row, and the lower half of each is the index of a span in the other
+// result.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
 // Reset empties s and drops its references to the memory of logs.

@@ -56,9 +56,11 @@ func NewPage(number int) *Page {
 //	index 0 .. 4095   4096 .. 8191   8192 ..
 //	      | page |    |  nil   |     | page |
 //
-// A Sparse is tracked like a column, with one difference: an entry is saved before a write only if
-// its old value is below prot. Other entries cannot refer to a row that may be restored. Entries
-// can be derived from rows, which store their index. So a bare frame records no entries.
+// A Sparse is tracked like a column, with two differences:
+//
+//   - An entry is saved before a write only if its old value is below prot. Other entries cannot
+//     refer to a row that may be restored.
+//   - A bare frame records no entries. They can be derived from rows, which store their index.
 //
 // Init initializes a Sparse.
 type Sparse struct {

@@ -16,13 +16,12 @@ type Lengths struct {
 // height returns the number of rows that a restore may need.
 func (l Lengths) height() int { return max(l.N, l.Total) }
 
-// A record holds the lengths of a tracker that one frame saved. The rows are in the logs of the
-// columns, at the same position.
+// A record holds the lengths of a tracker that one frame saved. The logs of the columns at the same
+// position hold the rows.
 //
-// A record is removed when its frame is dropped or merged with a neighbour. A removed record first
-// stays in the list with an empty log. Removed records are deleted together once there are enough
-// of them, so the cost does not depend on the length of the history. The newest record is never a
-// removed one.
+// When its frame is dropped or merged with a neighbour, a record is marked as removed and keeps its
+// place with an empty log. Removed records are deleted together once there are enough of them. So
+// the cost does not depend on the length of the history. The newest record is never a removed one.
 type record struct {
 	// The id of the record's frame. In a removed record, it is an id that keeps the list sorted.
 	frame uint64
@@ -314,9 +313,9 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore returns the result of find for an id below the frame of recs[k]. The caller found k
-// for the frame directly after id. So all records before k belong to frame id or older frames, and
-// findBefore looks only at the newest of them.
+// findBefore returns the same as find, but is faster for an id directly before a known frame. The
+// caller has found k for the frame directly after id. So findBefore looks only at the newest record
+// before k.
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {
@@ -411,8 +410,8 @@ func (t *Tracker) cut(k int) {
 	t.oldest = min(t.oldest, k)
 }
 
-// Release removes the boundary at the start of frame f. It merges the record of f into the record
-// of the frame older, which directly precedes f. Afterwards the frame older lists t as touched.
+// Release removes the boundary between two consecutive frames: older, and f directly after it. It
+// merges the record of f into the record of older. Afterwards the frame older lists t as touched.
 func (t *Tracker) Release(f, older *Frame) {
 	k := t.find(f.ID)
 	before := t.findBefore(k, older.ID)
@@ -447,8 +446,8 @@ func (t *Tracker) Drop(id uint64) {
 }
 
 // remove marks recs[k], whose logs are empty, as removed. It updates the protected lengths of the
-// later records. All records between k and last must already be removed ones. They get the frame id
-// of recs[k-1], so that recs stays sorted.
+// later records. The records between positions k and last are already removed. They get the frame
+// id of recs[k-1], so that recs stays sorted.
 func (t *Tracker) remove(k, last int) {
 	var before record
 	if k > 0 {

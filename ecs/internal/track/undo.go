@@ -28,8 +28,7 @@ type rowsOf interface {
 	fit(rows int)
 }
 
-// A slab is memory for rows. It has space for as many rows as the field room says, and the first n
-// are in use.
+// A slab is memory for rows. It has space for room rows, of which the first n are in use.
 type slab struct {
 	p    unsafe.Pointer
 	n    int
@@ -118,8 +117,8 @@ type undoStack struct {
 	logs    []*undoLog // Oldest first. The last one is open.
 	forward []*undoLog // Undone logs. The next one to redo is last.
 	top     *undoLog   // The open log, or nil.
-	// tip is the last chunk of top, if a row can be saved by appending to that chunk. Otherwise tip
-	// is the chunk noRoom. pick sets tip to noRoom, and placeSlow sets it to the last chunk.
+	// The last chunk of top if the fast path may append a row to it, else noRoom. pick sets tip to
+	// noRoom, and placeSlow sets it to the last chunk.
 	tip *chunk
 
 	rows rowsOf
@@ -132,8 +131,8 @@ type undoStack struct {
 	Moving func(Run)
 	// Called with rows after they were restored, undone or redone. May be nil.
 	Moved func(Run)
-	// A row whose number has none of these bits begins a new run, even if it follows the last run.
-	// With PageMask, no run crosses a page.
+	// A row whose number has none of these bits begins a new run. With PageMask, no run crosses a
+	// page.
 	split uint32
 	// Set if rows hold pointers. Recycled chunks are then zeroed.
 	wipes bool
@@ -169,8 +168,8 @@ type undoStack struct {
 }
 
 // push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
-// log. If bare is set, the log stores values only for readers. That is, Keeps must be set, or the
-// parameter read must be set for rows that are not derived.
+// log. A bare log stores values only if Keeps is set, or if the parameter read is set and the rows
+// are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.dropUnchanged()
 	var l *undoLog
@@ -184,9 +183,9 @@ func (u *undoStack) push(bare, read bool) {
 	u.top = l
 }
 
-// pick makes the newest log the open one. If the column has no log, rows are reported to readers,
-// but their values are not saved. pick returns the number of rows to protect. The number is prot,
-// or 0 for derived rows that no restore needs.
+// pick makes the newest log the open one. It returns the number of rows to protect: prot, or 0 for
+// derived rows that no restore needs. If the column has no log, rows are reported to readers, but
+// their values are not saved.
 func (u *undoStack) pick(prot int) int {
 	u.top, u.tip = nil, noRoom
 	if k := len(u.logs); k > 0 {
@@ -204,9 +203,8 @@ func (u *undoStack) save(row, n int) {
 	u.keep(row, u.rows.from(row), n, u.pieces)
 }
 
-// keep appends n rows, whose values are at p, to the open log. The parameter row is the number of
-// the first one. The parameter whole is the number of pieces of a row: all pieces of a row go into
-// one chunk.
+// keep appends n rows to the open log, beginning with the given row. Their values are at p. The
+// parameter whole is the number of pieces of a row: all pieces of a row go into one chunk.
 func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	l := u.top
 	if l == nil {
