@@ -38,8 +38,8 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 	return l.copyLedger(to, last)
 }
 
-// copyLedger writes a ledger for the copied segments. The copy of the last segment contains no
-// record with a seq greater than last.
+// copyLedger writes a ledger for the copied segments. The parameter last is the highest seq that
+// the copy may contain.
 func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	if l.ledger == nil {
 		return nil
@@ -54,8 +54,8 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	return errors.Join(err, w.close())
 }
 
-// endAfter returns the offset at which the copy of the last segment ends. Records with a seq
-// greater than last are after this offset.
+// endAfter returns the offset at which the copy of the last segment ends: before the first record
+// whose seq is greater than the parameter last.
 func (l *Log) endAfter(last uint64) int64 {
 	i := len(l.Segments) - 1
 	if last < math.MaxUint64 {

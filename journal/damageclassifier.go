@@ -308,7 +308,7 @@ func (l *Log) setLost(found []Entry) {
 }
 
 // addLostBetween adds the missing records between two consecutive entries to l.Lost. If before is
-// nil, it starts at the beginning of the journal. If after is nil, it goes on to the end.
+// nil, it starts at the beginning of the journal. If after is nil, it continues to the end.
 func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 	if before != nil && after != nil && after.ID.Seq == before.ID.Seq+1 {
 		return

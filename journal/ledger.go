@@ -341,9 +341,9 @@ func (l *Log) hasLedger(files int) bool {
 	return slices.ContainsFunc(l.Segments, func(s Segment) bool { return readable(s) && s.header.version >= ledgerVersion })
 }
 
-// openLedger reads a ledger. If the ledger before was read from the same file, openLedger reads
-// only the added bytes. If nothing of the file is readable, openLedger adds a problem to the log
-// and returns nil.
+// openLedger reads a ledger. The parameter before is the result of an earlier read, or nil. If it
+// was the same file, openLedger reads only the added bytes. If nothing of the file is readable,
+// openLedger adds a problem to the log and returns nil.
 func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 	led := &ledger{name: file.name}
 	if before != nil && before.name == file.name && before.size < file.size && before.torn == 0 {

@@ -361,7 +361,7 @@ func (j *Journal) began(h *segmentHeader) {
 	j.segments = append(j.segments, segmentRef{number: h.number, first: h.first})
 }
 
-// Prune removes the oldest segments that contain only records with a seq less than keep. The
+// Prune removes the oldest segments whose records all have a seq less than the parameter keep. The
 // current segment always stays. Each removal is durable before the next one, so a crash leaves no
 // gap. A failed Prune does not fail the journal, unless an fsync of the ledger failed.
 func (j *Journal) Prune(keep uint64) (removed []string, err error) {
@@ -393,8 +393,9 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 	return removed, nil
 }
 
-// prunable returns the numbers of the oldest segments without any record to keep. A segment ends
-// where its successor begins. If the header of the successor cannot be read, the segment is kept.
+// prunable returns the numbers of the oldest segments that have only records with a seq less than
+// the parameter keep. A segment ends where its successor begins. If the header of the successor
+// cannot be read, the segment stays.
 func (j *Journal) prunable(keep uint64) (numbers []uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

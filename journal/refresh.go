@@ -64,9 +64,9 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// continued reports whether the journal in files is the one in l, perhaps with newer segments and
-// without its oldest ones. pruned is the number of segments that are missing at the start. The
-// sizes of the files must also be consistent with l.
+// continued reports whether files can be a later state of the journal in l. Newer segments may have
+// been added, and the oldest ones removed. The sizes of the files must also be consistent with l.
+// The result pruned is the number of removed segments.
 func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 	if len(l.Problems) > 0 || len(files) == 0 {
 		return 0, false

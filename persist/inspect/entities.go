@@ -36,18 +36,18 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 	return f.state()
 }
 
-// Trace calls f with the events of e between the states after the records from and to, in order,
-// until f returns an error. from must be an ancestor of to; from 0 means the oldest state on the
-// path to record to. The values of e in the first state come first, as [TraceAlive] and
-// [TracePresent].
+// Trace calls f with the events of e between two states, in order, until f returns an error. The
+// states are those after the record from and after the record to. Record from must be an ancestor
+// of record to; if from is 0, the trace begins at the oldest state. The values of e in the first
+// state come first, as [TraceAlive] and [TracePresent].
 //
 // Trace reads the ticks between the two records, and follows only e. Damaged ticks have no events.
 // After damage, Trace continues at the next snapshot and begins again with the values of e. At the
 // end, it returns the error of the first damage, which wraps [persist.ErrCorrupt]. If a program
 // with other types continued the store, the trace continues with the new types.
 //
-// If from is 0 and e never existed up to record to, the error wraps [persist.ErrNotFound]. With
-// another from, an entity without events is no error.
+// If from is 0 and e never existed, the error wraps [persist.ErrNotFound]. With another from, an
+// entity without events is no error.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
 	t, err := newTrace(ctx, v, e, from, to)
 	if err != nil {
@@ -112,16 +112,16 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 	return list.first, list.total, nil
 }
 
-// Tree returns the entities above and below e, and e itself, in the state after record seq. The
-// relation is a field of a component, listed in [EntityComponent.EntityFields]. If e is 0, Tree
-// returns all roots with the entities below them. A root refers to no live entity, and has the
-// component or is referred to. Each node comes before its sources, which are ordered by index. If
-// the field does not exist, the error wraps [persist.ErrNotFound].
+// Tree returns the entities above and below e, and e itself, in the state after record seq. If e is
+// 0, it returns all roots with the entities below them.
 //
-// A source has one target, so the path up from e leads to a root or into a cycle. The path ends
-// before it would visit an entity twice. So in a cycle, the target of the first node is a later
-// node or e itself. The tree below a root has no cycle. If e is 0, Tree returns the entities in a
-// cycle or below one as rootless.
+// The relation is a field of a component, listed in [EntityComponent.EntityFields]. An entity with
+// the component is a source, and the entity in the field is its target, which is above it. A root
+// is a source or target that refers to no live entity. Each node comes before its sources, which
+// are ordered by index. If the field does not exist, the error wraps [persist.ErrNotFound].
+//
+// The path up from e leads to a root or into a cycle. It ends before it would visit an entity
+// twice. If e is 0, Tree returns the entities in a cycle or below one as rootless.
 //
 // Tree reads the rows of the component and the registry, and the ticks after the nearest snapshot.
 // Memory grows with the rows of the component and with the indices. Tree does not recurse, however

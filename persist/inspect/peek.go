@@ -197,7 +197,8 @@ func registryPages(f *follower, pages int) iter.Seq[int] {
 	}
 }
 
-// outward iterates over 0 to n-1: start first, then alternately to the left and right of it.
+// outward iterates over 0 to n-1. It begins at start and continues alternately to the left and
+// right.
 func outward(start, n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for d := 0; d < n; d++ {

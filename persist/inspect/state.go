@@ -451,7 +451,7 @@ func (c *stateColumn) readSparse(page int, rows []int32) ([]int32, error) {
 	return rows, c.fault(err)
 }
 
-// page reads a page of values and checks all of its rows, so later reads need no checks.
+// page reads a page of values and checks all of its rows. Later reads of the rows need no checks.
 func (c *stateColumn) page(page int) (pageRows, error) {
 	content, err := c.state.reader.Page(c.data, page)
 	if err != nil {

@@ -151,10 +151,10 @@ func (v *View) Head() uint64 { return v.cat.Head() }
 // are lost or cannot be reached because of damage.
 func (v *View) Newest() (seq uint64, err error) { return v.cat.Newest() }
 
-// Refusal returns the error with which [persist.Open] would fail to continue the newest state. It
-// returns nil if Open would succeed, and for a save. It assumes that no program has the store
-// open, and that the opening program has the same types. It takes as long as opening the store.
-// If ctx ends, its error is returned.
+// Refusal reports whether [persist.Open] could continue the newest state. It returns the error of
+// Open, or nil if Open would succeed. For a save it returns nil. It assumes that no program has the
+// store open, and that the opening program has the same types. It takes as long as opening the
+// store. If ctx ends, its error is returned.
 func (v *View) Refusal(ctx context.Context) error {
 	if v.IsSave() {
 		return nil

@@ -114,10 +114,9 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 	return err
 }
 
-// stops returns the positions on the path, up to position to, at which seek stores anchors. If an
-// anchor is nearer than the cursor and all snapshots, stops first moves the cursor to a copy of
-// this anchor. The distance between positions is so large that anchors on the whole path fit into
-// room.
+// stops returns the positions on the path at which seek stores anchors on its way to position to.
+// It first moves the cursor to a copy of the nearest anchor, if the cursor and all snapshots are
+// farther away. The positions are so far apart that anchors on the whole path fit into room.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
 	// base is the position from which replay can start: that of the last snapshot or anchor at or
 	// before position to. It is -1 if there is none.

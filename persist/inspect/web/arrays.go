@@ -55,7 +55,8 @@ func (h *server) arrays(a *params) (any, error) {
 	})
 }
 
-// fill adds up to limit rows and limit indices of c. It starts at d.Row and d.Index.
+// fill adds a section of rows and a section of indices of c, each of at most the given length. The
+// sections start at d.Row and d.Index.
 func (d *arraysDoc) fill(st *inspect.State, c *inspect.Component, limit int) (err error) {
 	for i := d.Row; i < min(d.Row+limit, c.Len()); i++ {
 		v, err := st.Value(c, i)

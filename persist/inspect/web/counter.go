@@ -12,13 +12,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A counter stores the number of rows and inputs of each tick. The journal lists only the length
-// of a record. So the counter must read the ticks, which it does while no other request runs. The
-// counts stay in memory, and in a file of the cache directory, if one is set: 12 bytes per tick.
+// A counter stores the number of rows and inputs of each tick. The journal lists only the length of
+// a record, so the counter must read the ticks. The counts stay in memory, and in a file of the
+// cache directory, if one is set: 12 bytes per tick.
 //
 // The counter uses the slow session for a few ticks at a time, so no request waits long. The fast
-// session reads the counts for the time bar. The lock is held to read or store counts, and while
-// marks are read, but not while ticks are counted.
+// session reads the counts for the time bar. The lock guards the counts and the marks. It is free
+// while ticks are counted.
 //
 //	recall ── of an earlier start ──┐
 //	slow session ──countSome──▶ counts ─┴─measure──▶ time bar, at the fast session
@@ -165,8 +165,7 @@ func (c *counter) recall(d *session) {
 	c.epoch, c.saved = log.Epoch, len(c.ticks)
 }
 
-// save writes all counts to the cache if enough of them are new. If last is set, fewer new counts
-// are enough.
+// save writes all counts to the cache if there are enough new ones. The last call needs fewer.
 func (c *counter) save(last bool) {
 	// Fewer new counts than this are not worth a write: counting them again is quick.
 	least := 1000

@@ -110,8 +110,8 @@ func (k keptCounts) write(c *counts) {
 	k.prune(maxCountsDir)
 }
 
-// prune removes the least recently used files with counts, until those that remain fit into the
-// number of bytes given by most. It leaves other files alone.
+// prune removes the least recently used files with counts until the others have at most the given
+// number of bytes. It leaves other kinds of files alone.
 func (k keptCounts) prune(most int64) {
 	entries, err := os.ReadDir(string(k))
 	if err != nil {

@@ -150,9 +150,9 @@ func decompress(frame []byte, size int) ([]byte, error) {
 	return content, err
 }
 
-// frameEnd returns the end of a frame. at is the offset of its first block. The decoder does not
-// report the end, and would continue with a second frame. A block begins with three bytes: a bit
-// for the last block, two bits for the type, and the length.
+// frameEnd returns the end of a frame. The parameter at is the offset of the first block. The
+// decoder does not report the end, and would continue with a second frame. A block begins with
+// three bytes: a bit for the last block, two bits for the type, and the length.
 func frameEnd(frame []byte, at int) (end int, ok bool) {
 	const repeatedByte = 1 // The type of a block with one byte that is repeated.
 	for len(frame)-at >= 3 {

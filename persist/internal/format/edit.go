@@ -97,7 +97,7 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	return dst
 }
 
-// appendEdits appends the edits that turn the bytes of then into those of now:
+// appendEdits appends the edits that change the old row, then, into the new row, now:
 //
 //   - If the lengths differ, the common suffix is left out.
 //   - The rest is compared byte by byte. Each differing span is an edit.
@@ -276,7 +276,8 @@ func (v *varints) nextEdits() []byte {
 }
 
 // EachEdited calls f with each edited row of p in ascending order, and its new encoding. The
-// encoding is valid until f returns. The rows have type t. was returns the old encoding of a row.
+// encoding is valid until f returns. The rows have type t. The function was returns the old
+// encoding of a row.
 func (p *StoragePatch) EachEdited(t *layout.Type, was func(row int) []byte, f func(row int, edited []byte)) error {
 	var buf []byte
 	edits := p.Edits

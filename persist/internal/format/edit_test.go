@@ -17,14 +17,15 @@ func anything(n int) *layout.Type {
 	return &layout.Type{Kind: layout.Array, Len: n, Elem: &layout.Type{Kind: layout.Uint8}}
 }
 
-// editedOnce returns the edits from then to now, or false if the row is stored whole.
+// editedOnce returns the edits from the old row to the new one, or false if the row is stored
+// whole.
 func editedOnce(then, now []byte) ([]byte, bool) {
 	var e EditedRows
 	e.Add(3, then, now)
 	return e.Edits, len(e.Ranges) > 0
 }
 
-// changed returns a random change of then: in place, longer or shorter.
+// changed returns a random change of a row: in place, longer or shorter.
 func changed(rng *rand.Rand, then []byte) []byte {
 	now := bytes.Clone(then)
 	for range rng.IntN(6) {

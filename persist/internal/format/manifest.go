@@ -292,9 +292,9 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Room returns the maximum number of state bytes that files of size bytes can contain. The result
-// is larger if m says that pages may be compressed. Readers allocate at most that many bytes,
-// whatever sizes a manifest claims.
+// Room returns the maximum number of state bytes in files of this total size. The result is larger
+// if m says that pages may be compressed. Readers allocate at most that many bytes, whatever sizes
+// a manifest claims.
 func (m *Manifest) Room(size int64) int64 {
 	if m.Compressed {
 		return mostShrunk * min(size, math.MaxInt64/mostShrunk)

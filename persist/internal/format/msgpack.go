@@ -184,7 +184,7 @@ func (d *decoder) uint() uint64 {
 // ErrTooLarge reports valid data that needs more than the 32-bit address space of this machine.
 var ErrTooLarge = errors.New("too large for a program of 32 bits; read it with one of 64 bits")
 
-// count reads an unsigned integer that must not exceed limit.
+// count reads an unsigned integer. An integer above the given limit is an error.
 func (d *decoder) count(what string, limit uint64) int {
 	v := d.uint()
 	switch {

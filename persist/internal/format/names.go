@@ -20,10 +20,9 @@ func CheckLabel(name string) error {
 	return nil
 }
 
-// CheckName returns an error wrapping [ErrName] if name is invalid, see [naming.Check]. what
-// describes the named object. Names are checked when a program passes them and again when a file is
-// read. Marks and inputs are printed to terminals and used in command lines unquoted, and a file
-// may be hostile.
+// CheckName returns an error wrapping [ErrName] if name is invalid, see [naming.Check]. The
+// parameter what describes the object in the error. Names in files are checked too: a file may be
+// hostile, and names are printed to terminals.
 func CheckName(what, name string) error {
 	if err := naming.Check(what, name); err != nil {
 		return fmt.Errorf("%w: %w", ErrName, err)

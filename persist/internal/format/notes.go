@@ -101,8 +101,8 @@ func (n *Notes) Reset() {
 	}
 }
 
-// grow adds a note of size bytes and its maximum encoding overhead to n.size. grow rejects a note
-// that is too long. So the caller that adds the note gets the error, not the commit.
+// grow adds the size of a note, and of its encoding, to n.size. It rejects a note that is too long.
+// So the error goes to the caller that adds the note, and not to the commit.
 func (n *Notes) grow(size int) error {
 	const overhead = 1 + 3 + 5 // The heads of an array, a name and bytes.
 	if size > maxNoted-overhead-n.size {

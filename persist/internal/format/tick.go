@@ -25,12 +25,12 @@ const (
 // parts: Begin, Registry, Storages and each Storage, the operations, End. It reuses its buffers, so
 // it allocates nothing in the steady state.
 //
-//	payload   [format, parent, tick, time, registry, storages, operations]; in place of
-//	          the operations of a noted or edited tick: [operations, marks, inputs]
+//	payload   [format, parent, tick, time, registry, storages, operations]
+//	          The last value of a noted or edited tick is [operations, marks, inputs].
 //	parent    [epoch, seq, crc]
 //	registry  nil, or [alive, free, total, ranges, rows]
-//	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]; in
-//	          an edited tick with two more: edit ranges, edits
+//	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]
+//	          A storage in an edited tick has two more values: edit ranges, edits.
 //
 // Ranges are a bin of varints: rows skipped since the last range, rows in it. Rows 2 to 4 and 9 are
 // 2 3 4 1.
@@ -158,8 +158,8 @@ func isEdited(form uint64) int {
 	return 0
 }
 
-// without returns ranges without the rows of out. out is a subset of ranges. Both are ascending,
-// and so is the result. The result is valid until the next call.
+// without returns ranges without the rows in the ranges out, a subset. Both are ascending, and so
+// is the result. The result is valid until the next call.
 func (t *TickEncoder) without(ranges, out []raw.Range) []raw.Range {
 	t.given = t.given[:0]
 	for _, r := range ranges {

@@ -21,14 +21,16 @@ import (
 
 // Conversions returns the conversions that turn a state with schema s into a state of w. They
 // include stored components that are not registered, and registered ones that are not stored. The
-// error names the fields in which s does not match the registered types; see
-// [raw.World.Conversions]. If the only fault is that values would be lost, the error wraps
-// [raw.ErrDropped], and Conversions also returns the conversions.
+// errors are:
 //
-// If a registered type is older than the stored one, the error is ErrNewer, not ErrSchema. It then
-// names only the components with an older type. Conversions detects this by the version, by the
-// former layouts of a component, and by its former names. So an outdated program cannot convert a
-// store back.
+//   - A type does not match: the error names the fields, see [raw.World.Conversions].
+//   - Only values would be lost: the error wraps [raw.ErrDropped], and Conversions also returns the
+//     conversions.
+//   - A registered type is older than the stored one: ErrNewer, which names only such components.
+//     So an outdated program cannot convert a store back.
+//
+// Conversions detects an older type by its version, and by the former layouts and names of a
+// component.
 func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	registered := map[string]bool{}
 	for _, st := range w.Raw().Storages() {
@@ -86,9 +88,9 @@ func outdated(c *format.Entry, st raw.Storage) string {
 	return ""
 }
 
-// outgrown checks a registered storage st that is not stored. It returns an error text if a stored
-// component once had the name of st, and the current name of that component is not registered. The
-// program is then older than the store.
+// outgrown returns an error text if st has a former name of a stored component, and the program
+// does not register the current name. The program is then older than the store. No component is
+// stored under the name of st.
 func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) string {
 	for i := range s.Components {
 		c := &s.Components[i]

@@ -485,9 +485,9 @@ func (im *Image) Stored() *format.Schema {
 	return s
 }
 
-// Adopt adds the components of s that im does not have yet. All other components must be equal,
-// because numbers are only added. Adopt is called before every tick. Most ticks have the same
-// schema as the previous one, which is detected by its address.
+// Adopt adds the components of s that im does not have yet. Components that both have must be
+// equal. Adopt is called before every tick. It returns early if s has the same address as in the
+// previous call.
 func (im *Image) Adopt(s *format.Schema) error {
 	if im.Schema == s {
 		return nil
@@ -515,8 +515,7 @@ func (im *Image) Link(ctx context.Context) error {
 
 // Check prepares a bare image for [Component.CheckSparse]. CheckSparse then also does the checks
 // that a world would do when it loads the image. Check skips components with few entities relative
-// to the indices, because a world may have no pages for them. If the registry is invalid, the world
-// reports the error later.
+// to the indices. If the registry is invalid, the world reports the error later.
 func (im *Image) Check() {
 	var err error
 	if im.Checked, err = raw.CheckRegistry(raw.As[uint64](im.Registry), im.Alive, im.Free); err != nil {

@@ -136,9 +136,9 @@ func (s *opSet) clear() {
 	s.known.clear()
 }
 
-// compare returns an error if s differs from the set in the image, which has n entities. The error
-// names the first difference in the order of the operations. compare runs after the patches, so the
-// function before now reports the membership after the tick.
+// compare returns an error if s differs from the set in the image, which has n entities. It runs
+// after the patches, so the callback before reports the members after the tick. The error names the
+// first difference in the order of the operations.
 func (s *opSet) compare(n int) error {
 	if s.n != n {
 		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)

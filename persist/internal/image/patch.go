@@ -33,10 +33,11 @@ func CheckRegistry(p *format.RegistryPatch, n int) error {
 
 // CheckStorage checks a patch of c, except its contents. c has n rows of the given width.
 //
-// The patch states the number of rows before the tick. It must be n, with two exceptions:
+// The patch states the number of rows before the tick, which must be n. Two patches may state
+// another number:
 //
-//   - The patch of a component that does not rewind has all rows.
-//   - A resource has no row before its first write, so n may be 0.
+//   - a patch of a component that does not rewind, because it has all rows
+//   - the first patch of a resource, for which n is 0
 func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	if c.Rewinds && p.Before != n && !(c.Resource && n == 0) {
 		return fmt.Errorf("continues %d rows, has %d", p.Before, n)

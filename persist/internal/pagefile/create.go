@@ -32,15 +32,15 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 
 // CreateWith is [Create] with options. The name is a slash-separated path inside dir. Its directory
 // must exist. CreateWith atomically replaces an existing file, unless [Options.NoReplace] is set.
-// If several goroutines or processes write the same name, each writes its own temporary file, and
-// the file that is renamed last stays.
+// Several goroutines or processes may write the same name at the same time: the file that is
+// renamed last stays.
 //
 // CreateWith removes unfinished files of the same name whose writers have ended: see
 // [disk.RemoveTemps]. With [Options.NoReplace] it removes none.
 //
-// On any error, and if fill or BeforePublish panics, the unfinished file is removed and an existing
-// file keeps the name. The only exception is a failed sync of the directory after the rename. That
-// error says that the new file has the name, but may lose it in a power failure.
+// On an error or a panic, the unfinished file is removed and an existing file keeps the name. The
+// only exception is a failed sync of the directory after the rename. That error says that the new
+// file has the name, but may lose it in a power failure.
 //
 // CreateWith holds at most 2 MiB of values, or one value if that is longer, and 4 bytes per block
 // of 64 KiB. With [Options.Bolt] it holds the values twice.

@@ -64,7 +64,7 @@ func (p *patient) flip(at int64, bit int) {
 }
 
 // checkScan fails if f returns pages that were not written, or an error that does not cover the
-// damaged byte at.
+// damaged byte. The parameter at is its offset.
 func (p *patient) checkScan(f *pagefile.File, at int64) {
 	p.t.Helper()
 	i := 0
@@ -124,7 +124,7 @@ func TestVerify_FlippedBitInLargeFile(t *testing.T) {
 	}
 }
 
-// checkGets gets every page while the byte at is damaged.
+// checkGets gets every page while a byte is damaged. The parameter at is its offset.
 func (p *patient) checkGets(at int64) {
 	p.t.Helper()
 	f, err := pagefile.Open(disk.Dir(p.root), "f")

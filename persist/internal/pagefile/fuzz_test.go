@@ -56,7 +56,7 @@ func FuzzPatchedFile(f *testing.F) {
 	})
 }
 
-// patch returns a patch that writes the lowest size bytes of value at offset.
+// patch returns a patch that writes value at offset, as a number of the given size in bytes.
 func patch(offset, value uint64, size byte) []byte {
 	p := binary.LittleEndian.AppendUint32(nil, uint32(offset))
 	p = binary.LittleEndian.AppendUint64(p, value)
@@ -87,8 +87,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// Reading must allocate at most a constant factor times size, plus the fixed buffers of each
-// reader.
+// readAnything reads the file in every way. Reading must allocate at most a constant factor times
+// the file size, plus the fixed buffers of each reader.
 func readAnything(t *testing.T, root *os.Root, size int) {
 	t.Helper()
 	var before, after runtime.MemStats

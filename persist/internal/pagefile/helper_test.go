@@ -113,7 +113,7 @@ func damages(err error) []*disk.DamageError {
 	return nil
 }
 
-// covers reports whether a damaged range of err contains the byte at.
+// covers reports whether a damaged range of err contains the byte at an offset.
 func covers(err error, at int64) bool {
 	for _, d := range damages(err) {
 		if d.File == "f" && d.Offset <= at && at < d.Offset+d.Length {

@@ -43,9 +43,9 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	return binary.LittleEndian.Uint64(meta0[16:]), ""
 }
 
-// checkMeta checks a meta of a file of limit pages. parity is the number of the meta's page: 0 or
-// 1. Field pgid is the number of pages. Transaction txid is written to meta txid modulo 2. The
-// fields, little-endian:
+// checkMeta checks one of the two metas, in page 0 or 1, which is the parameter parity. The
+// parameter limit is the number of pages in the file, and must equal the field pgid. Transaction
+// txid is written to meta txid modulo 2. The fields, little-endian:
 //
 //	0       4         8          12      16     24         32         40     48     56
 //	+-------+---------+----------+-------+------+----------+----------+------+------+----------+
@@ -72,8 +72,8 @@ func checkMeta(m []byte, parity uint64, limit int64) string {
 	return ""
 }
 
-// encodeMetas fills the two meta pages of a file of limit pages. Page root is the leaf that names
-// the bucket.
+// encodeMetas fills the two meta pages of a file. Page root is the leaf that names the bucket, and
+// limit is the number of pages in the file.
 func encodeMetas(pages []byte, root, limit uint64) {
 	for i := range uint64(2) {
 		page := node(pages[i*pageSize:])
@@ -106,8 +106,9 @@ type bucket struct {
 	inlineAt int64  // File offset of inline.
 }
 
-// decodeBucket reads the leaf that names the bucket. The leaf is page id of limit pages. Its only
-// entry has the bucket's name as key. The value, little-endian:
+// decodeBucket reads the leaf that names the bucket. The leaf is the page with number id; limit is
+// the number of pages in the file. Its only entry has the bucket's name as key. The value,
+// little-endian:
 //
 //	0      8          16
 //	+------+----------+-- ... --+

@@ -119,8 +119,8 @@ func (n node) entry(i int) entry {
 	}
 }
 
-// checkNode checks the header and the elements of a node in a file of limit pages. The node was
-// read from page id. checkNode returns the text of the first error, or "".
+// checkNode checks the header and the elements of a node. The node was read from page id of a file
+// that has limit pages. checkNode returns the text of the first error, or "".
 func checkNode(n node, id uint64, limit int64) string {
 	switch {
 	case n.id() != id:

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parallel calls functions for the numbers 0 to n-1 from several goroutines. Each goroutine uses
-// its own function, made by start. parallel returns the first error. After an error, it starts no
-// further calls.
+// parallel calls functions for the numbers 0 to n-1 from several goroutines. The function start
+// makes a function for each goroutine. parallel returns the first error. After an error, it starts
+// no further calls.
 func parallel(n int64, workers int, start func() func(int64) error) error {
 	var (
 		wg     sync.WaitGroup

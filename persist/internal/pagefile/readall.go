@@ -69,8 +69,8 @@ func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k K
 	})
 }
 
-// stripes calls a function for each stripe of the file, several at the same time. start makes one
-// function per goroutine.
+// stripes calls a function for each stripe of the file, several at the same time. The function
+// start makes one such function per goroutine.
 func (f *File) stripes(start func() func(start, end int64) error) error {
 	return parallel((f.length+stripeSize-1)/stripeSize, runtime.GOMAXPROCS(0), func() func(int64) error {
 		read := start()
@@ -147,7 +147,7 @@ func (f *File) places(want func(Key) bool) ([]place, error) {
 	return places, err
 }
 
-// CountSmall returns the number of pages with values of at most limit bytes, as far as the tree can
+// CountSmall returns how many pages have values of at most the given size, as far as the tree can
 // be read. It reads the nodes without verifying checksums, and reads no values.
 func (f *File) CountSmall(limit int64) (n int64) {
 	_ = f.walk(f.bucket, f.raw, func(_ Key, _, size int64) error {

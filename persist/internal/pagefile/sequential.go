@@ -96,7 +96,7 @@ func (t *sequentialTree) leafSize() int {
 	return headerSize + len(t.sizes)*elementSize + len(t.buf) - t.leaf - leafRoom
 }
 
-// leafHasRoom reports whether the open leaf accepts another value, of size bytes. A leaf has one of
+// leafHasRoom reports whether the open leaf accepts another value of this size. A leaf has one of
 // two forms:
 //
 //   - several values that fit into one page together

@@ -33,9 +33,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //	| magic | version | flags | length | blockSize | tableCRC | blocks | pages | reserved | CRC |
 //	+-------+---------+-------+--------+-----------+----------+--------+-------+----------+-----+
 //
-// The CRC covers the footer before it. Through tableCRC it also covers the table and all blocks.
-// The size of the footer and the positions of magic, version, flags and CRC are the same in every
-// version. So a newer file can be told apart from a damaged one.
+// The last field is the CRC of the fields before it. One of them is tableCRC, so the CRC depends on
+// all blocks. Magic, version, flags, CRC and the size of the footer are the same in every version.
+// So a newer file can be told apart from a damaged one.
 type trailer struct {
 	length   int64    // Bytes before the trailer.
 	pages    uint64   // Pages in the file.

@@ -55,10 +55,10 @@ func Start(ctx context.Context, phase string, total int64) *Meter {
 // Quiet returns a context like ctx without a report function.
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
-// Part returns a context for an operation whose work counts as n in p. The operation reports each
-// of its phases from 0 to a total. Part scales these reports to the range from 0 to n. p never
-// decreases, so it shows the phase with the most progress. At the end of the operation, the caller
-// calls UpTo.
+// Part returns a context for an operation whose work counts as n in p. The operation may have
+// several phases, and reports each of them from 0 to its own total. Part scales every phase to n. p
+// shows the phase with the most progress, because p never decreases. After the operation, the
+// caller calls UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	if p == nil {
 		return ctx
@@ -71,7 +71,7 @@ func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	})
 }
 
-// UpTo sets the progress to done. It never decreases the progress.
+// UpTo raises the progress to the given value. It never decreases the progress.
 func (p *Meter) UpTo(done int64) {
 	if p != nil && done > p.Done {
 		p.Add(done - p.Done)

@@ -32,7 +32,7 @@ func browser(t testing.TB) context.Context {
 	return browserFor(t, 3*time.Minute)
 }
 
-// browserFor is like browser, but with the given time limit.
+// browserFor is like browser, but the browser may run for at most the given time.
 func browserFor(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	path := os.Getenv("STET_BROWSER")
