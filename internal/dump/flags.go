@@ -172,8 +172,8 @@ func (f flags) texts(to *[]string, name, kind, usage string, parts func(text str
 // A limit is the largest number of printed list elements; 0 means all.
 type limit uint
 
-// shownLimit is the default limit of lists for people. Programs that read --json, --ndjson or CSV
-// get all elements, because a program would not notice missing ones.
+// shownLimit is the default limit of printed lists. With --json, --ndjson or CSV, there is no
+// default limit.
 const shownLimit = 20
 
 // limit declares the flag --limit.
@@ -184,7 +184,7 @@ func (f flags) limit(l *limit, what string) {
 const limitFlag = "limit"
 
 // unlimited removes the default limit, unless the command line sets a limit. It is called for
-// --json, --ndjson and CSV before the command runs.
+// --json, --ndjson and CSV.
 func (f flags) unlimited() error {
 	if l := f.Lookup(limitFlag); l != nil && !l.Changed {
 		return l.Value.Set("0")
@@ -192,8 +192,7 @@ func (f flags) unlimited() error {
 	return nil
 }
 
-// of returns how many of n things to print and how many to leave out. It compares in 64 bits,
-// because a limit may exceed an int.
+// of returns how many of n items to print, and how many to leave out. The limit may exceed an int.
 func (l limit) of(n int) (shown, more int) {
 	if l == 0 || uint64(l) >= uint64(n) {
 		return n, 0
@@ -207,7 +206,7 @@ type window struct {
 	limit limit
 }
 
-// of returns the first index of the window in a list of n elements, and the index after its end.
+// of returns the first index of the window in a list of n elements, and the index after the window.
 func (w window) of(n int) (first, end int) {
 	first = int(min(uint64(w.from), uint64(n)))
 	shown, _ := w.limit.of(n - first)

@@ -31,7 +31,7 @@ func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 }
 
 // flipBits flips single bits of the files under dir, one at a time, and calls f after each flip. It
-// checks that f changes no file. The distance between flipped bits grows with the parameter apart.
+// checks that f changes no file. With a larger parameter apart, it flips fewer bits.
 func flipBits(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
 	t.Helper()
 	n := 0
@@ -62,8 +62,8 @@ func flipBits(t *testing.T, dir string, apart int64, f func(name string, at int6
 	}
 }
 
-// flipDistance returns the distance between flipped bits in a file of n bytes. It is odd, so the
-// flips reach every bit position of a byte.
+// flipDistance returns the distance between flipped bits in a file of n bytes. It is odd, so that
+// all eight bits of a byte are tested.
 func flipDistance(n int) int64 {
 	switch {
 	case *every > 0:

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// justEntity is an importer. The package ecs that it imports has only Entity.
+// justEntity is an importer that knows only the type Entity of package ecs.
 type justEntity struct{}
 
 func (justEntity) Import(path string) (*types.Package, error) {

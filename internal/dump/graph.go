@@ -8,30 +8,28 @@ import (
 )
 
 // branches are the lines that --graph draws in front of records, by record number. A record has one
-// parent, so branches fork but never join:
+// parent, so lines split but never join:
 //
 //	3  *
 //	   |\
 //	4  | *
 //	6  * |    also a child of 3
 //
-// Columns are two characters wide. If the parent of a record is not drawn, the record begins a new
-// tree in the first free column.
+// A record whose parent is not drawn begins a new tree in the first free column.
 type branches map[uint64]branchLines
 
 // branchLines are the lines of one record.
 type branchLines struct {
-	apart bool // True if the text in the field fork is printed, on its own line before the record.
-	// The line before the record. It shows the fork where a branch begins, or separates a new tree
-	// from the lines before.
+	apart bool // True if fork is printed, on its own line above the record.
+	// The line above the record: a fork, or a separator before a new tree.
 	fork   string
 	row    string // Drawn on the line of the record.
-	before string // The columns between the record and its parent.
-	after  string // The columns between the record and its children.
+	before string // The columns above the record.
+	after  string // The columns below the record.
 }
 
-// branchesOf draws entries, which are in journal order. If the parent of a record is not in
-// entries, the record is drawn below its nearest ancestor in entries.
+// branchesOf draws entries, which are in journal order. If entries lacks the parent of a record,
+// the nearest ancestor in entries takes its place.
 func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	d := &branchDrawer{parents: parentsAmong(entries, log), children: map[uint64]int{}}
 	for _, parent := range d.parents {
@@ -44,11 +42,9 @@ func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	return lines
 }
 
-// parentsAmong returns the nearest ancestor in entries for each entry, or 0 if entries has no
-// ancestor.
+// parentsAmong returns the nearest ancestor in entries of each entry, or 0 if there is none.
 func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
-	// The nearest entry for each visited record. The map ensures that each record is visited once,
-	// even if many entries descend from it.
+	// The nearest entry for each visited record, so that each record is visited once.
 	nearest := map[uint64]uint64{}
 	for _, e := range entries {
 		nearest[e.ID.Seq] = e.ID.Seq
@@ -76,9 +72,8 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 	return parents
 }
 
-// A branchDrawer draws records one by one. The last child of a record takes over the record's
-// column, and other children get new columns. So a column belongs to one branch from its fork to
-// its end, and is free afterwards.
+// A branchDrawer draws records one by one. The last child of a record takes over the column of the
+// record. Other children get new columns.
 //
 //	draw(3)   columns [3]
 //	draw(4)   columns [3 4]      3 has another child: a new column, and a fork before it
@@ -89,8 +84,7 @@ type branchDrawer struct {
 	columns  []uint64       // The last record in each column; 0 if the column is free.
 }
 
-// draw draws record seq. The last child gets the column of its parent, so the newest branch is
-// leftmost.
+// draw draws record seq, a child of the given parent.
 func (d *branchDrawer) draw(seq, parent uint64) (lines branchLines) {
 	column := slices.Index(d.columns, parent)
 	switch {
@@ -102,7 +96,7 @@ func (d *branchDrawer) draw(seq, parent uint64) (lines branchLines) {
 		column = d.free(from + 1)
 		lines.apart, lines.fork = true, d.fork(from, column)
 	}
-	// The line before the record shows the parent in this column.
+	// On the line above the record, the column belongs to the parent.
 	if d.children[parent]--; parent != 0 {
 		d.columns[column] = parent
 		lines.before = d.state(column, "|")
@@ -119,7 +113,7 @@ func (d *branchDrawer) draw(seq, parent uint64) (lines branchLines) {
 	return lines
 }
 
-// free returns the first free column whose index is at least the parameter least.
+// free returns the first free column whose index is at least the given one.
 func (d *branchDrawer) free(least int) int {
 	for i := least; i < len(d.columns); i++ {
 		if d.columns[i] == 0 {
@@ -130,7 +124,7 @@ func (d *branchDrawer) free(least int) int {
 	return len(d.columns) - 1
 }
 
-// state draws the columns, with mark in the given column.
+// state draws a vertical bar in each used column, and mark in the given column.
 func (d *branchDrawer) state(column int, mark string) string {
 	var b strings.Builder
 	for i, seq := range d.columns {
@@ -147,8 +141,8 @@ func (d *branchDrawer) state(column int, mark string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// fork draws a line from one column to a free column on its right. The line is drawn with _ across
-// free columns and passes through the others.
+// fork draws a line from one column to a free column on its right. The line crosses the columns
+// between them.
 func (d *branchDrawer) fork(from, to int) string {
 	passing := d.state(-1, "")
 	line := []byte(passing + strings.Repeat(" ", 2*to))[:2*to]

@@ -89,7 +89,7 @@ func readBranches(t *testing.T, drawing string) map[string]string {
 	return parents
 }
 
-// dropEnded deletes the columns that are blank in the given line of the drawing.
+// dropEnded deletes the columns that are blank in the given line.
 func dropEnded(columns map[int]string, line string) {
 	for c := range columns {
 		if 2*c >= len(line) || line[2*c] == ' ' {

@@ -14,9 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A history prints the events of one entity as they are read. Package inspect finds the events;
-// this file filters them. The history of a field is the history of its component, with the values
-// narrowed to the field. Events that did not change the field are left out.
+// The command history prints the events of one entity as they are read. For a field, it prints the
+// events of the component that changed the field.
 //
 //	inspect.Trace ──▶ wants ──▶ newest ──▶ a row, or an element of the JSON list
 //	                    │       only with --limit
@@ -90,24 +89,20 @@ long journal takes only as long as reading it.`,
 	},
 }
 
-// A historyCmd has the flags of a history. It reads events from ticks, without loading a state. It
-// filters the events, narrows them to a field if requested, and prints each event as it is read.
+// A historyCmd has the flags of a history. It reads events from ticks, without loading a state.
 type historyCmd struct {
 	all   bool
 	at    string
 	limit limit
 
 	subject
-	from, to uint64 // Record numbers: the range begins after record from and ends with record to.
+	from, to uint64 // Record numbers. The range begins after from and ends with to.
 	wanted   int    // Number of wanted events so far.
 }
 
-// run prints the events as they are read, so a long history needs little memory. With a limit, all
-// events are read first, because only the newest are printed.
-//
-// For text output, run also collects series of numbers and prints them below the events. A history
-// without events is a failure. With --json the document with its empty list is printed before the
-// failure.
+// run prints the events as they are read. With a limit, it reads all events first, because it
+// prints only the newest. Text output ends with charts of the numbers. A history without events is
+// a failure.
 func (h *historyCmd) run(s *source) error {
 	if err := h.bounds(s, s.args[2:]); err != nil {
 		return err
@@ -143,9 +138,8 @@ func (h *historyCmd) run(s *source) error {
 	return nil
 }
 
-// bounds sets the records from and to. The range A..B includes the changes of tick A, so from is
-// the parent of A. A single point is the range of one tick. Without a range, from is 0, which means
-// the oldest state. Damage in the range is no error here: Trace skips it and reports it at the end.
+// bounds sets the fields from and to. In the range A..B, from is the parent of A, so the range has
+// the changes of tick A. A single point is one tick. Without a range, from is 0, the oldest state.
 func (h *historyCmd) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
@@ -162,13 +156,13 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 		return fail(exitUsage, describe.Command("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
-		// The range contains the changes of tick A, so it starts after the parent of A.
+		// from is exclusive, so set it to the parent to include tick A.
 		h.from = e.Parent
 	}
 	return nil
 }
 
-// events visits the wanted events. For text output, it also adds them to c.
+// events visits the wanted events. For text output, it also collects the numbers for the charts.
 func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 	return func(visit func(*inspect.TraceEvent) error) error {
 		err := s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
@@ -180,7 +174,7 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 			}
 			return visit(e)
 		})
-		// The entity never existed. Return no error here: run then calls noEvents, which says why.
+		// The entity never existed. The caller then reports the reason with noEvents.
 		if h.wanted == 0 && h.from == 0 && errors.Is(err, persist.ErrNotFound) {
 			return nil
 		}
@@ -188,15 +182,15 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 	}
 }
 
-// wants reports whether to print e. With a requested field, it narrows e to the field in place. A
-// set that did not change the field becomes "written", which only --all prints.
+// wants reports whether to print e. For the history of a field, wants first reduces the values of e
+// to the field. A change of other fields only becomes "written", which only --all prints.
 func (h *historyCmd) wants(e *inspect.TraceEvent) bool {
-	// Events of the entity itself, such as created and destroyed, have the number -1. They belong
-	// to the history of each component.
+	// Events of the entity itself, such as created, have the number -1. They belong to every
+	// history.
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
-	// Narrow the event to the requested field. If it set only other fields, it becomes a write.
+	// A change of other fields becomes a write.
 	if e.Number >= 0 && len(h.steps) > 0 {
 		e.Old, _ = h.valueIn(e.Old)
 		e.New, _ = h.valueIn(e.New)
@@ -207,12 +201,12 @@ func (h *historyCmd) wants(e *inspect.TraceEvent) bool {
 	return h.all || e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
-// newest returns the last n events and the number of events before them. It reads all events but
-// stores only n copies, so memory does not depend on the length of the history.
+// newest returns the last n events and the number of earlier events. It stores at most n events in
+// memory.
 func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.TraceEvent], earlier int, err error) {
 	var kept []*inspect.TraceEvent
 	err = events(func(e *inspect.TraceEvent) error {
-		e = new(*e) // An event is valid only until the next one.
+		e = new(*e) // An event is valid only until visit returns.
 		if kept = append(kept, e); uint64(len(kept)) > uint64(n) {
 			kept, earlier = kept[1:], earlier+1
 		}
@@ -221,7 +215,7 @@ func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.Trace
 	return each(len(kept), func(i int) (*inspect.TraceEvent, error) { return kept[i], nil }), earlier, err
 }
 
-// eventDoc describes e. With a requested field, the values are those of the field.
+// eventDoc returns the document of e.
 func (h *historyCmd) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Number < 0 {
@@ -229,16 +223,15 @@ func (h *historyCmd) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	}
 	doc.Row, doc.WasRow = rowPointer(e.Row), rowPointer(e.Was)
 	doc.Old, doc.New = differingJSON(e.Old, e.New)
-	// With a requested field, Old and New contain only that field, so Fields is not needed.
+	// For the history of a field, Old and New are the values of the field.
 	if len(h.steps) == 0 {
 		doc.Fields = fieldDiffDocs(e.Fields())
 	}
 	return doc, nil
 }
 
-// noEvents returns the error for a history without events, which says why there are none. An entity
-// may have died before the oldest retained state, and its index may have a new entity. That case
-// must come before notAlive.
+// noEvents returns the error for a history without events. An entity may have died before the
+// oldest retained state, and another entity may now have its index.
 func (h *historyCmd) noEvents(s *source, last *inspect.EntityState) error {
 	if h.isResource() {
 		return s.noValue(h.subject, last)
@@ -263,8 +256,7 @@ var eventTexts = map[inspect.TraceKind]term.Styled{
 	inspect.TraceConverted: term.Changed.Of("converted"),
 }
 
-// addRows adds a row for e, or one for each field that it set. Only the first of these rows has the
-// tick.
+// addRows adds a row for e, or a row for each field that e set.
 func (h *historyCmd) addRows(g *term.Grid, e *inspect.TraceEvent) {
 	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
 	if e.Number < 0 {
@@ -287,8 +279,8 @@ func (h *historyCmd) addRows(g *term.Grid, e *inspect.TraceEvent) {
 	}
 }
 
-// valueText returns the values of e: one, or both if they differ. A missing value is "-", and a
-// tag is "".
+// valueText returns the old and the new value of e, or one value if they are equal. A missing value
+// is "-", and a tag is "".
 func valueText(e *inspect.TraceEvent) string {
 	text := func(v layout.Value) string {
 		switch {
@@ -316,12 +308,8 @@ func timeText(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// seriesSet collects a series of numbers for each field, which is drawn below the events. Between
-// two events a number stays the same. A series has a gap while the component or the entity does not
-// exist.
-//
-// seriesSet embeds historyCmd for the name of the requested field. The list is searched linearly,
-// because an entity has few fields.
+// seriesSet collects the numbers of each field over time, for the charts below the events. A series
+// has a gap while the component or the entity does not exist.
 type seriesSet struct {
 	*historyCmd
 	begun bool
@@ -332,8 +320,8 @@ type seriesSet struct {
 // courseCells is the largest width of a chart in characters.
 const courseCells = 40
 
-// note records the numbers of e. Moves, and writes of the same value, change no number. An event
-// that destroys the entity ends all series; an event that removes a component ends its series.
+// note adds the numbers of e to their series. The destruction of the entity ends all series. The
+// removal of a component ends its series.
 func (c *seriesSet) note(e *inspect.TraceEvent) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
@@ -342,7 +330,7 @@ func (c *seriesSet) note(e *inspect.TraceEvent) {
 		return
 	}
 	name := e.Component + c.field
-	// NaN starts a gap, which ends at the next number.
+	// NaN begins a gap. The next number ends the gap.
 	for _, s := range c.list {
 		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && describe.Inside(s.Field, name) {
 			s.Set(e.Tick, math.NaN())
@@ -366,8 +354,7 @@ func (c *seriesSet) of(field string) *term.Series {
 	return c.list[len(c.list)-1]
 }
 
-// print prints a chart of each number that changed. A constant number needs no chart, because the
-// events show it. All charts end at the last tick of the range.
+// print prints a chart of each number that changed, up to the given last tick.
 func (c *seriesSet) print(a *app, last uint64) {
 	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
 	drawn := 0
@@ -384,7 +371,8 @@ func (c *seriesSet) print(a *app, last uint64) {
 	}
 }
 
-// number returns v as a number for a chart. It returns false for infinity, which becomes a gap.
+// number returns v as a number for a chart. It returns false for a value without a number, and for
+// infinity.
 func number(v layout.Value) (x float64, ok bool) {
 	if x, ok = describe.Number(v); math.IsInf(x, 0) {
 		x = math.NaN()

@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The removal of a component ends only the series of that component. A component whose name begins
-// with the removed name keeps its series.
+// The removal of a component ends only its own series, even if the name of another component begins
+// with the removed name.
 func TestHistory_ComponentRemoved(t *testing.T) {
 	typ, err := layout.Of(reflect.TypeFor[struct{ X int8 }]())
 	require.NoError(t, err)

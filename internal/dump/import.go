@@ -14,9 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Import creates a save or a store from an export in JSON or NDJSON. Package repair reads the
-// export; this file reports the errors. Unreadable input counts as damage. For a wrong digest, the
-// error suggests the flag that accepts it.
+// The command import creates a save or a store from an export in JSON or NDJSON. Unreadable input
+// counts as damage. For a wrong digest, the error suggests the flag that accepts it.
 
 // importDoc is what import --json prints.
 type importDoc struct {
@@ -81,12 +80,12 @@ func (d *importDoc) print(a *app) {
 	a.Line("%s: tick %d, %s, digest %s", d.Output, d.Tick, term.Count(d.Entities, "entity", "entities"), d.Digest)
 }
 
-// importFrom reads the export at path.
+// importFrom reads the export at path. Its errors are:
 //
-//	cannot be opened               not found, or a failure of the system
-//	no export, or a truncated one  damage, with the line and the field
-//	has another digest             damage; the error suggests --edited
-//	any other error                as in every command, see classify
+//	the file cannot be opened       not found, or a failure of the system
+//	no export, or a truncated one   damage, with the line and the field
+//	wrong digest                    damage; the error suggests --edited
+//	any other error                 see classify
 func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) (*inspect.Image, error) {
 	r, name := stdin, path
 	if path == "-" {

@@ -16,15 +16,14 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Info is the first command to run for a file that does not open. So info prints each section even
-// if another section cannot be read:
+// The command info describes a store, even a damaged one. It prints each section that can be read:
 //
-//	info     the files, from their names and headers, and the journal, from its ledger; no pages
-//	world    the state at the point; its members are missing if the state cannot be reached
+//	info     the files and the journal, from names, headers and the ledger of the journal
+//	world    the state at the point
 //	opens    whether a program can open the store, and what to do if it cannot
-//	marks    the ticks with names, which are read from the journal
+//	marks    the named ticks, from the journal
 //
-// The exit status reports damage, if any was found.
+// Damage sets the exit status.
 
 // infoDoc is what info --json prints. If the state cannot be read, the members of [worldDoc] are
 // missing and the exit status says why.
@@ -38,11 +37,11 @@ type infoDoc struct {
 	Journal *journalDoc `json:"journal,omitempty"` // Missing for a save.
 	Lock    *lockDoc    `json:"lock,omitempty"`    // Missing if the store was closed cleanly.
 	Damage  []string    `json:"damage"`            // Damage that is visible without verify.
-	// Whether a program can open the store and continue at the newest state. This assumes that no
-	// other program has the store open. Missing for a save.
+	// True if a program can open the store and continue at the newest state, once no other program
+	// has it open. Missing for a save.
 	Opens   *bool  `json:"opens,omitempty"`
 	Refused string `json:"refused,omitempty"` // The reason, if Opens is false.
-	// The command that repairs the store; missing if no command does.
+	// A command that repairs the store, if there is one.
 	Helps string `json:"helps,omitempty"`
 	// Size of snapshots and journal, or of the save.
 	Bytes int64 `json:"bytes"`
@@ -91,7 +90,7 @@ type journalDoc struct {
 	Records  int          `json:"records"`
 	// Number of records from which the newest state does not descend.
 	Rewound int `json:"rewound"`
-	// Number of records without a readable child: 1 if nothing was rewound.
+	// Number of tips: records without a readable child.
 	Branches  int    `json:"branches"`
 	FirstTick uint64 `json:"first_tick"` // Lowest tick; 0 if there are no records.
 	LastTick  uint64 `json:"last_tick"`
@@ -131,7 +130,7 @@ var infoCommand = command{
 		return withSource(func(s *source) error {
 			doc := s.info()
 			w, err := s.world(at)
-			// With damage, print the readable sections; the error is returned at the end.
+			// After damage, print the readable sections. The error is returned at the end.
 			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
 				return err // Not damage: for example, the point is unknown.
 			}
@@ -144,14 +143,13 @@ var infoCommand = command{
 				// Marks are in commit order.
 				doc.newest = marks[doc.Marks-1]
 			}
-			// Print the readable sections even after an error.
 			return errors.Join(err, unread, s.printReport(doc))
 		})
 	},
 }
 
-// world describes the world at a point. Counts come from the registry and the columns, so no value
-// is read. The time comes from the record, which may be damaged even if the state is readable.
+// world describes the world at a point, without reading values. The state may be readable even if
+// the record with its time is damaged.
 func (s *source) world(at string) (w *worldDoc, err error) {
 	err = s.readState(at, func(st *inspect.State) error {
 		im := outline(st)
@@ -173,8 +171,8 @@ func (s *source) world(at string) (w *worldDoc, err error) {
 	return w, err
 }
 
-// info describes the files from the results of opening the store. It reads no pages and no records,
-// so it works even if these are damaged.
+// info describes the files, as far as they are known after opening. It reads no pages and no
+// records.
 func (s *source) info() *infoDoc {
 	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: describe.Listed(s.View.Snapshots(), snapshotDocOf), Damage: describe.Listed(s.Damage(), describe.Unprefixed)}
 	for _, sn := range doc.Snapshots {
@@ -190,9 +188,9 @@ func (s *source) info() *infoDoc {
 	return doc
 }
 
-// setOpens sets the members of doc that say whether a program can open the store, and otherwise
-// which command helps. It checks all that opening checks, except the types of the program. If
-// damage prevents opening and data can be saved, the command is recover.
+// setOpens sets the members of doc that say whether a program can open the store. It checks
+// everything but the types of the program. If recover can save data of a damaged store, setOpens
+// suggests it.
 func (s *source) setOpens(doc *infoDoc) error {
 	if s.IsSave() {
 		return nil
@@ -204,7 +202,7 @@ func (s *source) setOpens(doc *infoDoc) error {
 	}
 	opens := refusal == nil
 	doc.Opens, doc.Refused = &opens, describe.Unprefixed(refusal)
-	// A store of a newer version needs a newer program, not a repair.
+	// A store of a newer version needs a newer program. It needs no repair.
 	if !opens && !errors.Is(refusal, persist.ErrNewer) {
 		r, err := repair.Recoverable(s.ctx, s.View)
 		doc.Helps = describe.RecoverCommand(s.path, &r, err)
@@ -219,7 +217,7 @@ func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	}
 }
 
-// journal describes the journal. Rewound counts the records that are known to be rewound.
+// journal describes the journal.
 func (s *source) journal() *journalDoc {
 	log := s.Log()
 	j := &journalDoc{Segments: []segmentDoc{}, Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
@@ -238,14 +236,14 @@ func (s *source) journal() *journalDoc {
 			j.Rewound++
 		}
 	}
-	// Rewound counts all records so far; remove those on the path to the head.
+	// So far, Rewound counts all records. Subtract those on the path to the head.
 	for e := range log.Ancestors(log.Head) {
 		if !e.Lost() && e.ID.Seq >= known {
 			j.Rewound--
 		}
 	}
-	// If a program has the store open, it is writing the unfinished end. Otherwise a program was
-	// killed during the write.
+	// An unfinished end is being written now if a program has the store open. Otherwise a program
+	// was killed during the write.
 	if t := log.Torn; t != nil && s.InUse() {
 		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
 	} else if t != nil {
@@ -266,13 +264,12 @@ func (j *journalDoc) String() string {
 	return s
 }
 
-// lockOf describes the process that a lock file names. A lock of another host may be invisible on
-// this host, so it is unknown whether a process of another host is running.
+// lockOf describes the process that a lock file names, and whether it is running.
 //
-//	in use                       yes, whatever the holder is
-//	no holder                    no lock: the store was closed cleanly
+//	the store is in use          yes
+//	the lock file has no name    no lock: the store was closed cleanly
 //	a process of this host       no, because a running process would hold the lock
-//	anything else                unknown
+//	anything else                unknown: a lock of another host may be invisible here
 func lockOf(holder string, inUse bool) *lockDoc {
 	if inUse {
 		return &lockDoc{cmp.Or(holder, "an unknown process"), "yes"}
@@ -332,8 +329,7 @@ func (w *worldDoc) print(g *term.Grid) {
 	g.Row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
 }
 
-// journal adds the rows of the journal. An unfinished end is no damage: a program was killed during
-// a write, or is writing now.
+// journal adds the rows of the journal. An unfinished end does not count as damage.
 func (doc *infoDoc) journal(g *term.Grid) {
 	g.Row("journal", doc.Journal)
 	g.Row("closed", closed(doc))
@@ -356,8 +352,8 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	}
 }
 
-// snapshots prints the snapshot files. It also prints how many files a snapshot shares pages with,
-// because such a file cannot be removed alone.
+// snapshots prints a table of the snapshot files. SHARES is the number of files that share pages
+// with a snapshot.
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	term.Table(a.Out, snapshots, func(s snapshotDoc) []any {
@@ -373,8 +369,8 @@ func shownNote(note string) string {
 	return strconv.Quote(note)
 }
 
-// closed returns the row "closed": whether the last program closed the store. The lock takes
-// precedence over the journal, because a locked store may still be open.
+// closed returns the row "closed": whether the last program closed the store. The lock decides
+// first, and then the journal.
 func closed(doc *infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":

@@ -11,11 +11,11 @@ import (
 // standardInput is the argument that names standard input, which contains a save.
 const standardInput = "-"
 
-// maxInput is the largest number of bytes read from standard input, which is kept in memory.
+// maxInput is the largest accepted standard input, in bytes. It is read into memory.
 const maxInput = 1 << 30
 
-// input returns files that contain standard input under the name [standardInput]. Standard input
-// is read once, by the first call.
+// input reads standard input at the first call. It returns files with the content under the name
+// [standardInput].
 func (a *app) input() (disk.FS, error) {
 	if a.piped == nil {
 		files, err := filesOf(a.stdin, maxInput)
@@ -27,7 +27,7 @@ func (a *app) input() (disk.FS, error) {
 	return a.piped, nil
 }
 
-// filesOf returns files with the contents of in, at most limit bytes.
+// filesOf reads at most limit bytes from in, and returns files with this content.
 func filesOf(in io.Reader, limit int64) (disk.FS, error) {
 	files := disk.Memory()
 	f, err := files.Create(standardInput)

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A stage is a number whose values have names, which the layout contains.
+// A stage is a number type with named values. The layout contains the names.
 type stage uint8
 
 // String implements [fmt.Stringer].

@@ -8,8 +8,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// keptStore is a store in the repository that is never rewritten. So its output changes only if the
-// program changes.
+// keptStore is a store in the repository that is never rewritten. So its output changes
+// only if the program changes.
 const keptStore = "testdata/store-1"
 
 // buildKept creates a closed store with every feature:

@@ -16,15 +16,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Log lists records of the journal.
+// The command log lists records of the journal.
 //
 //	A..B ──▶ recordsIn: the records of the range, on all branches
 //	     ──▶ applyLimit: the newest records that pass the filter, at most --limit
 //	     ──▶ ticks: oldest or newest first, each read by a logReader and described as a recordDoc
 //	     ──▶ a row with lines below it, or an element of the JSON list
 //
-// With a filter, a tick is read twice: once by applyLimit, which counts from the newest record, and
-// once for the list. Without a filter, applyLimit counts records and reads none.
+// With a filter, each printed tick is read twice: by applyLimit, and for the list.
 
 // logDoc is what log --json prints.
 type logDoc struct {
@@ -59,16 +58,12 @@ set one. Add --component Position to match only changes of Position.`,
 	},
 }
 
-// A logCmd has the flags that select and describe ticks. Each tick goes through three steps of
-// growing cost:
+// A logCmd has the flags that select and describe ticks. Reading a tick has three steps of growing
+// cost. A later step is skipped if an earlier one excludes the tick.
 //
-//	the record shows which components changed           mayMatch
-//	the operations show what was added and removed
-//	the states before and after show which values       values, if --patch or the filter
-//	were set                                            needs them
-//
-// A limit counts the ticks that pass the filter, starting at the newest. The selected ticks are
-// then read again, starting at the oldest.
+//	record        which components changed          mayMatch
+//	operations    what was added and removed
+//	two states    which values were set             values, if --patch or the filter needs them
 type logCmd struct {
 	*source
 	limit                          limit
@@ -83,9 +78,8 @@ func (l *logCmd) flags(f flags) {
 	f.BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
 }
 
-// run lists the ticks. If applyLimit finds damage, run still lists the readable ticks and returns
-// the error at the end. An error of applyLimit takes precedence, because it concerns earlier
-// records.
+// run lists the ticks. After damage, it still lists the readable ticks, and returns the
+// error at the end.
 func (l *logCmd) run(s *source) error {
 	l.source = s
 	if s.IsSave() {
@@ -123,13 +117,11 @@ func (l *logCmd) print(entries []journal.Entry, earlier int) error {
 	return err
 }
 
-// applyLimit applies the limit. It returns the newest records that pass the filter, and the number
-// of earlier records of the range, filtered or not. With a filter it reads backward until it has as
-// many records as the limit.
+// applyLimit returns the newest records that pass the filter, and the number of earlier records in
+// the range, filtered or not. It reads backward until it has as many records as the limit.
 //
-// Without a limit the filter is applied later, when the ticks are listed. A graph needs all records
-// in advance, so for a graph applyLimit always reads them. The results are valid even with an
-// error.
+// Without a limit, applyLimit returns all records and the filter is applied later. A graph needs
+// the filtered records at once. The results are valid even with an error.
 func (l *logCmd) applyLimit(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
@@ -159,14 +151,13 @@ func (l *logCmd) printNoMatch() error {
 	return nil
 }
 
-// table begins the table. It widens columns for all entries in advance, so lines between rows do
-// not shift the columns. Widths come from record headers. TIME has a fixed width, and changes are
-// the last column, so these two need no width.
+// table begins the table. It sets the width of each column in advance, so that all rows
+// are aligned, even with other lines between them.
 func (l *logCmd) table(entries []journal.Entry, lines branches) *term.Grid {
 	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
 	in, way := l.standing(), map[uint64]bool{}
-	// Collect the path to the end of the journal. Commit.OnHead says the same, but getting it
-	// requires reading each record.
+	// Collect the path to the head. Commit.OnHead has the same information but needs a read of each
+	// record.
 	for e := range l.Log().Ancestors(l.Log().Head) {
 		way[e.ID.Seq] = true
 	}
@@ -180,14 +171,14 @@ func (l *logCmd) table(entries []journal.Entry, lines branches) *term.Grid {
 	return g
 }
 
-// row adds the row of d and the lines below it.
+// row adds the row of d and the lines below the row.
 //
 //	|\          fork, before the row where a branch begins
 //	| *  row     columns of the record
 //	| |   lines  under: the lines of branches that continue below the row
 //
-// In reverse order the ancestors of a record are below the record. So before and after are swapped,
-// and the fork is mirrored.
+// In reverse order, the graph is upside down: before and after are swapped, and the fork is
+// mirrored.
 func (l *logCmd) row(g *term.Grid, d *recordDoc, lines branches) {
 	under, b := "        ", lines[d.Seq]
 	if l.graph {
@@ -199,7 +190,7 @@ func (l *logCmd) row(g *term.Grid, d *recordDoc, lines branches) {
 		} else {
 			under = b.after + under
 		}
-		if b.apart && l.reverse { // In reverse order the fork is below its record.
+		if b.apart && l.reverse { // In reverse order, the fork is below its record.
 			defer g.Text("%s", strings.ReplaceAll(b.fork, "\\", "/"))
 		}
 	}
@@ -212,8 +203,8 @@ func (l *logCmd) row(g *term.Grid, d *recordDoc, lines branches) {
 	}
 }
 
-// A logFilter selects the ticks with a change that matches all conditions of the filter. An empty
-// condition matches everything.
+// A logFilter selects ticks by entities, components and ops. A tick passes if one of its changes
+// matches all three. An empty list matches everything.
 type logFilter struct {
 	entities, components, ops []string
 }
@@ -228,14 +219,12 @@ func (f *logFilter) flags(of flags) {
 // any reports whether f can exclude a tick.
 func (f *logFilter) any() bool { return len(f.entities)+len(f.components)+len(f.ops) > 0 }
 
-// byValue reports whether f needs the rows before and after a tick. Operations lack the rows that
-// were set, the entities of a clear, and the components of a destroyed entity.
+// byValue reports whether f needs the rows before and after a tick. The recorded operations are not
+// enough for these ops:
 //
-//	set      has no operation; only the rows show it
-//	clear    the operation may name the component, but no entities
-//	destroy  the operation names the entity, but not its components
-//
-// A filter needs values only if it can match one of these ops. An empty list of ops matches all.
+//	set      has no operation
+//	clear    the operation does not name the entities
+//	destroy  the operation does not name the components
 func (f *logFilter) byValue() bool {
 	switch {
 	case len(f.ops)+len(f.entities) == 0:
@@ -256,9 +245,8 @@ func selected(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// mayMatch reports whether f can match a tick, without reading the state. A destroy or a clear of
-// the world removes rows, which the record does not count by component. So a tick with one of
-// these may always match.
+// mayMatch reports whether f can match a tick, without reading the state. A tick with a destroy or
+// a clear of the world always may match, because its record does not name the components.
 func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
@@ -266,18 +254,19 @@ func (f *logFilter) mayMatch(d *recordDoc) bool {
 	return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 }
 
-// matches reports whether f matches a tick. The parameter values is needed only if byValue returns
-// true. One operation or value must match all conditions. So --op set --component Health does not
-// match a tick that sets Position and adds Health.
+// matches reports whether a single change of the tick matches all lists of f. For example, --op set
+// --component Health excludes a tick that sets Position and adds Health. The parameter values is
+// empty unless byValue returns true.
 func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) bool {
 	if !f.any() {
 		return true
 	}
-	// Without entities and ops, rows that were written but not changed match too.
+	// A filter with components only also matches rows that were written with an equal value.
 	if len(f.entities)+len(f.ops) == 0 {
 		return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 	}
-	// Empty members of an operation match no name; for example, a create has no component.
+	// An operation may lack a member: a create has no component. The missing member matches no
+	// name.
 	byOp := func(o operationDoc) bool { return f.op(o.Op) && f.component(o.Component) && f.entity(o.Entity) }
 	byRow := func(v rowDoc) bool { return f.op(v.Op) && f.selects(v) }
 	return slices.ContainsFunc(ops, byOp) || slices.ContainsFunc(values, byRow)
@@ -286,7 +275,8 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 // selects reports whether f matches the component and the entity of v.
 func (f *logFilter) selects(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
 
-// ticks visits the ticks of entries that pass the filter, in the order of the list.
+// ticks visits the ticks of entries that pass the filter, oldest first or, with --reverse, newest
+// first.
 func (l *logCmd) ticks(entries []journal.Entry) walk[*recordDoc] {
 	return func(visit func(*recordDoc) error) error {
 		if l.reverse {
@@ -296,13 +286,13 @@ func (l *logCmd) ticks(entries []journal.Entry) walk[*recordDoc] {
 	}
 }
 
-// backwardBlock is the number of ticks that are read forward before they are listed backward.
-// Moving a cursor forward is cheap; moving it back may load a snapshot again.
+// backwardBlock is the number of ticks in a block. Each block is read forward, even when ticks are
+// listed backward, because moving a cursor back may load a snapshot.
 const backwardBlock = 64
 
-// backward visits the same ticks as forward, but newest first. It divides the entries into blocks
-// and starts with the newest block. Each block is read forward, copied and visited in reverse.
-// Damage does not end the walk. The returned error is that of the newest damaged block.
+// backward visits the same ticks as forward, but newest first. It reads block by block, the newest
+// block first. After damage it continues, and returns the error of the newest damaged block at the
+// end.
 func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*recordDoc
@@ -310,7 +300,7 @@ func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error)
 			block = append(block, d)
 			return nil
 		})
-		if err != nil && !damaged(err) { // After damage, the walk goes on with older ticks.
+		if err != nil && !damaged(err) {
 			return err
 		}
 		unread = cmp.Or(unread, err)
@@ -323,8 +313,8 @@ func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error)
 	return unread
 }
 
-// forward visits the ticks of entries that pass the filter. It skips damaged ticks, and returns the
-// first error at the end. An error of visit ends the walk, including errEnough.
+// forward visits the ticks of entries that pass the filter, oldest first. It skips damaged ticks
+// and returns the first damage at the end. An error of visit ends the walk.
 func (l *logCmd) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	r := logReader{logCmd: l, in: l.standing()}
 	for _, e := range entries {
@@ -343,15 +333,15 @@ func (l *logCmd) forward(entries []journal.Entry, visit func(*recordDoc) error) 
 	return unread
 }
 
-// A logReader reads ticks, fastest in journal order. For values it moves a cursor to the states
-// before and after a tick. The first tick that needs values opens the cursor.
+// A logReader reads ticks. It opens a cursor at the first tick that needs the states before and
+// after it.
 type logReader struct {
 	*logCmd
 	in     standing
 	cursor *inspect.Cursor
 }
 
-// read returns the tick of e, or nil if the filter excludes it. Cheap checks come first.
+// read returns the document of entry e, or nil if the filter excludes the tick.
 func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
@@ -373,27 +363,23 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if r.verbose {
 		d.Operations, d.Inputs = operations, describe.Listed(c.Inputs, func(i inspect.Input) inputDoc { return inputDoc(i) })
 	}
-	// A filter by entity also restricts the printed values.
+	// The filter also restricts the printed values.
 	if r.patch {
 		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.selects(v) })
 	}
 	return &d, nil
 }
 
-// values returns the rows that the tick c changed, grouped by component. Within a component,
-// removed rows come first. The parameter d is the document of c. Rows that were written with the
-// same value are left out.
+// values returns the rows that the tick c changed, grouped by component. Removed rows come first.
 //
-// A tick contains the rows that it wrote, but not their old values. For dropped rows it contains
-// only their number, not their entities. So values copies the old rows from the state before c and
-// moves the cursor to c. Then it compares the rows of the same entities.
+// A tick lacks the old values of rows, and the entities of removed rows. So values reads the old
+// rows from the state before the tick:
 //
 //	state before c     touched rows ──▶ oldRows, copied by entity
 //	   │ seek(c.Seq)
 //	state after c      touched rows ──▶ changes: compares both by entity
 //
-// A component that is missing in the state before has no old rows. A component that is missing in
-// the state after is skipped.
+// A component that the tick registers has no old rows.
 func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err error) {
 	if err := r.seek(c.Parent); err != nil {
 		return nil, err
@@ -422,8 +408,7 @@ func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err 
 	return docs, nil
 }
 
-// seek moves the cursor to record seq. Ticks are read in journal order, so on one branch the cursor
-// moves forward and needs no snapshot.
+// seek moves the cursor to record seq. Moving forward on one branch needs no snapshot.
 func (r *logReader) seek(seq uint64) (err error) {
 	if r.cursor == nil {
 		r.cursor, err = r.Cursor(r.ctx, seq)
@@ -432,9 +417,8 @@ func (r *logReader) seek(seq uint64) (err error) {
 	return r.cursor.Seek(r.ctx, seq)
 }
 
-// removalOp returns the op that removed the named component from e. A tick may have several such
-// ops; removalOp returns the first one that explains the removal. A clear of the world removes
-// everything, so it comes first.
+// removalOp returns the op that removed the named component from e: clear, destroy or remove. If a
+// tick has several such ops, removalOp returns the first in the order of its cases.
 func (d *recordDoc) removalOp(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
 	switch {
@@ -448,9 +432,8 @@ func (d *recordDoc) removalOp(im *inspect.Image, name string, e ecs.Entity) stri
 	return "remove"
 }
 
-// oldRows are the rows of a component before a tick overwrites or drops them. They are copies,
-// because the cursor changes its image to the state after the tick. They are found by entity,
-// because a tick may move rows. A resource has one row, of entity 0.
+// oldRows are copies of the rows of a component before a tick, by entity. A resource has one row,
+// with entity 0.
 type oldRows struct {
 	layout   *layout.Type
 	entities []ecs.Entity // The keys of rows, in row order.
@@ -468,12 +451,11 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 	return o
 }
 
-// touchedRows returns the rows of c that the tick of change writes or drops. c is the component in
-// the state before or after that tick.
+// touchedRows returns the rows of c that a tick writes or drops. The parameter c is the component
+// before or after the tick.
 //
-// For a component that does not rewind, it returns all rows. The tick numbers rows as the journal
-// does, including those of dead entities. A loaded state has dropped these rows and moved other
-// rows to their numbers.
+// For a component that does not rewind, touchedRows returns all rows. The tick numbers rows
+// including those of dead entities, but a loaded state lacks them.
 func touchedRows(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []raw.Range{{First: 0, N: c.Len()}}
@@ -496,13 +478,12 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities()[row]
 }
 
-// changes compares the old rows with the rows of the component now, in the state after the tick. It
-// returns the removed rows, then new and changed rows, without rows whose bytes stayed the same.
-// The function gone returns the op that removed the row of an entity. A row that only moved is
-// found by its entity, and has the same bytes.
+// changes compares the old rows with the rows after the tick, which the component now has. It
+// returns the removed rows, then the added and changed rows. The function gone returns the op that
+// removed an entity's row.
 func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
-		// Copy, because the rows change when the cursor moves.
+		// Copy the row, because the cursor will overwrite it.
 		v, bad := t.Value(bytes.Clone(row))
 		err = cmp.Or(err, bad)
 		return &v
@@ -534,8 +515,8 @@ func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone 
 	return docs, err
 }
 
-// lines adds v to g. For a struct that was set, each field that differs is one line. If the type
-// changed, the fields may differ, so both values are shown in full.
+// lines adds v to g, with a line for each field that differs. If the type of the value changed, it
+// prints both values in full.
 func (v rowDoc) lines(g *term.Grid, under string) {
 	name := joined(" ", v.Component, v.Entity)
 	switch {

@@ -54,16 +54,16 @@ loading it.
 	},
 }
 
-// loadLimit is the largest number of items that are read before the first one is printed. For more
-// items the whole state is loaded first, so that reading cannot fail during output. If a page
-// cannot be read, View.Read calls the code again with the whole state. So code that reads pages
-// must print nothing before.
+// loadLimit is the largest number of items that are read page by page before printing. For more
+// items, the whole state is loaded first. Reading must not fail once output was printed.
 const loadLimit = 1 << 14
 
-// loadedWalk returns a walk that visits the result of f for each entity. If st is not fully in
-// memory, f reads pages and may fail, so loadedWalk computes all results before it returns. For
-// more than loadLimit entities, it returns an error, on which View.Read loads the whole state and
-// starts again. The walk then calls f for each visited entity.
+// loadedWalk returns a walk that visits the result of f for each entity. The walk does not fail on
+// unreadable pages:
+//
+//	state in memory           the walk calls f for each entity
+//	at most loadLimit         loadedWalk calls f for all entities before it returns
+//	more entities             an error that makes View.Read load the state and call again
 func loadedWalk[T any](st *inspect.State, entities []ecs.Entity, f func(e ecs.Entity) (T, error)) (walk[T], error) {
 	n := len(entities)
 	if st.Whole() {

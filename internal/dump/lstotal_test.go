@@ -14,7 +14,6 @@ import (
 )
 
 // TestLs_TotalOfLimitedList compares the total of a limited list with the length of the full list.
-// The command knows the total without reading all entities.
 func TestLs_TotalOfLimitedList(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister[Health](w)

@@ -22,7 +22,7 @@ import (
 	"github.com/stet-ecs/stet/internal/golden"
 )
 
-// TestMain fixes the build line in stores, because tests compare stores with golden files.
+// TestMain sets a fixed build line, because the build line is in stores and golden files.
 func TestMain(m *testing.M) {
 	build.Here = func() string { return "go1.26.0 linux/amd64 unfused math:a043" }
 	testscript.Main(m, map[string]func(){
@@ -33,15 +33,15 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// continueStore is the program "continue DIR BUILD". It acts as another build of a program, and
-// commits two ticks to a store or creates it.
+// continueStore is the program "continue DIR BUILD". It commits two ticks to the store in DIR, as a
+// program with the given build line. It creates the store if it is missing.
 func continueStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(continueWith(dir, clock(), Health(70), 2))
 }
 
-// wrongStore is the program "wrong DIR BUILD". It acts as another build of a program, and runs the
-// simulation of "diverged" with one difference.
+// wrongStore is the program "wrong DIR BUILD". It creates the second store of the command
+// "diverged", as a program with the given build line.
 func wrongStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(buildDiverged(dir, true))
@@ -116,8 +116,8 @@ func convertedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
-// holdCommand is "hold DIR": like "store DIR", but the store stays open until the script ends.
-// "unchanged" skips this store, because its journal may still record durable ticks.
+// holdCommand is "hold DIR": like "store DIR", but the store stays open until the script ends. The
+// command "unchanged" ignores this store.
 func holdCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: hold DIR")
@@ -242,8 +242,8 @@ func unchangedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// keptCommand is "kept": it changes to the parent directory of store-1, the store that is never
-// rewritten. With -update it writes the store if it is missing.
+// keptCommand is "kept": it changes to the directory that contains store-1. With -update, it writes
+// the store if it is missing.
 func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 0 {
 		ts.Fatalf("usage: kept")

@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// Man pages are generated from the commands and their help texts, so both always agree.
+// Man pages are generated from the help texts of the commands.
 
 // manDoc is what man --json prints.
 type manDoc struct {
@@ -66,8 +66,8 @@ func (d *manDoc) print(a *app) {
 // A manPage is one file.
 type manPage struct{ file, text string }
 
-// pagesOf returns the pages of root, its commands and the topics. A command's page refers to the
-// page of the program and to the topics. A topic's page refers to the page of the program.
+// pagesOf returns the pages of root, its commands and the topics. Each page refers to the page of
+// the program. The page of a command also refers to the topics.
 func pagesOf(root *cobra.Command) (pages []manPage) {
 	others := []string{pageRef(root.Name(), 1)}
 	for _, t := range topics {
@@ -91,7 +91,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 			r.flags("OPTIONS", c.LocalNonPersistentFlags())
 		}
 		r.flags("OPTIONS OF EVERY COMMAND", root.PersistentFlags())
-		if c != root { // The description of root contains the exit statuses already.
+		if c != root { // The description of root has the exit statuses already.
 			r.section("EXIT STATUS")
 			r.prose(exitTopic.text)
 		}
@@ -111,8 +111,7 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 	return pages
 }
 
-// synopsis adds the forms of c, which are separated by bars. Bars inside brackets do not separate
-// forms.
+// synopsis adds the forms of c. A bar separates two forms, unless it is inside brackets.
 func (r *roff) synopsis(c *cobra.Command) {
 	r.section("SYNOPSIS")
 	line := strings.TrimSuffix(c.UseLine(), " [flags]")
@@ -148,9 +147,8 @@ func (r *roff) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// A roff is a man page in the basic macros, which all readers support. The generator of cobra is
-// not used: it goes through Markdown, which turns * and _ of expressions into emphasis, and
-// reflows indented lines.
+// A roff is a man page in the basic macros, which all readers support. The generator of cobra would
+// change expressions, because * and _ are emphasis in Markdown.
 type roff struct{ strings.Builder }
 
 // newRoff begins a page.
@@ -163,7 +161,7 @@ func newRoff(name string, section int, short string) *roff {
 	return r
 }
 
-// page returns the finished page. The parameter also has the names of the pages to which it refers.
+// page returns the finished page, with references to the other pages in also.
 func (r *roff) page(name string, section int, also []string) manPage {
 	r.section("SEE ALSO")
 	r.raw(strings.Join(also, ",\n"))
@@ -175,11 +173,10 @@ func (r *roff) raw(line string) { r.WriteString(line + "\n") }
 
 func (r *roff) section(title string) { r.raw(`.SH "` + title + `"`) }
 
-// item adds a tagged paragraph; tag is roff source.
+// item adds a paragraph with a heading; the parameter tag is roff source.
 func (r *roff) item(tag, text string) { r.raw(".TP\n" + tag + "\n" + roffLine(text)) }
 
-// prose adds help text: paragraphs, which are filled, and indented lines, which are copied
-// unchanged.
+// prose adds help text. Paragraphs are filled, and indented lines are copied unchanged.
 func (r *roff) prose(text string) {
 	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
 		r.raw(".PP")
@@ -203,8 +200,8 @@ func pageRef(name string, section int) string { return fmt.Sprintf("%s(%d)", bol
 func bold(text string) string   { return `\fB` + roffEscape(text) + `\fR` }
 func italic(text string) string { return `\fI` + roffEscape(text) + `\fR` }
 
-// roffEscaper escapes special characters. Unescaped, - ' ` ^ ~ become typographic characters that
-// shells do not accept.
+// roffEscaper escapes special characters. Without it, characters such as - and ' become typographic
+// ones, which shells do not accept.
 var roffEscaper = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
 func roffEscape(text string) string { return roffEscaper.Replace(text) }

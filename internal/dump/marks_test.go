@@ -7,8 +7,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// noteSteps returns functions that return steps for store. A step adds a mark or an input to the
-// next tick.
+// noteSteps returns two functions. Their results add a mark or an input to the next tick of store.
 func noteSteps(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {
 	mark = func(name string) func() error { return func() error { return store.Mark(name) } }
 	input = func(name, data string) func() error {

@@ -18,14 +18,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command mcp serves an agent: it runs other commands in the same process.
+// The command mcp serves an agent. It runs other commands in the same process.
 //
 //	client ⇄ standard input and output: messages of the protocol
 //	a message that calls a tool ──▶ answer: a command line, run by a separate app
 //	viewPool: views of the stores, which stay open between calls
 //
-// Several calls may arrive at the same time; at most maxParallel run in parallel. Commands never
-// print to standard output, because that is the connection to the client.
+// At most maxParallel calls run in parallel. The output of a command goes to memory, because
+// standard output is the connection to the client.
 
 var mcpCommand = command{
 	use: "mcp STORE …",
@@ -62,22 +62,21 @@ client.`,
 // memory.
 const maxParallel = 2
 
-// An agentServer serves the tool calls of an agent. For each call, it runs the command of the tool
-// like a command line, with a lent view, and captures the output:
+// An agentServer serves the tool calls of an agent. For each call, it runs a command and captures
+// the output:
 //
 //	arguments (JSON) ──▶ command line ──▶ execute ──▶ document ──▶ cut ──▶ answer
 //
-// The agent gets the document of --json, as text and as a structure. Damage and other failures
-// follow as text, in the words of the command line.
+// An answer has the document of --json, as text and as a structure. Damage and other failures
+// follow as text.
 type agentServer struct {
 	*call
 	lender viewPool
 	slots  chan struct{} // A semaphore: one element per call in progress.
 }
 
-// run serves calls until the client closes the connection. It opens each store once at the start,
-// and fails immediately if a store cannot be opened. The pool gets these views as its first idle
-// ones.
+// run serves calls until the client closes the connection. It opens each store once before the
+// first call, so a wrong store fails at the start.
 func (s *agentServer) run() error {
 	for _, store := range s.args {
 		_, back, err := s.lender.lend(s.ctx, store)
@@ -96,7 +95,7 @@ func (s *agentServer) run() error {
 	return systemError(err)
 }
 
-// A flusher flushes after each message.
+// A flusher is standard output that is flushed after each message.
 type flusher struct{ *term.Out }
 
 func (w flusher) Write(p []byte) (n int, err error) {
@@ -106,7 +105,7 @@ func (w flusher) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close does nothing: the caller that opened standard output closes it.
+// Close does nothing, because standard output stays open.
 func (flusher) Close() error { return nil }
 
 // server returns a server of the protocol, with one tool for each of [tools].
@@ -145,8 +144,8 @@ more and left_out say what was left out.
 ` + pointsText
 }
 
-// withProgress returns a context that reports progress to the client, if the client requested it.
-// It reports at most four times per second.
+// withProgress returns a context that sends progress to the client, if the client wants it, at most
+// four times per second.
 func withProgress(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	token := r.Params.GetProgressToken()
 	if token == nil {
@@ -155,7 +154,7 @@ func withProgress(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	const often = 250 * time.Millisecond
 	var last time.Time
 	var mu sync.Mutex
-	// The progress function is called often, by several goroutines.
+	// Several goroutines call this function often.
 	return persist.WithProgress(ctx, func(p persist.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -169,8 +168,8 @@ func withProgress(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	})
 }
 
-// answer runs the command of t. The text of a failure comes after the document, if there is one:
-// for a damaged store, the readable part is returned.
+// answer runs the command of t. For a damaged store, the result has the readable part of the
+// document and then the failure.
 func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{Content: []mcp.Content{}}
 	doc, err := s.runTool(ctx, t, arguments)
@@ -185,9 +184,9 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 	return result
 }
 
-// runTool runs the command of t and returns its document, shortened for an agent.
+// runTool runs the command of t and returns its document, shortened for an agent. It returns:
 //
-//	wrong arguments              an error, before the call waits for its turn
+//	wrong arguments              an error, without waiting for other calls
 //	states that differ           no error; the document shows the differences
 //	output over maxPrinted       an error that says how to request less
 //	damage                       the document and the error
@@ -202,8 +201,7 @@ func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (d
 	case <-ctx.Done():
 		return nil, classify(t.command.name(), ctx.Err())
 	}
-	// The command prints to memory, reads no input and shows no progress. Its output goes to the
-	// document and to f.
+	// The command prints to memory, reads no input and shows no progress.
 	printed := new(bounded)
 	a := &app{Out: term.NewOut(printed, nil), stdin: strings.NewReader(""), stderr: io.Discard, lend: s.lender.lend}
 	if t.fresh {
@@ -212,7 +210,7 @@ func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (d
 	f = a.execute(ctx, []*command{t.command}, args)
 	switch {
 	case f != nil && errors.Is(f, errDiffer):
-		f = nil // The differences are printed already.
+		f = nil // The document shows the differences.
 	case f != nil && errors.Is(f, errTooLarge):
 		return nil, fail(exitUsage, "", "%w; %s", errTooLarge, t.advice)
 	}
@@ -226,15 +224,13 @@ func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (d
 	return doc, f
 }
 
-// A viewPool keeps views of stores between calls, and refreshes a view before it lends the view
-// again. One call at a time uses a view, so a store may have one view per parallel call. The pool
-// lends only views of stores on the command line, because an agent must not read other files.
+// A viewPool keeps views of stores open between calls. Only one call at a time uses a view. The
+// pool opens only stores on the command line, because an agent must not read other files.
 //
 //	lend      an idle view, refreshed; otherwise a new one
-//	back      to idle, if it can be refreshed and idle has space; otherwise it is closed
+//	back      makes the view idle again, or closes it
 //
-// mu is locked while a store is opened, because app.findFiles then appends to a list of opened
-// files.
+// The mutex is also locked while a store is opened, because openers must not run in parallel.
 type viewPool struct {
 	open   func(ctx context.Context, path string) (*inspect.View, error)
 	stores []string // Stores that may be opened.
@@ -243,21 +239,19 @@ type viewPool struct {
 	idle map[string][]*inspect.View // Idle views by store.
 }
 
-// lend implements [lendFunc]. A view that cannot be refreshed is closed, and the store is opened
-// again; the error of opening is returned.
+// lend implements [lendFunc]. It opens the store again if the idle view cannot be refreshed.
 func (l *viewPool) lend(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if v := l.takeIdle(path); v != nil {
 		if _, err := v.Refresh(ctx); err == nil {
 			return v, func() { l.returnView(path, v) }, nil
 		}
-		_ = v.Close() // If the store has a problem, opening it again reports the problem.
+		_ = v.Close() // Opening the store reports the problem again.
 	}
 	return l.lendNew(ctx, path)
 }
 
-// lendNew lends a newly opened view. A tool that reports whether a store is open needs a new view,
-// because only opening a view detects this. On an error there is no view, and back must not be
-// called.
+// lendNew lends a newly opened view. A tool that reports whether another program has the store open
+// needs a new view.
 func (l *viewPool) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if err := l.checkStore(path); err != nil {
 		return nil, nil, err
@@ -276,7 +270,7 @@ func (l *viewPool) checkStore(path string) error {
 	return fail(exitNotFound, "", "no store %q%s; the stores are %s", path, near.Hint(path, l.stores), strings.Join(l.stores, ", "))
 }
 
-// takeIdle removes an idle view of the store at path from idle and returns it, or nil.
+// takeIdle returns an idle view of the store at path, or nil. The view is no longer idle.
 func (l *viewPool) takeIdle(path string) (v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,8 +281,8 @@ func (l *viewPool) takeIdle(path string) (v *inspect.View) {
 	return v
 }
 
-// returnView stores v for the next call. A save is closed instead: it cannot be refreshed, because
-// another save may have replaced it. The pool keeps at most maxParallel views of a store.
+// returnView keeps v for the next call. It closes v if v is a save, which cannot be refreshed, or
+// if the pool has maxParallel views of the store.
 func (l *viewPool) returnView(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

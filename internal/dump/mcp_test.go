@@ -81,8 +81,8 @@ func connectAgent(t *testing.T, transport mcp.Transport) *agent {
 // members are the arguments of a tool call.
 type members = map[string]any
 
-// call calls a tool. It checks that the answer fits the tool's schema, and that the structured
-// content and the text are equal.
+// call calls a tool. It checks that the answer fits the tool's schema. It also checks that the text
+// of the answer equals the structured content.
 func (a *agent) call(tool string, arguments members) (doc, problem string) {
 	a.Helper()
 	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -142,7 +142,7 @@ func TestMCP_SameAnswersAsCommands(t *testing.T) {
 		{"log", members{"verbose": true}, []string{"--verbose"}},
 		{"log", members{"range": "2..3", "op": []string{"set", "add"}}, []string{"2..3", "--op", "set,add"}},
 
-		// An error has the same words as the error of the command.
+		// The tool reports the same error as the command.
 		{"show", members{"entity": "99v1"}, []string{"99v1"}},
 		{"show", nil, nil},
 		{"query", members{"where": "Heath < 3"}, []string{"Heath < 3"}},
@@ -382,7 +382,7 @@ func TestMCP_CutsLongAnswers(t *testing.T) {
 	assert.ErrorIs(t, err, errTooLarge)
 }
 
-// FuzzCutAnswers checks that a cut document is small and valid JSON, for any contents.
+// FuzzCutAnswers checks that a shortened document is small and valid JSON.
 func FuzzCutAnswers(f *testing.F) {
 	f.Add([]byte(`{"total":9,"rows":[{"a":[1,2,{"b":"c"}]},null,true,-1e9]}`), "--offset=3")
 	f.Add([]byte(`{"earlier":-1,"rows":{}}`), "--offset=-5")
@@ -398,8 +398,8 @@ func FuzzCutAnswers(f *testing.F) {
 	})
 }
 
-// FuzzToolArguments calls tools with random arguments. Each call must be refused, or become a
-// command line with flags of the tool only.
+// FuzzToolArguments calls tools with random arguments. The result must be an error, or a command
+// line with flags of the tool only.
 func FuzzToolArguments(f *testing.F) {
 	f.Add([]byte(`{"where":"--help","select":["a","b"],"limit":3}`))
 	f.Add([]byte(`{"from":"/etc/passwd","to":["-"],"store2":"b"}`))
@@ -477,14 +477,14 @@ func buildProgram(t *testing.T, path string) string {
 	return file
 }
 
-// TestMCP_TranscriptInDocs checks that the transcript in docs/AGENTS.md equals the answers of the
-// tools. The transcript finds the bug of examples/rollback with -bug.
+// TestMCP_TranscriptInDocs checks that the answers in docs/AGENTS.md are those of the tools. In
+// this transcript, an agent finds the bug of examples/rollback with -bug.
 func TestMCP_TranscriptInDocs(t *testing.T) {
 	const page, begin, end = "../../docs/AGENTS.md", "<!-- The transcript: go test ./internal/dump -run Transcript -update. -->\n", "<!-- Its end. -->\n"
 	sources, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	// The program exits with an error, because the peers disagree.
+	// This program exits with an error, as intended.
 	_ = exec.Command(buildProgram(t, "../../examples/rollback"), "-bug", "-dir", dir).Run()
 	t.Chdir(dir)
 	a := startAgent(t, "peer1", "peer2")

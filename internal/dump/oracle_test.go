@@ -26,15 +26,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The oracle compares the output of every command on a damaged store with that on the undamaged
-// store. From the known damage, it checks three rules:
+// These tests run every command on damaged stores. They compare the JSON output with that for the
+// undamaged store, and check three rules:
 //
 //	truth         a printed state, tick or file equals the original
 //	completeness  a state is printed if undamaged records lead to it from an undamaged snapshot
 //	no silence    an incomplete answer exits with 4, names the damage and suggests a remedy
 //
-// The oracle reads the JSON output of a command and compares it with the output for the undamaged
-// store. It also compares the states of the undamaged store with a plain model of the program.
+// The states of the undamaged store are compared with a simple model.
 
 // url and saveURL are the paths of the store and of a save.
 const (
@@ -76,7 +75,7 @@ type answer struct {
 	out, err string
 }
 
-// runOn runs a command on a store in memory. No command may change the store.
+// runOn runs a command on a store in memory. It checks that the command does not change the store.
 func runOn(t *testing.T, files *disktest.Mem, args ...string) (a answer) {
 	var out, err bytes.Buffer
 	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) { return files, path.Base(url), nil }}
@@ -105,7 +104,7 @@ func (w *original) run(args ...string) answer {
 	return a
 }
 
-// newOriginal creates the store. The program either closed the store or was killed:
+// newOriginal creates the store. With closed, the program closes the store; otherwise it is killed.
 //
 //	record    1 2 3   4 5        6    7            8 | 9 10   11        12 | 13   14 15
 //	tick      1 2 3   4 5        4    5            6 | 7 8    9         9  | 10   11 12
@@ -113,8 +112,7 @@ func (w *original) run(args ...string) answer {
 //	snapshot      2                   3 milestone    |    4                |
 //
 // Record 6 is a child of record 3, and record 12 of record 10. So records 4, 5 and 11 were rewound.
-// At each bar, the store was closed and opened again. Snapshots 1 and 2 are full; the others share
-// pages with older ones.
+// At each bar, the store was closed and opened again.
 func newOriginal(t *testing.T, closed bool) *original {
 	ctx := context.Background()
 	w := &original{t: t, files: disktest.New(), model: map[uint64]*plainState{}, digests: map[uint64]ecs.Digest{}, answers: map[string]answer{}}
@@ -230,8 +228,7 @@ func newOriginal(t *testing.T, closed bool) *original {
 	return w
 }
 
-// compareWithModel reads the journal and the snapshots of the store. It compares the states that
-// commands print with the model.
+// compareWithModel compares the states that commands print with the model.
 func (w *original) compareWithModel() {
 	v, err := inspect.OpenFS(context.Background(), w.files, ".")
 	require.NoError(w.t, err)
@@ -279,13 +276,14 @@ type damage struct {
 	files *disktest.Mem
 	lost  map[uint64]bool // Records with damaged bytes.
 	blind map[uint64]bool // Intact records whose schema is damaged.
-	bad   map[uint32]bool // Damaged snapshot files.
-	knows bool            // True if the headers of all records are valid.
-	// True if the damaged bytes contain no data of a world, and no reference to such data.
+	// Records that are intact but unreadable, because their schema is damaged.
+	bad   map[uint32]bool
+	knows bool // True if the headers of all records are valid.
+	// True if no data of a world is damaged.
 	harmless bool
 }
 
-// damages returns all damages to test: damages of each record and of each file.
+// damages returns all damages to test, for each record and for each file.
 func (w *original) damages() (all []*damage) {
 	for i := range w.log.Segments {
 		all = append(all, w.recordDamages(i)...)
@@ -304,7 +302,8 @@ func (w *original) damages() (all []*damage) {
 		d.harmless = false
 		all = append(all, d)
 	}
-	if !w.log.Clean { // The end of an open journal may be incomplete, which is not damage.
+	// A killed program may leave an incomplete end of the journal, which is not damage.
+	if !w.log.Clean {
 		last := "journal/" + w.log.Segments[len(w.log.Segments)-1].Name
 		all = slices.DeleteFunc(all, func(d *damage) bool { return d.file == last && d.lost[w.head] })
 	}
@@ -327,7 +326,7 @@ func (d *damage) replaceFile(name string, data []byte) {
 	}
 }
 
-// recordDamages returns damages of the records of a segment, including preambles.
+// recordDamages returns damages of each record of a segment, and of the preambles between records.
 func (w *original) recordDamages(i int) (all []*damage) {
 	const header = 48
 	segment := w.log.Segments[i]
@@ -429,8 +428,7 @@ type trial struct {
 	points   []uint64 // Records whose states the commands print.
 }
 
-// TestOracle_CommandsOnDamagedStores checks the output of every command for every damage with the
-// oracle.
+// TestOracle_CommandsOnDamagedStores runs every command on every damaged store.
 func TestOracle_CommandsOnDamagedStores(t *testing.T) {
 	for _, c := range commands {
 		if oracles[c.name()] == nil {
@@ -458,8 +456,7 @@ func TestOracle_CommandsOnDamagedStores(t *testing.T) {
 	}
 }
 
-// oracleRand returns the random source that selects what to test. It logs the seed, to repeat a
-// test.
+// oracleRand returns a random source. It logs the seed, so that a test can be repeated.
 func oracleRand(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	if s := os.Getenv("STET_ORACLE"); s != "" {
@@ -477,8 +474,8 @@ var simpleCalls = map[string][]string{
 	"info": nil, "log": nil, "ls": nil, "panel": {"Health"}, "plot": {"score"}, "query": {"Position.X > 3"}, "schema": nil, "show": {"0v1"}, "stats": nil, "tail": nil, "tree": nil, "verify": nil,
 }
 
-// TestOracle_CommandsOnDamagedSaves runs all commands on every damage of a save. The output must
-// equal that for the undamaged save, or be empty.
+// TestOracle_CommandsOnDamagedSaves runs every command on every damaged save. The output must be
+// empty, or equal that for the undamaged save.
 func TestOracle_CommandsOnDamagedSaves(t *testing.T) {
 	rng := oracleRand(t)
 	w := &original{t: t, files: disktest.New(), log: new(journal.Log), answers: map[string]answer{}}

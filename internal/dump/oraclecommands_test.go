@@ -88,8 +88,8 @@ func (x *trial) fail(a answer, args []string, format string, more ...any) {
 	x.t.Errorf("%s\n%s\nexits with %d: %s\n%.600s", fmt.Sprintf(format, more...), shell.Command(args...), a.code, a.err, a.out)
 }
 
-// try runs a command with --json and checks the rules for all commands. An incomplete answer must
-// be an error. The error must name the damage and suggest a remedy.
+// try runs a command with --json. It checks that an incomplete answer is an error, which names the
+// damage and suggests a remedy.
 func (x *trial) try(args ...string) (a answer) {
 	x.t.Helper()
 	args = append(args, "--json")
@@ -118,8 +118,8 @@ func (x *trial) try(args ...string) (a answer) {
 	return a
 }
 
-// readable reports whether undamaged records lead from an undamaged snapshot to the state of record
-// seq.
+// readable reports whether the state of record seq can be computed: from an undamaged snapshot and
+// the undamaged records after it.
 func (x *trial) readable(seq uint64) bool {
 	for at := seq; ; {
 		for _, s := range x.original.shots {
@@ -157,8 +157,8 @@ func (x *trial) newest() (seq uint64, ok bool) {
 	return seq, true
 }
 
-// states runs a command for the state of each record, and compares the output with the original
-// one. It also runs the command for the newest state.
+// states runs a command for the state of each record and for the newest state. It compares the
+// output with that for the undamaged store.
 func (x *trial) states(args ...string) {
 	x.t.Helper()
 	for _, seq := range x.points {
@@ -180,10 +180,8 @@ func (x *trial) state(seq uint64, args []string) {
 	}
 }
 
-// latest runs a command for the newest state. If damage hides that state, the command must print
-// the newest readable one, and say so. For a record, the given function returns the same command
-// for the state of that record. The output must equal that of the undamaged store for the printed
-// state.
+// latest runs a command for the newest state. If damage hides that state, the command must print an
+// older readable one, and say so. The function at returns the arguments for the state of a record.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -206,7 +204,7 @@ func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	}
 }
 
-// saysNewestMissing reports whether a says that the newest state is missing or may be missing.
+// saysNewestMissing reports whether the answer says that the newest state may be missing.
 func saysNewestMissing(a answer) bool {
 	return strings.Contains(a.err, "the newest whose state") || strings.Contains(a.err, "newer states than")
 }
@@ -250,8 +248,8 @@ func seqOf(doc object) uint64 {
 	return uint64(seq)
 }
 
-// writers runs a command that prints the writers of an entity's components. For writers in
-// unreadable ticks, the command must print "at or before" the oldest readable state.
+// writers runs a command that prints the ticks that wrote the components of an entity. If such a
+// tick is unreadable, the command must print "at or before" another tick.
 func (x *trial) writers(args ...string) {
 	x.t.Helper()
 	points := describe.Listed(x.points, at)
@@ -260,7 +258,7 @@ func (x *trial) writers(args ...string) {
 		a := x.try(args...)
 		doc := x.object(a, args...)
 		if doc == nil {
-			continue // The method states checks whether the command may fail here.
+			continue // The method states checks whether the command may fail.
 		}
 		seq := seqOf(doc)
 		if point == at(seq) || seq == x.original.head || saysNewestMissing(a) {
@@ -274,8 +272,8 @@ func (x *trial) writers(args ...string) {
 	}
 }
 
-// sameWriters reports whether got equals want, except for inexact writers. An inexact writer must
-// name a tick between the actual writer and the state.
+// sameWriters reports whether two documents name the same ticks as writers. An inexact writer in
+// got must be a tick between the actual writer and the state.
 func sameWriters(got, want any, seq uint64) bool {
 	switch got := got.(type) {
 	case object:
@@ -314,8 +312,8 @@ func (x *trial) shownNewest() (seq uint64, known bool) {
 	return seqOf(doc), doc["record"] != nil
 }
 
-// ticks runs a command that lists ticks. It must list every undamaged tick with the original
-// contents, and may mark a tick as rewound only if the tick was rewound.
+// ticks runs a command that lists ticks. It must list every undamaged tick with its original
+// contents. A listed tick must not be marked as rewound if it was not.
 func (x *trial) ticks(member string, args ...string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -333,7 +331,7 @@ func (x *trial) ticks(member string, args ...string) {
 		if x.damage.knows {
 			unsure = nil
 		}
-		// Compare these members with the record that info prints as the newest.
+		// The mark of the head must agree with the newest record that info prints.
 		if saysNewestMissing(a) {
 			unsure = append(unsure, "head", "unreachable")
 			newest, known := x.shownNewest()
@@ -408,8 +406,8 @@ func historyOracle(x *trial) {
 	}
 }
 
-// bisectOracle checks a search. If all states of the path are reachable, the search must find the
-// exact change. Otherwise it must find a range between two reachable states.
+// bisectOracle checks the result of bisect. If all states are readable, bisect must find the exact
+// change. Otherwise it must find two readable states around the change.
 func bisectOracle(x *trial) {
 	reached := true
 	for e := range x.original.log.Ancestors(x.original.head) {
@@ -435,10 +433,9 @@ func bisectOracle(x *trial) {
 	}
 }
 
-// valuesOverTime runs a command that prints values over time. For a printed value, the given
-// function returns its key within a state, such as the entity. Each printed value must equal the
-// original value with the same record and key. Every state that is reachable from a printed state
-// must be printed.
+// valuesOverTime runs a command that prints values over time. Each printed value must equal the
+// original one. The command must print each readable state whose parent state it prints. The
+// function of returns the key of a value, such as its entity.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -459,9 +456,8 @@ func (x *trial) valuesOverTime(list string, of func(object) any, args ...string)
 	}
 }
 
-// changeWithin reports whether a search in the damaged store is correct: the change in was is
-// between the two states in got. The parameters was and got are the documents of the searches in
-// the original and in the damaged store.
+// changeWithin reports whether the original change, in the document was, is between the two states
+// in the document got.
 func changeWithin(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]
@@ -500,7 +496,7 @@ func exportOracle(x *trial) {
 	}
 }
 
-// statsOracle checks the byte counts of a state and of the readable ticks.
+// statsOracle checks the byte counts that stats prints.
 func statsOracle(x *trial) {
 	ask := func(seq uint64, args ...string) {
 		a := x.try(args...)
@@ -526,8 +522,7 @@ func statsOracle(x *trial) {
 				x.fail(a, args, "the original component is %v", w)
 			}
 		}
-		// Compare all members except shared: its value depends on other files, which may be
-		// damaged.
+		// The member shared depends on other files, which may be damaged.
 		for _, s := range items(doc, "snapshots") {
 			same := func(w object) bool {
 				return reflect.DeepEqual(withoutMembers(s, "shared"), withoutMembers(w, "shared"))
@@ -598,7 +593,7 @@ func (x *trial) recordArg(args []string) (seq uint64) {
 // marks compares the printed marks with the original ones.
 func (x *trial) marks(a answer, args []string, got, was []object) {
 	x.t.Helper()
-	// Ignore the branches, which differ if records are lost.
+	// Ignore the branches: their names depend on the lost records.
 	for _, m := range slices.Concat(got, was) {
 		delete(m, "branch")
 	}
@@ -634,8 +629,8 @@ func (x *trial) opens(a answer, args []string, doc object) {
 	}
 }
 
-// verifyOracle checks the reported damage. If verify suggests a command, the command must save
-// something. Otherwise, recover must save nothing.
+// verifyOracle checks the damage that verify prints. A suggested command must save something.
+// Without a suggestion, recover must save nothing.
 func verifyOracle(x *trial) {
 	a := x.try("verify", url)
 	if x.damage.harmless {

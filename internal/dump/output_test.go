@@ -45,8 +45,7 @@ func TestOutput_FullDisk(t *testing.T) {
 
 func TestOutput_UnreadableStore(t *testing.T) {
 	if os.Getuid() == 0 || runtime.GOARCH == "wasm" {
-		// A path that is too long fails on every system. File modes have no effect for root, and
-		// WASI has none.
+		// This path is too long on every system.
 		code, _, stderr := ecsdump("info", strings.Repeat("x", 5000))
 		assert.Equal(t, exitSystem, code, stderr)
 		return

@@ -13,12 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Panel prints a table with a row for each entity at each sampled tick. It prints each row as soon
-// as the row is computed, so memory contains one state at a time and never the whole table.
-//
-// Plot evaluates one world expression per tick and applies every change to its value. A panel
-// evaluates its expressions for all entities, so it would gain nothing from changes. It binds its
-// expressions to each sampled state and skips the other states.
+// The command panel prints a table with a row for each entity at each sampled tick. Rows are
+// printed as they are computed, so memory holds one state at a time. The expressions are evaluated
+// only at the sampled states.
 
 // panelDoc is what panel --json prints.
 type panelDoc struct {
@@ -83,10 +80,8 @@ numbers. --ndjson writes a line of JSON for each row.
 	},
 }
 
-// A panel evaluates expressions on entities at the states of a route.
-//
-// The first fields are the flags. The expressions in conditions and columns are compiled for the
-// last state and bound to each sampled state.
+// A panel evaluates expressions for all entities, at the sampled states of a range. The expressions
+// are compiled for the last state, which most likely has all components.
 type panel struct {
 	*route
 	at     string
@@ -141,8 +136,8 @@ func (p *panel) print(s *source) (err error) {
 	return cmp.Or(err, p.unread)
 }
 
-// compile compiles the conditions and columns for the last state. The last state most likely has
-// all components that the expressions name.
+// compile compiles the conditions and columns for the last state, which most likely has all
+// components.
 func (p *panel) compile() (err error) {
 	end := p.route.lastState()
 	p.conditions, err = describe.TryListed(p.where, func(text string) (*query.Expr, error) {
@@ -197,8 +192,8 @@ func (p *panel) headings() (headings []string) {
 	return headings
 }
 
-// rows visits the rows of the sampled states. It computes one row beyond the limit to learn whether
-// more rows follow. It checks for an interrupt at each tick and every 1024 rows.
+// rows visits the rows of the sampled states. It computes one row more than the limit, to learn
+// whether more rows follow.
 func (p *panel) rows(visit func(panelRowDoc) error) error {
 	last, n := len(p.states)-1, 0
 	return ignoreEnough(p.each(0, last, func(i int, im *inspect.Image, _ *inspect.Commit) error {
@@ -237,8 +232,8 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 	}))
 }
 
-// bind binds all expressions to im. It recompiles an expression if the components that it uses have
-// changed.
+// bind binds all expressions to im. If the components of an expression changed, bind compiles it
+// again, which can fail.
 func (p *panel) bind(im *inspect.Image) error {
 	for _, of := range [][]*query.Expr{p.conditions, p.columns} {
 		for _, x := range of {
@@ -254,7 +249,6 @@ func (p *panel) bind(im *inspect.Image) error {
 // numbers.
 func (p *panel) csv() error {
 	out := csv.NewWriter(p.Out)
-	// The csv writer stores its first error; Error returns it below.
 	_ = out.Write(append([]string{"tick", "entity"}, p.names...))
 	err := p.rows(func(r panelRowDoc) error {
 		row := []string{strconv.FormatUint(r.Tick, 10), r.Entity}

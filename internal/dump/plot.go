@@ -12,19 +12,17 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Plot evaluates expressions at the states of a route.
+// The command plot draws charts of expressions over the ticks.
 //
 //	route.each ──▶ points: expressions follow every tick; every Nth state is evaluated
 //	           ──▶ addPoint: appends the values of each evaluated state to the lines
 //	           ──▶ print: a chart of each line, and a table with the extremes
 //
-// An expression updates its value from the changes of every tick. --every only selects the states
-// at which the value is recorded. Damage leaves a gap in a line, and the line continues after the
-// gap.
+// An unreadable state leaves a gap in each line.
 
 // plotDoc is what plot --json prints.
 type plotDoc struct {
-	// The entity of the expressions; missing if they are about the world.
+	// The entity of the expressions; missing for expressions on the whole world.
 	Entity      string   `json:"entity,omitempty"`
 	States      int      `json:"states"` // Number of states in the range.
 	Expressions []string `json:"expressions"`
@@ -82,7 +80,7 @@ A+2N, … and at the last one. The output is then shorter, but all ticks are sti
 	},
 }
 
-// A plotCmd evaluates expressions along a route.
+// A plotCmd evaluates expressions over a range of ticks.
 type plotCmd struct {
 	*route
 	at     string
@@ -91,8 +89,8 @@ type plotCmd struct {
 	texts  []string
 	span   string // A..B, or "" if the command line has no range.
 
-	hide        func(tick uint64) // Called with the tick of the first state that damage hides.
-	of          ecs.Entity        // Vacant if the expressions are about the world.
+	hide        func(tick uint64) // Called with the tick of the first unreadable state of a gap.
+	of          ecs.Entity        // Vacant for expressions on the whole world.
 	exprs       []*query.Expr
 	lines       []plotLine
 	evaluated   int    // Number of evaluated states.
@@ -125,7 +123,7 @@ func (p *plotCmd) arguments(c *call) (err error) {
 }
 
 // splitRange splits the arguments into expressions and a range. The last argument is the range if
-// it has the form of a range. An expression in that form, such as 1..2, is read as a range.
+// it has the form A..B.
 func (c *call) splitRange() (exprs []string, span string, err error) {
 	exprs = c.args[1:]
 	if n := len(exprs) - 1; n >= 0 && isRange(exprs[n]) {
@@ -146,11 +144,11 @@ func isRange(text string) bool {
 	return ok && (first == "" || isPoint(first)) && (last == "" || isPoint(last))
 }
 
-// plot visits the states of the route and prints the values: with --json during the walk, otherwise
-// as charts at the end.
+// plot evaluates the expressions and prints the values. With --json, it prints each value as it is
+// computed, and otherwise charts at the end.
 //
-// Several errors can occur. plot returns the first of: the error that ended the walk, an expression
-// that failed at every state, skipped damage.
+// Of several errors, it returns the first of: an error that ended the walk, an expression that
+// failed at every state, damage.
 func (p *plotCmd) plot(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(describe.Command("query", s.path, "--count"), "it has one state, so there is nothing to plot")
@@ -174,8 +172,7 @@ func (p *plotCmd) plot(s *source) (err error) {
 	return cmp.Or(err, p.failures(), p.unread)
 }
 
-// compile compiles the expressions for the last state. The last state most likely has all
-// components that the expressions name.
+// compile compiles the expressions for the last state, which most likely has all components.
 func (p *plotCmd) compile() (err error) {
 	want, end := query.WantTotal, p.route.lastState()
 	if p.of = ecs.Vacant; p.entity != "" {
@@ -194,19 +191,18 @@ func (p *plotCmd) compile() (err error) {
 	return nil
 }
 
-// points visits the values of the expressions at the sampled states.
-//
-// A dead entity has no value. A failed expression has no value either, and the document contains
-// the text of its error.
+// points visits the values of the expressions at the sampled states. An expression has no value for
+// a dead entity, or if it fails.
 func (p *plotCmd) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
 		at := plotPointDoc{describe.State(im.Tick, p.states[i]), cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
-		if i > before+1 && before >= 0 { // States are missing: draw no line across the gap.
+		// Draw no line across missing states.
+		if i > before+1 && before >= 0 {
 			p.hide(seen.Tick + 1)
 		}
-		// i is an index into the route. If it increases by more than one, states are missing.
+		// An index that increases by more than one shows missing states.
 		before, seen = i, at.stateDoc
 		// Every expression is updated at every tick, but only sampled states are evaluated.
 		asked := p.states.sampled(i, p.every)
@@ -227,8 +223,8 @@ func (p *plotCmd) points(visit func(plotPointDoc) error) error {
 	})
 }
 
-// fail records an error of the expression at a state. If several expressions fail at the same
-// state, the document has the first error.
+// fail records an error of the expression at a state. The document has the first error of each
+// state.
 func (l *plotLine) fail(at *plotPointDoc, err error) {
 	if l.failed++; l.failed == 1 {
 		l.failure, l.failedAt = err, at.stateDoc
@@ -236,20 +232,17 @@ func (l *plotLine) fail(at *plotPointDoc, err error) {
 	at.Error = cmp.Or(at.Error, err.Error())
 }
 
-// breakLines ends all lines at a tick with an unreadable state. No line is drawn from there to the
-// next evaluated state.
+// breakLines begins a gap in all lines at a tick. The next value ends the gap.
 func (p *plotCmd) breakLines(tick uint64) {
 	for n := range p.lines {
 		p.lines[n].Set(tick, math.NaN())
 	}
 }
 
-// addPoint appends the values of a state to the lines. An infinite value breaks the line like a
-// missing value, because a chart cannot show it. In a line without numbers, low stays +Inf and high
-// stays -Inf.
+// addPoint appends the values of a state to the lines. A missing or infinite value begins a gap.
 func (p *plotCmd) addPoint(at plotPointDoc) error {
 	if p.evaluated == 1 {
-		// evaluated counts this state already, so 1 means the first state.
+		// This is the first evaluated state, which evaluated counts already.
 		p.first = at.Tick
 	}
 	p.last = at.Tick
@@ -276,8 +269,8 @@ func (p *plotCmd) addPoint(at plotPointDoc) error {
 // chartWidth is the width of charts if the width of the output is unknown.
 const chartWidth = 80
 
-// print prints a chart for each expression, and a table of their first, last, lowest and highest
-// values. A single chart is higher than each of several.
+// print prints a chart for each expression, and a table of the first, last, lowest and highest
+// values.
 func (p *plotCmd) print() {
 	width, rows := p.Width, map[bool]int{true: 10, false: 5}[len(p.lines) == 1]
 	if width == 0 {
@@ -315,9 +308,8 @@ func shortNumber(v query.Answer) string {
 	return v.String()
 }
 
-// failures reports the expressions that failed. An expression that failed at every state is an
-// error. For an expression that failed at some states, failures prints a note with the first
-// failure.
+// failures returns an error for an expression that failed at every state. For an expression that
+// failed at some states, it prints a note.
 func (p *plotCmd) failures() error {
 	for i := range p.lines {
 		if l := &p.lines[i]; l.failed > 0 && l.failed == p.evaluated {

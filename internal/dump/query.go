@@ -14,14 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Query prints a table of expressions, in one of two modes:
+// The command query prints a table of expressions, in one of two modes:
 //
 //	rows      selection ──▶ choice ──▶ part: entities to print ──▶ their columns, looked up
 //	totals    selection ──▶ choice ──▶ group: adds each entity to its group ──▶ sorted groups
 //
-// Without totals, columns are computed only for the printed entities: one by one or, for very many,
-// in batches. With totals, all entities are evaluated and none is stored. Conditions then select
-// entities, and --sort orders the groups.
+// In the first mode, columns are computed only for the printed entities. In the second mode, --sort
+// orders the groups.
 
 // queryDoc is what query --json prints.
 type queryDoc struct {
@@ -34,10 +33,10 @@ type queryDoc struct {
 	Rows []cellsDoc `json:"rows"` // At most --limit.
 }
 
-// A cellsDoc is a row of a query: an object with a member for each column, in order. The member's
-// name is the text of the expression, or NAME for "EXPR as NAME". Its value is a number, a boolean,
-// or a string, which can be an entity. A component or a list is a value of the world. A missing
-// value is null.
+// A cellsDoc is a row of a query: an object with a member for each column, in order. The name of a
+// member is the expression, or NAME for "EXPR as NAME". The value is a number, a boolean or a
+// string. An entity is a string, and a missing value is null. Components and lists have the form of
+// values of a world.
 type cellsDoc struct {
 	columns []string
 	answers []query.Answer
@@ -90,10 +89,10 @@ type queryCmd struct {
 	groupBy  []string
 
 	printing bool  // True once output may have been printed.
-	broke    error // The error with which printing ended, or nil.
+	broke    error // The error that ended printing, or nil.
 }
 
-// A field is a column that a query prints. For a panel, only name and number are set.
+// A field is a column that a query prints.
 type field struct {
 	name   string
 	expr   *query.Swept
@@ -102,12 +101,10 @@ type field struct {
 	near   bool   // True if the total is approximate.
 }
 
-// query prints q for st. One sweeper evaluates the conditions for all entities. A second one
-// evaluates the columns for the printed entities only.
+// query prints q for st. Columns are evaluated for the printed entities only.
 //
-// If a page cannot be read, the caller calls query again with the whole state. This is safe because
-// batches reads all pages before the first row is printed. If a page fails during printing, the
-// second call prints nothing and returns the error of the first.
+// After a read error, the caller calls query again with the whole state in memory. If printing has
+// begun, the second call only returns the error of the first call.
 func (s *source) query(st *inspect.State, q *queryCmd) error {
 	if q.printing {
 		return q.broke
@@ -123,12 +120,12 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 		q.selected = []string{"entity"}
 	}
 	columns := s.sweeper(st)
-	// The columns belong to the second sweeper, because only printed entities need them.
+	// A separate sweeper evaluates the columns, because only printed entities need them.
 	fields, err := columns.fields("--select", q.selected)
 	if err != nil {
 		return err
 	}
-	// The JSON document contains the total. For text, entities are counted only if that is cheap.
+	// Only the JSON document needs the exact total.
 	p, err := c.part(s.json)
 	if err != nil {
 		return err
@@ -150,8 +147,8 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 	return q.broke
 }
 
-// records prints the rows of a query. one and many are the singular and plural nouns for a row.
-// Columns with approximate totals are listed in the document, and a note names each of them.
+// records prints the rows of a query, with a note for each approximate column. The parameters one
+// and many are the nouns for a row and for several rows.
 func (s *source) records(im state, fields []field, p part, one, many string, rows walk[[]query.Answer]) error {
 	names := namesOf(fields)
 	records := mapped(rows, func(answers []query.Answer) (cellsDoc, error) { return cellsDoc{names, answers}, nil })
@@ -189,8 +186,8 @@ func exprsOf(fields []field) []*query.Swept {
 	return describe.Listed(fields, func(f field) *query.Swept { return f.expr })
 }
 
-// fields compiles texts to columns. The parameter what is the name of their argument, for errors. A
-// text is an expression, optionally followed by "as NAME".
+// fields compiles texts, which are expressions with an optional "as NAME". The parameter what is
+// the flag or argument of the texts, for errors.
 func (w *sweeper) fields(what string, texts []string) (fields []field, err error) {
 	for _, text := range texts {
 		text, name := query.SplitName(text)
@@ -206,8 +203,7 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 	return fields, checkDistinct(what, fields)
 }
 
-// checkDistinct returns an error if two of fields have the same name. Programs read values by
-// column name, so names must be unique.
+// checkDistinct returns an error if two columns have the same name.
 func checkDistinct(what string, fields []field) error {
 	names := namesOf(fields)
 	for i, name := range names {
@@ -218,8 +214,7 @@ func checkDistinct(what string, fields []field) error {
 	return nil
 }
 
-// A totalFlag is one of --count, --sum, --min, --max and --avg, or one of the totals in --total.
-// Its fields are:
+// A totalFlag is a total on the command line, such as --count, --sum EXPR or --total "p95(EXPR)".
 //
 //	flag   the name of the flag, for errors
 //	kind   count, sum, min, max, …
@@ -243,18 +238,18 @@ func totalOf(text string) (totalFlag, error) {
 	total, name := query.SplitName(text)
 	kind, expr, ok := query.SplitTotal(total)
 	switch {
-	// Only count works without an expression; it counts all entities.
+	// count without an expression counts all entities. The other totals need an expression.
 	case !ok || expr == "" && kind != "count":
 		return totalFlag{}, errTakes
-	// Without "as", SplitName returns the text as its own name.
+	// SplitName returns the text itself if it has no "as NAME".
 	case name == total:
 		name = ""
 	}
 	return totalFlag{"total", kind, cmp.Or(expr, "true"), name}, nil
 }
 
-// totalFlags declares the flags for totals. All of them append to one list, so the columns have the
-// order of the command line.
+// totalFlags declares the flags for totals. They share one list, so the columns have the order of
+// the command line.
 func (q *queryCmd) totalFlags(f flags) {
 	f.BoolFunc("count", "count the entities", func(text string) error {
 		count, err := strconv.ParseBool(text)
@@ -293,32 +288,30 @@ type group struct {
 	totals []*query.Total
 }
 
-// A grouping collects groups. It adds each entity to the totals of its group and does not store the
-// entity. Several goroutines evaluate spans of entities. One goroutine adds the results in index
-// order, so floating-point totals are reproducible.
+// A grouping has the groups of a query. It adds the values of each entity to the totals of the
+// entity's group.
 //
 //	answers of an entity ──▶ groupOf: byKey, or byName ──▶ totals of the group
 //
-// With a single plain key, byKey avoids formatting a text for each entity. Several keys, or keys
-// that are values of the world, are compared by text in byName. Both maps contain the same groups.
+// Several goroutines evaluate the entities. One goroutine adds the results in index order, so
+// floating-point sums are reproducible.
 type grouping struct {
 	by     []field // The --group-by columns; if empty, one group has all entities.
 	keys   []*query.Swept
 	totals []field
 	kinds  []string
 	nought func() []*query.Total // Returns the totals of an empty group.
-	sort   []int                 // Sort columns. Groups with equal sort columns are ordered by key.
+	sort   []int                 // Indices of the sort columns.
 	groups []*group              // Groups in order of discovery.
 	byName map[string]*group
-	// The groups with a single key that is plain, by that key.
+	// Groups with a single plain key, by this key. The lookup is faster than in byName.
 	byKey map[query.Answer]*group
 }
 
-// maxGroups bounds the number of groups in memory. All groups stay in memory until the end, because
-// the last entity may belong to the first group.
+// maxGroups is the largest number of groups, which are all in memory.
 const maxGroups = 1 << 20
 
-// groups prints totals. --offset and --limit select groups when these are printed.
+// groups prints the totals of all groups, or of those that --offset and --limit select.
 func (s *source) groups(st *inspect.State, q *queryCmd) error {
 	switch {
 	case len(q.selected) > 0:
@@ -331,7 +324,7 @@ func (s *source) groups(st *inspect.State, q *queryCmd) error {
 	if err != nil {
 		return err
 	}
-	// The conditions select entities, but the sort keys order groups, so filters has no sort keys.
+	// The sort keys order the groups, so remove them from the selection of entities.
 	filters := q.selection
 	filters.sort, filters.desc = nil, filters.desc && len(q.sort) == 0
 	c, err := filters.choice(w, "query")
@@ -367,13 +360,13 @@ func (w *sweeper) grouping(q *queryCmd) (g *grouping, err error) {
 	}
 	// Without --group-by, one group holds all entities.
 	if len(g.by) == 0 {
-		_, err = g.groupOf(nil) // The group exists even if no entity passes the filters.
+		// This group exists even if no entity passes the filters.
+		_, err = g.groupOf(nil)
 	}
 	return g, cmp.Or(err, checkDistinct("--group-by", g.fields()))
 }
 
-// sortOf returns the indices of the columns that --sort names. It compares each text with the
-// column names and compiles no expression.
+// sortOf returns the indices of the columns that --sort names.
 func sortOf(sort, columns []string) (numbers []int, err error) {
 	for _, text := range sort {
 		n := slices.Index(columns, strings.TrimSpace(text))
@@ -389,7 +382,7 @@ func sortOf(sort, columns []string) (numbers []int, err error) {
 // fields returns the columns: the keys, then the totals.
 func (g *grouping) fields() []field { return slices.Concat(g.by, g.totals) }
 
-// A groupedEntity is an entity with the values that grouping needs.
+// A groupedEntity is an entity with the values of its key and total columns.
 type groupedEntity struct {
 	e ecs.Entity
 	// The values of the --group-by expressions, then those to sum or count.
@@ -404,7 +397,7 @@ func (c *choice) group(g *grouping) error {
 		if !ok || err != nil {
 			return err
 		}
-		// Once for each span: allocate space for all entities of the span.
+		// The first entity of a span allocates the space for all of them.
 		if *found == nil {
 			*found = make([]groupedEntity, 0, len(at.Entities))
 		}
@@ -423,8 +416,7 @@ func (c *choice) group(g *grouping) error {
 	})
 }
 
-// add adds entity e to its group. answers holds the keys and then the values to total. An error
-// names the entity and the column.
+// add adds the values of entity e to its group. The answers are the keys, then the values to total.
 func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	of, err := g.groupOf(answers[:len(g.by)])
 	if err != nil {
@@ -438,8 +430,8 @@ func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	return nil
 }
 
-// groupOf returns the group of keys and creates it if necessary. Answers are not map keys in
-// general: they include lists, values of the world, and equal numbers of different types.
+// groupOf returns the group of keys and creates it if necessary. Only a single plain key can be
+// looked up directly: lists cannot be map keys, and equal numbers may have different types.
 func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	if len(keys) != 1 || !keys[0].Plain() {
 		return g.groupNamed(keys)
@@ -453,10 +445,10 @@ func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	return of, err
 }
 
-// groupNamed returns the group of keys, found by the text of keys. It creates the group if
-// necessary.
+// groupNamed returns the group with these keys, and creates it if necessary. It compares keys by
+// their text.
 func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
-	// Quoted, so that texts with blanks stay distinct.
+	// Quote each key, so that keys with blanks stay distinct.
 	name := fmt.Sprintf("%q", describe.Listed(keys, query.Answer.Key))
 	switch {
 	case g.byName[name] != nil:
@@ -470,7 +462,6 @@ func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
 }
 
 // print prints the groups within --offset and --limit, ordered by --sort and then by their keys.
-// Each key belongs to one group, so the order is deterministic.
 func (g *grouping) print(s *source, im state, q *queryCmd) error {
 	rows := describe.Listed(g.groups, func(n *group) []query.Answer {
 		return slices.Concat(n.keys, describe.Listed(n.totals, (*query.Total).Result))

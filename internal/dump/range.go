@@ -13,17 +13,15 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Every command writes a range as A..B, but a range has one of three meanings:
+// Every command writes a range as A..B. The range has one of three meanings:
 //
-//	log, stats                    a span: records in journal order, on any branch
+//	log, stats                    records in journal order, on any branch: a span
 //	history, bisect, plot, panel  the path from state A to state B, which must descend from A
 //	diff, export                  the states A and B; export also has the changes of each tick
 //
-// Only a span can have rewound records, and so contain the same tick twice. export writes tables
-// from the states of a path, like panel.
+// Only a span can have rewound records, and so the same tick twice.
 
-// A span is a range of records. If an end of the range is a tick, it limits the ticks, on all
-// branches. Any other end limits the record numbers.
+// A span is a range of records, limited by ticks, record numbers or both.
 type span struct {
 	firstTick, lastTick uint64
 	firstSeq, lastSeq   uint64
@@ -34,8 +32,8 @@ func (r span) holds(e journal.Entry) bool {
 	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
 }
 
-// span parses A..B, A.., ..B or a single point, which is both ends. The span of 100..record:88 has
-// the records with a tick of at least 100 and a number of at most 88.
+// span parses A..B, A.., ..B or a single point. For example, 100..record:88 is the range of records
+// with a tick of at least 100 and a number of at most 88.
 func (s *source) span(text string) (span, error) {
 	r := span{0, math.MaxUint64, 0, math.MaxUint64}
 	first, last, isRange := strings.Cut(text, "..")
@@ -76,7 +74,7 @@ func (s *source) setBound(text string, tick, seq *uint64) (err error) {
 	if text == "" {
 		return nil
 	}
-	// A tick limits all branches, so it does not name a single record.
+	// ^A tick number may name records on several branches, so do not resolve it to one record.
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		*tick = n
 		return nil
@@ -88,7 +86,8 @@ func (s *source) setBound(text string, tick, seq *uint64) (err error) {
 	return err
 }
 
-// resolveEnds returns the records of two points. from is 0 if first is empty.
+// resolveEnds returns the records of the points first and last. For an empty first point, the
+// record is 0.
 func (s *source) resolveEnds(first, last string) (from, to uint64, err error) {
 	if to, err = s.Resolve(last); err == nil && first != "" {
 		from, err = s.Resolve(first)
@@ -96,14 +95,14 @@ func (s *source) resolveEnds(first, last string) (from, to uint64, err error) {
 	return from, to, err
 }
 
-// ends has the two states of diff, or the second store.
+// ends are the arguments of diff after the first store: two points, or a second store.
 type ends struct {
 	a, b  string // Points of the first store.
 	store string // The second store; if set, a and b are empty.
 }
 
-// diffEnds distinguishes points from a second store. A text in the form of a point is a point. A
-// file whose name has that form is written as ./100.
+// diffEnds parses the arguments of diff. A text in the form of a point is a point, and any other
+// text is a second store. The path of a file with such a name is ./100.
 //
 //	diff D              @latest~1 and the newest state
 //	diff D 100          100 and the newest state
@@ -125,21 +124,19 @@ func diffEnds(args []string) ends {
 		}
 		return ends{a: first, b: last}
 	}
-	// The check for a range comes first, because the name in a point may contain dots, as in
-	// snap:2..9.
+	// Check for a range first: the name in a point may contain dots, as in snap:2..9.
 	if isPoint(args[1]) {
 		return ends{a: args[1]}
 	}
 	return ends{store: args[1]}
 }
 
-// isPoint reports whether text has the form of a point in time and not of a path. It checks only
-// the form: mark:boss is a point even without such a mark. So a misspelled name is reported as an
-// unknown mark.
+// isPoint reports whether text has the form of a point in time, as in 100, @latest~1 or mark:boss.
+// The point may be unknown.
 func isPoint(text string) bool {
 	text, _, _ = strings.Cut(text, "~")
-	// Lower-case letters before a colon are the kind of a point, as in mark:boss. These are paths:
-	// C:\game; ./a:b, for a file named a:b; and URLs, with // after the colon.
+	// Lower-case letters before a colon are the kind of a point, as in mark:boss. But C:\game,
+	// ./a:b and URLs are paths.
 	digits := strings.Trim(text, "0123456789") == ""
 	kind, name, ok := strings.Cut(text, ":")
 	ok = ok && !strings.HasPrefix(name, "//")

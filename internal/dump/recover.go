@@ -11,16 +11,12 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Recover writes what can be saved and prints a report, even if nothing could be saved. Users
-// decide by the report what to do next. So the report contains record numbers and other commands
-// that would save more.
+// The command recover writes the readable part of a store or save, and prints a report. The report
+// names the lost records, and commands that would save more.
 //
 //	exit 0   OUT contains the whole requested state
 //	exit 1   OUT is written, and something is lost
 //	exit 4   nothing could be saved; the report says whether --partial would save something
-//
-// Recover does not open the store like other commands, because it must also work on stores that
-// cannot be opened.
 
 // recoverDoc is what recover --json prints.
 type recoverDoc struct {
@@ -30,7 +26,7 @@ type recoverDoc struct {
 	Tick   uint64 `json:"tick"`   // Tick of the saved state.
 	Seq    uint64 `json:"record"` // Record of the saved state in STORE.
 	Wanted uint64 `json:"wanted"` // The record of the wanted state.
-	// At most this many records are lost between the saved and the wanted state.
+	// Upper bound on the number of lost records between the saved and the wanted state.
 	Lost     int    `json:"lost"`
 	LostFrom uint64 `json:"lost_from"`      // The first lost record.
 	More     string `json:"more,omitempty"` // Damage that may hide later records.
@@ -43,11 +39,11 @@ type recoverDoc struct {
 	DroppedTicks int      `json:"dropped_ticks"` // Number of readable ticks that OUT lacks.
 	Names        []string `json:"names"`         // Named snapshots in OUT.
 	DroppedNames []string `json:"dropped_names"` // Named snapshots that are missing in OUT.
-	// Other branches with later records; --at record:RECORD saves such a branch.
+	// Other branches with later records. To save one of them, use --at record:RECORD.
 	Tips []stateDoc `json:"tips"`
 
 	Pieces bool `json:"pieces"` // True if --partial would save a later state.
-	// True if OUT was put together from pieces, into a state that STORE never had.
+	// True if OUT combines parts of several states, so STORE never had this state.
 	Partial  bool         `json:"partial"`
 	Missing  []missingDoc `json:"missing"`  // Known losses in OUT.
 	Entities int          `json:"entities"` // Number of missing entities.
@@ -91,7 +87,8 @@ a save, 4 if nothing could be saved.`,
 			if o.out == "" {
 				return fail(exitUsage, describe.Command("recover", path, "-o", path+".recovered"), "give the output with -o")
 			}
-			// An empty At means the newest recoverable state, which may be after the head.
+			// Without --at, recover saves the newest recoverable state, which may be newer than the
+			// head.
 			if o.At == "@latest" {
 				o.At = ""
 			}
@@ -111,8 +108,8 @@ type recoverCmd struct {
 	repair.RecoverOptions
 }
 
-// report prints the report if err is nil or damage, even if nothing could be saved. Other errors
-// have no report, such as that STORE is not a store, or that OUT exists.
+// report prints the report of recover, even if nothing could be saved. It prints no report if
+// recover did not start, for example because OUT exists.
 func (o *recoverCmd) report(c *call, r *repair.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
@@ -126,12 +123,11 @@ func (o *recoverCmd) report(c *call, r *repair.RecoverReport, err error) error {
 	if err == nil {
 		doc.Out, doc.Complete = o.out, r.Complete()
 	}
-	// Complete is true only if a file was written.
 	if err := c.printReport(doc); err != nil || doc.Complete {
 		return err
 	}
 	if err != nil {
-		// Use the first line, the reason. The other lines repeat the printed problems.
+		// The first line is the reason. The report has the other lines already.
 		reason, _, _ := strings.Cut(describe.Unprefixed(err), "\n")
 		return fail(exitCorrupt, describe.RecoverCommand(path, r, err), "%s: nothing could be saved: %s", path, reason)
 	}
@@ -142,7 +138,7 @@ func (o *recoverCmd) report(c *call, r *repair.RecoverReport, err error) error {
 	return fail(exitProblem, next, "%s: something is lost; what was saved is in %s", path, o.out)
 }
 
-// recoverDocOf describes r. Empty lists are printed as [], not as null.
+// recoverDocOf describes r.
 func recoverDocOf(r *repair.RecoverReport) *recoverDoc {
 	return &recoverDoc{
 		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: describe.Unprefixed(r.More),
@@ -155,8 +151,7 @@ func recoverDocOf(r *repair.RecoverReport) *recoverDoc {
 	}
 }
 
-// print prints what was saved, then what was lost, so that users do not mistake the saved data for
-// the whole.
+// print prints what was saved, then what was lost.
 func (d *recoverDoc) print(a *app) {
 	for _, p := range d.Problems {
 		a.Line("problem: %s", p.Message)
@@ -182,7 +177,7 @@ func (d *recoverDoc) print(a *app) {
 	a.Line("written: %s", d.Out)
 }
 
-// missing prints the losses of a state that was put together from pieces.
+// missing prints the losses of a state that combines parts of several states.
 func (d *recoverDoc) missing(a *app) {
 	for _, m := range d.Missing {
 		a.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)

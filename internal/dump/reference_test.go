@@ -45,7 +45,7 @@ type docMember struct {
 	inline   *ast.Field // The field, if its type is an unnamed struct.
 }
 
-// isDocument reports whether d is the output of a command. The comment of such a type contains
+// isDocument reports whether a command prints d as a whole. The comment of such a type contains
 // "--json".
 func (d *docType) isDocument() bool { return strings.Contains(d.comment, "--json") }
 
@@ -75,7 +75,7 @@ func docTypes(t *testing.T) map[string]*docType {
 				if st, ok := s.Type.(*ast.StructType); ok && isDoc {
 					comment := cmp.Or(s.Doc, d.Doc)
 					require.NotNil(t, comment, "%s has no comment", s.Name.Name)
-					// Package describe exports its document types.
+					// The document types of package describe are exported.
 					name = strings.ToLower(name[:1]) + name[1:]
 					types[name] = &docType{name, oneLine(strings.Replace(comment.Text(), s.Name.Name, name+docSuffix, 1)), docMembers(st)}
 				}
