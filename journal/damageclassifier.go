@@ -54,8 +54,8 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 	return nil
 }
 
-// statedEnd returns the end of segment i according to the header of the next segment, and true. If
-// no next segment states an end, it returns the file size and false.
+// statedEnd returns the end of segment i according to the header of the next segment, and true.
+// Without such a header, it returns the file size and false.
 func (l *Log) statedEnd(i int) (int64, bool) {
 	if i+1 == len(l.Segments) {
 		return l.Segments[i].Size, false
@@ -85,7 +85,7 @@ type damageClassifier struct {
 	scanner *scanner
 	vouched int64
 	torn    int64 // Start of the torn tail. -1 means no torn tail.
-	ended   int64 // End of the segment that a seal states. 0 means no seal.
+	ended   int64 // End of the segment according to a seal. 0 means no seal.
 }
 
 // classifyInner classifies a segment that has a successor. The header of the successor states that

@@ -272,8 +272,8 @@ func (r *varints) bytes(n uint64) []byte {
 // ledgerName returns the file name of a ledger: "00000012.ledger".
 func ledgerName(number uint64) string { return fmt.Sprintf("%08d%s", number, ledgerSuffix) }
 
-// closedAt returns the offset up to which s was durable when the journal was closed, as the ledger
-// states. It returns 0 if the ledger does not state a plausible offset.
+// closedAt returns the offset up to which s was durable, according to the ledger of a closed
+// journal. It returns 0 if there is no plausible offset.
 func (l *Log) closedAt(s *Segment) int64 {
 	if l.ledger == nil || l.ledger.closed.number != s.Number || l.ledger.closed.end > maxSegment {
 		return 0

@@ -299,7 +299,7 @@ func (w *ledgerWriter) named() error {
 	return nil
 }
 
-// failed reports whether an fsync failed. This is final.
+// failed reports whether an fsync failed. A failed fsync is never retried.
 func (w *ledgerWriter) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,8 +42,9 @@ type Log struct {
 	// no tail.
 	Torn *disk.DamageError
 
-	// TornTails lists the tails of earlier segments that are cut off: bytes after the end that the
-	// next segment's header states. They contain no acknowledged record, and may contain any bytes.
+	// TornTails lists the cut-off tails of earlier segments. The header of the next segment says
+	// where a segment ends; later bytes are cut off. They contain no acknowledged record, and may
+	// contain any bytes.
 	TornTails []Range
 
 	World [16]byte // World of the segments. Zero if there are no segments.
@@ -104,7 +105,7 @@ type Segment struct {
 
 	Records int // Readable records of the tree.
 
-	// Previous is the last record before this segment, as the header states.
+	// Previous is the last record before this segment, according to the header.
 	Previous ID
 
 	// Err says why the segment cannot be read. Nil means that its header is valid.

@@ -132,8 +132,7 @@ func (l *Log) ScanFrom(ctx context.Context, fs disk.FS, newest int64, base uint6
 	return nil
 }
 
-// Continuable returns an error if [Open] refuses the journal whatever its options are. It returns
-// nil if Open can continue the journal.
+// Continuable returns the error with which [Open] would refuse the journal for any options, or nil.
 func (l *Log) Continuable() error {
 	for _, p := range l.Problems {
 		if errors.Is(p, ErrForeign) || errors.Is(p, ErrNewer) {

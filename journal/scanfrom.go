@@ -12,8 +12,8 @@ const (
 	// maxSmall is the maximum number of bytes of small segments that a log stores in memory.
 	maxSmall = 4 << 20
 
-	// readInTurns is the maximum number of segments that each [Log.ScanFrom] reads, in rotation,
-	// although the ledger describes them fully.
+	// readInTurns is how many skippable segments each [Log.ScanFrom] reads nevertheless. Successive
+	// epochs select different segments.
 	readInTurns = 4
 )
 

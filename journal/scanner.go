@@ -59,7 +59,7 @@ type sealAt struct {
 	header header
 }
 
-// end returns the end of the segment that the seal states.
+// end returns the end of the segment according to the seal.
 func (s sealAt) end() int64 { return int64(s.header.tick) }
 
 // A badRange is the range [start, end). If padding is set, the bad bytes are the padding of a valid

@@ -29,9 +29,9 @@ type stateDiff struct {
 	states [2]*State
 }
 
-// diffStates compares newer with older. They may belong to two stores, or one of them may be a
-// save. Memory grows with the number of pages that differ. Neither state may change while the
-// result is in use.
+// diffStates compares newer with older. The two states may belong to different stores, or one of
+// them may be a save. Memory grows with the number of pages that differ. Neither state may change
+// while the result is in use.
 func diffStates(ctx context.Context, older, newer *State) (*Diff, error) {
 	d := &stateDiff{&Diff{OldTick: older.outline.Tick, NewTick: newer.outline.Tick}, [2]*State{older, newer}}
 	for _, s := range d.states {
@@ -164,7 +164,7 @@ func (a *pagedArray) count(side, page int) int {
 }
 
 // differing compares all pages, and returns which of them differ. Pages whose bytes differ stay in
-// held.
+// memory.
 func (a *pagedArray) differing() ([]bool, error) {
 	differ := make([]bool, len(a.same))
 	for page := range differ {
@@ -258,7 +258,7 @@ func (a *pagedArray) hold(side, page int) error {
 	return nil
 }
 
-// load puts a page of both states into held. A page that is equal in both is read once.
+// load loads a page of both states. A page that is equal in both is read once.
 func (a *pagedArray) load(page int) error {
 	if err := a.hold(0, page); err != nil {
 		return err

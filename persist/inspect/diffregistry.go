@@ -15,8 +15,8 @@ type RegistryDiff struct {
 	Destroyed []ecs.Entity // Alive only in the old state; ordered by index.
 	Moved     []RowDiff    // Alive in both states, in another registry row; ordered by index.
 
-	// Free counts indices that are not alive in either state and still differ. They differ in
-	// their place in the order of reuse, their generation, or whether they are retired.
+	// Free counts the changed indices that are alive in neither state. Their place in the order of
+	// reuse, their generation or their retirement changed.
 	Free int
 }
 

@@ -343,7 +343,7 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 }
 
 // extendPath extends the path to the current head, and reports whether there are more ticks to
-// play. If the state of the world is off the new path, extendPath loads a state that is on it.
+// play. If the world is in a state that is not on the new path, extendPath loads one that is.
 func (p *Player) extendPath(ctx context.Context) (more bool, err error) {
 	head, last := p.view.Head(), p.seqAt(len(p.path))
 	// Append to the path if the new head continues it and the next record to play still exists.
@@ -506,7 +506,7 @@ func firstDifference(a, b *ecs.Digests) string {
 			return cmp.Or(x, y).Name
 		}
 	}
-	// This is not reached: worlds of the same tick differ in the registry or in a storage.
+	// Unreachable: worlds of the same tick differ in the registry or in a storage.
 	return ""
 }
 

@@ -107,7 +107,7 @@ func (l *referrers) search(ctx context.Context, c *image.Component) error {
 	}
 	col := l.state.column(c)
 	return col.eachPage(ctx, func(lo, hi int, content []byte) error {
-		// Most pages do not contain the bytes, so they are not split into rows.
+		// Most pages do not contain the bytes. Only the others are split into rows.
 		if !bytes.Contains(content, needle) {
 			return nil
 		}

@@ -494,8 +494,7 @@ type pageRows struct {
 	few     map[int][]byte // If not nil, only these rows remain, by position.
 }
 
-// row returns the row at position i of the page. If only a few rows remain in memory and this is
-// none of them, it returns nil.
+// row returns the row at position i of the page, or nil if that row is no longer in memory.
 func (p *pageRows) row(i int) []byte {
 	if p.few != nil {
 		return p.few[i]

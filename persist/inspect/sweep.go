@@ -135,8 +135,8 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 	return row, true, nil
 }
 
-// pass marks the rows that a page of sparse names as passed. Pages whose rows are all passed are
-// released.
+// pass marks the rows in a page of sparse as passed. A page of values is released when all of its
+// rows are passed.
 func (s *Span) pass(page int) {
 	for i := range s.of {
 		of := &s.of[i]

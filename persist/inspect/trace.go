@@ -401,8 +401,8 @@ type traceOps struct {
 	components []componentOps
 }
 
-// componentOps says whether the tick added the component to the entity, and whether it removed
-// it. An OpClear removes the component from all entities.
+// componentOps says whether the tick added a component to the entity, and whether it removed the
+// component. An OpClear removes the component from all entities.
 type componentOps struct{ added, removed bool }
 
 // read reads the operations of a tick. n is the number of components.

@@ -193,8 +193,8 @@ func (c *counter) countSome(d *session) (more bool) {
 		return false
 	}
 	c.mu.Lock()
-	// Check the counts against the log only if ticks may have changed. Check them also if many
-	// ticks were pruned, to release the memory of their counts.
+	// Check the counts against the log if ticks may have changed. Check them also if many ticks
+	// were pruned, to release the memory of their counts.
 	const past = 1 << 16 // Check the counts after this many pruned ticks.
 	epoch, world := d.view.Log().Epoch, d.view.Log().World
 	// A crash of the program begins a new epoch, in which seqs of lost records may be reused.

@@ -118,7 +118,8 @@ type diffDoc struct {
 	Old  stateDoc `json:"old"`
 	New  stateDoc `json:"new"`
 	Same bool     `json:"same"`
-	// Builds names the builds that wrote the states, if both the builds and the states differ.
+	// Builds names the two builds that wrote the states. It is empty if the builds or the states
+	// are equal.
 	Builds     string               `json:"builds,omitempty"`
 	Schema     []schemaDiff         `json:"schema"`
 	Created    int                  `json:"created"` // Number of created entities.
@@ -154,8 +155,8 @@ type differDoc struct {
 	Fields []changeDoc `json:"fields,omitempty"`
 }
 
-// Values of the parameter component that name no component: ofEntities selects the created and
-// destroyed entities, ofAll all rows.
+// Special values of the parameter component. ofEntities selects the created and destroyed entities,
+// ofAll selects all rows.
 const (
 	ofEntities = "(entities)"
 	ofAll      = "*"

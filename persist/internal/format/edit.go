@@ -204,8 +204,7 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 	return end, next
 }
 
-// dense returns the length of the longest common range at the beginning of a and b in which both
-// halves of every word differ.
+// dense returns the total size of the leading words of a and b in which both halves differ.
 func dense(a, b []byte) (n int) {
 	differ := func(a, b []byte) bool {
 		x := binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b)

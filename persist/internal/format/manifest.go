@@ -116,8 +116,7 @@ func (m *Manifest) Build() string {
 	return ""
 }
 
-// known returns the required features that this program supports, by name. The encoder reads the
-// pointers, and the decoder sets them.
+// known maps the name of each required feature that this program supports to its field in m.
 func (m *Manifest) known() map[string]*bool {
 	return map[string]*bool{"repeats": &m.Repeats, "zstd": &m.Compressed}
 }

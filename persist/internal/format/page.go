@@ -26,8 +26,8 @@ const (
 // Column returns the column of an array of a component.
 func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
 
-// How arrays are split into pages. Readers accept data pages of up to PageRows rows, as the
-// manifest states. The other limits are choices of the writer.
+// Sizes of pages. The manifest contains the number of rows of a data page, so readers accept any
+// number up to PageRows. Only writers use the other values.
 const (
 	PageRows = digest.PageRows // Rows of a dense page, and entries of a sparse page.
 	// Maximum size of a data page in bytes. A page of minPageRows rows may be larger.

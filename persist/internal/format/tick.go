@@ -158,8 +158,8 @@ func isEdited(form uint64) int {
 	return 0
 }
 
-// without returns ranges without the rows in the ranges out, a subset. Both are ascending, and so
-// is the result. The result is valid until the next call.
+// without returns ranges without the rows in the parameter out, which is a subset of ranges. All
+// lists are ascending. The result is valid until the next call.
 func (t *TickEncoder) without(ranges, out []raw.Range) []raw.Range {
 	t.given = t.given[:0]
 	for _, r := range ranges {

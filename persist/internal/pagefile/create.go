@@ -106,7 +106,7 @@ func complete(dir disk.FS, name string, temp *disk.Temp, opts Options, fill func
 	if info, err = tree.verify(dir, temp.Name()); err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
-	// The file is valid, but has other contents than those that were written.
+	// The file is valid, but its contents are not what was written.
 	if want := t.info(); info != want {
 		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", disk.ErrCorrupt, name, info, want)
 	}

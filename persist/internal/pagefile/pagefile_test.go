@@ -175,8 +175,8 @@ func TestCreate_SameBytesEachTime(t *testing.T) {
 	}
 }
 
-// The bytes do not depend on the machine. If a new version changes them on purpose, these numbers
-// change, too.
+// A new version that changes the bytes on purpose must change these numbers. The bytes do not
+// depend on the machine.
 func TestCreate_KnownChecksums(t *testing.T) {
 	tests := []struct {
 		pages []page

@@ -98,7 +98,7 @@ func open(t testing.TB, browser context.Context, url string, width, height int64
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	p := &page{TB: t, ctx: ctx}
-	// This opens the tab, which stays open until ctx ends.
+	// Open the tab. It stays open until ctx ends.
 	if err := chromedp.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
