@@ -204,7 +204,7 @@ func TestBackup_OnlyDurableTicks(t *testing.T) {
 		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	// Sync writes all records to the file. The function passed to Backup reports only three as
+	// After Sync, the file has all records. Backup copies only the three that are reported as
 	// durable.
 	require.NoError(t, s.Journal().Sync(storetest.Background))
 	to := filepath.Join(t.TempDir(), "backup")
@@ -459,9 +459,9 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, string(before) == string(after), name)
 	}
-	// A save to a link replaces the target of the link. Next to the link is a user's file, whose
-	// name is one that earlier versions used for temporary files. The save must not change that
-	// file.
+	// Next to the link is a user's file, with a name that earlier versions used for temporary
+	// files. A save to the link replaces the target of the link, and leaves the user's file
+	// unchanged.
 	behind, precious := filepath.Join(t.TempDir(), "behind.save"), filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")

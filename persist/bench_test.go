@@ -244,9 +244,9 @@ func BenchmarkCommitEvery(b *testing.B) {
 	}
 }
 
-// BenchmarkBudgetLoad measures loading a save of a million rows of 16 bytes. The rows are in the
-// order of creation or in a random order. The time is compared with hand-written code that reads a
-// limitFile to a sparse set.
+// BenchmarkBudgetLoad measures loading a save of a million rows of 16 bytes, in the order of
+// creation or in a random order. The time is compared with hand-written code that loads a
+// limitFile.
 func BenchmarkBudgetLoad(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -460,9 +460,8 @@ func BenchmarkBudgetShow(b *testing.B) {
 const limitPage = 64 << 10
 
 // A limitFile has the entities and the values of a world's rows, in row order, and then the
-// checksums of all pages. load rebuilds the sparse array from the entities. A file for load begins
-// with the entity at each index, written by saveNamed. So the loaded world also has entities
-// without components, and a new entity gets an unused ID.
+// checksums of all pages. load rebuilds the sparse array from the entities. For load, saveNamed
+// first writes the entity at each index. So a new entity in the loaded world gets an unused ID.
 type limitFile struct {
 	name string
 	buf  []byte // Reused buffer for the copy.
@@ -522,7 +521,7 @@ func (l *limitFile) publish(b *testing.B, parts ...[]byte) {
 }
 
 // A limitWorld is a loaded world: a sparse set, and the entity at each index. It takes 36 bytes a
-// row. A World takes 40 and some bits, because it also keeps the living entities together.
+// row. A World takes a little more than 40.
 type limitWorld struct {
 	names    []ecs.Entity
 	sparse   []uint32

@@ -469,8 +469,8 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 				commit()
 			}
 			commits := 0
-			// A commit copies the last part of a snapshot. If the snapshot is written before this
-			// commit ends, the same commit begins the next snapshot.
+			// Wait until another snapshot is copied, because the commit that ends a copy may begin
+			// the next one.
 			for number := s.Copied(); s.Copied() == number; commits++ {
 				commit()
 			}

@@ -155,8 +155,8 @@ func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
 	require.Equal(t, digests[10], im.Digest())
 }
 
-// Snapshots on an abandoned branch lead to no tick of the current branch, so retention does not
-// count them as required.
+// No tick of the current branch continues a snapshot on an abandoned branch, so retention does not
+// count such a snapshot as required.
 func TestRetention_AbandonedBranch(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
@@ -170,8 +170,8 @@ func TestRetention_AbandonedBranch(t *testing.T) {
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(opened(t, dir).World))
 }
 
-// A component that was registered after the branching point is not on the branch. Another component
-// of the branch may reuse its number.
+// A component that was registered after the branching point does not exist on the branch. Another
+// component of the branch may reuse its number.
 func TestBranch_ComponentRegisteredAfterPoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})

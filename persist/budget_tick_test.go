@@ -296,10 +296,11 @@ func mustSnapshot(b *testing.B, s *persist.Store) persist.SnapshotResult {
 	return r
 }
 
-// BenchmarkBudgetSnapshot measures a full snapshot of a million rows of 16 bytes. It compares the
-// time with that of hand-written code, a limitFile, which copies the rows and then writes the copy
-// with checksums. It also measures a snapshot after a contiguous hundredth of the rows was written.
-// Time and bytes of that snapshot are compared with those of a full one.
+// BenchmarkBudgetSnapshot measures snapshots of a million rows of 16 bytes:
+//
+//   - a full snapshot; its time is compared with that of writing a limitFile
+//   - a snapshot after a contiguous hundredth of the rows was written; its time and bytes are
+//     compared with those of a full one
 func BenchmarkBudgetSnapshot(b *testing.B) {
 	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
 	write := func() {
@@ -393,8 +394,7 @@ func BenchmarkBudgetStall(b *testing.B) {
 
 // BenchmarkBudgetFollow measures a follower with a world of a million rows, tick by tick. Each tick
 // of the store writes a thousand random rows. The time is compared with hand-written code that
-// reads a growing file. That code gets the size, reads the new bytes, and copies the rows to their
-// places.
+// reads the new bytes of a growing file and copies the rows to their places.
 func BenchmarkBudgetFollow(b *testing.B) {
 	const n, rows = 1_000_000, 1000
 	w, s := points(b, n, 0)

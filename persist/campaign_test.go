@@ -380,8 +380,8 @@ func TestDamage_EveryFileLinked(t *testing.T) {
 	}
 }
 
-// Damage may lose ticks that were not acknowledged, but must not lead to another state. If a
-// durable mark follows an acknowledged tick, losing the tick must be an error.
+// Damage never leads to another state. It may lose ticks that were not acknowledged as durable. If
+// a durable mark follows an acknowledged tick, losing that tick must be an error.
 func TestDamage_EveryBitOfUncleanEnd(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 5)

@@ -20,8 +20,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A sparseRun is a random program on a store that journals every n-th tick. It remembers the digest
-// of the world for each record.
+// A sparseRun is a random program on a store that journals every n-th tick. It stores the digest of
+// the world for each record.
 type sparseRun struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -31,7 +31,7 @@ type sparseRun struct {
 	s     *persist.Store
 	known map[uint64]ecs.Digest // By record.
 	marks map[string]ecs.Digest // By the name of a mark.
-	late  ecs.Digest            // The last state that a Seek or a Close may have recorded.
+	late  ecs.Digest            // The last state without a record. A Seek or a Close may record it.
 }
 
 func (r *sparseRun) open() {

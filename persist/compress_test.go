@@ -211,7 +211,8 @@ func TestCompressedPage_HostileContent(t *testing.T) {
 	bomb := frameOf(t, make([]byte, 64<<20))
 	dictionary := frameOf(t, content, zstd.WithEncoderDictRaw(7, bytes.Repeat([]byte("entities "), 100)))
 	unsized := bytes.Clone(frame)
-	// Without these two flags of the zstd frame header, a window descriptor must follow.
+	// Clear two flags of the zstd frame header. Then a window descriptor must follow, which is
+	// missing.
 	unsized[4] &^= 0b1110_0000
 	empty := append(bytes.Clone(frame), frameOf(t, nil, zstd.WithZeroFrames(true))...)
 	skippable := append(bytes.Clone(frame), 0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4)

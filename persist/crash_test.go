@@ -27,12 +27,12 @@ type run struct {
 	rng   *rand.Rand
 	world *storetest.World
 	store *persist.Store
-	// The number of the commit with each digest, counted over all branches.
+	// The number of each commit by the digest of its state. All branches count.
 	digests map[ecs.Digest]int
 	commits int
-	last    int // The commit of the newest record.
-	synced  int // The last commit that was durable.
-	durable int // The length of the last segment when the commit in synced became durable.
+	last    int // Number of the commit in the newest record.
+	synced  int // Number of the last durable commit.
+	durable int // Length of the last segment when commit synced became durable.
 }
 
 func newRun(t testing.TB, seed uint64) *run {
@@ -202,9 +202,9 @@ func headDigest(dir string) (ecs.Digest, error) {
 	return im.Digest(), nil
 }
 
-// lostTail returns the directory of a store that lost its last ticks in a crash. After that, the
-// store committed other ticks; the parameter others is their number. The other results are the name
-// and the content of a snapshot of a lost tick.
+// lostTail returns the directory of a store that lost its last ticks in a crash and then committed
+// other ticks. The parameter others is the number of those. The other results are the name and the
+// content of a snapshot of a lost tick.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()

@@ -177,9 +177,9 @@ func TestOpen_ErrorNamesMissingFile(t *testing.T) {
 	}
 }
 
-// A snapshot of a later record proves that the last segment is missing. Some formats have no other
-// proof: 1, and 2 without a ledger. Such a store without that snapshot looks as before its last
-// opening.
+// A snapshot of a later record proves that the last segment is missing. Format 1, and format 2
+// without a ledger, have no other proof. Without that snapshot, such a store looks as before its
+// last opening.
 func TestOpen_LastSegmentMissing(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)

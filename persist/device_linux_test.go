@@ -51,8 +51,7 @@ func (d *device) read(offset, n int) []byte {
 	return slices.Clone(d.now[offset:min(offset+n, len(d.now))])
 }
 
-// before arranges that cut is called once, before the n-th write or flush from now on is carried
-// out.
+// before calls cut before the n-th write or flush from now on.
 func (d *device) before(n int, cut func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,9 +84,8 @@ func (d *device) flush() {
 	d.flushes++
 }
 
-// left returns the content of the medium if the power fails now. The content has none of the
-// unflushed writes, only the first of them, or a random part of their sectors. The caller holds
-// d.mu.
+// left returns the content of the medium if the power fails now. The unflushed writes are lost, all
+// but the first of them are lost, or a random part of their sectors is lost. The caller holds d.mu.
 func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	content = slices.Clone(d.medium)
 	sectors, kept := 0, 0
@@ -108,9 +106,8 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 // is the root of the file system, so few requests occur.
 //
 // A separate process answers the requests, and uses no file of the file system that it serves. When
-// it ends, callers that wait for the disk get an error instead of waiting forever. It has its own
-// mount namespace. Otherwise it could be the last process in the test's namespace, unmount the disk
-// and wait for its own answers.
+// it ends, callers that wait for the disk get an error instead of waiting forever. Its own mount
+// namespace prevents a deadlock: it never unmounts the disk and waits for its own answers.
 type served struct {
 	name    string
 	process *exec.Cmd
@@ -143,7 +140,7 @@ func serve(t testing.TB, content string) *served {
 	return s
 }
 
-// cut cuts the power before the n-th write or flush from now on. It calls atThat while the disk is
+// cut cuts the power before the n-th write or flush from now on, and calls atThat while the disk is
 // stopped. Then it writes the content of the medium to the file that the disk was made from.
 func (s *served) cut(n int, seed uint64, atThat func()) (how string) {
 	fmt.Fprintln(s.say, n, seed)

@@ -52,8 +52,8 @@ func newNewestWorld() *newestWorld {
 	}
 }
 
-// check requires that w has the values of the older world before. It compares only fields that both
-// worlds have.
+// check requires that w has the same values as before, a world of the previous program. It compares
+// only fields that both worlds have.
 func (w *newestWorld) check(t *testing.T, before *newerWorld) {
 	t.Helper()
 	require.Equal(t, before.Entities(), w.Entities())
@@ -82,8 +82,8 @@ type era struct {
 	digests map[uint64]ecs.Digest
 }
 
-// twiceConverted returns a store whose types were converted twice, so it has three eras. It also
-// returns the last world of the second era. mark is the record of that world's state.
+// twiceConverted returns a store whose types were converted twice, so it has three eras. second is
+// the last world of the second era, and mark is the record of its state.
 func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, mark uint64) {
 	dir = olderCopy(t)
 	eras = []era{{"olderUnit", nil}, {"newerUnit", map[uint64]ecs.Digest{}}, {"newestUnit", map[uint64]ecs.Digest{}}}
@@ -215,8 +215,8 @@ func TestConversion_OpenAtOlderTick(t *testing.T) {
 		})
 	}
 
-	// The types changed twice. Here a program with the second types opens a state that was saved
-	// with them, so nothing is converted.
+	// A program with the second types opens a state that was saved with them, so nothing is
+	// converted.
 	w := newNewerWorld()
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("record:", mark-1), SnapshotBytes: -1})
 	require.NoError(t, err)

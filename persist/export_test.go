@@ -26,8 +26,8 @@ func (s *Store) Newest() uint32             { return s.number }
 func (s *Store) Stored() int                { return len(s.list) }
 func (s *Store) Closed() bool               { return s.closed }
 
-// Leave puts s into the state of a store whose Close is under way. That Close ends when gate has a
-// value. A nil gate puts s into the open state.
+// Leave puts s into the state of a store whose Close is under way and ends when gate has a value. A
+// nil gate puts s into the open state.
 func (s *Store) Leave(gate chan error) { s.closed, s.closing = gate != nil, gate }
 
 // Closing reports whether an abandoned Close is under way.

@@ -16,15 +16,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A crowd has four followers of the store of a traveller, a random program. Two followers have the
-// types of the store, without and with a history. One has no types, and one has another type for
-// positions.
+// A crowd is a traveller, a random program on a store, with four followers of that store. Two
+// followers have the types of the store, one of them with a history. One follower has no types, and
+// one has another type for positions.
 type crowd struct {
 	*traveller
 	members []*member
 	places  map[uint64]string // The positions, by record.
-	taken   int               // How often a follower took the store over.
-	kept    int               // How often a new owner's history held older ticks.
+	taken   int               // Number of followers that took the store over.
+	kept    int               // Number of new owners whose history held older ticks.
 	loose   bool              // Locks of the file system no longer exclude other processes.
 	back    int               // How often a program went back before Advance.
 }
@@ -32,8 +32,8 @@ type crowd struct {
 type member struct {
 	*persist.Follower
 	world  *ecs.World
-	own    *storetest.World   // nil means that the world has other types.
-	places *ecs.Storage[wide] // nil means that the world has the store's types.
+	own    *storetest.World   // The follower's world; nil if it has other types.
+	places *ecs.Storage[wide] // Positions of another type; nil if none.
 	told   int                // Number of OnRestore calls.
 }
 
@@ -142,8 +142,7 @@ func (c *crowd) takeOver() {
 	// OnRestore is called at most three times: after going back, after applied ticks, and after a
 	// load.
 	require.LessOrEqual(c.t, m.told, told+3)
-	// A member with a history may have gone back. Its NoRewind values then differ from the
-	// recovered ones.
+	// Other members may have gone back over their history, and then have other NoRewind values.
 	if m == c.members[0] {
 		require.Equal(c.t, exempt(plain), exempt(c.w))
 	}

@@ -712,7 +712,7 @@ func TestLoadedHistory_EndsAtConversionOrSave(t *testing.T) {
 }
 
 // NoRewind values stay when the world goes to another state. The next tick writes them, so they
-// exist when the store is opened again. That tick may be older than all ticks of a loaded history.
+// exist when the store is opened again. The loaded history may begin after that tick.
 func TestGoto_NoRewindValuesJournaled(t *testing.T) {
 	mem := disktest.New()
 	var w *storetest.World

@@ -218,8 +218,8 @@ func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }
 
-// hear reads the output of a process. Only lines[:seen] prove that the store exists or that a state
-// is durable.
+// hear reads the lines that a process printed. Only the first seen lines prove that the store
+// exists or that a state is durable.
 func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {
@@ -247,7 +247,7 @@ func (p *promises) check(t testing.TB, dir string) {
 		return
 	}
 	require.NoError(t, err)
-	i := len(p.states) - 1 // Search from the end: the list has a closed state twice.
+	i := len(p.states) - 1 // A closed state is in the list twice; use the last.
 	for i >= 0 && p.states[i] != digest {
 		i--
 	}

@@ -140,7 +140,7 @@ func TestMarkLast_AfterRewind(t *testing.T) {
 	require.NoError(t, w.History().Seek(0))
 	require.NoError(t, s.MarkLast("start"))
 	require.ErrorIs(t, w.History().Seek(500), ecs.ErrNotHeld)
-	commit(1100) // The store forgets records before the history.
+	commit(1100) // The store drops record IDs before the history.
 	require.NoError(t, w.History().Seek(300))
 	commit(1)
 	want := storetest.Persistent(w.World)

@@ -96,8 +96,8 @@ func TestOpen_RepeatedlyKeepsRequestedData(t *testing.T) {
 }
 
 // callsOfOpenings opens and closes a store the given number of times, with some ticks in each
-// opening. It returns the disk calls of each opening, and whether the opening wrote a snapshot or
-// removed files.
+// opening. For each opening, it returns the number of disk calls, and whether the opening wrote a
+// snapshot or removed files.
 func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention) (calls []int, wrote []bool) {
 	mem := disktest.New()
 	for range openings {
@@ -143,9 +143,9 @@ func TestOpen_RepeatedlyKeepsDiskCallCount(t *testing.T) {
 	}
 }
 
-// If everything is kept and each opening has a tick, each opening still reads only a short journal,
-// because snapshots are taken often enough. The calls grow only with the number of snapshots: an
-// opening reads the manifest of each.
+// With KeepAll and a tick in each opening, an opening still reads only a short journal, because
+// snapshots are taken often enough. The calls grow only with the number of snapshots, whose
+// manifests an opening reads.
 func TestOpen_RepeatedlyWithKeepAll(t *testing.T) {
 	t.Parallel()
 	const openings = 301

@@ -345,9 +345,9 @@ func TestPlayer_DamagedRecord(t *testing.T) {
 	require.Equal(t, [2]uint64{7, 10}, [2]uint64{again.First(), again.End()})
 }
 
-// A player at the end continues when the store grows. If the store went back, the player goes back
-// too. If pruning removed ticks that were not played yet, it goes to the oldest state. Typed and
-// untyped worlds are at the recorded states after ticks are applied.
+// A player at the end of a store continues when the store grows. It goes back if the store went
+// back. If pruning removed ticks before they were played, it goes to the oldest state. Typed and
+// untyped worlds are at the recorded states after each step.
 func TestPlayer_GrowingStore(t *testing.T) {
 	t.Parallel()
 	removed, back := 0, 0

@@ -323,8 +323,8 @@ func TestPythonReader_TornEnd(t *testing.T) {
 	}
 }
 
-// A snapshot can have NoRewind values of an entity that is dead at the head. That happens if the
-// entity was alive again when the snapshot was taken.
+// A snapshot can have NoRewind values of an entity that is dead at the head. Here the world went
+// back to a tick with that entity, and a snapshot was taken.
 func TestPythonReader_DeadEntities(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

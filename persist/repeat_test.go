@@ -165,7 +165,7 @@ func TestRepeatedPages_ChangingOrders(t *testing.T) {
 			made, err := s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 			digests[made.Name], counts[made.Name] = w.Digest(), [2]int{made.Written, made.Shared}
-			if rng.IntN(4) == 0 { // The next snapshot then compares its pages with the file.
+			if rng.IntN(4) == 0 { // After this, the next snapshot compares pages.
 				require.NoError(t, s.Close(storetest.Background))
 				before := w.Digest()
 				w = newOrdered(0)
@@ -325,8 +325,8 @@ func TestRepeatedPages_HostileSave(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, p)), persist.ErrCorrupt)
 }
 
-// FuzzRepeatedPages loads saves with correct checksums. One page is a reference to a page that it
-// repeats, and the reference may be invalid.
+// FuzzRepeatedPages loads saves with correct checksums. One page repeats another page, by a
+// reference that may be invalid.
 func FuzzRepeatedPages(f *testing.F) {
 	pages, m := orderedSave(f)
 	for column := range uint32(20) {

@@ -31,7 +31,7 @@ func newOutside(history int) *outside {
 	return o
 }
 
-// follow rebuilds the index, as a program also does after its own changes.
+// follow rebuilds the index. The program also calls it after its own changes.
 func (o *outside) follow() { o.rows, o.tick = o.look(), o.w.Tick() }
 
 func (o *outside) look() map[uint64]storetest.Position {

@@ -30,7 +30,7 @@ type simulation struct {
 	program simProgram
 	rng     *rand.Rand
 	flips   *rand.Rand // Draws the bits that are flipped.
-	every   int        // One of this many faults is tried, on average.
+	every   int        // On average, one of this many faults is tried.
 	only    string     // If not "", only this fault is tried.
 
 	crashes, failures, double int
@@ -113,8 +113,8 @@ func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 	return "", nil
 }
 
-// fail runs the program with a failing disk. Then it recovers from the files that remain, also
-// after a crash.
+// fail runs the program with a failing disk. Then it recovers from the remaining files, and from
+// the files after a crash.
 func (s *simulation) fail(f simFault, reference []simCommit) error {
 	r := s.start(-1)
 	r.fault, r.reference = f, reference

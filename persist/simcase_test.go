@@ -30,8 +30,8 @@ func memStore(t testing.TB, mem *disktest.Mem, w *storetest.World, options persi
 	return s
 }
 
-// inMemory puts the temporary files of package pagefile into a file system in memory, if the system
-// has one. There a sync costs nothing.
+// inMemory puts the temporary files of package pagefile into /dev/shm, if it exists. There a sync
+// costs nothing.
 func inMemory(t *testing.T) {
 	const place = "/dev/shm"
 	if info, err := os.Stat(place); err == nil && info.IsDir() {
@@ -39,9 +39,9 @@ func inMemory(t *testing.T) {
 	}
 }
 
-// everyCrash runs scenario on mem. For each call that follows a change, it calls check with the
-// files after a crash before that call. One crash leaves synced bytes only, and two leave some
-// unsynced bytes too.
+// everyCrash runs scenario on mem. It records what a crash before each call leaves, and then calls
+// check with each of these file systems. One crash loses all unsynced bytes, and two keep some of
+// them.
 func everyCrash(mem *disktest.Mem, scenario func(), check func(left *disktest.Mem)) {
 	changes := -1
 	var images []*disktest.Mem

@@ -39,7 +39,7 @@ func (f simFault) arm(mem *disktest.Mem) {
 	}
 }
 
-// plain returns nil if err says that the call failed, with which error, and on which file.
+// plain returns nil if err names the failed call's error and file, and does not report damage.
 func (f simFault) plain(err error, call string) error {
 	if call == "" {
 		return fmt.Errorf("an error although no call failed: %w", err)

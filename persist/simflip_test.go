@@ -78,7 +78,7 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 		return nil
 	}
 	p := img.simPromise
-	// A torn end is allowed: nothing on the disk confirms the damaged bytes as durable yet.
+	// A torn end is no error here: nothing on the disk confirms the damaged bytes as durable yet.
 	if t := s.Report().Torn; t != nil && f.told([]error{t}) {
 		p.fresh = min(p.fresh, max(p.before, 0))
 	}

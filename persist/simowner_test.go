@@ -105,8 +105,8 @@ func (s *simOwners) tell(state ecs.Digest) {
 	s.told = append(s.told, state)
 }
 
-// recovered checks the state that a recovery returned. It must be the last state in told or a
-// descendant of that state.
+// recovered checks the state that a recovery returned. It must be the last durable state in told,
+// or a descendant of that state.
 func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []error) error {
 	if len(skipped) > 0 {
 		return fmt.Errorf("the recovery reports damage: %w", errors.Join(skipped...))

@@ -11,8 +11,8 @@ import (
 )
 
 // recover opens the files of a crash on mem, continues the store, closes it and verifies all files.
-// It returns the number of calls up to the end of closing. With a fault it may fail, if the error
-// describes the fault.
+// It returns the number of calls up to the end of closing. With a fault, the error may be that
+// fault.
 func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls int, err error) {
 	w := storetest.New(0)
 	before := w.Digest()
@@ -106,7 +106,7 @@ func (r *simRun) recoverTwice(img simImage, second simFault) error {
 }
 
 // reopen opens the files in mem while a disk call fails, and closes the store. It returns the
-// promises that hold after that.
+// promises for the next recovery.
 func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing *string) (simPromise, error) {
 	w := storetest.New(0)
 	before := w.Digest()

@@ -22,8 +22,8 @@ import (
 // A simRun runs a program on a file system in memory, in a bubble of package synctest. So the same
 // program always makes the same calls in the same order.
 //
-// Commits are counted over all branches and openings; the base is number 0. After a crash, the
-// embedded simPromise says which commits Open may recover.
+// Commits are numbered over all branches and openings; the base is number 0. The embedded
+// simPromise says which commits Open may recover after a crash.
 type simRun struct {
 	program simProgram
 	mem     *disktest.Mem
@@ -48,7 +48,7 @@ type simRun struct {
 
 	quiet   bool // The process is dead, so its actions do not count.
 	images  []simImage
-	seeds   int // Number of images of each crash, in addition to the one without unsynced changes.
+	seeds   int // Number of crash images that keep some unsynced changes.
 	changes int // Value of mem.Changes at the last crash image.
 	grown   int // Number of images that the last crash added.
 }
@@ -62,8 +62,8 @@ type simCommit struct {
 // A simPromise says which states a store may recover.
 type simPromise struct {
 	acked int // The newest commit that is durable for certain; -1 means none.
-	// The value of acked before the journal's last sync. No later write has confirmed the bytes of
-	// that sync yet.
+	// The value of acked before the journal's last sync. A crash may still lose the bytes of that
+	// sync, because no later write has confirmed them.
 	before  int
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.
@@ -88,8 +88,8 @@ func simCommitOf(w *ecs.World) simCommit {
 	return simCommit{w.Digests(rewinding).World, storetest.Persistent(w)}
 }
 
-// newSimRun returns a run of p on mem. seeds is the number of images of each crash, in addition to
-// the one without unsynced changes. If it is negative, a crash has no images.
+// newSimRun returns a run of p on mem. A crash gives one image without unsynced changes, and seeds
+// images with some of them. With negative seeds, it gives no images.
 func newSimRun(p simProgram, mem *disktest.Mem, seeds int) *simRun {
 	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, notes: map[uint64]simNotes{}, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
 }
@@ -106,9 +106,9 @@ func (r *simRun) use(mem *disktest.Mem) {
 	})
 }
 
-// crash records the disk as a crash before call n could leave it. If the disk has not changed since
-// the last images, crash adds none. Instead, it gives the current promises to the last images: they
-// must already contain every commit that was acknowledged since.
+// crash records what a crash before call n could leave on the disk. If the disk has not changed
+// since the last images, crash only updates their promises: they must contain every commit that was
+// acknowledged since.
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +138,8 @@ func (r *simRun) crash(n int, call string) {
 	}
 }
 
-// run runs the program. A returned error is a broken promise, not a reported failure of the disk.
-// After a failure that ends the store, the steps up to the next opening have no store.
+// run runs the program. It returns an error only for a broken promise, not for a reported failure
+// of the disk. After a failure that ends the store, steps are skipped until the next opening.
 func (r *simRun) run() error {
 	r.use(r.mem)
 	r.world = storetest.New(r.program.history)
@@ -265,7 +265,7 @@ func (r *simRun) abandon() {
 	}
 }
 
-// judge returns the recovered commit, or an error if a store may not recover this state.
+// judge returns the recovered commit. It returns an error if p does not allow the recovered state.
 func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, failing bool) (commit int, err error) {
 	got := simCommitOf(w.World)
 	if report.Fresh {

@@ -50,7 +50,7 @@ type savedSlot struct {
 	digest ecs.Digest
 }
 
-// A slotModel knows the slots that a store must have.
+// A slotModel has the slots that a store must have.
 type slotModel struct {
 	t     *testing.T
 	slots map[string]savedSlot
@@ -252,7 +252,7 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 				err := test.do(s)
 				if done := mem.Calls() < calls+fault; done {
 					require.NoError(t, err)
-					// Remove the fault, because the call that would fail is not part of test.do.
+					// Remove the fault: only calls of test.do may fail.
 					mem.Fail(calls+fault, nil)
 					require.NoError(t, s.Close(storetest.Background))
 					break
@@ -519,8 +519,8 @@ func TestBeginSlot_DroppedByRewind(t *testing.T) {
 	require.NotContains(t, results, "quick 3")
 }
 
-// Close saves NoRewind values that are in no tick of the present branch, whatever state the world
-// went to. Reading an index of a NoRewind component is no change.
+// Close saves NoRewind values that the present branch does not have, after the world went to
+// another state. Reading an index of a NoRewind component is no change.
 func TestClose_SavesNoRewindValues(t *testing.T) {
 	type profile struct{ Wins int32 }
 	open := func(t *testing.T, mem *disktest.Mem) (*ecs.World, *persist.Store, *ecs.Resource[profile], *ecs.Storage[profile]) {

@@ -115,8 +115,8 @@ func TestSpace_ComponentsOfSnapshot(t *testing.T) {
 	assert.Positive(t, full.Components[tag].Dense)
 	assert.InDelta(t, 25, full.References+full.Shared, 10, "the page of the resource is shared with the first snapshot")
 
-	// Two pages of the data of Position changed: the first, and the last, whose rows took the
-	// places of destroyed ones.
+	// The first page of Position changed. The last page changed too: its rows took the places of
+	// destroyed ones.
 	assert.Positive(t, sharing.References)
 	inFirst := position.Data - sharing.Components[0].Data
 	assert.InDelta(t, 3*4096*16, inFirst, 100)
@@ -151,7 +151,7 @@ func TestSpaceUsage_ComponentsWithSameRowOrder(t *testing.T) {
 	assert.Positive(t, ofB.Sparse)
 	assert.Zero(t, ofC.Dense+ofC.Sparse, "the order of B")
 	assert.InDelta(t, 8*n+4*n/2+2*n/2, ofA.Data+ofB.Data+ofC.Data, 200)
-	// Repeated pages: 5 dense ones of A, 3 dense and 5 sparse ones of C.
+	// Repeated pages: five dense ones of A, and three dense and five sparse ones of C.
 	assert.InDelta(t, 13*15, save.References, 13*5)
 	assert.Zero(t, save.Shared)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A world may be kept in two stores, the second of which is new. Each store has every tick since
-// its creation, on all branches, under its own numbers.
+// Two stores keep one world, the second from a later tick on. Each store has every tick since its
+// creation, on all branches, under its own numbers.
 func TestWorld_KeptInTwoStores(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {

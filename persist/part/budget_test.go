@@ -11,8 +11,7 @@ import (
 
 // BenchmarkBudgetPart copies a thousand entities, which refer to each other, from a world of a
 // million into a part. Then it merges the part into another world. The time is compared with the
-// same work in worlds without other entities, because their number must not matter. Run the
-// benchmark once:
+// same work in worlds of only these entities. Run the benchmark once:
 //
 //	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./persist/part
 func BenchmarkBudgetPart(b *testing.B) {

@@ -94,7 +94,7 @@ func (w *world) grow(random *rand.Rand, n int) {
 	w.chief.Set(newBond(-1))
 }
 
-// entities are the saved components of each entity, by entity and component name.
+// entities maps an entity and a component name to a saved component.
 type entities map[ecs.Entity]map[string]any
 
 func (w *world) entities() entities {
@@ -241,7 +241,7 @@ func mergeAsModelled(t *testing.T, random *rand.Rand, from, to *world) {
 		}
 		return became(o.To), nil
 	}})
-	if err != nil { // Two keys of a map can become the same entity.
+	if err != nil { // A merge can make two keys of a map equal.
 		require.ErrorContains(t, err, "two keys of a map become equal")
 		require.NotEqual(t, 2, policy)
 		require.Equal(t, digest, to.Digest())

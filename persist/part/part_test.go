@@ -134,8 +134,8 @@ func TestPart_RefusesReferenceOutside(t *testing.T) {
 	require.Equal(t, "component bond of 6v1: Parent refers to 5v1", m.Cleared[0].String())
 }
 
-// A reference to an entity that the program returned is kept only if the entity is alive. Otherwise
-// the reference could name an entity that is created later.
+// If the program returns a dead entity for a reference, the reference is cleared. Otherwise it
+// could name an entity that is created later.
 func TestMerge_ReferenceToDeadEntity(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	_, list := chain(from, 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// changing is the directory of a store that changes while it is copied. When the copier lists the
-// journal, the directory then takes the place of FS.
+// changing is a file system that changes while a store is copied. When the copier lists the
+// journal, the file system then replaces FS.
 type changing struct {
 	disk.FS
 	then disk.FS

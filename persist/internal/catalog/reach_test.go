@@ -13,8 +13,8 @@ import (
 )
 
 // Damage in a segment hides no newer records in two cases. The next segment begins at most one
-// record after the snapshot, or the head is in a later segment. The test includes numbers with nine
-// digits, which sort before eight digits as text.
+// record after the snapshot, or the head is in a later segment. The segment numbers with nine
+// digits sort before eight digits as text.
 func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
 	for _, first := range []uint64{1, 99_999_998, 99_999_999, 100_000_000} {
 		log := &journal.Log{Head: 80, Last: 95, LastID: journal.ID{Seq: 95}}
@@ -83,8 +83,8 @@ func TestRefreshAndRetry_FilesChanged(t *testing.T) {
 	}
 }
 
-// If record 3 is unknown, the search for an older state begins before the tick that record 3 made.
-// Record 4 may have made the next tick, or may repeat the tick of record 3 with a mark.
+// If record 3 is unknown, the search for an older state continues before the tick of record 3. That
+// tick is before the tick of record 4, or the same if record 4 only adds a mark.
 func TestLastReachableBefore_HoleInPath(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// If a page is found twice, with different contents, the page counts as missing. For a sparse
-// array, it is then also unknown which of its indices have no row.
+// A page that is found twice with different contents counts as missing. For a sparse array, it is
+// then unknown which of its indices have rows.
 func TestSalvage_DuplicatePage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	v := ecs.Must(ecs.Register(w, ecs.Component[int32]{Name: "v", Kind: ecs.Indexed}))

@@ -26,7 +26,7 @@ type Session struct {
 	Store   *persist.Store
 	States  map[uint64]committed // The committed states by seq.
 	opened  int
-	loose   bool // NoRewind values of a snapshot have changed since the commit.
+	loose   bool // A snapshot has NoRewind values from after its commit.
 }
 
 func (s *Session) open() {
@@ -97,7 +97,7 @@ func (s *Session) snapshot() {
 	require.NoError(s.t, err)
 	require.Equal(s.t, s.World.Tick(), r.Tick)
 	if now := s.look(); s.States[s.World.Raw().Seq()] != now {
-		s.loose = true // NoRewind values have changed since the commit.
+		s.loose = true // The snapshot has NoRewind values from after its commit.
 		s.States[s.World.Raw().Seq()] = now
 	}
 }
@@ -134,9 +134,9 @@ func (s *Session) reopen() {
 	require.Equal(s.t, head, s.World.Raw().Seq())
 }
 
-// closing is called before a close. It returns a function that takes the head after the close and
-// returns the expected head. Close may add a record if NoRewind values have changed since the last
-// commit. In this case, closing expects the current state after the added record.
+// closing is called before a close. The returned function maps the head after the close to the
+// expected head. Close may add a record for changed NoRewind values; the session then expects the
+// current state there.
 func (s *Session) closing() func(head uint64) uint64 {
 	want, next, state, ended := s.World.Raw().Seq(), uint64(len(s.States)), s.look(), !s.World.Raw().Dirty()
 	return func(head uint64) uint64 {
@@ -214,7 +214,7 @@ func NewSessionOf(t rapid.TB, history int, build func(history int) *World) *Sess
 	return s
 }
 
-// heatOf returns the NoRewind values of an image, in the form that [Session.look] uses for a world.
+// heatOf returns the NoRewind values of an image as text.
 func heatOf(t require.TestingT, im *image.Image) string {
 	w := New(0)
 	require.NoError(t, w.Raw().Load(im.State()))

@@ -126,8 +126,7 @@ func ValueOf(t testing.TB, c *image.Component, row int) layout.Value {
 	return v
 }
 
-// NewGroupedWorld returns a world whose components are in two groups, one of them with a component
-// that is not saved.
+// NewGroupedWorld returns a world with two groups. One of them has a component that is not saved.
 func NewGroupedWorld(history int) *World {
 	w := New(history)
 	w.Groups()

@@ -290,8 +290,8 @@ func newBag(a Action) Bag {
 	return b
 }
 
-// owner returns an entity that has a component in s. If s has only one or two entities, it returns
-// e in one case of four. If s is empty, it always returns e.
+// owner returns an entity for an action on s: usually an entity with a component in s, and e if s
+// is empty. With one or two entities in s, it returns e in one case of four.
 func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
 	if n := s.Len(); n > 2 || n > 0 && a.A&3 > 0 {
 		return s.Entities()[int(a.A>>3)%n]
@@ -358,8 +358,7 @@ func (w *World) create(a Action) {
 	}
 }
 
-// newEntity creates an entity. For one action in sixteen, the action chooses the index, if that
-// index is free.
+// newEntity creates an entity. One action in sixteen chooses its index, if that index is free.
 func (w *World) newEntity(a Action) ecs.Entity {
 	if e := ecs.NewEntity(a.C>>4%64, 1+a.B>>8%4); a.C%16 == 0 && w.CreateAt(e) == nil {
 		return e
