@@ -16,8 +16,8 @@ import (
 type patchedWorld struct {
 	*World
 	rng *rand.Rand
-	// Names of storages that may have lost rows in a seek. A seek removes NoRewind rows of entities
-	// that were not alive at its target.
+	// For each storage name, whether a seek may have removed rows of the storage. A seek removes
+	// NoRewind rows of entities that were not alive at its target.
 	lost map[string]bool
 }
 

@@ -237,7 +237,7 @@ func BenchmarkBudgetDelta(b *testing.B) {
 	}
 }
 
-// delta returns sides that find n/part written values among n values.
+// delta returns two sides that find the changes of n values, of which one in part was written.
 func delta(n, part int, moved bool) (ours, limit side) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	s := ecs.MustRegister[position](w)

@@ -146,7 +146,7 @@ func TestCommands_ResolvePlaceholderEntities(t *testing.T) {
 	links.Later(&c).Set(x, y)
 	links.Later(&c).Set(entities[0], x)
 	a.Later(&c).Set(y, plain{X: 5})
-	a.Later(&other).Set(x, plain{X: 6}) // x is a placeholder of c, and unknown to other.
+	a.Later(&other).Set(x, plain{X: 6}) // x is a placeholder of other commands.
 	if n := w.Apply(&c, &other); n != 1 {
 		t.Errorf("Apply = %d, want 1", n)
 	}

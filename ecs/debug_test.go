@@ -359,7 +359,7 @@ func TestDebug_SystemStepsClone(t *testing.T) {
 	}
 	<-done
 	wrong := func() {
-		// The inner system writes w, the world of the outer one.
+		// The inner system writes the world of the outer system.
 		runSystem(w.Clone(), "astray", func() { a.Mut(entities[0]).X++ })
 	}
 	mustPanic(t, `the system "astray" runs on one world`, func() { runSystem(w, "think", wrong) })

@@ -97,8 +97,8 @@ func TestGroupModel_QueriesBeforePack(t *testing.T) {
 	exploreQueries(t, s, *depth-1, grouping(1, 0), removes(0, 2), adds(0, 4)[3:], removes(1, 1), adds(1, 4)[3:], packing, ticks()[:4], checkpoints(1)[:2])
 }
 
-// groupSteps are the steps of programs that also sort. A sort replaces each step that occurs a
-// second time in the list.
+// groupSteps are the steps of programs that also sort. Some steps occur twice in the normal list: a
+// sort replaces the second occurrence.
 var groupSteps = func() []func(r *programRunner, arg int) {
 	list := slices.Clone(steps)
 	list[1] = func(r *programRunner, arg int) { r.sortValues(arg % len(r.stores)) }
@@ -119,7 +119,7 @@ func TestProgram_RandomOperationsWithGroups(t *testing.T) {
 		{{storeWord, storeList, storeLabel}, {storePadded, storePlain}},
 		{{storeLabel, storePadded, storeList, storePlain}},
 		{{storeLabel, storePadded, storeList, storeHashed, storePlain, storeOrdered, storeWord, storeMarked}},
-		{}, // Without groups, so the program only sorts.
+		{}, // No groups: the program only sorts.
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		p := program(rapid.SliceOfN(rapid.Byte(), 100, 500).Draw(t, "program"))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Each case names a wrong shortcut that an undo log might take. With this shortcut, the steps of
-// the case would fail. At the beginning, e0, e1 and e2 are in a storage.
+// Each case fails if an undo log takes the shortcut in the name of the case. At the beginning, e0,
+// e1 and e2 are in a storage.
 func TestHistory_EveryUndoRule(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
@@ -252,8 +252,8 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 	}
 }
 
-// Restores are exact after checkpoints were released in any order, which merges undo logs. A merge
-// appends the chunks of logs of a few hundred rows, and also compacts larger logs.
+// Restores are exact after checkpoints were released in any order. A release merges undo logs. The
+// cases have logs of a few hundred rows, and larger logs that a merge compacts.
 func TestHistory_LogsMergedInEveryOrder(t *testing.T) {
 	for _, n := range []int{100, 400, 10_000} {
 		t.Run(fmt.Sprint(n, " rows"), func(t *testing.T) { mergeInEveryOrder(t, n) })

@@ -47,8 +47,8 @@ func (log *hookLog) listen(w *World) {
 	})
 }
 
-// hookedKinds returns kinds whose storages have hooks that record their calls in log. The hooks
-// also compare their arguments with the world.
+// hookedKinds returns kinds with hooks. The hooks record their calls in log, and compare their
+// arguments with the world.
 func hookedKinds(kinds []kind, log *hookLog) []kind {
 	hooked := slices.Clone(kinds)
 	log.deltas = make([]oracleDelta, len(kinds))

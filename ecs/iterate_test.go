@@ -244,8 +244,8 @@ func TestLoop_ExcludedComponentRemoved(t *testing.T) {
 			c.Remove(entities[7])
 		}
 	}
-	// The query excludes entity 7 at first, because the entity has component c. The body removes c
-	// from it before the loop reaches it.
+	// The query excludes entity 7 at first, because the entity has component c. The body removes
+	// this component before the loop reaches the entity.
 	if n != 10 {
 		t.Errorf("%d entities visited, want 10", n)
 	}

@@ -44,8 +44,8 @@ func checkAtEnd(t *testing.T, w *World) {
 	})
 }
 
-// unregistered changes the name of storage i of s to a name that is not registered. s is marked as
-// lossy, so Load accepts this name without a check for former names.
+// unregistered renames storage i to a name that is not registered. It marks the state as lossy, so
+// Load accepts the name without a check for former names.
 func unregistered(s *raw.State, i int) *raw.StorageState {
 	s.Lossy, s.Storages[i].Name = true, "x"
 	return &s.Storages[i]

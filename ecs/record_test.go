@@ -197,8 +197,8 @@ func longRecordedTick(t *testing.T, bare bool) {
 	}
 }
 
-// Several recorders give the same tick different numbers. Every recorder gets its own number of a
-// tick back, on every branch, even if other recorders are attached and detached.
+// Several recorders give the same tick different numbers. On every branch, the world passes
+// each recorder its own numbers, even if other recorders are attached and detached.
 func TestRecorder_SeveralRecorders(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))

@@ -192,8 +192,8 @@ func TestDestroy_LateSourcesHandledFirst(t *testing.T) {
 	}
 }
 
-// An OnRemove hook can create a source during Destroy too. The policy applies without an OnDestroy
-// hook.
+// An OnRemove hook can create a source during Destroy too. The policy applies to this source even
+// if there is no OnDestroy hook.
 func TestDestroy_OnRemoveHookCreatesSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})

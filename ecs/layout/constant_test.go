@@ -21,7 +21,7 @@ type (
 	endless  uint32
 	silent   uint8
 	pointed  uint8
-	Duration int64 // In ticks, unlike time.Duration.
+	Duration int64 // A number of ticks, unlike time.Duration.
 )
 
 func numbered[T ~uint8 | ~int8 | ~int16 | ~uint16 | ~int64](i T, names ...string) string {

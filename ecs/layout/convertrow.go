@@ -180,7 +180,7 @@ func (c conversion) steps(pair *match) (steps []fieldStep, sorted bool) {
 	for _, k := range kept {
 		stored[k] = true
 	}
-	// The added fields before this index have a step.
+	// Index of the first new field that addUpTo has not examined.
 	next := 0
 	addUpTo := func(end int) {
 		for ; next < end; next++ {

@@ -43,7 +43,7 @@ type copiers struct {
 	done map[reflect.Type]separator
 }
 
-// of returns the separator of t. path is the path of t in the root type.
+// of returns the separator of type t. path leads from the root type to t.
 func (c *copiers) of(t reflect.Type, path string) (separator, *TypeError) {
 	if t.Size() == 0 || neverChanges[t] {
 		return nil, nil
@@ -61,7 +61,7 @@ func (c *copiers) of(t reflect.Type, path string) (separator, *TypeError) {
 	return separate, err
 }
 
-// ofKind implements of for a type that was not visited yet.
+// ofKind returns the separator of a type that was not visited yet.
 func (c *copiers) ofKind(t reflect.Type, path string) (separator, *TypeError) {
 	fault := func(reason string) *TypeError { return &TypeError{Type: c.root, Path: path, Reason: reason} }
 	switch t.Kind() {
@@ -96,7 +96,6 @@ var withArticle = map[reflect.Kind]string{
 	reflect.Interface: "an interface", reflect.Func: "a func", reflect.Chan: "a chan", reflect.UnsafePointer: "an unsafe.Pointer",
 }
 
-// ofStruct implements of for a struct.
 func (c *copiers) ofStruct(t reflect.Type, path string) (separator, *TypeError) {
 	type field struct {
 		offset   int

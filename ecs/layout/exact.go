@@ -61,8 +61,8 @@ func (t *Type) exactReader(src []byte) *exactReader {
 	return &r
 }
 
-// row parses src, the input of r, and appends the row of t to dst. The slice before is the old row,
-// from which missing fields keep their value.
+// row parses the JSON text src and appends the row of t to dst. The slice before is the old row.
+// Fields that src does not have are copied from the old row.
 func (r *exactReader) row(t *Type, dst, src, before []byte) ([]byte, error) {
 	start := len(dst)
 	if !utf8.Valid(src) {

@@ -95,7 +95,7 @@ func (m *matcher) match(from, to *Type, path string) *match {
 	case from.Kind == Struct:
 		m.fields(pair, path)
 		return pair
-	// Without the removed elements, different keys could become equal.
+	// Refuse: without the removed elements, different keys could become equal.
 	case from.Kind == Array && from.Len > to.Len && m.inKey > 0:
 		m.refuse(path, from, to)
 		return pair
@@ -179,7 +179,7 @@ func (m *matcher) leftOver(pair *match, path string) {
 		if k >= 0 {
 			continue
 		}
-		if m.inKey > 0 { // Without the field, different keys could become equal.
+		if m.inKey > 0 { // Without this field, keys could become equal.
 			m.refuse(path+"."+f.Name, f.Type, nil)
 		} else {
 			m.note(path+"."+f.Name, true, "dropped, was %s", brief(f.Type))
@@ -248,7 +248,7 @@ func (t *Type) declaration(g Field, stored string) string {
 	return fmt.Sprintf("%s `%s:\"%s,was=%s\"`", source.declared, tagKey, source.tagged, strings.Join(names, ",was="))
 }
 
-// plainSource returns the Go notation of t, as far as the description has it.
+// plainSource returns Go notation for t, derived from the description alone.
 func plainSource(t *Type) string {
 	name := cmp.Or(t.Name, brief(t))
 	if name == Bytes.String() {

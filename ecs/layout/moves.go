@@ -210,10 +210,10 @@ type span struct {
 	n          int
 }
 
-// from returns the address in memory of move m in row i.
+// from returns the address in memory at which move m begins in row i.
 func (s *span) from(m *move, i int) ptr { return at(s.mem, m.mem+i*s.memStride) }
 
-// to returns the packed bytes of row i, starting at move m.
+// to returns the packed bytes of row i, beginning at move m.
 func (s *span) to(m *move, i int) []byte { return s.pack[m.pack+i*s.packStride:] }
 
 // elements returns the elements of row i that the loop m copies.

@@ -230,7 +230,7 @@ type validator struct {
 	parts int
 }
 
-// visit checks t, which is nested in depth-1 other types.
+// visit checks t. depth is its nesting depth, from 1.
 func (v *validator) visit(t *Type, depth int) (extent, *DataError) {
 	v.parts++
 	if reason := v.reason(t, depth); reason != "" {

@@ -128,8 +128,8 @@ func (v Value) Name(i int) string {
 	return v.typ.Fields[i].Name
 }
 
-// float returns the number with these bits. v is a float, or a complex number with these bits as
-// one part.
+// float converts bits to a number. They are the bits of the float v, or of one part of the complex
+// number v.
 func (v Value) float(bits uint64) float64 {
 	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
 		return float64(math.Float32frombits(uint32(bits)))

@@ -12,6 +12,6 @@
 // The systems must compute the same results on all machines. Some machines fuse x + v*dt into one
 // operation with another result, so write x + float64(v*dt). See docs/MACHINES.md.
 //
-// With a store of package persist, repeated ticks are journaled as a branch, like the ticks after
-// any Seek. There is no mode that journals only confirmed ticks.
+// A store of package persist journals predicted ticks too. Repeated ticks are a new branch of the
+// journal, like the ticks after any Seek.
 package rollback

@@ -404,8 +404,8 @@ func (s *Session[In]) step() error {
 	return nil
 }
 
-// digestAt returns the slot for the digest of tick t, or of the last tick before t that has a
-// digest.
+// digestAt returns the slot for the digest of tick t. Most ticks have no digest. They share the
+// slot of the last tick that has one.
 func (s *Session[In]) digestAt(t uint64) *checked {
 	return &s.digests[(t-s.start)/uint64(s.o.CheckEvery)%heldDigests]
 }

@@ -107,7 +107,8 @@ func (s *Sparse) Put(page int, rows *[PageRows]uint32) (entries int, ok bool) {
 	return entries, true
 }
 
-// RowsOf returns the row of each index if CheckRegistry created r from the same arguments.
+// RowsOf returns the row of each index. ok is false unless CheckRegistry created r from the same
+// arguments.
 func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok bool) {
 	if r == nil || !same(r.entities, entities) || r.alive != alive || r.free != free {
 		return nil, false

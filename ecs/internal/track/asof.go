@@ -28,7 +28,7 @@ type AsOf struct {
 	t       *Tracker
 	// The value of t.marks at the last CatchUp. Every call of Tracker.Reopen changes t.marks.
 	marks uint64
-	// The sum of undoStack.saves of both columns at the last CatchUp.
+	// The sum of the two saves counters of the columns at the last CatchUp.
 	saves uint64
 }
 

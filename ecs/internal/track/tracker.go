@@ -198,8 +198,8 @@ func (t *Tracker) topProt() int {
 	return 0
 }
 
-// Protect makes t save rows before a write even if no frame needs them, for as-of readers. It
-// applies to all rows below l.height().
+// Protect makes t save all rows below l.height() before they are written. As-of readers need these
+// rows, even if no frame does.
 func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 
 // Unprotect removes the minimum that Protect set.
@@ -446,7 +446,7 @@ func (t *Tracker) Drop(id uint64) {
 }
 
 // remove marks recs[k], whose logs are empty, as removed. It updates the protected lengths of the
-// later records. The records between positions k and last are already removed. They get the frame
+// later records. All records between positions k and last must be removed ones: they get the frame
 // id of recs[k-1], so that recs stays sorted.
 func (t *Tracker) remove(k, last int) {
 	var before record

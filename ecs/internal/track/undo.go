@@ -605,8 +605,7 @@ func (u *undoStack) compact(l *undoLog) {
 	l.kept, l.repeats = l.rows(), false
 }
 
-// saveUnseen appends to l the rows of chunks that are not in Clock.Seen, each once. It adds these
-// rows to Seen.
+// saveUnseen appends to l each row of chunks that is not in Clock.Seen, and adds the row to Seen.
 func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 	top := u.top
 	u.top = l
