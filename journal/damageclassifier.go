@@ -248,7 +248,7 @@ func (j *damageClassifier) addEntries() {
 		}
 	}
 	for _, seal := range j.scanner.seals {
-		// A seal states the head. It replaces the head that was found so far.
+		// A seal contains the head of the journal.
 		if seal.offset < end {
 			l.Last = max(l.Last, seal.header.parent)
 			l.Head = seal.header.seq

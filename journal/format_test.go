@@ -87,7 +87,7 @@ func plainRead(t *testing.T, out *strings.Builder, data []byte) {
 		flags, length := le.Uint32(r[36:]), int(le.Uint32(r[40:]))
 		offset += 48 + (length+7)/8*8
 		if flags>>29 != 0 {
-			continue // Seal, mark or preamble.
+			continue // Skip seals, marks and preambles.
 		}
 		payload = append(payload, r[48:48+length]...)
 		if crc := le.Uint32(r[44:]); crc32.Checksum(payload, castagnoli) != crc {

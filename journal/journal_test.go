@@ -646,7 +646,7 @@ func TestOpen_LowestEpoch(t *testing.T) {
 // first, then for the others.
 type sharedFS struct {
 	disk.FS
-	ours func() // Stands for the wait for other machines. Called after local.
+	ours func() // Simulates the wait for other machines. Called after local.
 }
 
 type sharedFile struct {

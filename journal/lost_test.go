@@ -83,7 +83,7 @@ func TestLostRecords_ParentsAndTicks(t *testing.T) {
 				if found, ok := log.Known(e.ID.Seq); len(at) == 1 && straight && (!ok || found.Parent != e.Parent) {
 					t.Errorf("seed %d: record %d between its parent and its child is not known", seed, e.ID.Seq)
 				}
-				if len(at) == len(log.Lost) { // The log describes all lost records.
+				if len(at) == len(log.Lost) {
 					want := slices.Collect(truth.Ancestors(truth.Head))
 					got := slices.Collect(log.Ancestors(truth.Head))
 					if !slices.EqualFunc(got, want, func(a, b journal.Entry) bool { return a.ID.Seq == b.ID.Seq && a.Tick == b.Tick }) {

@@ -279,7 +279,7 @@ func (l *Log) successor(opt Options) segmentHeader {
 		h.version = l.Segments[n-1].header.version
 		h.number = max(l.Segments[n-1].Number, l.gone) + 1
 		h.previous = l.Segments[n-1].Number
-		// If the previous segment was cut short, the missing bytes stay reported as damage.
+		// Later scans still report bytes that are missing at the end of the previous segment.
 		h.prevEnd = uint64(max(l.Segments[n-1].End, l.Segments[n-1].vouched))
 	}
 	return h

@@ -39,7 +39,7 @@ type scanner struct {
 	seals     []sealAt
 	bad       []badRange
 	vouched   int64       // The highest watermark of a valid header.
-	sound     soundPrefix // The longest sound prefix so far.
+	sound     soundPrefix // The longest prefix without bad bytes so far.
 
 	due     uint64 // Seq of the next record.
 	certain bool   // Set if no bad range was found since the last record.

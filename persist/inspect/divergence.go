@@ -73,7 +73,7 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
-		// Records before a lost record do not lead to seq.
+		// A lost record ends the history.
 		if e.Lost() {
 			break
 		}

@@ -165,7 +165,7 @@ func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 	base := newestBase(v, onHead)
 	// The last segment is never prunable, since the program writes to it.
 	for i := range max(0, len(spaces)-1) {
-		// next is greater than the last record of segment i.
+		// All records of segment i are before next.
 		next := v.Log.Segments[i+1].First
 		spaces[i].Prunable = next != 0 && next <= base+1
 	}

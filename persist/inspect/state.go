@@ -40,7 +40,7 @@ type State struct {
 	indices  int
 	columns  []stateColumn // Columns by component number.
 	reader   *snap.Reader
-	view     *View                       // The view that is read.
+	view     *View
 	wanted   func(*image.Component) bool // Selects the components to load and to update.
 	aliveSet *aliveSet                   // Set of live entities, or nil before Count is called.
 	// registryLoaded says that outline has the registry. Then there is no aliveSet.
@@ -491,7 +491,7 @@ type pageRows struct {
 	content []byte
 	width   int
 	ends    []uint32       // Ends of rows, if rows vary in size.
-	few     map[int][]byte // If not nil, only these rows remain, by position.
+	few     map[int][]byte // If not nil, only these rows are in memory, by position.
 }
 
 // row returns the row at position i of the page, or nil if that row is no longer in memory.

@@ -159,7 +159,7 @@ type trace struct {
 	found func(*TraceEvent) error
 	bytes int64
 	ops   traceOps
-	err   error // The first error of the function found.
+	err   error // The first error of the function in field found.
 }
 
 // newTrace returns a trace that begins after record from, or at the oldest state that leads to

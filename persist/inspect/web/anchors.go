@@ -129,7 +129,7 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	}
 	// Load a state, because its size is needed below.
 	if d.cursor == nil && base >= 0 {
-		// If the snapshot is damaged, the state may be reached another way.
+		// Ignore the error: another snapshot or anchor may lead to the state.
 		_ = d.jump(ctx, d.line.path[base].ID.Seq)
 	} else if d.cursor == nil {
 		_ = d.jump(ctx, d.line.path[0].Parent)

@@ -36,7 +36,7 @@ type counter struct {
 	// readable next time.
 	unread bool
 
-	// known has the marks as last read, or nil.
+	// known has the marks of the last read, or nil.
 	known []markDoc
 	asked time.Time
 	// marked is the number of records at the time when the marks were last read.

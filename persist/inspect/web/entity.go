@@ -132,10 +132,10 @@ func (h *server) resources(a *params) (any, error) {
 	})
 }
 
-// Limits for reading the life of an entity. Ticks after the last snapshot do not count toward
-// maxHistory.
+// Limits for reading the life of an entity. Ticks after the last snapshot are always read, and do
+// not count toward maxHistory.
 const (
-	maxHistory   = 64 << 20 // Bytes of older ticks.
+	maxHistory   = 64 << 20 // Maximum size of the ticks that are read, in bytes.
 	maxEvents    = 1000
 	maxCourses   = 24
 	maxReferrers = 200

@@ -16,12 +16,12 @@ import (
 
 // Limits of a displayed value.
 const (
-	maxText = 2048 // Bytes of the text of one field.
-	// Elements or fields of one value.
+	maxText = 2048 // Maximum length of the text of one field, in bytes.
+	// Maximum number of elements or fields of one value.
 	maxParts = 200
-	// Nodes of a whole document.
+	// Maximum number of nodes in a document.
 	maxNodes = 4000
-	// Fields of a layout.
+	// Maximum number of fields of a layout.
 	maxFields = 400
 	maxDepth  = 32
 )

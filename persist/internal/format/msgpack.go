@@ -310,7 +310,7 @@ func (v *varints) uint() uint64 {
 // uvarint reads a number and returns it with its length in bytes. The length is 0 if the number is
 // invalid.
 func uvarint(src []byte) (x uint64, n int) {
-	if len(src) > 0 && src[0] < 0x80 { // Most numbers are small.
+	if len(src) > 0 && src[0] < 0x80 { // Fast path: most numbers take one byte.
 		return uint64(src[0]), 1
 	}
 	x, n = binary.Uvarint(src)

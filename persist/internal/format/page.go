@@ -237,7 +237,7 @@ func AppendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 		n := consecutive(rows[i:])
 		dst = binary.AppendUvarint(dst, uint64(i-next))
 		dst = binary.AppendVarint(dst, int64(r)-last-1)
-		// Two zeros for each further index, whose row is the next row.
+		// Two zeros for each further entry of the run.
 		dst = append(dst, zeros[:2*(n-1)]...)
 		i += n
 		next, last = i, int64(r)+int64(n)-1

@@ -41,7 +41,7 @@ type TickEncoder struct {
 	given   []raw.Range // Rows that are encoded as whole values, not as edits.
 	form    uint64
 	Ops     opEncoder   // Accepts operations at any time between Begin and End.
-	Sum     journal.Sum // Checksum of the encoded bytes that are final.
+	Sum     journal.Sum // Checksum of the encoded bytes that no longer change.
 }
 
 // NewTickEncoder returns an encoder with empty buffers.

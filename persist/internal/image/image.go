@@ -37,7 +37,7 @@ import (
 // A bare image has neither Index nor Pointers.
 type Image struct {
 	Tick uint64
-	ID   journal.ID // ID of the last applied record. Zero for the base.
+	ID   journal.ID // ID of the last applied record. Zero before the first record.
 
 	// Rows [0, Alive) are alive, rows [Alive, Free) are free, and later rows are retired.
 	Registry    []ecs.Entity

@@ -165,7 +165,7 @@ type entityMap struct {
 
 type entityEntry struct {
 	entity ecs.Entity
-	slot   uint32 // Slot of the entry, for clear.
+	slot   uint32 // Slot of the entry. Method clear empties this slot.
 	in     bool
 }
 
