@@ -6,24 +6,25 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// Memory is the memory that a world uses, in bytes. It includes the unused capacity of slices.
+// Memory is the memory that a world uses, in bytes. It includes the unused capacity of slices. It
+// does not include:
 //
-// It does not include the memory that components point to (strings, slices, maps), the matches
-// that queries cache, and the masks of [World.NewMask]. It also leaves out the description of a
-// component's type, and headers of some dozens of bytes for each log. The allocator rounds sizes
-// up, which Memory does not include either: 1 KiB for a sparse page of 17 KiB.
+//   - the strings, slices, maps and other memory that components point to
+//   - the matches that queries cache, and the masks of [World.NewMask]
+//   - the descriptions of component types, and small headers of logs
+//   - the rounding of the allocator, such as 1 KiB for a sparse page of 17 KiB
 type Memory struct {
 	Registry StorageMemory
 	Storages []StorageMemory // In the order of [World.Storages]: resources last.
-	// Fixed sizes: 1 KiB for each storage or resource, 2 KiB for a storage with a mask.
+	// Fixed cost: 1 KiB for each storage or resource, 2 KiB for a storage with a mask.
 	Headers int64
 	Shared  int64 // The sparse array of all Indexed storages.
-	Frames  int64 // The list of frames, and the storages that each frame touched.
+	Frames  int64 // The frames, and the list of storages that each frame touched.
 	Ops     int64 // Operations recorded for a recorder.
 	Scratch int64 // Scratch buffers.
 
-	// Checkpoints is the memory in Undo that was saved for checkpoints. [World.Checkpoints] lists
-	// the checkpoints.
+	// Checkpoints is the part of Undo that only checkpoints need. [World.Checkpoints] lists the
+	// checkpoints.
 	Checkpoints int64
 }
 
@@ -34,12 +35,12 @@ type StorageMemory struct {
 	Dense  int64  // Maps rows to entities.
 	Data   int64  // Maps rows to components.
 	Mask   int64  // The mask of a Masked or Ordered storage.
-	// Marks of saved rows, and for queries the entities that were recently added, removed or moved.
+	// Marks of saved rows, and the changed entities that queries still have to look up.
 	Stamps int64
 	Undo   int64 // Saved rows. [History.Bytes] includes them.
-	Spare  int64 // Memory that is reused for rows to be saved.
+	Spare  int64 // Free memory for later saved rows.
 
-	Indexes int64 // Each [Index] of the storage: rows, lists and an estimate for the map of keys.
+	Indexes int64 // All indexes of the storage: rows, lists, and an estimate for the maps of keys.
 }
 
 // Total returns the sum of all fields except Checkpoints.
@@ -51,7 +52,6 @@ func (m *Memory) Total() int64 {
 	return sum
 }
 
-// Total returns the sum of all parts.
 func (m *StorageMemory) Total() int64 {
 	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare + m.Indexes
 }
@@ -70,8 +70,8 @@ func (l *listBuffer) memory() (n int64) {
 	return n + int64(unsafe.Sizeof(*l))
 }
 
-// MemoryUsage returns the memory that w uses. It costs O(storages, sparse pages, chunks of saved
-// rows), for any number of rows.
+// MemoryUsage returns the memory that w uses. The cost is O(storages, sparse pages, chunks of saved
+// rows). It does not depend on the number of rows.
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
@@ -109,7 +109,7 @@ func (w *World) MemoryUsage() Memory {
 	return m
 }
 
-// room returns the size of s's capacity in bytes.
+// room returns the size of s in bytes, including unused capacity.
 func room[T any](s []T) int64 {
 	var zero T
 	return int64(cap(s)) * int64(unsafe.Sizeof(zero))
@@ -121,14 +121,14 @@ func (r *registry) memory() (m StorageMemory) {
 	return m
 }
 
-// memory returns the memory that s refers to, and the size of its struct.
+// memory returns the memory of s, and the size of its struct.
 func (s *Storage[T]) memory() (m StorageMemory, header uintptr) {
 	m, header = StorageMemory{Name: s.name, Stamps: room(s.ring)}, unsafe.Sizeof(*s)
 	for _, x := range s.indexes {
 		m.Indexes += x.bytes()
 	}
 	switch s.set.kind {
-	case Indexed: // The sparse array is shared by all Indexed storages of the world.
+	case Indexed: // All Indexed storages share one sparse array.
 	case Hashed:
 		m.Sparse = room(s.sparse.Pages) + room(s.shared) + pageMemory(s.shared)
 	default:
@@ -151,7 +151,7 @@ func (r *Resource[T]) memory() (m StorageMemory, header uintptr) {
 	return m, unsafe.Sizeof(*r)
 }
 
-// addColumn adds the memory of the log of c to m, and the memory of the rows of c to live.
+// addColumn adds the memory of the column c: that of its log to m, and that of its rows to live.
 func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
 	*live += c.Bytes()
 	m.add(c.Log.Memory())
@@ -179,13 +179,13 @@ func (m *Mask) addTo(sum *StorageMemory) {
 	addColumn(sum, &m.upper.Column, &sum.Mask)
 }
 
-// Shrink frees memory that w does not need now: unused capacity, and buffers that it reuses from
-// tick to tick. [World.MemoryUsage] shows the difference. Checkpoints, the history and pins keep
-// the memory that they need, so Shrink frees less while they exist.
+// Shrink frees memory that w does not need now: unused capacity, and buffers for later ticks.
+// [World.MemoryUsage] shows the difference. Checkpoints, the history and pins keep the memory that
+// they need.
 //
 // Shrink has no other visible effect. It costs O(rows) for each storage with unused capacity. The
-// next ticks allocate the memory that they need again. So call Shrink at the end of a level rather
-// than in each tick. Earlier pointers and slices are no longer valid, as after a Checkpoint.
+// next ticks allocate some of the memory again, so call Shrink seldom, for example at the end of a
+// level. Earlier pointers and slices are no longer valid.
 func (w *World) Shrink() {
 	w.verify()
 	w.entities.shrink()
@@ -218,7 +218,6 @@ func (r *registry) shrink() {
 	r.sparse = track.Fitting(r.sparse[:len(r.dense.Live)])
 }
 
-// shrunkTo lowers top to the current number of rows.
 func (s *Storage[T]) shrunkTo() { s.top = min(s.top, len(s.data.Live)) }
 
 // dropPages frees the sparse pages without members. No frame may need these pages.

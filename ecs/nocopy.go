@@ -1,8 +1,7 @@
 package ecs
 
-// A noCopy in a struct makes go vet report copies of the struct. Such a struct has buffers or
-// hooks, which a copy would share with the original. A noCopy is the first field, because the last
-// field would add padding.
+// A noCopy as the first field makes go vet report copies of a struct. A copy would share buffers or
+// hooks with the original.
 type noCopy struct{}
 
 // Lock and Unlock mark the type for the copylocks check of go vet.

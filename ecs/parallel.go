@@ -7,40 +7,38 @@ import (
 	"time"
 )
 
-// A parallel distributes the runs of a query over several goroutines. The caller's goroutine makes
-// all changes of the world before it starts the other goroutines. It finds the rows and saves those
-// that the body may write. So only the caller changes marks and logs. The other goroutines use
-// slices that do not overlap.
+// A parallel distributes the rows of a query over several goroutines. Before it starts them, the
+// caller finds the rows and saves those that the body may write. The goroutines then use slices
+// that do not overlap.
 //
-//	runs    | a b n | a b n | a b n | a b n | a b n |     cut at multiples of the part size
-//	parts   0               2               4             visited in this order
+//	runs    | a b n | a b n | a b n | a b n | a b n |     runs of consecutive rows, in two columns
+//	parts   0               2               4             each goroutine takes the next part
 type parallel[R any] struct {
 	run  func(entities []Entity, rows []uint32) R
 	body func(R) // Body of the running loop, or nil.
-	work func()  // The function that the other goroutines run: runParts.
+	work func()  // runParts, for the other goroutines.
 
 	w      *World // Nil if the loop is nested in another parallel loop.
 	driver *set
-	// The number of values in runs for each run: its row in each column, its row in the driver, and
-	// its length.
+	// Number of values for each run: a row for each column, the row in the driver, and the length.
 	stride int
 	runs   []uint32
-	parts  []int // For each part, its start in runs. The last element is the length of runs.
+	parts  []int // Start of each part in runs, then the length of runs.
 
 	taken  atomic.Int64 // The number of parts that any goroutine has started.
 	group  sync.WaitGroup
 	failed sync.Mutex // Guards the fields first and reason.
-	first  int        // The first part that panicked.
-	reason any        // The panic value of that part, or nil if no part panicked.
+	first  int        // Number of the first part that panicked.
+	reason any        // Panic value of that part, or nil.
 }
 
-// partRows returns the number of rows of a part, if the driver has the given number of rows. It is
-// small enough that about sixty goroutines can share the work. It is a multiple of 64, so that
-// parts of long runs begin with a block of the driver. It is the same on every machine.
+// partRows returns the number of rows of a part, for a driver with the given number of rows. About
+// sixty goroutines can share the work. The result is a multiple of 64 and the same on every
+// machine.
 func partRows(rows int) int { return min(max(rows/64&^63, 64), 1024) }
 
-// minSharedWork is the minimum remaining time for which it is useful to start other goroutines. A
-// start takes the caller some microseconds, and the new goroutine begins some microseconds later.
+// minSharedWork is the minimum remaining time for which other goroutines are started. Starting a
+// goroutine takes some microseconds.
 const minSharedWork = 20 * time.Microsecond
 
 func (p *parallel[R]) runAll(j *join, workers int, body func(R)) {
@@ -67,7 +65,7 @@ func (p *parallel[R]) runAll(j *join, workers int, body func(R)) {
 	}
 }
 
-// end runs as a deferred function, so it also runs after a Goexit in a body on this goroutine.
+// end also runs if a body on this goroutine calls runtime.Goexit.
 func (p *parallel[R]) end() {
 	p.group.Wait()
 	if p.w != nil {
@@ -99,7 +97,7 @@ func (p *parallel[R]) gather(j *join) {
 	}
 }
 
-// trimLast reduces the last run to its rows [lo, hi).
+// trimLast cuts the last run to its rows lo to hi-1.
 func (p *parallel[R]) trimLast(lo, hi int) {
 	run := p.runs[len(p.runs)-p.stride:]
 	for i, row := range run[:p.stride-1] {
@@ -117,15 +115,15 @@ func (p *parallel[R]) start(workers int) {
 	}
 	p.taken.Store(0)
 	if p.work == nil {
-		p.work = func() { p.runParts(0) } // Stored in p, because each new closure allocates.
+		p.work = func() { p.runParts(0) } // Each new closure would allocate.
 	}
 	p.group.Add(1)
 	p.runParts(min(workers, len(p.parts)-1) - 1)
 }
 
-// runParts visits parts until none is left. It starts the given number of other goroutines when the
-// remaining work is long enough. Goroutines start the parts in order. When a part panics, all
-// earlier parts have been started, so the first part that panics is always the same.
+// runParts visits parts in order until all parts are taken. When much work remains, it starts the
+// given number of other goroutines. If several parts panic, the first one determines the panic
+// value.
 func (p *parallel[R]) runParts(others int) {
 	part := 0
 	defer p.group.Done()
@@ -142,9 +140,9 @@ func (p *parallel[R]) runParts(others int) {
 	}
 }
 
-// worthSharing reports whether other goroutines should help with the remaining parts. done is the
-// number of finished parts. The function reads the clock only after 1, 2, 4, … parts, because
-// reading the clock may take longer than a part.
+// worthSharing reports whether other goroutines should help with the remaining parts. The parameter
+// done is the number of finished parts. It reads the clock only after 1, 2, 4, … parts, because
+// reading the clock is slow.
 func (p *parallel[R]) worthSharing(done int, began time.Time) bool {
 	if done&(done-1) != 0 {
 		return false
@@ -162,8 +160,8 @@ func (p *parallel[R]) visit(runs []uint32) {
 	}
 }
 
-// recordPanic records the panic of part, and makes the other goroutines stop after their current
-// part. reason is nil after a Goexit. recordPanic does nothing if runParts ended normally.
+// recordPanic records the panic of a part, and stops the other goroutines after their current
+// parts. reason is nil after a Goexit. It does nothing if runParts ended normally.
 func (p *parallel[R]) recordPanic(part int, reason any) {
 	if part >= len(p.parts)-1 {
 		return

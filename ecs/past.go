@@ -9,8 +9,8 @@ import (
 )
 
 // A Past reads the world as it was at the end of an earlier tick. The world itself stays at the
-// current tick. A Past has the entities that were alive at that tick. [Storage.At] and
-// [Resource.At] return the components and resources of that tick.
+// current tick. [Storage.At] and [Resource.At] return the components and resources of the earlier
+// tick:
 //
 //	past, err := world.History().At(shot.Tick)
 //	…
@@ -19,46 +19,51 @@ import (
 //		if p, ok := was.Get(e); ok && shot.Hits(p) { … }
 //	}
 //
-// A Past shows the state that [History.Seek] to that tick would restore. It reads that state from
-// the rows that the history saved. So the world copies nothing at the end of a tick and undoes
-// nothing for a Past.
+// A Past shows the state that [History.Seek] to that tick would restore. It reads the rows that the
+// history saved, and undoes nothing.
 //
-// The first look-up in a storage costs O(rows written since the tick). The cost is low if these
-// rows are consecutive, and zero if no row was written. Each later look-up takes two to three times
-// as long as a look-up in the world. If a storage was cleared since the tick, the first look-up of
-// an entity also costs O(rows before Clear).
+// # Cost
 //
-// The world may change while a Past is used. The first look-up after a change costs O(rows written
-// by the change). A restore frees saved rows, and so does a thinned history when it removes a tick.
-// The next look-up then costs as much as the first one. A Past is valid as long as its tick is
-// retained. After a rewind past its tick, the tick belongs to the forward branch, which the next
-// change drops. A look-up in an invalid Past panics; use [Past.Valid] to check.
+// The first look-up in a storage costs O(rows written since the tick). Each later look-up takes two
+// to three times as long as a look-up in the world. The first look-up after a change of the world
+// costs O(rows written by the change).
+//
+// Some operations free saved rows: a restore, and the removal of a tick from a thinned history. The
+// next look-up then costs as much as the first one. If a storage was cleared since the tick, the
+// first look-up of an entity also costs O(rows before Clear).
+//
+// # Validity
+//
+// The world may change while a Past is used. A Past is valid as long as its tick is retained. After
+// a rewind to an earlier tick, the next change drops the tick. A look-up in an invalid Past panics;
+// use [Past.Valid] to check.
 //
 // The history has no values of NoRewind components and resources. A Past returns their current
 // values, for entities that were alive. A component that was registered after the tick has no
 // members in the Past.
 //
 // A Past reuses its memory. Create one for each purpose, and move it to other ticks with [Past.At].
-// In [Query1.ParallelRuns], a Past panics if it must first process changes of the world. So make a
-// look-up in each storage before the loop. In the loop, do not read storages that the query writes.
+// In [Query1.ParallelRuns], a Past panics if the world has changed since its last look-up in the
+// storage. So make a look-up in each storage before the loop, and do not read storages that the
+// query writes.
 type Past struct {
 	_ noCopy
 
 	w    *World
 	tick uint64
-	// The field frame.state of the boundary at the end of tick, which identifies the boundary.
+	// frame.state of the boundary at the end of tick.
 	state     uint64
 	checkedAt uint64 // World.turn when find last found the frame.
-	// The id of the frame that begins at the boundary. On the forward branch, it is the id of the
-	// frame that ends there.
+	// Id of the frame that begins at the end of tick. For an undone tick: id of the frame that ends
+	// there.
 	frame uint64
-	ahead bool // The frame is on the forward branch.
+	ahead bool // The tick is undone.
 	alive pastSet
-	parts []interface{ reset() } // The readers of the storages and resources that were used.
+	parts []interface{ reset() } // Readers of the storages and resources in use.
 }
 
-// At returns a reader of the world at the end of tick. After a rewind, tick may be on the forward
-// branch. It costs O(1). An error wraps [ErrNotHeld] and names the nearest retained ticks.
+// At returns a reader of the world at the end of the given tick, which may also be a tick undone by
+// a rewind. It costs O(1). An error wraps [ErrNotHeld] and names the nearest retained ticks.
 func (h History) At(tick uint64) (*Past, error) {
 	p := &Past{w: h.w}
 	r := &h.w.entities
@@ -88,11 +93,10 @@ func (p *Past) At(tick uint64) error {
 // Tick returns the tick that p reads.
 func (p *Past) Tick() uint64 { return p.tick }
 
-// Valid reports whether p can be read, which means that its tick is still retained.
+// Valid reports whether the tick of p is still retained, so that p can be read.
 func (p *Past) Valid() bool { return p.checkedAt == p.w.turn || p.find() }
 
-// Alive reports whether e was alive at the tick. e may be any value. Alive is correct even if the
-// index of e belongs to another entity now.
+// Alive reports whether e was alive at the tick. e may be any value, even a stale entity.
 func (p *Past) Alive(e Entity) bool { return p.alive.row(e) >= 0 }
 
 // Len returns the number of entities that were alive at the tick.
@@ -113,8 +117,8 @@ func (p *Past) Entities() iter.Seq[Entity] {
 	}
 }
 
-// stateOf returns the state number of the boundary at the end of tick. ok is false if the tick is
-// not retained.
+// stateOf returns the field state of the frame at the end of the given tick. It returns false if
+// the tick is not retained.
 func (w *World) stateOf(tick uint64) (state uint64, ok bool) {
 	if k := w.forwardTo(tick); k >= 0 {
 		return w.forward[k].state, true
@@ -157,13 +161,13 @@ type pastReader struct {
 	updatedAt uint64 // World.turn at the last update, or 0 before the first one.
 }
 
-// reset makes x read the new tick of its Past at the next refresh.
+// reset drops what x has read, because its Past has moved to another tick.
 func (x *pastReader) reset() {
 	x.then.Reset()
 	x.updatedAt = 0
 }
 
-// current reports whether the world has not changed since the last update of x.
+// current reports whether the world is unchanged since the last update of x.
 func (x *pastReader) current() bool { return x.updatedAt == x.w.turn && x.then.Current() }
 
 // refresh updates x if necessary.
@@ -183,32 +187,32 @@ func (x *pastReader) update() {
 	x.updatedAt = x.w.turn
 }
 
-// A pastSet finds the rows that entities had at a tick.
+// A pastSet finds the rows that entities had at a tick. It looks up an entity in two places:
 //
-// An entity may still be in its old row. If that row was not written since the tick, the look-up in
-// the present finds the entity. oldRows has the old rows of the other entities. It contains the
-// entities of all rows that were written since the tick. Entities of rows past the current length
-// are added when a look-up needs them.
+//   - in its current row, if that row was not written since the tick
+//   - in oldRows, which has the entities of all rows that were written since the tick
+//
+// Rows after the current last row are added to oldRows when a look-up needs them.
 type pastSet struct {
 	pastReader
 	dense     *track.Column[Entity]
 	set       *set // Nil for the registry.
 	noRewind  bool // The component is NoRewind, so only its current state exists.
-	notedFrom int  // oldRows has all entities that were in rows from notedFrom on.
-	// For each entity index, the row at the tick. Entries may be stale: each look-up also compares
-	// the entity of the row.
+	notedFrom int  // oldRows also has the entities of all rows from notedFrom on.
+	// Row of each entity index at the tick. Entries may be stale, so each look-up compares the
+	// entity of the row.
 	oldRows []uint32
 }
 
 const (
-	pastDense = iota // The column of entities has this index in then.Columns.
-	pastData         // The column of values has this index.
+	pastDense = iota // Index of the entity column in then.Columns.
+	pastData         // Index of the value column in then.Columns.
 )
 
-// follow makes x record the entities that were in rows before each write.
+// follow makes x record the old entities of rows that are written.
 func (x *pastSet) follow() {
 	if x.set != nil && x.set.kind == Indexed {
-		return // The row equals the entity index, so oldRows is not needed.
+		return // In an Indexed storage, entities do not change rows.
 	}
 	track.OnOld(x.dense, x.old(pastDense), func(row int, entities []Entity) {
 		for i, e := range entities {
@@ -227,7 +231,6 @@ func (x *pastSet) note(e Entity, row int) {
 	x.oldRows[i] = uint32(row)
 }
 
-// reset does the work of pastReader.reset, and discards the rows recorded past the current length.
 func (x *pastSet) reset() {
 	x.pastReader.reset()
 	x.notedFrom = math.MaxInt
@@ -244,7 +247,7 @@ func (x *pastSet) row(e Entity) int {
 	if x.noRewind {
 		return x.noRewindRow(e)
 	}
-	if !x.current() { // This is refresh inlined by hand, because the compiler does not inline it.
+	if !x.current() { // refresh, inlined by hand.
 		x.update()
 	}
 	r := x.presentRow(e)
@@ -263,7 +266,7 @@ func (x *pastSet) noRewindRow(e Entity) int {
 	return x.set.row(e)
 }
 
-// presentRow returns the row in the current sparse entry of e, which may be stale.
+// presentRow returns the row in the sparse entry of e, even if the entry is stale.
 func (x *pastSet) presentRow(e Entity) int {
 	i := e.Index()
 	if x.set == nil {
@@ -276,8 +279,8 @@ func (x *pastSet) presentRow(e Entity) int {
 	return math.MaxInt
 }
 
-// movedRow returns the row that e had at the tick, or -1. The function row calls it if the current
-// row of e is not that row.
+// movedRow returns the row that e had at the tick, or -1. It is called if the current row of e is
+// another one.
 //
 //go:noinline
 func (x *pastSet) movedRow(e Entity) int {
@@ -289,7 +292,7 @@ func (x *pastSet) movedRow(e Entity) int {
 		return -1
 	}
 	if lo := x.rowsNow(); lo < x.notedFrom {
-		if x.w.parallel { // Goroutines must not write to oldRows.
+		if x.w.parallel { // Goroutines share oldRows, so they must not write to it.
 			return x.search(e, lo)
 		}
 		x.notePastEnd(lo)
@@ -297,7 +300,7 @@ func (x *pastSet) movedRow(e Entity) int {
 	return x.notedRow(e)
 }
 
-// notedRow returns the row of e that oldRows has. It returns -1 if the entry is missing or stale.
+// notedRow returns the row of e in oldRows, or -1 if it is missing or stale.
 func (x *pastSet) notedRow(e Entity) int {
 	if i := int64(e.Index()); i < int64(len(x.oldRows)) {
 		if r := int(x.oldRows[i]); r < x.then.N && x.entity(r) == e {
@@ -307,8 +310,8 @@ func (x *pastSet) notedRow(e Entity) int {
 	return -1
 }
 
-// notePastEnd adds rows after the last current row to oldRows. lo is the current number of rows. A
-// row from lo on still has the entity of the tick, unless it was written since.
+// notePastEnd adds the rows after the last current row to oldRows. The parameter lo is the current
+// number of rows.
 func (x *pastSet) notePastEnd(lo int) {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if !x.old(pastDense).Has(row) {
@@ -318,8 +321,7 @@ func (x *pastSet) notePastEnd(lo int) {
 	x.notedFrom = lo
 }
 
-// search returns the row that e had at the tick, or -1. It finds the same row as notePastEnd
-// followed by notedRow, but does not write to oldRows.
+// search is a slower notePastEnd and notedRow that does not write to oldRows.
 func (x *pastSet) search(e Entity, lo int) int {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if x.dense.Live[row] == e && !x.old(pastDense).Has(row) {
@@ -370,16 +372,17 @@ func (p *Past) mustBeOf(w *World, name string) {
 // Has reports whether e had the component at the tick. e may be any value.
 func (x *PastStorage[T]) Has(e Entity) bool { return x.row(e) >= 0 }
 
-// Get returns the component that e had at the tick. ok is false if e did not have the component.
+// Get returns the component that e had at the tick. The result ok is false if e did not have the
+// component.
 //
-// Slices, maps and pointers in the component belong to the history or to the world. They are
-// read-only, and valid until the next change of the world.
+// Slices, maps and pointers in the component are read-only, and valid until the next change of the
+// world.
 func (x *PastStorage[T]) Get(e Entity) (v T, ok bool) {
 	row := x.row(e)
 	if row < 0 {
 		return v, false
 	}
-	if track.Lives(&x.s.data, x.old(pastData), row) { // Usually, the row was not written.
+	if track.Lives(&x.s.data, x.old(pastData), row) { // Usually, the row is unchanged.
 		return x.s.data.Live[row], true
 	}
 	return *track.RowAsOf(&x.s.data, x.old(pastData), row), true
@@ -397,9 +400,9 @@ func (x *PastStorage[T]) Len() (n int) {
 	return x.then.N - x.then.Extra
 }
 
-// All iterates over the entities that had the component at the tick, with their values. The order
-// is the dense order of that tick, also for an [Ordered] storage. The loop may change the world.
-// The values share memory in the same way as those of Get.
+// All iterates over the entities that had the component at the tick, with their values, in the
+// order of rows at that tick. The loop may change the world. The values share memory in the same
+// way as those of Get.
 func (x *PastStorage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for row := 0; row < x.rows(); row++ {
@@ -424,9 +427,8 @@ func (x *PastStorage[T]) rows() int {
 	return x.then.N
 }
 
-// Beside returns a value for each of entities: the component at the tick. If the entity did not
-// have the component at the tick, the value is the current one. If the entity has neither, the
-// value is zero. Use this method in loops that compare current values with past values:
+// Beside returns a value for each of the entities: the component at the tick, or else the current
+// component, or else zero. A loop can compare the present with the past:
 //
 //	for run := range drawn.Runs() {
 //		then := was.Beside(run.Entities)
@@ -436,9 +438,8 @@ func (x *PastStorage[T]) rows() int {
 //	}
 //
 // If entities have consecutive rows in the storage, like the entities of a run, the call copies
-// only the rows written since the tick. If no row was written, it copies nothing. The value for
-// [Vacant] is undefined. The slice is read-only. It is valid until the next call or the next change
-// of the world.
+// only the rows written since the tick. The value for [Vacant] is undefined. The slice is
+// read-only, and valid until the next call or the next change of the world.
 func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	if len(entities) == 0 {
 		return nil
@@ -452,8 +453,7 @@ func (x *PastStorage[T]) Beside(entities []Entity) []T {
 	return x.gather(entities)
 }
 
-// gather returns the values for entities whose rows are not all consecutive. It copies runs of
-// rows, and calls Get for single rows.
+// gather returns the values for entities whose rows are not all consecutive.
 func (x *PastStorage[T]) gather(entities []Entity) []T {
 	dst := x.scratch[:len(entities)]
 	for i := 0; i < len(entities); {
@@ -472,8 +472,8 @@ func (x *PastStorage[T]) gather(entities []Entity) []T {
 	return dst
 }
 
-// runOf returns the current row of entities[0]. n is the number of entities, from the first one on,
-// that have consecutive rows both now and at the tick.
+// runOf returns the current row of entities[0], and the number of first entities whose rows are
+// consecutive, both now and at the tick.
 func (x *PastStorage[T]) runOf(entities []Entity) (row, n int) {
 	if row = x.set.row(entities[0]); row < 0 {
 		return 0, 0
@@ -504,9 +504,8 @@ type pastResource[T any] struct {
 }
 
 // At returns the value at the tick of past, which must belong to the same world. Memory that the
-// value points to is read-only: see [PastStorage.Get]. If the resource was registered after the
-// tick, At returns the value from its registration. If it is NoRewind, At returns the current
-// value.
+// value points to is read-only: see [PastStorage.Get]. At returns the first value of a resource
+// that was registered after the tick, and the current value of a NoRewind resource.
 func (r *Resource[T]) At(past *Past) T {
 	x := r.in(past)
 	if r.noRewind {

@@ -8,18 +8,17 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A rawPin is a [raw.Pin]: a reader of a past frame.
+// A rawPin is a [raw.Pin]: a reader of a past tick.
 //
 //	tick 7 (pinned)   tick 8 saves rows   tick 9 saves rows   now
 //	                       |                   |
 //	pin            | old rows, the oldest value of each |  replace the live rows in a read
 //
-// A pin does not keep frames in memory. At the end of each tick, it copies the saved rows of the
-// tick that it still needs. It copies no more rows of a storage that has been read completely.
+// At the end of each tick, the pin copies the rows that the tick saved and that it still needs. So
+// it keeps no frames in memory.
 type rawPin struct {
 	w *World
-	// The id of the frame that began at the pinned boundary, when the pin was created. An undo
-	// changes the id of the frame, but not this field.
+	// Id that the pinned frame had when the pin was created.
 	id      uint64
 	invalid bool // The world was restored to a state before the pinned boundary.
 
@@ -58,8 +57,7 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 	return p, nil
 }
 
-// add registers part as the reader of the rows of t. From now on, t saves the rows that the part
-// needs.
+// add makes part read the rows of t. From now on, t saves the rows that part needs.
 func (p *rawPin) add(t *track.Tracker, part *pinPart) {
 	part.Lengths = t.Lengths
 	p.parts[t] = part
@@ -85,7 +83,7 @@ func (p *rawPin) Release() {
 	p.unprotect()
 }
 
-// unprotect frees the rows that p has copied. Trackers no longer save rows for p.
+// unprotect frees the rows that p has copied, and stops saving rows for p.
 func (p *rawPin) unprotect() {
 	parts := p.parts
 	p.parts, p.staged = nil, nil
@@ -107,7 +105,7 @@ func (w *World) protect(t *track.Tracker) {
 	}
 }
 
-// absorb makes the pins copy the rows that they need from the logs of frames[k] and later frames.
+// absorb copies the rows that the pins need from the logs of frames[k] and later frames.
 func (w *World) absorb(k int) {
 	for _, p := range w.pins {
 		if p.invalid {
@@ -123,9 +121,9 @@ func (w *World) absorb(k int) {
 	}
 }
 
-// absorb copies the rows that t has saved since the start of frame from. World.absorb calls it for
-// each frame since then that changed t; id is the id of that frame. Only the first of these calls
-// copies rows.
+// absorb copies the rows that t has saved since the start of the frame with the id from.
+// World.absorb calls it for each later frame that changed t. Only the first of these calls copies
+// rows; the parameter id is the id of the later frame.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {
@@ -135,9 +133,8 @@ func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	}
 }
 
-// invalidatePins invalidates pins when the world is restored to the start of frame from. It
-// invalidates the pins of later boundaries. They have higher ids than frame from, even if an undo
-// changes the ids of frames.
+// invalidatePins runs when the world is restored to the start of the frame with the id from. It
+// invalidates the pins of later boundaries.
 func (w *World) invalidatePins(from uint64) {
 	for _, p := range w.pins {
 		if p.id > from {
@@ -147,8 +144,8 @@ func (w *World) invalidatePins(from uint64) {
 	}
 }
 
-// part returns the part of s, or of the registry if s is nil. It returns nil if s was registered
-// after the pin was created.
+// part returns the part of s, or of the registry if s is nil. It returns nil for a storage that is
+// newer than the pin.
 func (p *rawPin) part(s raw.Storage) *pinPart { return p.parts[p.tracker(s)] }
 
 func (p *rawPin) tracker(s raw.Storage) *track.Tracker {
@@ -218,8 +215,8 @@ func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
 	return part
 }
 
-// pinColumn adds the column c, which has the given number of rows, to part. It returns a writer
-// that encodes the rows of the column by encode.
+// pinColumn adds the first rows of the column c to part. It returns a writer that encodes these
+// rows.
 func pinColumn[T any](part *pinPart, c *track.Column[T], rows int, encode func(dst []byte, rows []T) []byte) rowWriter {
 	old := track.Pin(c, rows)
 	part.columns = append(part.columns, old)
@@ -242,7 +239,8 @@ func pinColumn[T any](part *pinPart, c *track.Column[T], rows int, encode func(d
 const (
 	// pinnedRows is the maximum number of rows that a pin copies at once to encode them.
 	pinnedRows = 4096
-	// shortRun is the number of rows below which a pin copies rows of several runs together.
+	// shortRun is the number of consecutive unchanged rows from which a pin encodes them without a
+	// copy.
 	shortRun = 64
 )
 

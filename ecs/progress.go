@@ -2,30 +2,28 @@ package ecs
 
 import "fmt"
 
-// A progress says which rows of a driver a loop has visited. The loop body may add and remove
-// members of the driver, and groups may swap rows. Such a change can move an entity from the rows
-// ahead of the loop to the rows behind it, or the other way:
+// A progress records which rows of a driver a loop has visited. The loop body may move an entity
+// from the rows ahead of the loop to the rows behind it, or the other way:
 //
 //	rows    | visited, except the entities of behind | not visited, except the entities of ahead |
 //	                                                  next
 //
-// While loops over a set are running, the set logs each move of a row. After a visit in which the
-// world changed, the loop applies the logged moves to its progress. So the loop visits each entity
-// that stays a member exactly once.
+// While a loop over a set is running, the set logs each move of a row. After the body has changed
+// the world, the loop applies the logged moves to its progress. So the loop visits each entity that
+// stays a member exactly once.
 type progress struct {
 	next   int      // The first row that the loop has not reached.
-	moves  uint64   // The number of the next move in the set's log to apply.
-	behind *visited // The entities below next that the loop has not visited, or nil.
-	ahead  *visited // The entities at or after next that the loop has visited, or nil.
-	// The number of entities in behind.added that takeBehind has returned or skipped.
+	moves  uint64   // Number of the next logged move to apply.
+	behind *visited // Unvisited entities before row next, or nil.
+	ahead  *visited // Visited entities from row next on, or nil.
+	// Number of entities in behind.added that takeBehind has processed.
 	taken   int
 	back    bool // The loop is visiting an entity that takeBehind returned.
-	counted bool // The log of the set counts this loop in its field loops.
+	counted bool // The field loops of the set's log counts this loop.
 }
 
-// begin begins a loop over s. The log of s counts the loop, with two exceptions. In a parallel
-// loop, goroutines share s, and its rows do not move. A loop in index order does not depend on
-// rows.
+// begin begins a loop over s. The set must log row moves for the loop, except in a parallel loop or
+// a loop in index order.
 func (p *progress) begin(s *set) {
 	if p.back = false; s.w.parallel || s.byIndex {
 		return
@@ -59,8 +57,8 @@ func (p *progress) drop(w *World) {
 	p.behind, p.ahead, p.taken = nil, nil, 0
 }
 
-// mustFollow applies the moves since the last call, and panics if they were not logged. The loop
-// was visiting e, which was in row. loop returns the name of the loop, for the error.
+// mustFollow applies the logged moves since the last call. It panics if some moves were not logged.
+// The loop was visiting e in the given row. The parameter loop returns the name of the loop.
 func (p *progress) mustFollow(s *set, row int, loop func() string, e Entity) {
 	if !p.back {
 		p.next = row + 1
@@ -97,7 +95,7 @@ func (p *progress) apply(m rowMove, w *World) {
 	case !crosses:
 	case removeFrom(p.ahead, m.b):
 	case i == p.next-1:
-		p.next = i // The loop visits b next.
+		p.next = i
 	default:
 		addTo(&p.behind, m.b, w)
 	}
@@ -118,8 +116,7 @@ func addTo(v **visited, e Entity, w *World) {
 
 func removeFrom(v *visited, e Entity) bool { return v != nil && v.remove(e) }
 
-// isVisited reports whether e is in a row that the loop has not reached, but the loop has visited e
-// before.
+// isVisited reports whether the loop has visited e, whose row the loop has not reached.
 func (p *progress) isVisited(e Entity) bool { return p.ahead != nil && p.ahead.has(e) }
 
 // takeBehind removes an entity from the set p.behind, and returns it with its row. The row is -1 if
@@ -128,7 +125,7 @@ func (p *progress) takeBehind(s *set) (e Entity, row int) {
 	for p.behind != nil && p.taken < len(p.behind.added) {
 		e = p.behind.added[p.taken]
 		p.taken++
-		// behind.added also has entities that were removed from the set s, and some entities twice.
+		// Skips removed entities and duplicates.
 		if row = s.row(e); row >= 0 && p.behind.remove(e) {
 			return e, row
 		}
@@ -136,8 +133,8 @@ func (p *progress) takeBehind(s *set) (e Entity, row int) {
 	return 0, -1
 }
 
-// take returns the next rows [lo, hi) of a loop over all rows of s, or more = false at the end. The
-// next call assumes that the loop has visited all these rows, unless mustFollow ran in between.
+// take returns the next rows [lo, hi) of a loop over all rows of s. At the end it returns more =
+// false. The next call assumes that all these rows are visited, unless mustFollow ran in between.
 func (p *progress) take(s *set) (lo, hi int, more bool) {
 	if p.back = false; p.next < s.rows.N {
 		lo, p.next = p.next, s.rows.N
@@ -148,8 +145,9 @@ func (p *progress) take(s *set) (lo, hi int, more bool) {
 	return row, row + 1, p.back
 }
 
-// mustKeepOrder panics if the rows of s got a new order after World.changes had the value of the
-// parameter since. A loop was visiting e. loop returns the name of the loop, for the error.
+// mustKeepOrder panics if the rows of s were rearranged while a loop was visiting e. The parameter
+// since is the value of World.changes when the loop was last valid. The parameter loop returns the
+// name of the loop.
 func (s *set) mustKeepOrder(loop func() string, e Entity, since uint64) {
 	if s.arrangedAt > since {
 		panic(fmt.Sprintf("ecs: the rows of %s were %s%s while a loop over %s was visiting %v; end the loop first",
@@ -157,7 +155,7 @@ func (s *set) mustKeepOrder(loop func() string, e Entity, since uint64) {
 	}
 }
 
-// changed says how e has changed in s.
+// changed describes the change of e in s for an error.
 func (s *set) changed(e Entity) string {
 	how := "added to %s or moved there%s"
 	switch {

@@ -29,10 +29,9 @@ func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s)} }
 //
 //	NewQuery2(Write(positions), Optional(Read(velocities)))
 //
-// The pointer, or the slice of a run, is nil if the component is missing. An optional component
-// never drives a query and never excludes an entity. The loop may remove it from any entity. Use
-// AllOptional instead of All for such a query. All does not test for missing components, because
-// the test would double the cost of its loop.
+// If the component is missing, its pointer, or its slice of a run, is nil. An optional component
+// never excludes an entity. The loop may remove it from any entity. Use AllOptional instead of All,
+// which does not test for missing components.
 func Optional[T any](a Access[T]) Access[T] {
 	a.optional = true
 	return a
@@ -55,7 +54,7 @@ func (a Access[T]) at(row uint32) *T {
 	return &a.s.data.Live[row]
 }
 
-// rowsFrom returns the n rows of live from base+row on, or nil if row is missing.
+// rowsFrom returns n rows of live, starting at base+row. It returns nil if row is missing.
 func rowsFrom[T any](live []T, base int, row uint32, n int) []T {
 	if row == missing {
 		return nil
@@ -78,7 +77,7 @@ type AnyQuery interface {
 }
 
 // DestroyFound destroys the entities that q finds. It returns how many of these entities are dead
-// afterwards. It is DestroyAll for the result of [Query1.AppendEntities].
+// afterwards.
 func (w *World) DestroyFound(q AnyQuery) int {
 	if q.base().w != w {
 		panic("ecs: DestroyFound with a query of another world; make the query from storages of this one")
@@ -127,8 +126,8 @@ func (j *join) either(filters []AnyStorage) {
 	j.invalidate()
 }
 
-// passes reports whether e is in no excluded set and in at least one set of each Or. e must be a
-// member of all sets of j.
+// passes reports whether e is in no excluded set and in at least one set of each Or. The caller has
+// checked the required sets.
 func (j *join) passes(e Entity) bool {
 	for _, s := range j.without {
 		if s.row(e) >= 0 {

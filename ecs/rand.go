@@ -5,27 +5,24 @@ import (
 	"math/bits"
 )
 
-// Rand is a source of random numbers whose state belongs to the world. The state is a resource, so
-// it is restored, journaled, saved and part of the digest. After a restore, Rand draws the same
-// numbers again. [RegisterRand] creates a Rand. A world may have several of them with different
-// names.
+// Rand is a source of random numbers whose state belongs to the world. After a restore, Rand draws
+// the same numbers again. The state is a resource, so it is journaled, saved and part of the
+// digest. [RegisterRand] creates a Rand. A world may have several of them with different names.
 //
-// The generator is PCG with 128 bits of state and the output function DXSM. Uint64 returns the
-// same numbers as the PCG of math/rand/v2 for the same two seeds, on every machine and in every
-// version. The results of the other methods never change either.
+// The generator is PCG with 128 bits of state and the output function DXSM. Uint64 returns the same
+// numbers as the PCG of math/rand/v2 for the same two seeds. The results of all methods are the
+// same on every machine and in every version.
 //
-// A Rand is a Source of math/rand/v2. rand.New(r) has more methods. The program can keep its
-// result, because it has no state. The results of these methods may depend on the Go version. The
-// results of NormFloat64 and ExpFloat64 may also depend on the processor.
+// A Rand is a Source of math/rand/v2: rand.New(r) has more methods. Their results may depend on the
+// Go version, and those of NormFloat64 and ExpFloat64 also on the processor.
 //
 // Each number counts as a write of the resource. The results differ from run to run if several
 // goroutines draw numbers, or if a loop over a Go map does.
 type Rand struct {
-	state *Resource[randState] // Nil for a Rand of NewRand, which uses own.
+	state *Resource[randState] // Nil for a Rand of NewRand, whose state is in the field own.
 	own   randState
 }
 
-// A randState is a number of 128 bits.
 type randState struct{ Hi, Lo uint64 }
 
 // RegisterRand adds a source of random numbers with two seeds to w. It is a resource named Rand,
@@ -43,7 +40,7 @@ func RegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) (*Rand, e
 }
 
 // NewRand returns a source of random numbers that belongs to no world. Nothing restores or saves
-// its state. Package schedule gives each system such a source, with seeds derived from the tick.
+// its state. Package schedule gives each system such a source.
 func NewRand(seed1, seed2 uint64) *Rand { return &Rand{own: randState{seed1, seed2}} }
 
 // In returns the Rand of the same name in another world, or nil.
@@ -72,9 +69,8 @@ func (r *Rand) Uint64N(n uint64) uint64 {
 	if n == 0 {
 		panic("ecs: Rand.Uint64N(0): there is no number below 0")
 	}
-	// The result is hi, the upper half of x·n, where x is a random number of 64 bits. Some results
-	// have one x more than others. So x is drawn again while lo, the lower half, is less than 2⁶⁴
-	// mod n. Then all results have equally many x (Lemire 2019).
+	// Lemire 2019: the result is the upper half of the product of a random number and n. Reject the
+	// lower halves below 2⁶⁴ mod n, so that all results are equally likely.
 	hi, lo := bits.Mul64(r.Uint64(), n)
 	if lo < n {
 		for uneven := -n % n; lo < uneven; {
@@ -109,7 +105,7 @@ const (
 	pcgMix             = 0xda942042e4dd58b5
 )
 
-// next advances the state and returns a number derived from it. (O'Neill: PCG, HMC-CS 2014-0905,
+// next advances the state and returns a number computed from it. (O'Neill: PCG, HMC-CS 2014-0905,
 // with the output function DXSM.)
 func (s *randState) next() uint64 {
 	hi, lo := bits.Mul64(s.Lo, pcgMulLo)

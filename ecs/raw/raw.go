@@ -1,5 +1,5 @@
 // Package raw gives access to a world without its Go types. Rows are bytes and entities are
-// numbers. The package reads what a tick wrote, and puts a whole state in place. Package persist is
+// numbers. A program can read the changes of each tick, and load a whole state. Package persist is
 // built on it. [ecs.World.Raw] returns the interface.
 //
 //	follow a world           World.Attach, Recorder, Follower, Change
@@ -25,8 +25,8 @@ import (
 // Vacant is the entity of a gap, which is a row of an Indexed storage without an entity.
 const Vacant = ^uint64(0)
 
-// As converts a slice of entities to another type of the same form, for instance from ecs.Entity to
-// uint64. It does not copy the slice.
+// As converts a slice of entities to another entity type, such as from ecs.Entity to uint64. It
+// does not copy the slice.
 func As[To, From ~uint64](entities []From) []To {
 	return unsafe.Slice((*To)(unsafe.Pointer(unsafe.SliceData(entities))), len(entities))
 }
@@ -35,13 +35,13 @@ var (
 	// ErrState reports a [State] that is inconsistent or does not fit the registered types.
 	ErrState = errors.New("ecs: bad state")
 
-	// ErrDropped reports stored values that have no place in the types of the program. It also
-	// reports a component that was probably renamed without a declaration. The text tells how to
-	// correct the program; see ecs.Component.
+	// ErrDropped reports stored values that the types of the program would drop. It also reports a
+	// component that was probably renamed. The text tells how to correct the program; see
+	// ecs.Component.
 	ErrDropped = errors.New("ecs: stored values would be lost")
 
-	// ErrNewer reports a component that was stored by a program with a later version of the
-	// component.
+	// ErrNewer reports a component that a newer program has stored, with a later version of its
+	// type.
 	ErrNewer = errors.New("ecs: stored by a newer program")
 
 	// ErrAttached reports a Load or Apply that an attached recorder would miss. Detach the recorder
@@ -51,14 +51,13 @@ var (
 	// ErrCheckpointHeld reports an operation that is not possible while checkpoints are held.
 	ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; call World.Release of it before")
 
-	// ErrDirty reports an operation that needs a world without changes since the last commit, and
-	// without a running system.
+	// ErrDirty reports an operation that is only possible right after a commit, outside of systems.
 	ErrDirty = errors.New("ecs: changed since the last commit, or in a system")
 )
 
-// A World is an ecs.World without its types. It is not safe for concurrent use. Unless a method
-// says otherwise, it returns memory of the world, which is valid until the next change and must not
-// be written.
+// A World is an ecs.World without its types. It is not safe for concurrent use. Results are memory
+// of the world: they are valid until the next change and must not be written, unless a method says
+// otherwise.
 type World interface {
 	// Tick returns the number of the newest committed tick.
 	Tick() uint64
@@ -71,114 +70,116 @@ type World interface {
 	// caller owns the slice.
 	Storages() []Storage
 
-	// Dirty reports whether a tick is under way: a system is running, or anything was written since
-	// the last commit, or since Attach. It is valid only for a world with a recorder or a history.
+	// Dirty reports whether a system is running, or anything was written since the last commit or
+	// Attach. It is valid only for a world with a recorder or a history.
 	Dirty() bool
 
-	// Attach adds the recorder r to the world. If r is already attached, Attach renumbers its
-	// ticks. seq is the number that r uses for the current state. The history of r starts at this
-	// state: r has no numbers for older ticks.
+	// Attach adds the recorder r to the world. The parameter seq is r's number for the current
+	// state. If r is already attached, Attach changes its number. r has no numbers for older ticks.
 	//
 	// The world calls recorders in the order in which they were attached. They must be comparable.
 	//
-	// If r is new, the attached recorder first records its deferred ticks. An error wraps
-	// [ErrDirty] if another recorder must first record the writes since the last commit. It wraps
+	// Before Attach adds a new recorder, the attached recorder records its deferred ticks. An error
+	// wraps [ErrDirty] if there are writes that another recorder must first record. It wraps
 	// [ErrCheckpointHeld] while the program holds a checkpoint.
 	Attach(r Recorder, seq uint64) error
 
-	// Detach removes the recorder r. If r was the only recorder, the history is cleared. While the
-	// program holds a checkpoint, Detach returns [ErrCheckpointHeld].
+	// Detach removes the recorder r. If r was the only recorder, the history is cleared. Detach
+	// returns [ErrCheckpointHeld] while the program holds a checkpoint.
 	Detach(r Recorder) error
 
-	// Deferred reports whether the newest tick waits to be recorded together with the next one.
+	// Deferred reports whether the newest tick will be recorded together with the next one.
 	Deferred() bool
 
-	// RecordDeferred makes the recorder record the deferred ticks now. If the history has ticks
-	// after the current one, it does nothing: their record includes the deferred ticks. No call is
-	// needed before a restore to an older tick, because the world then records the deferred ticks
-	// itself. The error wraps [ErrDirty] if anything was written since the last commit.
+	// RecordDeferred makes the recorder record the deferred ticks now. It does nothing after a
+	// rewind: the later ticks have a record that includes the deferred ticks. The world calls it
+	// itself before a restore to an older tick. The error wraps [ErrDirty] if anything was written
+	// since the last commit.
 	RecordDeferred() error
 
-	// RecordLast makes the recorder record the deferred ticks now. If no tick is deferred, all
-	// recorders record the current tick a second time. The [Change] of this second record has only
-	// the writes to storages that do not rewind. The number of the second record becomes the number
-	// of the tick. Like a commit, RecordLast drops the ticks after the current one. It costs
-	// O(storages). The error wraps [ErrDirty] if anything was written since the last commit.
+	// RecordLast records all changes up to the end of the current tick. It makes the recorder
+	// record the deferred ticks. If no tick is deferred, all recorders record the current tick a
+	// second time, with only the writes to storages that do not rewind. The tick then has the
+	// number of the second record.
+	//
+	// Like a commit, RecordLast drops the ticks after the current one. It costs O(storages). The
+	// error wraps [ErrDirty] if anything was written since the last commit.
 	RecordLast() error
 
-	// Seq returns the first recorder's number for the current tick, or for the last tick before it
-	// that is recorded. Without recorders, it is the number that was loaded with the state.
+	// Seq returns the first recorder's number for the newest recorded tick up to the current one.
+	// Without recorders, it returns the number that was loaded with the state.
 	Seq() uint64
 
-	// Held returns two numbers that r assigned. oldest is the number of the oldest tick boundary
-	// that a later tick may have as its parent. newest is the number of the current tick.
+	// Held returns two numbers that r assigned. oldest belongs to the oldest tick that a later tick
+	// may have as its parent. newest belongs to the current tick.
 	Held(r Recorder) (oldest, newest uint64)
 
 	// Pin pins the current state, which must be the end of a tick. It costs O(storages). An error
-	// wraps [ErrDirty] if anything was written since the last commit. A world with neither history
-	// nor recorder has no ticks, and returns the same error.
+	// wraps [ErrDirty] if anything was written since the last commit, or if the world has neither
+	// history nor recorder.
 	Pin() (Pin, error)
 
-	// Load replaces the contents of the world by state, except for what the fields of [State]
-	// exclude. Storages that state does not contain are emptied. Resources that state does not
-	// contain keep their values. Components that are not registered are loaded, and saved again
-	// unchanged. The history is cleared. At the end, Load calls the functions of
-	// ecs.World.OnRestore.
+	// Load replaces the contents of the world by state, except for contents that the fields of
+	// [State] exclude. An error leaves the world unchanged. Load does this:
+	//
+	//   - It empties storages that state does not contain. Resources that state does not contain
+	//     keep their values.
+	//   - It also loads components that are not registered. They are saved again unchanged.
+	//   - It clears the history. At the end, it calls the functions of ecs.World.OnRestore.
 	//
 	// Load converts components whose stored layout, name, version or kind differs from the
 	// registered one: see [layout.NewConversion], ecs.Component and ecs.Migrate. Converted lists
-	// these conversions. A stored component that is registered with NoPersist is an error. A
-	// conversion that would lose values fails with [ErrDropped]. The program can allow the loss by
-	// ecs.Component.Dropped, and the caller by State.Lossy. The decision depends only on the types,
-	// also for storages without rows. So a program does not load one state and reject the next.
+	// the conversions.
+	//
+	// A conversion that would lose values fails with [ErrDropped], even if the storage has no rows.
+	// The program can permit the loss by ecs.Component.Dropped, and the caller by State.Lossy. A
+	// stored component that is registered with NoPersist is an error.
 	//
 	// An error wraps [ErrState] and names the component, or wraps [layout.ErrIntSize] and also
-	// names the field. The world is then unchanged. Load does not use state after it returns,
-	// unless state is Owned. Load uses as many goroutines as the program has processors.
+	// names the field. Load does not use state after it returns, unless state is Owned. Load uses
+	// as many goroutines as the program has processors.
 	Load(state *State) error
 
-	// Apply applies recorded ticks. The first must continue the current state. Afterwards the world
-	// has the state at the end of the last tick. Apply requests the next tick after it has applied
-	// the previous one and added it to the history. Recorders are not called.
+	// Apply applies recorded ticks, the first of which must continue the current state. It requests
+	// a tick after it has applied the previous one and added it to the history. It does not call
+	// recorders or hooks of components. After the last tick, it calls the functions of
+	// ecs.World.OnRestore.
 	//
 	// A tick costs O(rows that it wrote), plus O(rows) for each group of storages that it wrote to.
-	// Hooks of components are not called. If there was any tick, the functions of
-	// ecs.World.OnRestore are called once.
 	//
-	// An error wraps [ErrState] if a patch is not a tick that continues the state. It wraps
-	// [layout.ErrIntSize] as Load does. It wraps [ErrDirty] if anything was written since the last
-	// commit, and [ErrCheckpointHeld] while the program holds a checkpoint. An error from the
-	// sequence is returned unchanged. After an error, the world has the state of the last tick that
-	// was applied.
+	// After an error, the world has the state of the last applied tick. An error of the sequence is
+	// returned unchanged. Other errors wrap:
 	//
-	// Apply does not use a patch after it requests the next one. Apply does not check that entities
-	// in components are alive, because recorded ticks come from a trusted source.
+	//   - [ErrState] if a patch does not continue the state
+	//   - [layout.ErrIntSize] as in Load
+	//   - [ErrDirty] if anything was written since the last commit
+	//   - [ErrCheckpointHeld] while the program holds a checkpoint
+	//
+	// Apply does not use a patch after it requests the next one. It does not check that entities in
+	// components are alive.
 	Apply(ticks iter.Seq2[*Patch, error]) error
 
 	// Converted returns the conversions of the last Load. It also lists stored components that are
-	// not registered, and registered components that were not stored. It is empty if the stored and
-	// the registered components have the same layouts and names.
+	// not registered, and registered components that were not stored.
 	Converted() []Conversion
 
 	// Conversions returns the result that Converted would have after a Load of a state with these
-	// storages, in this order. It needs no rows.
+	// storages. It needs no rows.
 	//
-	// The error is that of Load. It lists at most 20 fields that cannot be converted or whose
-	// values would be lost, and the number of the rest. If it lists only values that would be lost,
-	// it wraps [ErrDropped], and the conversions are returned too. If a later version of a
-	// component was stored, it wraps [ErrNewer] and names only that component.
+	// The error is that of Load. It lists at most 20 fields that cannot be converted or would be
+	// lost, and the number of the rest. If values would only be lost, it wraps [ErrDropped], and
+	// the conversions are returned too. If a later version of a component was stored, it wraps
+	// [ErrNewer] and names only that component.
 	Conversions(storages []StorageState) ([]Conversion, error)
 }
 
-// A Storage is a storage or a resource of a [World]. Two values are equal if they are the same
-// storage.
+// A Storage is a storage or a resource of a [World]. Storages can be compared with ==.
 type Storage interface {
 	// Name returns the name of the storage in journals and snapshots.
 	Name() string
 
-	// StoredAs returns the name of the storage in another program or file. has reports which names
-	// exist there. The result is the current name if it exists there, or else the first former name
-	// that does.
+	// StoredAs returns the name of the storage in stored data: the current name or a former one.
+	// The parameter has reports whether the data contains a name.
 	StoredAs(has func(name string) bool) (name string, ok bool)
 
 	// Layout describes a row. It is nil if rows cannot be encoded.
@@ -217,21 +218,18 @@ type Storage interface {
 	// AppendRanges appends the canonical encoding of ranges of rows to dst.
 	AppendRanges(dst []byte, ranges []Range) []byte
 
-	// AppendDefault appends the canonical encoding of a gap's row to dst. It appends nothing if the
-	// row is the zero value.
+	// AppendDefault appends the canonical encoding of the row that gaps have. It appends nothing
+	// for the zero value.
 	AppendDefault(dst []byte) []byte
 }
 
 // A Pin reads the state of a world at the end of a tick, while the world runs later ticks.
-// Snapshots use a Pin to copy some rows in each tick. In methods with a Storage argument, nil
-// stands for the registry.
+// Snapshots use a Pin to copy some rows in each tick. A nil Storage as an argument stands for the
+// registry. A Pin cannot read NoRewind storages.
 //
-// While a pin exists, every tick saves the old values of the rows that it writes, as it does for a
-// checkpoint. At the end of the tick, the pin copies the saved values that it does not have yet.
-// This costs O(rows written). A read costs O(rows read) plus the saved values of these rows. The
-// pin does not affect the history and its limits.
-//
-// A Pin only reads storages that rewind. A NoRewind storage has no past state.
+// While a pin exists, every tick saves the old values of the rows that it writes. At the end of the
+// tick, the pin copies the saved values that it needs, in O(rows written). A read costs O(rows
+// read). The pin does not affect the history and its limits.
 type Pin interface {
 	// Valid reports whether the pinned state can still be read. It is false after the pin was
 	// released, and after the world was loaded, restored to an older state, or attached to another
@@ -250,9 +248,9 @@ type Pin interface {
 	Len(s Storage) int
 
 	// Stage selects rows [lo, hi) of s for AppendEntities and AppendRows; hi is at most Len. The
-	// selection is valid until the next Stage or change of the world. In the middle of a tick,
-	// Stage costs O(rows written in the tick). It costs nothing between two ticks, and for a
-	// [Recorder] while it records a tick.
+	// selection is valid until the next Stage or change of the world. Between two ticks, and for a
+	// [Recorder] while it records a tick, Stage costs O(1). Otherwise it costs O(rows written in
+	// the tick).
 	Stage(s Storage, lo, hi int)
 
 	// AppendEntities appends the entities of staged rows [lo, hi) to dst, 8 bytes each,
@@ -262,7 +260,7 @@ type Pin interface {
 	// AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
 	AppendRows(dst []byte, lo, hi int) []byte
 
-	// Done declares that rows [lo, hi) of s will not be staged again. The pin stops copying the
+	// Done declares that rows [lo, hi) of s will not be staged again. The pin then copies no more
 	// groups of 64 rows within that range. When all rows of s are done, writes of s save nothing
 	// for the pin.
 	Done(s Storage, lo, hi int)
