@@ -21,7 +21,7 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
 	case len(w.recorders) > 0 && (k < 0 || len(w.recorders) > 1) && w.Dirty():
-		return raw.ErrDirty // The other recorders would miss the changes of the open tick.
+		return raw.ErrDirty // The other recorders must first record these changes.
 	}
 	w.verify()
 	if k < 0 {
@@ -64,8 +64,7 @@ func (w rawWorld) Detach(r raw.Recorder) error {
 // recorderAt returns the position of r among the recorders, or -1.
 func (w *World) recorderAt(r raw.Recorder) int { return slices.Index(w.recorders, r) }
 
-// A seqs has the sequence numbers of a tick, one for each recorder, in the order of recorders. It
-// is immutable.
+// A seqs has a sequence number of each recorder for a tick. It is immutable.
 type seqs struct {
 	first  uint64
 	others []uint64
@@ -82,7 +81,7 @@ func (n seqs) of(k int) uint64 {
 	return 0
 }
 
-// with returns a copy of n in which recorder k has the number seq.
+// with returns a copy of n with the number seq of recorder k.
 func (n seqs) with(k int, seq uint64) seqs {
 	if k == 0 {
 		n.first = seq
@@ -100,7 +99,7 @@ func (n seqs) with(k int, seq uint64) seqs {
 // without returns a copy of n without the number of recorder k.
 func (n seqs) without(k int) seqs {
 	switch {
-	case k > len(n.others): // Recorder k has not numbered this tick.
+	case k > len(n.others):
 		return n
 	case k == 0 && len(n.others) == 0:
 		return seqs{}
@@ -110,7 +109,7 @@ func (n seqs) without(k int) seqs {
 	return seqs{n.first, slices.Delete(slices.Clone(n.others), k-1, k)}
 }
 
-// forgetFrames drops all frames and the forward branch.
+// forgetFrames drops all frames, including undone ones.
 func (w *World) forgetFrames() {
 	w.invalidatePins(0)
 	w.dropForward()
@@ -120,8 +119,7 @@ func (w *World) forgetFrames() {
 	w.newSpan()
 }
 
-// Dirty reports whether a tick is under way: a system is running, or anything was written since the
-// newest boundary.
+// Dirty reports whether a system is running, or anything was written since the newest boundary.
 func (w rawWorld) Dirty() bool { return w.system != nil || w.written() }
 
 // written reports whether anything was written since the newest boundary.
@@ -149,7 +147,7 @@ func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
 // Seq returns the sequence number that the first recorder gave to the newest tick boundary.
 func (w rawWorld) Seq() uint64 { return w.numbers().first }
 
-// numbers returns the sequence numbers of the newest recorded tick boundary, of all recorders.
+// numbers returns the sequence numbers of the newest recorded tick.
 func (w *World) numbers() (n seqs) {
 	if k := w.newestRecorded(); k >= 0 {
 		n = w.frames[k].seq
@@ -157,7 +155,7 @@ func (w *World) numbers() (n seqs) {
 	return n
 }
 
-// newestRecorded returns the position of the newest tick boundary that is not deferred, or -1.
+// newestRecorded returns the position of the newest tick boundary that has a record, or -1.
 func (w *World) newestRecorded() int {
 	k := w.newestBoundary()
 	for k >= 0 && (!w.frames[k].tick || w.frames[k].deferred) {
@@ -175,28 +173,25 @@ func (w *World) newestBoundary() int {
 	return -1
 }
 
-// A change is the [raw.Change] that the recorders receive, with its buffers. It reads the rows that
-// the frames of the tick saved.
+// A change is the [raw.Change] that the recorders receive, with its buffers.
 type change struct {
 	raw.Change
 	from             uint64      // The id of the first frame of the record.
-	entities, values []raw.Range // Buffers of storageChange, valid until its next call.
-	ops              []raw.Op    // Buffer for the operations of a record with several frames.
+	entities, values []raw.Range // Results of storageChange.
+	ops              []raw.Op    // Operations of several frames.
 	old              oldRows
 }
 
-// init sets the functions that recorders call through c to methods of w.
 func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
-// recordTick passes the ending tick to the recorders, or defers it. It returns the frame that
-// begins with the end of the tick.
+// recordTick passes the ending tick to the recorders, or defers it. It returns the frame for the
+// next tick.
 func (w *World) recordTick() frame {
 	if w.deferring() && w.deferTick() {
 		return frame{deferred: true}
 	}
 	n := w.record(w.tick+1, false)
-	// The operations of the tick are no longer needed: a restore keeps only operations before a
-	// checkpoint or the end of a deferred tick.
+	// The record has the operations of the tick. A restore to a later state does not need them.
 	last := &w.frames[len(w.frames)-1]
 	last.ops = last.ops[:0]
 	return frame{seq: n}
@@ -209,8 +204,7 @@ func (w *World) deferTick() bool {
 	return w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at)
 }
 
-// deferring reports whether the recorder may defer ticks. The frames of the world then save values,
-// because the logs of bare frames cannot be merged.
+// deferring reports whether the recorder may defer ticks. In this case, frames must save values.
 func (w *World) deferring() bool {
 	if len(w.recorders) != 1 {
 		return false
@@ -225,8 +219,8 @@ func (w rawWorld) Deferred() bool {
 	return k >= 0 && w.frames[k].deferred
 }
 
-// RecordDeferred records the deferred ticks. While a forward branch exists, it does nothing: a
-// record of that branch already includes the changes of the deferred ticks.
+// RecordDeferred records the deferred ticks. It does nothing after a rewind: the record of a later
+// tick already includes their changes.
 func (w rawWorld) RecordDeferred() error {
 	if !w.Deferred() || w.clock.Undone {
 		return nil
@@ -243,10 +237,9 @@ func (w rawWorld) RecordLast() error {
 	return nil
 }
 
-// recordLate records the ticks since the newest record. If there are none, it records the newest
-// tick again. It drops the forward branch, because the records there do not continue the new
-// record. The open frame must have no writes, except to NoRewind storages. Their present values
-// become part of the record.
+// recordLate records the ticks since the newest record, or else the newest tick again. It includes
+// later writes of NoRewind storages; the open frame must have no other writes. It drops undone
+// ticks, because their records do not continue the new record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()
@@ -254,8 +247,7 @@ func (w *World) recordLate() {
 	was := w.isEvictable(before, k)
 	n := w.record(w.tick, true)
 	w.frames[k].seq, w.frames[k].deferred = n, false
-	// The record has the present values of NoRewind storages. A later write, in a new span, counts
-	// as a change again.
+	// Later writes of NoRewind storages count as changes again.
 	w.newSpan()
 	w.exemptSpan = w.clock.Span
 	w.saveActiveCursors()
@@ -264,9 +256,9 @@ func (w *World) recordLate() {
 	}
 }
 
-// record passes the changes since the last recorded tick to the recorders. tick is the last tick
-// with such changes. If late is true, that tick has already ended. record returns the numbers that
-// the recorders gave to tick.
+// record passes the changes since the last recorded tick to the recorders, as a record of the given
+// tick. It returns the numbers that they gave to this tick. If late is true, the tick has already
+// ended.
 func (w *World) record(tick uint64, late bool) (n seqs) {
 	first, end := w.newestRecorded(), len(w.frames)
 	if late {
@@ -300,7 +292,7 @@ func (w *World) record(tick uint64, late bool) (n seqs) {
 	return n
 }
 
-// registryChange returns the changes of the registry in the tick. It reuses the memory of ranges.
+// registryChange returns the changes of the registry. It reuses the memory of ranges.
 func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
 	r := &w.entities
 	change := raw.EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
@@ -312,7 +304,7 @@ func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
 	return change
 }
 
-// changed reports whether the tick that is recorded changed t.
+// changed reports whether the recorded tick changed t.
 func (w *World) changed(t *track.Tracker) bool {
 	if t.Exempt {
 		return t.Changed
@@ -321,12 +313,12 @@ func (w *World) changed(t *track.Tracker) bool {
 	return changed
 }
 
-// storageChange returns the changes of the storage in the tick.
+// storageChange returns the changes of the storage in the recorded tick.
 func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	c, s := &w.change, told.(*rawAdapter)
 	t := s.tracked()
 	k, before, limit := 0, track.Lengths{}, 0
-	if t.Exempt { // The recorder receives all rows of this storage.
+	if t.Exempt { // All rows of this storage are recorded.
 		t.Changed = false
 	} else {
 		k, before, _ = t.Since(c.from)
@@ -344,9 +336,8 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	return change
 }
 
-// collect adds rows [before, n) to ranges. before is the former number of rows, and n is the
-// current one. If sorted is false, collect first sorts ranges. The result is ascending and
-// disjoint.
+// collect adds the new rows from before to n-1 to ranges, and sorts ranges unless sorted is true.
+// The result is ascending and disjoint.
 func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Range {
 	if !sorted {
 		ranges = w.sortRanges(ranges)
@@ -357,9 +348,9 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written appends rows to ranges: those that log k of l or a later log has saved. It leaves out
-// rows from limit on. The parameter ranges must be empty. The result sorted reports whether the
-// ranges are ascending and disjoint.
+// written returns the ranges of rows below limit that log k of l and later logs have saved. It
+// appends them to ranges, which must be empty. The result sorted reports whether they are ascending
+// and disjoint.
 func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0
@@ -376,8 +367,7 @@ func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sor
 	return ranges, sorted
 }
 
-// appendRange appends rows [lo, hi) to ranges. It extends the last range if they follow it
-// directly.
+// appendRange appends rows lo to hi-1 to ranges. If possible, it extends the last range.
 func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
 	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == lo {
 		ranges[k].N += hi - lo
@@ -386,8 +376,8 @@ func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
 	return append(ranges, raw.Range{First: lo, N: hi - lo})
 }
 
-// sortRanges makes ranges ascending and disjoint. It sorts a short list. For a long list it uses a
-// set of rows, which takes linear time.
+// sortRanges makes ranges ascending and disjoint. For a long list it uses a set of rows, which
+// takes linear time.
 func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	if len(ranges) <= 64 {
 		slices.SortFunc(ranges, func(a, b raw.Range) int { return a.First - b.First })
@@ -409,23 +399,23 @@ func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	return out
 }
 
-// A recorder also receives the old values of large rows of fixed size. So it can write only the
-// changed bytes of a row, and needs no copies of rows. The old values are in the logs of the tick.
-// Bare frames save values only for such rows.
+// A recorder also receives the old values of rows that are large and have a fixed size. It can then
+// write only the changed bytes of a row. The logs of the tick have these old values, even in bare
+// frames.
 
-// oldRows reads the values that rows had before the tick.
+// oldRows reads the values of rows before the tick.
 type oldRows struct {
 	spans     track.Spans
-	then, now []byte // Buffers for rows whose encoding differs from their memory.
+	then, now []byte // Buffers for encoded rows.
 }
 
-// keepsOld reports whether every frame saves the old values of rows, even a bare frame.
+// keepsOld reports whether even bare frames save the old values of rows.
 func (s *spec) keepsOld() bool {
 	return s.layout != nil && s.layout.Width() > raw.LargeRow && !s.noPersist
 }
 
-// eachBefore calls f for the rows of the storage that existed before the tick and were written in
-// the tick.
+// eachBefore calls f for each row of the storage that existed before the tick and that the tick
+// wrote.
 func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) {
 	s := told.(*rawAdapter)
 	t := s.tracked()
@@ -436,9 +426,8 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
 }
 
-// eachBefore calls tell once for each row that log k or a later log has saved, in ascending order.
-// It skips rows from limit on. The arguments then and now of tell are the encoded row before the
-// tick and the encoded current row.
+// eachBefore calls tell for each row below limit that log k or a later log has saved, in ascending
+// order. It passes the encoded row before the tick and the encoded current row.
 func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()
@@ -452,8 +441,8 @@ func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, 
 	}
 }
 
-// encode returns the encoding of rows. It uses scratch unless the encoding equals the rows in
-// memory.
+// encode returns the encoding of rows. If the encoding equals the rows in memory, it returns that
+// memory, otherwise scratch.
 func (f *rowAdapter[T]) encode(scratch *[]byte, rows []T) []byte {
 	if c, ok := f.codec.(typedRows[T]); ok {
 		if view, ok := layout.View(c.codec, rows); ok {

@@ -22,21 +22,22 @@ func holdsEntity(t *layout.Type) bool {
 	return t.Kind == layout.Entity || holdsEntity(t.Elem) || holdsEntity(t.Key)
 }
 
-// references has the places at which values of a type have entities. It is computed once per type.
+// references has the places at which values of a type contain entities. It is computed once for
+// each type.
 type references struct {
 	places []place
 	unseen string // The reason why other places may have entities too, or "".
 }
 
-// A place is an entity inside a value, or a container with entities, such as a slice or map.
+// A place is a part of a value: an entity, or a container with entities, such as a slice or map.
 type place struct {
 	offset uintptr
 	kind   reflect.Kind // Array, Slice, Map or Pointer, or 0 for an entity.
 	typ    reflect.Type // Type of the container, or nil for an entity.
 	elem   *references
-	key    *references // The entities in the keys of a map.
+	key    *references // Places in the keys of a map.
 
-	number int    // The position of the entity among all entities of the type, from 1.
+	number int    // Number of the entity's place in the whole type, from 1.
 	path   string // Path to the entity, as in Reference.Field.
 }
 
@@ -52,12 +53,12 @@ type finder struct {
 	root   string
 	found  int                   // The number of entities found.
 	open   map[reflect.Type]bool // Types that contain the type being inspected.
-	again  map[reflect.Type]bool // Types that contain themselves.
+	again  map[reflect.Type]bool // Recursive types.
 	unseen string
 }
 
-// find appends the places of entities in the type t. offset and path say where t is in the whole
-// type.
+// find appends the places of entities in the type t, which is a part of the root type at offset and
+// path.
 func (f *finder) find(places []place, t reflect.Type, offset uintptr, path string) []place {
 	switch t.Kind() {
 	case reflect.Uint64:
@@ -77,7 +78,7 @@ func (f *finder) find(places []place, t reflect.Type, offset uintptr, path strin
 	return places
 }
 
-// inside is the part of find for arrays, slices, pointers and maps.
+// inside is find for arrays, slices, pointers and maps.
 func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path string) []place {
 	if f.open[t] {
 		f.again[t] = true
@@ -104,7 +105,7 @@ func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path str
 	return append(places, p)
 }
 
-// at returns the container that has the place p in the value at base.
+// at returns the container at p in the value at base.
 func (p *place) at(base unsafe.Pointer) reflect.Value {
 	return reflect.NewAt(p.typ, unsafe.Add(base, p.offset)).Elem()
 }
@@ -112,7 +113,7 @@ func (p *place) at(base unsafe.Pointer) reflect.Value {
 // hold reports whether the value at base contains e.
 func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	for i := range r.places {
-		if p := &r.places[i]; p.kind == 0 { // Entities outside of containers need no calls.
+		if p := &r.places[i]; p.kind == 0 { // A fast path for entities outside of containers.
 			if *(*Entity)(unsafe.Add(base, p.offset)) == e {
 				return true
 			}
@@ -123,8 +124,8 @@ func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	return false
 }
 
-// find calls the function is for each entity in the value at base, including zero entities, until
-// is returns true. It reports whether that happened. The order of map entries is undefined.
+// find calls the function is for each entity in the value at base, even for zero entities. It stops
+// and returns true when the call returns true. The order of map entries is undefined.
 func (r *references) find(base unsafe.Pointer, is func(*place, Entity) bool) bool {
 	for i := range r.places {
 		if p := &r.places[i]; p.kind == 0 {
@@ -170,11 +171,11 @@ type renaming struct {
 	name func(*place, Entity) Entity // Returns the replacement for an entity that is not zero.
 
 	cleared  bool // An entity was replaced by zero.
-	collided bool // Two keys of a map became equal.
+	collided bool // Replacements made two keys of a map equal.
 }
 
 // rename replaces the entities in the value at base. It first copies slices, maps and pointed-to
-// values, because other values may share them.
+// values, which other values may share.
 func (r *references) rename(base unsafe.Pointer, n *renaming) {
 	for i := range r.places {
 		p := &r.places[i]
@@ -218,7 +219,7 @@ func (p *place) rename(v reflect.Value, n *renaming) {
 func (p *place) renameMap(v reflect.Value, n *renaming) {
 	m := reflect.MakeMapWithSize(p.typ, v.Len())
 	kept, cleared := 0, n.cleared
-	// The order does not matter, because equal keys are an error.
+	// The order of the loop has no effect, because equal keys are an error.
 	for i := v.MapRange(); i.Next(); {
 		key, value := addressable(i.Key()), addressable(i.Value())
 		n.cleared = false

@@ -41,8 +41,8 @@ func (e *RegisterError) Unwrap() error { return e.Err }
 
 // A Component has the options of a component or resource of type T. Most types need no options.
 type Component[T any] struct {
-	// Name is the name under which values are saved. It must stay the same once values were saved.
-	// It has 1 to 255 bytes of UTF-8 with visible characters only, and no space at either end. The
+	// Name is the name under which values are saved. Do not change it after values were saved. It
+	// has 1 to 255 bytes of UTF-8 with visible characters only, and no space at either end. The
 	// default is the name of the Go type, without the package.
 	Name string
 
@@ -54,58 +54,56 @@ type Component[T any] struct {
 	// have the zero value.
 	Default T
 
-	// Clone returns a deep copy of a value, for types that contain slices, maps or pointers. A
-	// checkpoint keeps such copies. A copy must share no memory with the original.
+	// Clone returns a deep copy of a value, for types that contain slices, maps or pointers.
+	// Checkpoints keep such copies. The default is a copy function computed from T, which costs
+	// about 100 ns for each slice, map and pointer.
 	//
-	// The default is a copy function derived from T, which costs about 100 ns for each slice, map
-	// and pointer. A hand-written Clone is faster. A NoPersist type needs a Clone if it contains
-	// interfaces, funcs or channels. So does a type that contains itself.
+	// Some types have no default: recursive types, and NoPersist types that contain interfaces,
+	// funcs or channels.
 	//
-	// A Clone must copy every field and share no memory. A debug build compares the copy with the
-	// original, and panics if they share memory, even memory that never changes. If Clone panics,
-	// the row does not count as written.
+	// A Clone must copy every field, and the copy must share no memory with the original. A debug
+	// build panics if they share memory. If Clone panics, the row does not count as written.
 	Clone func(T) T
 
-	// Masked makes the storage maintain a Mask of its entity indices. Each time a component is
-	// added or removed, the storage also writes the mask.
+	// Masked makes the storage maintain a Mask of its entity indices. Adding and removing a
+	// component then costs a write of the mask.
 	Masked bool
 
-	// NoRewind excludes the component from restores, which keep its current value. If an entity is
-	// not alive after a restore, its component is removed. The digest does not include NoRewind
-	// components.
+	// NoRewind excludes the component from restores, which keep its current value. A restore
+	// removes the component of entities that are not alive afterwards. The digest does not include
+	// NoRewind components.
 	//
-	// After a restore, the world may create an equal Entity for another object. So an Entity in
-	// such a component may become stale, and so may the entity that has the component: see
+	// After a restore, the world may create the same Entity for another object. So an Entity in a
+	// NoRewind component may become stale, and so may the entity that has the component: see
 	// World.Restores.
 	NoRewind bool
 
 	// NoPersist excludes the component from journals, snapshots and saves.
 	NoPersist bool
 
-	// FormerNames are earlier names of the component in saved data. A load looks for values under
-	// Name first, then under the former names, in order. A former name must not be the name of
+	// FormerNames are earlier names of the component in saved data, the latest first. A load looks
+	// for values under Name, then under the former names. A former name must not be the name of
 	// another component of the world.
 	//
-	// If FormerNames is nil, the program may have forgotten to declare a former name. So a load
-	// fails if no values are stored under Name, but an unregistered component with the same fields
-	// is stored. An empty list that is not nil declares that the component had no other names.
+	// If FormerNames is nil, a load fails if the component was probably renamed. This is the case
+	// if no values are stored under Name, but an unregistered component with the same fields is
+	// stored. An empty list that is not nil declares that the component had no other names.
 	FormerNames []string
 
-	// Dropped names stored fields whose values may be lost because T no longer has the fields:
-	// "Shield", "Pos.X", "Items[].Count", "Slots[2:]", "Stock[value].Worn". A load that would lose
-	// other fields fails. Its error has the names to add here. Fields that a Migration converts are
-	// not lost.
+	// Dropped names stored fields that T no longer has, and whose values may be lost: "Shield",
+	// "Pos.X", "Items[].Count", "Slots[2:]", "Stock[value].Worn". A load that would lose other
+	// fields fails, and its error has the names to add here.
 	Dropped []string
 
-	// Version is the version of the meaning of values, and is saved with them. A load of values
-	// with a later version fails. A load of values with an earlier version converts them step by
-	// step with Migrations. A version without a migration is converted by field names: see
-	// layout.NewConversion.
+	// Version is the version of the meaning of values, and is saved with them. A load converts
+	// values of an earlier version step by step with Migrations. A step without a migration
+	// converts values by field names: see layout.NewConversion. A load of values with a later
+	// version fails.
 	Version    uint32
 	Migrations []Migration
 }
 
-// optional returns the optional Component argument of a registration, or the zero Component.
+// optional returns the optional Component of a registration, or the zero Component.
 func optional[T any](said []Component[T]) (c Component[T]) {
 	if len(said) > 1 {
 		panic("ecs: two Components for one registration; set all options in one Component")
@@ -116,7 +114,7 @@ func optional[T any](said []Component[T]) (c Component[T]) {
 }
 
 // Register makes T a component of w, and returns its storage. Register all components before the
-// program uses the world. c has at most one [Component] with options:
+// program uses the world. The argument c has at most one [Component] with options:
 //
 //	positions, err := ecs.Register[Position](w)
 //	heights, err := ecs.Register(w, ecs.Component[Height]{Kind: ecs.Indexed})
@@ -124,7 +122,7 @@ func optional[T any](said []Component[T]) (c Component[T]) {
 // An error is a [*RegisterError]. The possible reasons are:
 //
 //   - T cannot be encoded and is not NoPersist.
-//   - T has no Clone, and no copy can be derived.
+//   - T has no Clone and needs one.
 //   - The name is taken.
 //   - The migrations do not lead to T.
 func Register[T any](w *World, c ...Component[T]) (*Storage[T], error) {
@@ -210,8 +208,8 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 	return s, nil
 }
 
-// define sets s from the type t and the options c of a component. noCopy is the reason why values
-// cannot be copied, or nil. The returned codec is nil if values cannot be encoded.
+// define sets s from the type t and the options c. noCopy is the reason why values cannot be
+// copied, or nil. The codec is nil if values cannot be encoded.
 func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) (*layout.Codec, error) {
 	fail := func(err error, format string, args ...any) (*layout.Codec, error) {
 		return nil, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
@@ -284,8 +282,7 @@ func (w *World) nameFault(name string, former []string) string {
 	return ""
 }
 
-// defaultName returns the name of t without its package. It returns "" if t has no name, or if the
-// name contains package paths.
+// defaultName returns the name of t without its package, or "" if t has no simple name.
 func defaultName(t reflect.Type) string {
 	if name := t.Name(); t.PkgPath() != "" && !strings.ContainsAny(name, "[]/") {
 		return name
@@ -316,8 +313,7 @@ func (c typedRows[T]) decode(src []byte, rows []T) error { return layout.Decode(
 
 func (c typedRows[T]) adopt(src []byte, n int) ([]T, bool) { return layout.Adopt[T](c.codec, src, n) }
 
-// A rawRow is the encoded row of a component that the program has not registered. It is
-// immutable, so it needs no clone.
+// A rawRow is the encoded row of a component that the program has not registered. It is immutable.
 type rawRow string
 
 // rawRows is the rowCodec of an unknown component.

@@ -7,20 +7,20 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// The registry is the sparse set of entities, without data. dense has every index ever created
+// The registry is the sparse set of entities, without data. The column dense has every index
 // exactly once:
 //
 //	dense   | alive ...      | free ...       | retired ... |
 //	        0                n                m             total
 //
-// Destroying an entity swaps it with the last alive one. Creating an entity takes the entry at n
-// and increases its generation. So the free list begins at row n, and a restore of the column
-// restores the list with its order of reuse. An entity whose generation is at its maximum is
-// retired: it is swapped with the last free one. It is never used again, except by createAt with
-// this entity.
+// Destroying an entity swaps it with the last alive one. Creating an entity takes the free entry at
+// n and increases its generation. So a restore of dense also restores the order in which indices
+// are reused.
 //
-// dense is a permutation of all indices, so sparse needs no undo data. A restore of dense writes
-// the entries of sparse again, for the restored rows below total.
+// If the generation of a free entity is at its maximum, the entity is retired: it is swapped with
+// the last free one. Only createAt can use it again.
+//
+// sparse has no undo data. A restore of dense writes its entries again.
 type registry struct {
 	w             *World
 	rows          track.Tracker
@@ -29,8 +29,7 @@ type registry struct {
 	maxGeneration uint32
 }
 
-// maxIndices is the maximum number of entity indices. If an int has 32 bits, it is the maximum
-// length of a slice.
+// maxIndices is the maximum number of entity indices, and fits into an int.
 const maxIndices = math.MaxUint32 & math.MaxInt
 
 func (r *registry) init(w *World) {
@@ -38,8 +37,7 @@ func (r *registry) init(w *World) {
 	r.dense.Init(&w.clock, false)
 	r.dense.Log.Moved = func(m track.Run) { r.enterRows(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
 	r.rows.Init(&w.clock, false, &r.dense.Log)
-	// The logs do not have the rows that a redo appends, so write the sparse entries of these rows
-	// here.
+	// A redo also appends rows that are not in the logs.
 	r.rows.Rewound = func(before track.Lengths) { r.enterRows(before.Total, r.rows.Total) }
 }
 
@@ -55,7 +53,7 @@ func (r *registry) create() Entity {
 			r.rows.N++
 			return e
 		}
-		r.swap(r.rows.N, r.rows.Extra-1) // The generation is at its maximum, so retire the entity.
+		r.swap(r.rows.N, r.rows.Extra-1) // Retire the entity, whose generation is at its maximum.
 		r.rows.Extra--
 	}
 	r.addIndex()
@@ -64,15 +62,15 @@ func (r *registry) create() Entity {
 	return e
 }
 
-// addIndex adds a new index as the last free entity, with generation 1. If there are retired
-// entities, the first of them moves to the end.
+// addIndex adds a new index as the last free entity, with generation 1. The first retired entity
+// makes room for it and becomes the last one.
 func (r *registry) addIndex() {
 	i := r.rows.Total
 	if i == len(r.dense.Live) {
 		r.grow(i + 1)
 	}
-	// A restore that lowers Total also drops the newer frames. So no frame needs the old content of
-	// row i.
+	// No frame needs the old content of row i, because a restore that removes the row also drops
+	// newer frames.
 	r.dense.Live[i] = NewEntity(uint32(i), 1)
 	r.sparse[i] = uint32(i)
 	r.rows.Total++
@@ -82,8 +80,7 @@ func (r *registry) addIndex() {
 	r.rows.Extra++
 }
 
-// createAt makes e alive. The generation of e must not be lower than the last generation of its
-// index.
+// createAt makes e alive. The generation of e must not be lower than that of its index now.
 func (r *registry) createAt(e Entity) error {
 	i := int(e.Index())
 	switch {
@@ -101,7 +98,7 @@ func (r *registry) createAt(e Entity) error {
 	for r.rows.Total <= i {
 		r.addIndex()
 	}
-	if row := int(r.sparse[i]); row >= r.rows.Extra { // The entity is retired; make it free first.
+	if row := int(r.sparse[i]); row >= r.rows.Extra { // Make the retired entity free first.
 		r.swap(row, r.rows.Extra)
 		r.rows.Extra++
 	}
@@ -159,7 +156,7 @@ func (r *registry) allAlive(entities []Entity) bool {
 }
 
 // freed reports whether e was destroyed since the registry had n alive entities. No entity may have
-// been created since. Then the destroyed entities directly follow the alive entities.
+// been created since.
 func (r *registry) freed(e Entity, n int) bool {
 	i := e.Index()
 	if uint(i) >= uint(len(r.sparse)) {
@@ -200,9 +197,9 @@ func (r *registry) enterRows(lo, hi int) {
 	}
 }
 
-// A border is the state of the registry at the boundary between alive and free entities. It differs
-// after every change of the registry, even if equal numbers of entities were created and destroyed.
-// In that case, the last alive or the first free entity has a new generation.
+// A border differs after every change of the registry, even if equal numbers of entities were
+// created and destroyed. It has the entities at both sides of the border between alive and free
+// ones.
 type border struct {
 	track.Lengths
 	last, next Entity
@@ -240,7 +237,7 @@ func (r *registry) nextWord(b int) int {
 }
 
 func (r *registry) summary(level, k int) uint64 {
-	if r.nextWord(k<<(6*level)) >= 0 { // k<<(6*level) is the first block of word k.
+	if r.nextWord(k<<(6*level)) >= 0 { // The first block of word k.
 		return ^uint64(0)
 	}
 	return 0

@@ -10,9 +10,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A Relation finds the entities whose component refers to a given entity, such as the children of
-// a parent or the items in a chest. The entity with the component is the source. The entity that
-// the component refers to is the target.
+// A Relation finds the entities whose component refers to a given entity, such as the children of a
+// parent or the items in a chest. The entity with the component is the source. The entity that the
+// component refers to is the target.
 //
 //	type ChildOf struct{ Parent ecs.Entity }
 //	childOf := ecs.MustRegister[ChildOf](w)
@@ -23,19 +23,19 @@ import (
 //	for e := range children.Of(car) { … }
 //	w.Destroy(car) // And all entities below it.
 //
-// A relation is an [Index] whose key is the target. Look-ups are always up to date, whether a
-// source changes its target by Set, through a pointer or by a restore. The relation is not saved.
-// It visits sources in the order of their indices. A source whose target is [None] has no target;
-// [Relation.Of] with None finds such sources.
+// A relation is an [Index] whose key is the target. Look-ups are always up to date, however the
+// program changes a target. Sources are visited in the order of their indices. A source whose
+// target is [None] has no target; [Relation.Of] with None finds such sources. The relation is not
+// saved.
 //
-// [RelationOptions] determine what happens to the sources when their target is destroyed, by
+// # Policies
+//
+// [RelationOptions] have the policy for the sources of a target that is destroyed, by
 // [World.Destroy] or by a batch. [World.Clear], restores and loads ignore the policy.
 //
-// Hooks may create new sources of an entity that is being destroyed. The policy also applies to
-// these sources, and to new sources of entities that are destroyed together with the target. The
-// world looks for new sources after the last hook, until there are none. If hooks keep creating
-// sources, Destroy panics after 1,000 rounds. With [Refuse], such late sources are detached.
-// World.Clear also looks for new sources.
+// A hook may create new sources of an entity that is being destroyed. The policy then applies to
+// these sources after the last hook, also in World.Clear. With [Refuse], such sources are detached.
+// If hooks keep creating sources, Destroy panics after 1,000 rounds.
 type Relation[T any] struct {
 	sources   *Index[T, Entity]
 	options   RelationOptions
@@ -47,22 +47,21 @@ type Relation[T any] struct {
 type RelationOptions struct {
 	Policy Policy
 
-	// Tree declares that no entity is its own ancestor. [Relation.Set] returns an error if an
-	// entity would become its own ancestor. Other ways to write the component do not check this.
-	// Loops over ancestors and descendants always end, even in a cycle.
+	// Tree declares that no entity is its own ancestor. [Relation.Set] returns an error for a
+	// change that would break this rule. Other ways to write the component do not check it. Loops
+	// over ancestors and descendants always end, even in a cycle.
 	Tree bool
 }
 
 // ErrCycle is the error of a change that would make an entity its own ancestor.
 var ErrCycle = errors.New("a cycle")
 
-// NewRelation returns the relation of a component. target returns the entity that a component
-// refers to. Create a relation once and keep it, like an index; see [NewIndex] for the cost. A
-// clone of the world has no relations. No policy applies there until the program calls
-// [Relation.In].
+// NewRelation returns the relation of a component. The function target returns the entity that a
+// component refers to. Create a relation once and keep it, like an index; see [NewIndex] for the
+// cost. A clone of the world has no relations until the program calls [Relation.In].
 //
-// If a relation with the same function and options exists, NewRelation returns that relation.
-// NewRelation panics if a relation of s with the same targets has another policy.
+// If s already has a relation with the same function and options, NewRelation returns that
+// relation. It panics if a relation of s with the same targets has another policy.
 func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOptions) *Relation[T] {
 	if target == nil {
 		panic("ecs: NewRelation without a target; give it a function from the component to the entity that it refers to")
@@ -94,7 +93,7 @@ func (r *Relation[T]) In(w *World) *Relation[T] {
 	return relationOf(x, r.options)
 }
 
-// mustAgree panics if s has a relation with the same targets and another policy.
+// mustAgree panics if a relation of s with the same targets has another policy.
 func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 	if s.w.relations == nil {
 		return
@@ -107,14 +106,13 @@ func mustAgree[T any](s *Storage[T], target func(T) Entity, policy Policy) {
 	}
 }
 
-// sameTarget reports whether a and b are the same function, or return the same entity for a sample
-// component. The entities in the sample are all different. If both return None, the functions count
-// as different.
+// sameTarget reports whether two target functions are the same function, or return the same entity
+// of a sample component. All entities in the sample differ.
 func sameTarget[T any](s *Storage[T], a, b func(T) Entity) (same bool) {
 	if closureOf(a) == closureOf(b) {
 		return true
 	}
-	defer func() { _ = recover() }() // The function a or b may panic for the sample.
+	defer func() { _ = recover() }() // A target function may panic for the sample.
 	var v T
 	for i, p := range s.references().places {
 		if p.kind == 0 {
@@ -155,9 +153,9 @@ func (r *Relation[T]) Target(e Entity) (Entity, bool) {
 	return target, target != 0
 }
 
-// Set is like [Storage.Set], but e must be alive. The target in v must be alive or zero. If the
-// relation is a tree, and e is the target or one of its ancestors, the error wraps [ErrCycle]. An
-// error leaves the world unchanged.
+// Set is like [Storage.Set], but returns an error if e is not alive, or if the target in v is
+// neither alive nor zero. In a tree, the error wraps [ErrCycle] if e would become its own ancestor.
+// An error leaves the world unchanged.
 func (r *Relation[T]) Set(e Entity, v T) error {
 	w, target := r.sources.s.w, r.sources.key(v)
 	switch {
@@ -178,7 +176,7 @@ func (r *Relation[T]) Set(e Entity, v T) error {
 	return nil
 }
 
-// above reports whether e is an ancestor of below.
+// above reports whether e is an ancestor of the entity below.
 func (r *Relation[T]) above(below, e Entity) bool {
 	for a := range r.Ancestors(below) {
 		if a == e {
@@ -192,9 +190,9 @@ func (r *Relation[T]) above(below, e Entity) bool {
 //
 //	NewQuery1(Write(positions)).With(children.To(car))
 //
-// An iteration finds the sources at its start. This costs O(sources) in addition to the cost of
-// [Relation.Of]. For other entities, the iteration only reads one bit per 64 rows. If the loop
-// changes the target of an entity, it is undefined whether the loop visits the entity.
+// An iteration finds the sources when it begins, in O(sources). For other entities, it only reads
+// one bit per 64 rows. If the loop changes the target of an entity, it is undefined whether the
+// loop visits the entity.
 func (r *Relation[T]) To(target Entity) Filter { return &relationTarget[T]{r: r, target: target} }
 
 // relationTarget is the filter that keeps the sources of a target.
@@ -260,11 +258,12 @@ func (r *Relation[T]) Root(e Entity) Entity {
 	return e
 }
 
-// Descendants iterates over the sources of e, their sources, and so on. The order is depth first;
-// the sources of one target are in the order of their indices. The loop visits the descendants that
-// exist at its start. It visits each entity once, and does not visit e. If e is [None], it begins
-// with the sources without a target. If e is dead, it begins with the sources that still
-// refer to e.
+// Descendants iterates over the sources of e, their sources, and so on, depth first. Sources of the
+// same target come in the order of their indices. The loop visits the descendants that exist when
+// it begins, each one once.
+//
+// If e is [None], the loop begins with the sources without a target. If e is dead, it begins with
+// the sources that still refer to e.
 func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	return func(yield func(Entity) bool) {
 		for _, e := range r.descendants(e)[1:] {
@@ -275,8 +274,8 @@ func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	}
 }
 
-// Subtree returns e and its descendants, e first. Pass the result to [World.Copy] to copy a whole
-// tree, or to [World.DestroyAll] to destroy it under any policy.
+// Subtree returns e and its descendants, e first. [World.Copy] can copy the result, and
+// [World.DestroyAll] can destroy it under any policy.
 func (r *Relation[T]) Subtree(e Entity) []Entity { return r.descendants(e) }
 
 // descendants returns e and its descendants, depth first.
@@ -294,8 +293,8 @@ func (r *Relation[T]) descendants(e Entity) (found []Entity) {
 	return found
 }
 
-// Levels iterates over the entities of [Relation.Descendants] with their depth, breadth first. It
-// begins with all sources of e, which have depth 1.
+// Levels iterates over the entities of [Relation.Descendants] with their depth, breadth first. The
+// sources of e have depth 1.
 func (r *Relation[T]) Levels(e Entity) iter.Seq2[int, Entity] {
 	return func(yield func(int, Entity) bool) {
 		found, depths := r.levels(e)

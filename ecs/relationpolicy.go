@@ -9,16 +9,16 @@ import (
 type Policy uint8
 
 const (
-	// Cascade destroys the sources, and their sources, from the farthest to the nearest. If a loop
-	// may visit such sources, call Destroy after the loop, or use [Commands].
+	// Cascade destroys the sources, and the sources of these, from the farthest to the nearest. If
+	// a loop may visit them, call Destroy after the loop, or use [Commands].
 	Cascade Policy = iota
 
 	// Detach removes the component from the sources.
 	Detach
 
 	// Refuse keeps the target alive as long as it has sources: Destroy does nothing and returns
-	// false. Sources that would be destroyed together with the target do not count. If a hook adds
-	// a source to an entity that is already being destroyed, that source is detached.
+	// false. Sources that are destroyed together with the target do not count. A source that a hook
+	// adds during the destruction is detached.
 	Refuse
 )
 
@@ -51,8 +51,8 @@ func (r *Relation[T]) policy() Policy { return r.options.Policy }
 
 func (r *Relation[T]) hasAny() bool { return r.sources.s.Len() > 0 }
 
-// detach removes the component from source. If a hook of the same removal calls detach, source
-// keeps the component for now, and detach returns false.
+// detach removes the component from source. It returns false if source still has the component,
+// because a hook of the same removal called detach.
 func (r *Relation[T]) detach(source Entity) bool {
 	r.sources.s.Remove(source)
 	return !r.sources.s.Has(source)
@@ -104,8 +104,8 @@ func relationsOf(w *World) *relations {
 	return w.relations.(*relations)
 }
 
-// addAlive adds e to m if e is alive. A dead e is left out, because another entity with the same
-// index may be one of its sources.
+// addAlive adds e to m if e is alive. A dead e could be confused with a source that has the same
+// index.
 func (b *relations) addAlive(m *visited, e Entity) {
 	if b.w.entities.alive(e) {
 		m.add(e)
@@ -126,8 +126,8 @@ func (b *relations) dropVisited(m *visited) {
 	}
 }
 
-// onDestroy applies the policies to the sources of e before e is destroyed. It returns the entities
-// that it destroyed, and whether e may be destroyed.
+// onDestroy applies the policies before e is destroyed. It returns the entities that it destroyed,
+// and whether e may be destroyed.
 func (b *relations) onDestroy(e Entity) (destroyed, bool) {
 	switch {
 	case b.hasSources(e):
@@ -138,8 +138,8 @@ func (b *relations) onDestroy(e Entity) (destroyed, bool) {
 	return destroyed{}, true
 }
 
-// afterHooks applies the policies to sources that hooks have added: sources of e, or of the
-// entities that s lists as destroyed with e. It returns false if hooks have added none.
+// afterHooks applies the policies to sources that hooks have added to e or to the destroyed
+// entities s. It returns false if hooks have added none.
 func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	switch v := b.version(); {
 	case v == s.version:
@@ -154,8 +154,7 @@ func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	return b.reapplyPolicies(s.entities, 1)
 }
 
-// onClear applies the policies to new sources of cleared entities. Hooks of World.Clear have added
-// these sources.
+// onClear applies the policies to sources that hooks of World.Clear have added to cleared entities.
 func (b *relations) onClear(cleared []Entity) {
 	if slices.ContainsFunc(b.all, anyRelation.hasAny) {
 		b.reapplyPolicies(slices.Clip(cleared), 0)
@@ -163,13 +162,13 @@ func (b *relations) onClear(cleared []Entity) {
 }
 
 // destroyTogether destroys distinct entities and the sources that the policies destroy with them.
-// If the policy of another source refuses, it destroys nothing and returns false.
+// If another source has the policy Refuse, it destroys nothing and returns false.
 func (b *relations) destroyTogether(entities []Entity) bool {
 	_, done := b.applyPolicies(slices.Clone(entities), 0)
 	return done
 }
 
-// mayDestroy reports whether destroyTogether would destroy entities.
+// mayDestroy reports whether destroyTogether would destroy the entities.
 func (b *relations) mayDestroy(entities []Entity) bool {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -177,8 +176,8 @@ func (b *relations) mayDestroy(entities []Entity) bool {
 	return free
 }
 
-// gather returns entities and the sources that the policies destroy with them. It adds all of them
-// to seen. free is false if the policy of another source refuses.
+// gather returns entities and the sources that the policies destroy with them, and adds all of them
+// to seen. The result free is false if another source has the policy Refuse.
 func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
@@ -194,8 +193,8 @@ func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, f
 	return doomed, true
 }
 
-// applyPolicies applies the policies to the sources of doomed. Then it destroys doomed[from:]. If
-// the policy of another source refuses, it destroys nothing and returns false.
+// applyPolicies applies the policies to the sources of doomed, and then destroys doomed[from:]. If
+// another source has the policy Refuse, it destroys nothing and returns false.
 func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -203,7 +202,7 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	if !free {
 		return destroyed{}, false
 	}
-	if !b.w.hooked { // Without hooks, nothing changes during the destruction.
+	if !b.w.hooked { // A fast path: nothing changes during the destruction.
 		b.detach(doomed, seen)
 		b.w.destroyAll(doomed[from:])
 		return destroyed{}, true
@@ -216,8 +215,8 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 // destroyed.
 const maxRounds = 1000
 
-// reapplyPolicies applies the policies to new sources of doomed. doomed[:from] are not destroyed
-// yet, and doomed[from:] are.
+// reapplyPolicies applies the policies to new sources of doomed. The entities doomed[from:] are
+// destroyed already.
 func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -226,10 +225,13 @@ func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool)
 	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
 }
 
-// carryOut detaches the sources of doomed, and destroys doomed[n:]. If hooks add more sources, it
-// also applies the policies to these, until there are no more. The caller destroys doomed[:from],
-// and doomed[from:n] is destroyed already. The result did reports whether carryOut detached or
-// destroyed anything.
+// carryOut detaches the sources of doomed, and destroys doomed[n:]. Then it applies the policies to
+// sources that hooks have added, until there are no more. The result did reports whether it
+// detached or destroyed anything.
+//
+//	doomed[:from]    the caller destroys these
+//	doomed[from:n]   destroyed already
+//	doomed[n:]       carryOut destroys these
 func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
@@ -245,9 +247,8 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 	return destroyed{doomed, b.version()}, did
 }
 
-// withoutRevived returns doomed without the entities that hooks have revived. Only entities in
-// doomed[from:] can be revived. It also replaces the content of seen by the returned entities that
-// are still alive. It leaves dead ones out of seen, because another entity may have the same index.
+// withoutRevived returns doomed without those entities in doomed[from:] that hooks have revived. It
+// sets seen to the returned entities that are still alive.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]
@@ -285,8 +286,8 @@ func (b *relations) hasSources(e Entity) bool {
 	return false
 }
 
-// doomed returns entities, followed by the entities that Cascade destroys with them. Each entity
-// comes after its target. doomed adds the entities that it appends to the set seen.
+// doomed returns entities and all entities that Cascade destroys with them, targets before their
+// sources. It adds the new ones to seen.
 func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
@@ -298,13 +299,13 @@ func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	return entities
 }
 
-// holds reports whether target has a source in r that is not in doomed.
+// holds reports whether target has a source in r that is not doomed.
 func holds(r anyRelation, target Entity, doomed *visited) (held bool) {
 	r.each(target, func(source Entity) { held = held || !doomed.has(source) })
 	return held
 }
 
-// detach detaches the sources of doomed that are not in seen. It returns false if there are none.
+// detach detaches the sources of doomed that are not in seen. It returns false if it detached none.
 func (b *relations) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {

@@ -43,9 +43,9 @@ func (r *Resource[T]) Get() T {
 	return r.data.Live[0]
 }
 
-// Read returns a pointer for reading the value. For a large value, this avoids the copy that Get
-// makes. The program must not write through the pointer; use [Resource.Mut] for writing. The
-// pointer is valid as long as the world, and always points to the current value.
+// Read returns a pointer for reading the value, without the copy that Get makes. The program must
+// not write through the pointer; use [Resource.Mut] for writing. The pointer is valid as long as
+// the world, and always points to the current value.
 func (r *Resource[T]) Read() *T {
 	if debug {
 		r.mustBeReadable("Read")
@@ -92,7 +92,8 @@ func (r *Resource[T]) SetJSON(_ Entity, src []byte) error {
 	return r.setChecked(value, err)
 }
 
-// setChecked sets the value to v if err is nil. err is the error of the conversion to v.
+// setChecked sets the value to v, unless err is not nil. The parameter err is the error of
+// converting a value to v.
 func (r *Resource[T]) setChecked(v T, err error) error {
 	if err == nil {
 		r.Set(v)
@@ -128,15 +129,13 @@ func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Ran
 	return written(&r.data.Log, ranges, k, limit)
 }
 
-// A ticking value changes at the end of each tick. The change is part of the tick. [Events] are
-// ticking.
+// A ticking value changes at the end of each tick, as a part of the tick. [Events] are ticking.
 type ticking interface {
-	clear()            // Resets the value to the value in a new world.
+	clear()            // Resets the value to that of a new world.
 	idle() bool        // Reports whether the end of a tick changes nothing.
 	endTick(keep bool) // Ends the tick. If keep is false, it also empties the value.
 }
 
-// isTicking reports whether the value implements ticking.
 func (r *Resource[T]) isTicking() bool {
 	_, ok := any(&r.data.Live[0]).(ticking)
 	return ok

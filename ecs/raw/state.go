@@ -20,57 +20,56 @@ type State struct {
 	// not use the slices after Load, even if Load fails.
 	Owned bool
 
-	// Checked is the result of [CheckRegistry] for Registry, Alive and Free. If it is nil, Load
-	// checks the registry. Load ignores Checked unless the state is Owned.
+	// Checked is the result of [CheckRegistry] for Registry, Alive and Free. With Checked, Load
+	// does not check the registry again. Load ignores Checked unless the state is Owned.
 	Checked *Registry
 
-	// Recorder is set if the world's own recorder calls Load. That recorder uses the number Seq for
-	// the state. The next recorded tick has Seq as its Parent.
+	// Recorder is set if a recorder of the world calls Load. Seq is the recorder's number for the
+	// state, and the Parent of its next record.
 	Recorder Recorder
 	Seq      uint64
 
-	// KeepNoRewind makes Load leave NoRewind storages unchanged, except for rows of entities that
+	// KeepNoRewind makes Load keep NoRewind storages. Load only removes the rows of entities that
 	// are not alive in the state. It is for a world that moves to another state of its history.
 	KeepNoRewind bool
 
-	// Lossy makes Load drop stored values that have no place in the program's types. Otherwise such
-	// values are an error: [ErrDropped]. Use Lossy only to show a state, because a save of the
-	// world would lose the values permanently.
+	// Lossy makes Load drop stored values for which the program has no field. By default, such
+	// values are an error: [ErrDropped]. Use Lossy only to show a state: a save of the world would
+	// lose the values permanently.
 	Lossy bool
 }
 
-// A Registry is a registry of entities that [CheckRegistry] has checked: each index occurs once. It
-// shares memory with the checked entities.
+// A Registry is a valid registry of entities. [CheckRegistry] creates it. It shares memory with the
+// checked entities.
 type Registry sound.Registry
 
-// CheckRegistry checks a registry in the form of [World.Registry]. It returns the registry with the
-// row of each index. The error describes the fault. The caller must not change entities afterwards.
-// CheckRegistry costs O(entities).
+// CheckRegistry checks a registry in the form of [World.Registry]. The error describes the fault.
+// The caller must not change entities afterwards. CheckRegistry costs O(entities).
 func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	r, err := sound.CheckRegistry(entities, alive, free)
 	return (*Registry)(r), err
 }
 
-// Sparse returns the sparse array for a storage with these entities, in dense order. The array has
-// no pages yet: add them with Put. The caller must not change entities afterwards.
+// Sparse returns an empty sparse array for a storage with these entities, in dense order. Put adds
+// its pages. The caller must not change entities afterwards.
 func (r *Registry) Sparse(entities []uint64) *Sparse {
 	return (*Sparse)((*sound.Registry)(r).Sparse(entities))
 }
 
-// A Sparse is the sparse array of a storage. [Registry.Sparse] creates it from the storage's
-// entities. Each page is compared with the entities when it is added, so Load need not check it.
+// A Sparse is the sparse array of a storage. [Registry.Sparse] creates it. Put compares each page
+// with the entities, so Load need not check the pages.
 type Sparse sound.Sparse
 
 // SparseRows is the number of entity indices on a page of a [Sparse].
 const SparseRows = sound.PageRows
 
-// NoRow is the entry of an entity index without a row.
+// NoRow is the entry of an entity index that has no row.
 const NoRow = sound.NoRow
 
-// Put adds a page, and copies it. Entry i is the row of the entity with index page·SparseRows+i, or
-// [NoRow]. Put returns the number of entries with a row. ok is false, and nothing is added, if an
-// entry names a row of an entity with another index. A second Put replaces the page. Goroutines may
-// add different pages at the same time.
+// Put adds a copy of a page, or replaces the page. Entry i is the row of the entity with index
+// page·SparseRows+i, or [NoRow]. Put returns the number of entries with a row. It adds nothing and
+// returns false if an entry names a row of an entity with another index. Goroutines may add
+// different pages at the same time.
 func (s *Sparse) Put(page int, rows *[SparseRows]uint32) (entries int, ok bool) {
 	return (*sound.Sparse)(s).Put(page, rows)
 }
@@ -83,32 +82,31 @@ type StorageState struct {
 	Layout  *layout.Type
 	// The state is that of a resource, which has one row and no entity.
 	Resource bool
-	// The component is NoRewind. Load uses this field only if the program did not register the
-	// component.
+	// The component is NoRewind. Load needs this only for components that the program has not
+	// registered.
 	NoRewind bool
 	// The row of an entity is its index. The entity of a gap is Vacant.
 	Indexed bool
-	// The bytes of a row without an entity, which is a gap. Nil means the zero value.
+	// The bytes of the row that gaps have. Nil means the zero value.
 	Default  []byte
 	Entities []uint64 // The entities in dense order.
-	// The sparse array, created from Entities and State.Checked. If it is nil or lacks pages, Load
-	// builds the array.
+	// The sparse array, or nil. Load builds missing pages.
 	Checked *Sparse
 	// The canonical bytes of the rows, in the format of [Storage.AppendRows].
 	Rows []byte
 
-	// Pages has the bytes of PageRows rows per page; the last page may have fewer. If Pages is nil,
-	// Rows has the bytes.
+	// Pages has PageRows rows per page, or fewer in the last page. If Pages is nil, Rows has all
+	// rows.
 	Pages    [][]byte
 	PageRows int
 }
 
-// A Conversion describes how a stored component or resource became a registered one. If only one of
-// them exists, the Conversion has one name and no changes.
+// A Conversion describes how a stored component or resource becomes a registered one. It also
+// describes one that is only stored or only registered.
 type Conversion struct {
-	// The stored name, or "" if no data is stored for the component.
+	// The stored name, or "" if the component is not stored.
 	Stored string
-	// The registered name, or "" if the component is not registered and stays unchanged.
+	// The registered name, or "" if the component is not registered. It is then kept unchanged.
 	Name    string
 	Changes []layout.Change
 }

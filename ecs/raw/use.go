@@ -3,18 +3,18 @@ package raw
 // A Use says how code uses a storage, a resource or the registry of entities. Package schedule
 // compares the uses of systems to decide which of them may run at the same time.
 type Use struct {
-	// The storage or resource. Nil stands for the registry: its members are the alive entities.
+	// The storage or resource. Nil means the registry, whose members are the alive entities.
 	Storage Storage
 	Values  Mode // Use of the values of components, or of the resource.
-	Members Mode // Use of the set of entities that have the component, and of their order.
+	Members Mode // Use of the set of entities that have the component, and of the order of rows.
 
-	// Set if writes call functions of the program, such as hooks. These functions may do anything.
+	// Writes call hooks, which may do anything.
 	Hooked bool
 
-	// Set if an index of the storage is used.
+	// The code uses an index of the storage.
 	Indexed bool
 
-	// A query or relation whose buffers only one goroutine may use at a time, or nil.
+	// Buffers that only one goroutine may use at a time, or nil.
 	Buffers any
 }
 

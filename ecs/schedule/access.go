@@ -2,18 +2,18 @@ package schedule
 
 import "github.com/stet-ecs/stet/ecs/raw"
 
-// An Access names what a system uses. Queries, storages, resources, events, indexes, relations and
-// bundles are accesses. The package description says what each of them includes.
+// An Access names what a system uses: queries, storages, resources, events, indexes, relations and
+// bundles. The package description says what each of them includes.
 type Access interface{ Uses() []raw.Use }
 
 type uses []raw.Use
 
 func (u uses) Uses() []raw.Use { return u }
 
-// Uses returns an access that includes all of the accesses.
+// Uses returns an access that combines several accesses.
 func Uses(all ...Access) Access { return access(all, func(*raw.Use) {}) }
 
-// Reads returns an access that reads everything that the accesses name, and writes nothing.
+// Reads returns an access that reads everything that the given accesses name, and writes nothing.
 func Reads(all ...Access) Access {
 	return access(all, func(u *raw.Use) {
 		u.Values, u.Members, u.Hooked = min(u.Values, raw.Reads), min(u.Members, raw.Reads), false
@@ -32,16 +32,17 @@ func access(all []Access, change func(*raw.Use)) Access {
 	})
 }
 
-// A later access is computed when the schedule needs it. A query may get filters until then.
+// A later access is computed when the schedule needs it, because a query may get filters until
+// then.
 type later func() []raw.Use
 
 func (f later) Uses() []raw.Use { return f() }
 
 var (
 	// Creates is the access of a system that creates or destroys entities. It includes the
-	// components that a bundle adds to a new entity, and those of a destroyed entity. To set or
-	// remove other components, add their storages. Systems before it in the list end first, and
-	// systems after it begin later.
+	// components of destroyed entities, and those that a bundle gives to new entities. To set or
+	// remove other components, add their storages. The system runs after all systems before it in
+	// the list, and before all systems after it.
 	Creates Access = uses{{Members: raw.Writes}}
 
 	// Alone is the access of a system that may do anything, such as to register hooks, to take a

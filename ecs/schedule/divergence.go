@@ -17,36 +17,33 @@ const (
 // A Divergence is the error of a [SyncTest]: a tick had a different result when it was run a second
 // time. The fields describe the first difference.
 //
-// First and Again are the two worlds at the end of the tick, for comparing or saving.
-// persist.SaveDivergence writes them to files for ecsdump diff. In both worlds all systems have
-// run, including those after System.
+// First and Again are the two worlds at the end of the tick, after all systems.
+// persist.SaveDivergence writes them to files for ecsdump diff.
 type Divergence struct {
 	Tick uint64
 
-	// System is the first system after which the worlds differ.
+	// System is the first system after which the worlds differ, or one of these values:
 	//
-	// "Commit" means that all systems had the same results, but a hook or a group had different
-	// results.
+	//   - "Commit": all systems had the same results, but a hook or a group had different results.
+	//   - "Seek": seeking back did not restore the state. The program has written without the
+	//     world's knowledge, for example through Read or an invalid pointer. A build with the tag
+	//     stetdebug finds such a write.
 	//
 	// With [SyncTest.Shuffle], the access of System is wrong: it uses something that it does not
 	// name, or another system changes what it uses.
-	//
-	// "Seek" means that seeking back did not restore the state. The program has written without the
-	// world's knowledge, for example through Read or through an invalid pointer. A build with the
-	// tag stetdebug finds such a write.
 	System string
 
 	// The first storage or resource that differs, or "" for the registry of entities.
 	Storage string
 
-	// Order has the order in which the systems ran the second time, if it was not that of the list.
+	// Order is the order of the systems in the second run, if it was not that of the list.
 	Order []string
 
-	// NotNamed is true if System wrote Storage, and its access does not name that. The result was
-	// right this time, so First and Again may be equal.
+	// NotNamed is true if System wrote Storage without naming this in its access. First and Again
+	// may then be equal.
 	NotNamed bool
 
-	// Digests of that storage after System has run, or 0 if the storage is empty.
+	// Digests of Storage after System has run, or 0 if the storage is empty.
 	FirstDigest, AgainDigest ecs.Digest
 	First, Again             *ecs.World
 }

@@ -13,10 +13,12 @@
 //		err := store.Commit() // or world.Commit()
 //	}
 //
-// The list of systems is the meaning: a step has the result of running the systems from top to
-// bottom on one goroutine. With [Schedule.Workers], systems run at the same time if that cannot
-// change the result. The access of each system decides this: the queries, storages, resources,
-// events, indexes and relations that it uses.
+// A step has the result of running the systems from top to bottom on one goroutine. With
+// [Schedule.Workers], systems run at the same time if that cannot change the result.
+//
+// # Access
+//
+// The access of a system says what it uses, and decides which systems may run at the same time:
 //
 //	a query, ecs.Read(s), ecs.Write(s)     as the query or access says
 //	a storage                              adds, removes and sets components
@@ -27,16 +29,15 @@
 //	Reads(x)                               only reads x
 //	Alone, or nil                          may do anything
 //
-// Creating and destroying entities separates the systems before from the systems after, so the ids
-// of entities follow from the list. Adding a component of one type does not affect systems that use
-// other types.
+// A system that creates or destroys entities runs after all systems before it, and before all
+// systems after it. So the ids of entities depend only on the list. A system whose storage has
+// hooks runs alone, because hooks may do anything. Register hooks before the first step.
 //
-// A system whose storage has hooks runs alone, because hooks may do anything. Register hooks before
-// the first step.
+// A debug build (-tags stetdebug) panics if a system uses something that its access does not name,
+// and names the line to add. It runs all systems on one goroutine. A [SyncTest] with
+// [SyncTest.Shuffle] finds missing names without this build.
 //
-// A system must name what it uses. A debug build (-tags stetdebug) runs all systems on one
-// goroutine, and panics if a system uses something else. It names the line to add. A [SyncTest]
-// with [SyncTest.Shuffle] finds missing names without this build.
+// # State
 //
 // All state of a simulation belongs into the world, so that a rewind restores it. The schedule has
 // none: rates depend on the number of the tick, [Tick.Rand] on seed, tick and system, and a [Group]

@@ -14,13 +14,14 @@ type Explanation struct {
 // A PlannedSystem is the place of a system in the plan.
 type PlannedSystem struct {
 	System string `json:"system"`
-	// Counted from 1. A batch begins after the batch before.
+	// Number of the batch, from 1. A batch begins after the batch before.
 	Batch   int    `json:"batch"`
 	Alone   bool   `json:"alone,omitempty"` // The system may do anything, or runs hooks.
 	Every   uint64 `json:"every,omitempty"` // The rate, if it is not 1.
 	Startup bool   `json:"startup,omitempty"`
 	Group   string `json:"group,omitempty"`
-	// Why the system is not in the batch before: its conflicts with systems of that batch.
+	// Conflicts with systems of the batch before. They are the reasons why the system is not in
+	// that batch.
 	Waits []Conflict `json:"waits,omitempty"`
 }
 
@@ -72,7 +73,7 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// about describes when and how y runs, except for the usual case.
+// about returns remarks about when and how y runs, or nil for the usual case.
 func (y *PlannedSystem) about() (about []string) {
 	if y.Alone {
 		about = append(about, "alone")

@@ -5,8 +5,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A plan divides the list into batches. A system conflicts with an earlier one if the order of both
-// may matter. It is in the first batch after those of all earlier systems that it conflicts with.
+// A plan divides the list of systems into batches. Two systems conflict if their order may matter.
+// A system is in the first batch after all earlier systems that it conflicts with.
 type plan struct {
 	systems []*system.System
 	batches []batch
@@ -50,8 +50,9 @@ func newPlan(all []*system.System) *plan {
 	return p
 }
 
-// changesStructure reports whether only the goroutine of the schedule may run y. An index updates
-// its entries at a look-up after a write, and this changes state that all queries share.
+// changesStructure reports whether only the goroutine of the schedule may run y. This includes a
+// system that writes a storage and uses its index, because the look-up changes state that all
+// queries share.
 func changesStructure(y *system.System) bool {
 	if y.Alone {
 		return true
@@ -76,7 +77,7 @@ func writesValues(y *system.System, s raw.Storage) bool {
 // A Conflict is the reason why a system waits for an earlier one.
 type Conflict struct {
 	System string `json:"system"` // The earlier system.
-	// The storage, resource or event that both use, or "" if the systems conflict in another way.
+	// The storage, resource or event that both systems use, or "" for another conflict.
 	On   string `json:"on,omitempty"`
 	Kind string `json:"kind"`
 }
@@ -103,7 +104,8 @@ func conflictOf(a, b *system.System) *Conflict {
 	return nil
 }
 
-// conflictKind says how a use conflicts with an earlier one. It is "" if they do not conflict.
+// conflictKind describes the conflict of two uses of a storage, or returns "" if they do not
+// conflict.
 func conflictKind(a, b raw.Use) string {
 	if a.Storage == nil || a.Storage != b.Storage {
 		if a.Buffers != nil && a.Buffers == b.Buffers {

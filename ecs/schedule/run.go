@@ -11,17 +11,16 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Step runs the systems once. It does not commit: the program ends the tick by the Commit of a
-// store or of the world. A system must not end the tick, so Commit and Seek panic there.
+// Step runs the systems once. It does not commit: the program then calls Commit of a store or of
+// the world. A system must not call Commit or Seek; they panic there.
 //
-// Step panics if it already ran in this tick and changed the world. Without a Commit the number of
-// the tick stays the same, so startup systems would run again, and [Tick.Rand] would repeat its
-// numbers. A Commit that returns persist.ErrBacklog has not ended the tick, so call it again before
-// Step. A step that panicked, or that a restore has undone, may be repeated. A system may call Step
-// of another schedule of the same world several times.
+// Step panics if it already ran in this tick and changed the world. If Commit returns
+// persist.ErrBacklog, the tick has not ended: call Commit again before Step. A step that panicked,
+// or that a restore has undone, may be repeated. A system may call Step of another schedule of the
+// same world several times.
 //
-// If a system panics, Step panics with the same value. If several systems panic that run at the
-// same time, it is the value of the first one in the list.
+// If a system panics, Step panics with the same value. If several systems panic at the same time,
+// it is the value of the first one in the list.
 func (s *Schedule[In]) Step(in In) {
 	s.mustNotRun("Step")
 	s.mustBeNewTick("Step")
@@ -41,9 +40,8 @@ func (s *Schedule[In]) Step(in In) {
 	s.complete()
 }
 
-// StepOn runs the systems on another world, one after another. Storages, queries and resources
-// belong to one world, so the systems must find those of Tick.World by the methods In. Use it to
-// simulate future ticks on a clone.
+// StepOn runs the systems on another world, one after another. Use it to simulate future ticks on a
+// clone. The systems must find the storages, queries and resources of Tick.World by the methods In.
 func (s *Schedule[In]) StepOn(w *ecs.World, in In) {
 	s.mustNotRun("StepOn")
 	s.prepare()
@@ -61,8 +59,9 @@ func (s *Schedule[In]) mustNotRun(op string) {
 	}
 }
 
-// mustBeNewTick panics if all systems ran in this tick and changed the world. op is the method that
-// would run them again. Inside of a system of another schedule, steps are parts of one tick.
+// mustBeNewTick panics if all systems have run in this tick and changed the world. The parameter op
+// is the method that would run them again. A system of another schedule may run several steps in a
+// tick.
 func (s *Schedule[In]) mustBeNewTick(op string) {
 	if tick := s.w.Tick() + 1; s.completed == tick && s.undone == s.w.Restores() && !s.raw.InSystem() {
 		panic(fmt.Sprintf("schedule: %s again in tick %d, which has not ended; call Commit of the store or of the world after each Step", op, tick))
@@ -70,7 +69,7 @@ func (s *Schedule[In]) mustBeNewTick(op string) {
 }
 
 // complete records that all systems ran in this tick, if they changed the world. A step that
-// changed nothing may run again, for example on the world of a follower, or to draw a paused game.
+// changed nothing may run again.
 func (s *Schedule[In]) complete() {
 	if s.w.Dirty() {
 		s.completed, s.undone = s.w.Tick()+1, s.w.Restores()
@@ -106,7 +105,7 @@ func (s *Schedule[In]) runOn(w *ecs.World, raw system.World, y *System[In], in I
 	}
 }
 
-// due reports whether the rate of y includes the tick.
+// due reports whether y runs in the given tick.
 func (y *System[In]) due(tick uint64) bool {
 	return tick%y.every == 0 && (!y.startup || tick == 1)
 }
