@@ -157,11 +157,11 @@ func docNameIn(e ast.Expr) string {
 	return ""
 }
 
-// paths appends a line to lines for each of the members, and for the members nested in them. A line
-// has the format, the path of the member, and its kind.
+// paths appends a line for each member and each nested member to lines. A line has the format, the
+// path and the kind of the member.
 func paths(types map[string]*docType, format, path string, members []docMember, lines *[]string) {
 	if strings.Count(path, ".") > 8 {
-		return // A recursive type.
+		return
 	}
 	for _, m := range members {
 		inside := path
@@ -182,7 +182,7 @@ func paths(types map[string]*docType, format, path string, members []docMember, 
 }
 
 // TestReference_KeepsDocumentMembers compares the members of all documents with the recorded ones.
-// With -update it records new members. A member can never be removed from a format.
+// No recorded member may be missing. With -update, it records new members.
 func TestReference_KeepsDocumentMembers(t *testing.T) {
 	types := docTypes(t)
 	var lines []string
@@ -209,9 +209,8 @@ func TestReference_KeepsDocumentMembers(t *testing.T) {
 	golden.Check(t, membersList, text)
 }
 
-// list returns the name of the only member of d that is a list of documents. Members of embedded
-// structs count. ok is false if d has no such member, or more than one. The function listOf finds
-// the list in the same way, but in a document instead of its type.
+// list returns the name of the only member of d that is a list of documents, like listOf does for a
+// value. Members of embedded structs count.
 func (d *docType) list(types map[string]*docType) (name string, ok bool) {
 	var lists []string
 	var find func(members []docMember)
@@ -342,7 +341,7 @@ func (d *docType) write(b *strings.Builder, types map[string]*docType) {
 	})
 	fmt.Fprintf(b, "%s\n", comment)
 	if len(d.members) == 0 {
-		return // The comment describes the members, because the type has its own MarshalJSON.
+		return // The type has its own MarshalJSON, so its comment describes the members.
 	}
 	b.WriteString("\n| member | is | |\n|---|---|---|\n")
 	var rows func(members []docMember, prefix string)

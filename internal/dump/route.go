@@ -12,8 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file has what all commands over time share: which states they visit (statePath), and how
-// they skip damage (route).
+// Commands over time visit a sequence of states, and skip damaged ones.
 //
 //	A..B or --at ──▶ statePath: the records from A to B, each the child of the one before
 //	statePath ──▶ route: which of these states can be reached, and a cursor
@@ -23,28 +22,27 @@ import (
 //	   0 ── 1 ── 2 ── 3 ──  ×  ── 5 ── 6 ── 7 ── 8
 //	   [     replayFrom    ] lost lost lost [replayFrom]
 //
-// An unreadable record hides its own state and all later ones, up to the next state that has a
-// snapshot. The walk continues at that snapshot, and the damage is returned at the end.
+// A damaged record hides all states up to the next snapshot. The walk continues at that snapshot,
+// and the damage is returned at the end.
 
 // A statePath has the record numbers of successive states, oldest first. Each record is the parent
 // of the next.
 type statePath []uint64
 
-// String returns the number of states with its noun.
+// String returns the number of states as text.
 func (w statePath) String() string { return term.Count(len(w), "state", "states") }
 
-// sampled reports whether --every selects the state with index i: every Nth from the first, and the
-// last. Counting starts at the first state, so two calls select the same ticks even if the store
-// grew in between.
+// sampled reports whether --every N selects the state with index i: every Nth state from the first,
+// and the last state.
 func (w statePath) sampled(i int, every uint) bool {
 	return uint64(i)%uint64(every) == 0 || i == len(w)-1
 }
 
-// statePath returns the states of the range text or, if text is empty, the states from the oldest
-// one to at.
+// statePath returns the states of a range. For an empty range, it returns the states from the
+// oldest one to the point at.
 //
-// A.. ends at the newest state. ..B and --at alone begin at the oldest state that can be
-// reconstructed. Lost records are included if their parents are known; a route marks them as lost.
+// A range without an end ends at the newest state. A range without a start begins at the oldest
+// state that can be reconstructed. Lost records are included if their parents are known.
 func (s *source) statePath(text string, at string) (statePath, error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if text == "" {
@@ -59,7 +57,7 @@ func (s *source) statePath(text string, at string) (statePath, error) {
 	if first == "" {
 		from = s.oldest(to)
 	}
-	// Path only checks for errors here. The loop below also works on a damaged journal.
+	// Path only checks the range. The loop below also works on a damaged journal.
 	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
 		return nil, s.missing(describe.Command("log", s.path), "record %d does not lead to record %d", from, to)
@@ -78,7 +76,7 @@ func (s *source) statePath(text string, at string) (statePath, error) {
 	return states, nil
 }
 
-// stored returns the records whose states have valid snapshots.
+// stored returns the records whose states have undamaged snapshots.
 func (s *source) stored() map[uint64]bool {
 	stored := map[uint64]bool{}
 	for _, sn := range s.View.Snapshots() {
@@ -89,9 +87,8 @@ func (s *source) stored() map[uint64]bool {
 	return stored
 }
 
-// oldest returns the oldest ancestor of record seq whose state can be reconstructed. That is the
-// oldest ancestor with a snapshot. The journal may have older ticks, but no state to apply them to.
-// The parent of the oldest known record may be pruned and still have a snapshot.
+// oldest returns the oldest ancestor of record seq whose state can be reconstructed: the oldest one
+// with a snapshot. The record of this snapshot may itself be pruned.
 func (s *source) oldest(seq uint64) uint64 {
 	stored := s.stored()
 	oldest, last := seq, journal.Entry{Parent: seq}
@@ -108,21 +105,18 @@ func (s *source) oldest(seq uint64) uint64 {
 }
 
 // A route visits the states of a path in order and skips states that damage hides.
-//
-// The keys of lost are indices into states. markLost adds to lost whenever the walk finds damage.
 type route struct {
 	*source
 	states statePath
 	cursor *inspect.Cursor
 	stored map[uint64]bool // Records with snapshots of their states.
-	lost   map[int]bool    // Indices of the states that cannot be reached.
+	lost   map[int]bool    // Indices of the states that cannot be reached; may grow during a walk.
 	unread error           // First damage that the walk found, or nil.
 }
 
-// route returns the route of a range, or the route to at, with the cursor on its last state. It
-// marks as lost each state whose record is lost, and the states after it up to the next snapshot.
-// The damage of these states is known from opening the store and reported by read, so unread stays
-// nil. It returns an error if the last state cannot be reached.
+// route returns the route of a range, or of the states up to the point at. Its cursor is at the
+// last state. States that are hidden by lost records are marked as lost. It returns an error if the
+// last state cannot be reached.
 func (s *source) route(text, at string) (r *route, err error) {
 	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
 	if r.states, err = s.statePath(text, at); err != nil {
@@ -142,9 +136,8 @@ func (s *source) route(text, at string) (r *route, err error) {
 // lastState returns the last state. The result is valid until the cursor of r moves.
 func (r *route) lastState() state { return state{r.cursor.Image(), r.cursor.Seq()} }
 
-// markLost marks the state with index i as lost because of damage, and the states after it up to
-// the next snapshot. It returns the index of the state with that snapshot. It stores only the first
-// damage, which is the oldest one if the command walks forwards.
+// markLost marks the states from index i up to the next snapshot as lost. It returns the index of
+// the snapshot's state. The field unread keeps the first damage.
 func (r *route) markLost(i int, damage error) (next int) {
 	r.unread = cmp.Or(r.unread, damage)
 	for next = i; next == i || next < len(r.states) && !r.stored[r.states[next]]; next++ {
@@ -153,11 +146,9 @@ func (r *route) markLost(i int, damage error) (next int) {
 	return next
 }
 
-// each calls visit for the reachable states from index first to last. c is the tick that led to the
-// state, or nil if the state was loaded from a snapshot.
-//
-// After damage, the walk continues at the next state that is not lost; replayFrom loads it from its
-// snapshot. i is the index of the next state to visit, so an error concerns state i.
+// each calls visit for the reachable states with the indices first to last. The parameter c is the
+// tick that led to the state, or nil for a state that was loaded from a snapshot. After damage,
+// each continues at the next snapshot.
 func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *inspect.Commit) error) error {
 	i := first
 	next := func(im *inspect.Image, c *inspect.Commit) error {
@@ -178,9 +169,8 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 	return nil
 }
 
-// replayFrom visits the state with index i and the following states up to last that can be replayed
-// from it. It loads state i, which has no tick, and applies one tick for each following state. It
-// ends before the first record that is unreadable or known to be lost.
+// replayFrom loads the state with index i and replays the ticks after it, up to the state last. It
+// visits each of these states. It ends early before a lost record.
 func (r *route) replayFrom(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
 	end := i
 	for end < last && !r.lost[end+1] {

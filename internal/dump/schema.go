@@ -32,11 +32,11 @@ type componentDoc struct {
 	Layout  string     `json:"layout"`  // In Go syntax.
 	Fields  []fieldDoc `json:"fields"`  // Fields of a struct; empty for other types.
 
-	// Named constants of numbers in the layout.
+	// Named constants of number types in the layout.
 	Constants []constantsDoc `json:"constants,omitempty"`
 }
 
-// A constantsDoc lists the names that a field's type gives to numbers.
+// A constantsDoc lists the named constants of a type.
 type constantsDoc struct {
 	// Path as in expressions, with [] for elements; "" for the whole value.
 	Field string   `json:"field"`
@@ -82,8 +82,8 @@ func schemaDocOf(im state) *schemaDoc {
 	})}
 }
 
-// constantsIn appends the constants of t. path is the path of t. Elements and keys add [] to the
-// path. The target of a pointer has the path of the pointer.
+// constantsIn appends the constants of t, and of all types in t. The path of an element or a key
+// ends in []. A pointer and its target have the same path.
 func constantsIn(docs []constantsDoc, path string, t *layout.Type) []constantsDoc {
 	if t == nil {
 		return docs
@@ -100,7 +100,7 @@ func constantsIn(docs []constantsDoc, path string, t *layout.Type) []constantsDo
 	return constantsIn(constantsIn(docs, path, t.Key), path, t.Elem)
 }
 
-// print prints a table. The layout is the last column, because it may be long.
+// print prints a table of the components.
 func (d *schemaDoc) print(a *app) {
 	term.Table(a.Out, d.Components, func(c componentDoc) []any {
 		var width any = c.Width
@@ -135,9 +135,9 @@ func (d *schemaDoc) printConstants(a *app) {
 	}, "FIELD", "TYPE", "~CONSTANTS")
 }
 
-// goTypes prints the components of im as Go types with the same layouts. A program that registers
-// these types under the stored names can load the state. Stored names may contain any characters,
-// so a name that is invalid in Go is replaced by a unique valid one.
+// goTypes prints the components of im as Go types with the same layouts. Stored names that are
+// invalid in Go are replaced. A program that registers these types under the stored names can load
+// the state.
 func (a *app) goTypes(im state) error {
 	var b bytes.Buffer
 	b.WriteString("// Package types has the component types of a store, as ecsdump read them.\npackage types\n")
@@ -149,7 +149,7 @@ func (a *app) goTypes(im state) error {
 		name := names.unique(exported(goName(c.Name)))
 		fmt.Fprintf(&b, "\n// %s is the %s that is stored as %q.\ntype %s %s\n", name, describe.Kind(c.Layout, c.Resource), c.Name, name, goSource(c.Layout))
 	}
-	source, err := format.Source(b.Bytes()) // Source returns an error for invalid code.
+	source, err := format.Source(b.Bytes())
 	if err != nil {
 		return err
 	}
@@ -184,8 +184,7 @@ func goFields(t *layout.Type) string {
 		return "struct{}"
 	}
 	names := goNames{}
-	// Reserve the valid names first, so that no replacement equals one of them. A tag records the
-	// stored name of a field with a replacement.
+	// Reserve the valid names first, so that no replacement equals one of them.
 	for _, f := range t.Fields {
 		names[f.Name] = goName(f.Name) == f.Name
 	}
@@ -202,7 +201,7 @@ func goFields(t *layout.Type) string {
 	return b.String() + "}"
 }
 
-// holdsEntity reports whether the Go type of a layout needs package ecs.
+// holdsEntity reports whether a type contains an entity, so that its Go source needs package ecs.
 func holdsEntity(t *layout.Type) bool {
 	if t == nil || t.Kind == layout.Entity {
 		return t != nil
@@ -227,8 +226,8 @@ func goName(name string) string {
 	}, name)
 }
 
-// exported returns an identifier that begins with a capital letter. A name in a script without
-// capital letters gets a leading X, because Go would not export it.
+// exported returns an identifier that begins with a capital letter. If the first letter has no
+// capital form, the result begins with X.
 func exported(name string) string {
 	first := []rune(name)
 	first[0] = unicode.ToUpper(first[0])

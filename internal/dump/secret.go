@@ -6,22 +6,19 @@ import (
 	"strings"
 )
 
-// Secrets of URLs are removed from the command line first. A secret is put back only where this
-// program or a command of bisect opens the URL. So no error, title or suggested command can show a
-// secret.
+// This file hides the passwords and tokens in URLs. They are removed from the command line first,
+// and added again only to open the URL. So no output contains one.
 //
 //	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ findFiles: the whole URL
 
-// secrets maps a URL without its secret to the secret: a name and a password, or a token. Output,
-// pages and suggested commands contain only such URLs. A URL without a secret maps to "".
+// secrets maps a URL without its secret to the secret: "name:password", a token, or "" for none.
 type secrets map[string]string
 
-// withSecret matches a URL. Its second group is everything up to the last @, because a password
-// may contain an @.
+// withSecret matches a URL. Its second group is the secret, which may contain an @.
 var withSecret = regexp.MustCompile(`(?s)^([a-z][a-z0-9+.-]*://)(?:(.*)@)?(.*)$`)
 
-// take returns the arguments with the secrets removed. Two URLs that differ only in their secrets
-// are an error, because they could not be distinguished afterwards.
+// take returns the arguments without the secrets. It returns an error for two URLs that differ only
+// in their secrets.
 func (s secrets) take(args []string) (rest []string, err error) {
 	rest = slices.Clone(args)
 	for i, arg := range args {

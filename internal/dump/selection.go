@@ -29,15 +29,14 @@ nothing is false. To include entities without Health, write not (Health > 3), or
 
 The syntax is that of expr-lang.org.`
 
-// A selection says which entities a command prints, and in what order. Three types lead from the
-// flags to the output:
+// A selection says which entities a command prints, and in what order:
 //
-//	selection   what the flags say, as text
-//	choice      the flags compiled for a state: components found, expressions compiled
+//	selection   the flags, as text
+//	choice      the flags compiled for a state
 //	part        the printed entities: those within offset and limit, and their total
 //
-//	offset, limit, no filter   Skip: whole spans before the offset are skipped unread
-//	filters                    entities are checked span by span, until the part is full
+//	offset, limit, no filter   entities before the offset are skipped without being read
+//	filters                    entities are checked until the part is full
 //	--sort                     all entities are evaluated, sorted, and then cut
 type selection struct {
 	with, without []string
@@ -61,11 +60,11 @@ type choice struct {
 	*selection
 	*sweeper
 	query.Filter
-	sort []*query.Swept // Empty if the entities are sorted by index.
+	sort []*query.Swept // Empty if the entities are ordered by index.
 }
 
-// choice finds the components of l and compiles its expressions. whereName names the argument of
-// the condition in errors. All errors about flags occur here, before any entity is read.
+// choice compiles l for a state. All errors about flags occur here. The parameter whereName is the
+// name of the condition's argument, for errors.
 func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) {
 	c = &choice{selection: l, sweeper: w}
 	if l.desc && len(l.sort) == 0 {
@@ -84,7 +83,7 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// A part has those entities of a choice that are printed, and the counts of the others.
+// A part has the printed entities of a choice, and the number of the others.
 type part struct {
 	entities []ecs.Entity
 	more     int // Number of selected entities after the printed ones.
@@ -92,30 +91,27 @@ type part struct {
 	open     bool
 }
 
-// part returns the entities of c within offset and limit. If the parameter counted is true, it also
-// returns the total. Otherwise the search may stop at the limit. The part is then open: more
-// entities follow, but their number is unknown.
+// part returns the entities of c within offset and limit. With the parameter counted, it also
+// returns the total. Without it, the result may be open: more entities follow, but their number is
+// unknown.
 //
-//	n             number of selected entities before this one
-//	n < from      left out
-//	from … end    printed
-//	n ≥ end       the first such entity may end the search, see below
+// The search ends at the first entity after the limit in two cases:
 //
-// The first entity after the limit shows that more follow. The search ends there in two cases: the
-// total is known without reading, or c has conditions and counted is false. In all other cases the
-// search counts the remaining entities, which is cheap without conditions.
+//   - The total is known without reading.
+//   - c has conditions, and counted is false.
+//
+// Otherwise it counts all entities, which is cheap without conditions.
 func (c *choice) part(counted bool) (p part, err error) {
 	if len(c.sort) > 0 {
 		return c.sorted()
 	}
 	if c.isAll() {
-		// Skip returns the number of skipped entities as the first value of total, so n below
-		// counts them too.
+		// The total begins with the number of skipped entities.
 		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Living)))); err != nil {
 			return part{}, err
 		}
 	}
-	// The sum has 64 bits, because it could overflow an int of 32 bits.
+	// A sum of 32 bits could overflow.
 	end := uint64(c.from) + uint64(c.limit)
 	err = c.all(func(e ecs.Entity) error {
 		n := uint64(p.total)
@@ -141,9 +137,9 @@ func (c *choice) part(counted bool) (p part, err error) {
 // isAll reports whether c selects all entities by index.
 func (c *choice) isAll() bool { return len(c.With)+len(c.Without)+len(c.Where)+len(c.sort) == 0 }
 
-// knownTotal returns the number of selected entities if it follows from the outline of the state.
-// It does if c selects all entities, or those with one component. A component that does not rewind
-// may have rows of dead entities, and an indexed one has gaps. The total is then unknown.
+// knownTotal returns the number of selected entities if it can be known without reading rows. That
+// is so for all entities, and for those with one component whose rows all belong to living
+// entities.
 func (c *choice) knownTotal() (total int, known bool) {
 	if len(c.Without)+len(c.Where)+len(c.sort) > 0 || len(c.With) > 1 {
 		return 0, false
@@ -155,8 +151,8 @@ func (c *choice) knownTotal() (total int, known bool) {
 	return of.Len(), of.Rewinds && !of.Indexed && !of.Resource
 }
 
-// all visits the selected entities, ordered by index, because the storage order changes whenever an
-// entity is destroyed. Several goroutines evaluate spans, and one visits the results in order.
+// all visits the selected entities in index order. Several goroutines evaluate them, and one
+// goroutine visits the results.
 func (c *choice) all(visit func(ecs.Entity) error) error {
 	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]ecs.Entity) error {
 		ok, err := c.Holds(at)
@@ -174,9 +170,8 @@ func (c *choice) all(visit func(ecs.Entity) error) error {
 	})
 }
 
-// sorted returns the entities to print if --sort is set. Entities with equal keys are in index
-// order. sorted evaluates all entities. With a limit, only the keys of the first offset + limit
-// entities are in memory.
+// sorted returns the entities to print, in the order of --sort. Entities with equal keys are in
+// index order. With a limit, only the keys of the first offset + limit entities are in memory.
 func (c *choice) sorted() (p part, err error) {
 	limit := 0
 	if end := uint64(c.from) + uint64(c.limit); c.limit > 0 && end < math.MaxInt32 {
@@ -222,8 +217,8 @@ func (c *choice) sorted() (p part, err error) {
 	return p, nil
 }
 
-// order compares two sort keys in the direction of --desc. --desc reverses only values; a missing
-// value is last in both directions.
+// order compares two sort keys in the direction of --desc. A missing value is last in both
+// directions.
 func (l *selection) order(a, b query.Answer) int {
 	n := a.Compare(b)
 	if l.desc && !a.Nothing() && !b.Nothing() {
@@ -232,14 +227,14 @@ func (l *selection) order(a, b query.Answer) int {
 	return n
 }
 
-// printRest prints the rest of the table g, then how many entities the limit left out. If p is
-// open, it prints that more entities follow. If err is not nil, printRest prints nothing and
-// returns err. With --json it prints nothing, because the document has members for this.
+// printRest prints the end of the table g, and then how many entities the limit left out. With an
+// error, or with --json, it only returns err.
 func (s *source) printRest(err error, g *term.Grid, p part, one, many string) error {
 	if err != nil || s.json {
 		return err
 	}
-	g.Flush() // Flush prints the headings even if there are no rows.
+	// Without rows, Flush prints the headings.
+	g.Flush()
 	if p.open {
 		s.printMoreUnknown(many)
 	} else {
@@ -248,15 +243,14 @@ func (s *source) printRest(err error, g *term.Grid, p part, one, many string) er
 	return nil
 }
 
-// compile compiles text for the components of im. The parameter what is the name of the argument,
-// for errors.
+// compile compiles an expression for the components of im. The parameter what is the name of the
+// expression's argument, for errors.
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
 	return x, s.uncompiled(err)
 }
 
-// uncompiled returns the error for an expression that does not compile, or nil. It suggests the
-// schema, which lists components and fields.
+// uncompiled returns err as a failure that suggests the command schema.
 func (s *source) uncompiled(err error) error {
 	if err == nil {
 		return nil

@@ -16,8 +16,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect/web"
 )
 
-// Serve runs the page of package web in a browser until it is interrupted. This file chooses the
-// address, the allowed hosts and the start message; package web has the page.
+// The command serve shows a store in a browser until it is interrupted. Package web has the page.
 
 // serveDoc is what serve --json prints.
 type serveDoc struct {
@@ -57,11 +56,8 @@ type serveCmd struct {
 	anywhere, browse, forget bool
 }
 
-// run serves the store of the argument until an interrupt, which is the normal end.
-//
-// The store is opened once before listening, so errors are reported as in every command. The URL is
-// printed and flushed before the first request, because another program may read the URL from the
-// output.
+// run serves a store until an interrupt. It prints the URL before the first request, because
+// another program may read the URL from the output.
 func (s *serveCmd) run(c *call) error {
 	host, err := s.host(c)
 	if err != nil {
@@ -72,7 +68,7 @@ func (s *serveCmd) run(c *call) error {
 	if err != nil {
 		return classifyOpen(path, err)
 	}
-	_ = first.Close() // Opened only to check that it opens.
+	_ = first.Close() // Open the store once, so that errors are reported now.
 	h, err := web.New(c.ctx, func(ctx context.Context) (*inspect.View, error) { return c.open(ctx, path) }, web.Options{Name: path, Hosts: []string{host}, Cache: s.cache()})
 	if err != nil {
 		return classifyOpen(path, err)
@@ -105,9 +101,8 @@ func (s *serveCmd) run(c *call) error {
 	return nil
 }
 
-// host returns the host name of addr, which the page accepts in addition to the names of this
-// machine; see web.Options.Hosts. Only localhost and loopback addresses are allowed without
-// --anywhere.
+// host returns the host name of the address to listen at. Without --anywhere, only localhost and
+// loopback addresses are allowed.
 func (s *serveCmd) host(c *call) (string, error) {
 	host, _, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -120,7 +115,7 @@ func (s *serveCmd) host(c *call) (string, error) {
 	return host, nil
 }
 
-// cache returns the directory where the page caches its counts, or "" for no cache.
+// cache returns the directory for cached counts, or "" for no cache.
 func (s *serveCmd) cache() string {
 	dir, err := os.UserCacheDir()
 	if s.forget || err != nil {
@@ -132,8 +127,8 @@ func (s *serveCmd) cache() string {
 // print prints the URL.
 func (d *serveDoc) print(a *app) { a.Line("%s", d.URL) }
 
-// browse opens a URL in the default browser and does not wait for it. If this fails, the user still
-// has the printed URL.
+// browse opens a URL in the default browser, without waiting. Errors are ignored, because the URL
+// is printed.
 func browse(c *call, url string) {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {

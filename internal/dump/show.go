@@ -14,17 +14,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Show prints the components of one entity, the ticks that wrote them, the entities that refer to
-// it, and its references to dead entities.
+// The command show prints an entity in four parts:
 //
-//	components         nearest snapshot, pages of the entity; the ticks after it     findWriters
-//	their writers      older ticks, read backward, up to showBytes                   findWriters
+//	components         read from the nearest snapshot and the ticks after it         findWriters
+//	their writers      read from older ticks, backward, up to showBytes              findWriters
 //	referrers          all values of components that can contain entities            referrers
 //	dead references    the registry, if a field contains an entity                   markDangling
 //
-// Each later part costs more than the first, so it has a limit or reads only rows that can matter.
-// findWriters reads the first two parts by TraceBack. --brief prints only the first part, by peek.
-// --resources prints all resources of a state, by readState.
+// --brief prints only the first part. --resources prints all resources of a state.
 
 // resourcesDoc is what show --resources --json prints, and show --json for a resource.
 type resourcesDoc struct {
@@ -126,8 +123,8 @@ With --brief, it shows only the fields.`,
 	},
 }
 
-// showResources shows all resources. A resource that was never saved has no row. The registry is
-// read only if a resource contains an entity.
+// showResources shows all resources that have a value. It reads the registry only if a resource
+// contains an entity.
 func (s *source) showResources(at string) error {
 	return s.readState(at, func(st *inspect.State) (err error) {
 		doc := &resourcesDoc{outline(st).doc(), []resourceDoc{}}
@@ -140,7 +137,7 @@ func (s *source) showResources(at string) error {
 				if r.Value, err = st.Value(c, 0); err != nil {
 					return err
 				}
-				// Read the registry once, if any resource contains an entity.
+				// Read the registry only once.
 				for range entitiesIn(r.Value) {
 					if err := st.Count(s.ctx); err != nil {
 						return err
@@ -167,13 +164,11 @@ func (d *resourcesDoc) print(a *app) {
 	g.Flush()
 }
 
-// showBytes is the number of bytes of the journal that show reads to find the last writers. The
-// ticks after the nearest snapshot do not count, because show always reads them.
+// showBytes is the maximum size of the ticks that show reads to find the last writers. The ticks
+// after the nearest snapshot are always read and do not count.
 const showBytes = 64 << 20
 
-// A showCmd has the flags of show. The components come from the nearest snapshot and the ticks
-// after it, and their writers from older ticks. The referrers come from all components that can
-// contain entities. --brief prints only the components.
+// A showCmd has the flags of show.
 type showCmd struct {
 	at    string
 	brief bool
@@ -182,9 +177,8 @@ type showCmd struct {
 	components []string // Requested components; empty for all.
 }
 
-// run shows the entity, without loading a state. For a dead entity the error describes its death.
-// An argument that is not an entity may name a resource. If several errors apply, run returns the
-// first of: no such entity, no such component, not alive, no requested component.
+// run shows the entity or resource, without loading a state. If several errors apply, run returns
+// the first of: no such entity, no such component, not alive, no requested component.
 func (o *showCmd) run(s *source) error {
 	seq, err := s.Resolve(o.at)
 	if err != nil {
@@ -208,8 +202,7 @@ func (o *showCmd) run(s *source) error {
 	if !b.last.Alive {
 		return s.notAlive(b.last)
 	}
-	// The components of the entity are known only after findWriters. It is an error if the entity
-	// has none of the requested ones.
+	// It is an error if the entity has none of the requested components.
 	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
 		return s.missing(describe.Command("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), describe.State(b.last.Tick, b.last.Seq).Place())
 	}
@@ -225,7 +218,7 @@ func (o *showCmd) run(s *source) error {
 	return cmp.Or(s.printReport(doc), b.unread)
 }
 
-// resource shows a resource. A resource is traced with the entity [ecs.Vacant].
+// resource shows a resource.
 func (o *showCmd) resource(s *source, seq uint64) error {
 	sub, last, err := s.subject(s.args[1], seq)
 	if err != nil {
@@ -253,8 +246,7 @@ func (o *showCmd) resource(s *source, seq uint64) error {
 	return cmp.Or(s.printReport(&resourcesDoc{describe.State(last.Tick, last.Seq), []resourceDoc{r}}), b.unread)
 }
 
-// componentNumbers returns the numbers of the components that --component names. It finds the
-// numbers by a peek, which lists all components, including those that the entity lacks.
+// componentNumbers returns the numbers of the components that --component names.
 func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []int, err error) {
 	if len(o.components) == 0 {
 		return nil, nil
@@ -277,10 +269,9 @@ func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []
 	return only, nil
 }
 
-// findWriters returns a writerSearch for entity e after record seq. If e is [ecs.Vacant], the
-// search is for a resource. The result has the components and, without --brief, the ticks that last
-// wrote them. If the list only is not nil, the result is limited to the components with these
-// numbers.
+// findWriters returns a writerSearch for entity e at record seq. For a resource, e is [ecs.Vacant].
+// The search is limited to the components in only, unless only is nil. With --brief, the result has
+// the components without their writers.
 func (o *showCmd) findWriters(s *source, e ecs.Entity, only []int, seq uint64) (b *writerSearch, err error) {
 	b = &writerSearch{only: only, bytes: showBytes}
 	if o.brief {
@@ -302,8 +293,7 @@ func (o *showCmd) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc,
 	})}, nil
 }
 
-// setWriters adds the ticks that wrote the component, from b. It adds nothing with --brief, where b
-// is nil, and for a save, which does not show them.
+// setWriters adds the ticks that wrote the component. With --brief and for a save, there are none.
 func (d *originDoc) setWriters(s *source, b *blamedDoc) {
 	if b != nil && !s.IsSave() {
 		d.Changed, d.Written = b.changed(), b.Written
@@ -346,8 +336,7 @@ func (d *showDoc) components(a *app) {
 	g.Flush()
 }
 
-// markDangling records in each component which of its fields contain dead entities after record
-// seq.
+// markDangling records which fields contain entities that are dead at record seq.
 func (d *showDoc) markDangling(s *source, seq uint64) error {
 	alive, err := s.aliveSet(seq, describe.Listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
 	if err != nil {
@@ -359,8 +348,8 @@ func (d *showDoc) markDangling(s *source, seq uint64) error {
 	return nil
 }
 
-// aliveSet returns a function that reports whether an entity in values is alive after record seq.
-// It reads nothing if values contain no entities.
+// aliveSet returns a function that reports whether an entity is alive at record seq. The function
+// works only for entities in values.
 func (s *source) aliveSet(seq uint64, values ...layout.Value) (alive func(ecs.Entity) bool, err error) {
 	var named []ecs.Entity
 	for _, v := range values {
@@ -396,7 +385,7 @@ func danglingFields(v layout.Value, alive func(ecs.Entity) bool) (dead []string)
 	return dead
 }
 
-// grid returns a table for values. Either all of its values have writers, or none has.
+// grid returns a table for values, with columns for the writers if they are known.
 func (d *originDoc) grid(a *app, columns ...string) *term.Grid {
 	columns = append(columns, "FIELD", "~VALUE")
 	if d.Changed != nil {
@@ -405,8 +394,8 @@ func (d *originDoc) grid(a *app, columns ...string) *term.Grid {
 	return a.Grid(columns...)
 }
 
-// rows adds a row for each field of v and marks those with dead entities. Only the first row has
-// the given cells on the left, and the writers on the right.
+// rows adds a row for each field of v, and marks fields with dead entities. The first row also has
+// the given cells on the left and the writers on the right.
 func (d *originDoc) rows(g *term.Grid, v layout.Value, before ...any) {
 	var behind []any
 	if d.Changed != nil {
@@ -434,8 +423,8 @@ func (d *referrersDoc) print(a *app) {
 	a.printMore(d.Total-len(d.Entities), d.Total, "value", "values")
 }
 
-// place returns the location of a field: 12v3.Target.Of, or score for a resource. Package inspect
-// writes "key of PATH" for a map key, which is printed as (key) before the path.
+// place returns a field with its entity: 12v3.Target.Of, or score for a resource. A map key is
+// marked with (key).
 func (d *referrerDoc) place(field string) string {
 	name := d.Component
 	if d.Entity != "" {

@@ -16,16 +16,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file opens the store named on the command line and loads its states:
+// This file opens the store on the command line and loads its states:
 //
 //	path   ──▶ view: opened, or lent    ──▶ source, until the command ends
 //	--at   ──▶ Resolve: a record        ──▶ state: a whole image in memory
 //	                                    ──▶ readState: reads parts of a snapshot, page by page
 //	entity ──▶ Peek: one entity, from a snapshot and the ticks after it
-//
-// Each command uses the cheapest of state, readState and Peek that suffices.
 
-// A source is the store or save that a command reads, together with the call of the command.
+// A source is the store or save that a command reads.
 type source struct {
 	*call
 	*inspect.View
@@ -55,9 +53,8 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
-// readState calls do with the state at a point, and reads only the pages that do needs. If a page
-// is damaged, View.Read loads the whole state and calls do again. So do may be called twice and
-// must print last, see [inspect.View.Read].
+// readState calls do with the state at a point, and reads only the pages that do needs. After
+// damage, readState may call do again with the whole state, so do must print last.
 func (s *source) readState(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -66,8 +63,7 @@ func (s *source) readState(at string, do func(st *inspect.State) error) error {
 	return s.Read(s.ctx, seq, do)
 }
 
-// outline returns st without its rows: tick, registry counts, and components with their layouts
-// and row counts. Values of rows must be read from st.
+// outline returns st without its rows: tick, counts, layouts and numbers of rows.
 func outline(st *inspect.State) state { return state{st.Outline(), st.Seq} }
 
 // withSource returns an action that calls f with the store or save of the first argument.
@@ -84,15 +80,14 @@ func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 	})
 }
 
-// read calls f with the store or save at path. Damage found while opening is returned as an error
-// after all output.
+// read calls f with the store or save at path. It returns the failure of f, or the damage that was
+// found while opening:
 //
-//	no damage at opening           the failure of f, if any
-//	damage, and f found nothing    both, because the damage may hide what f did not find
-//	damage, and f failed           the failure of f
-//	damage, and f succeeded        the damage, after the output
+//	f succeeded       the damage, if any
+//	f found nothing   both, because the damage may hide what f searched
+//	f failed          the failure of f
 //
-// If the failure of f is itself damage, read adds the newest readable state to it.
+// If the failure of f is damage, read adds the newest readable state to it.
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
 	if err != nil {
@@ -100,7 +95,7 @@ func (c *call) read(path string, f func(*source) error) error {
 	}
 	defer back()
 	s := &source{c, v, path}
-	// Get the damage now: f may find more damage, and f reports that itself.
+	// Get the damage before f, because f reports the damage that it finds itself.
 	damage := s.firstDamage()
 	if err := f(s); err != nil {
 		return notFoundIn(damage, s.withNewest(classify(path, err)))
@@ -112,9 +107,8 @@ func (c *call) read(path string, f func(*source) error) error {
 	return nil
 }
 
-// notFoundIn adds damage to f if f is not-found or a problem, because the missing thing may be in
-// the damaged part. The result then has the exit status and the suggestion of the damage. Otherwise
-// it returns f.
+// notFoundIn returns f. If f is not-found or a problem, it adds the damage to f, because the
+// damaged part may contain what f searched.
 func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && f.code != exitProblem {
 		return f
@@ -122,8 +116,8 @@ func notFoundIn(damage, f *failure) *failure {
 	return &failure{code: damage.code, err: errors.Join(damage, f), next: damage.next}
 }
 
-// firstDamage returns the first damage found while opening s, and how many other problems there
-// are. It returns nil without damage. If the newest state cannot be reached, a second line says so.
+// firstDamage returns the first damage that was found while opening s, with the number of other
+// problems. It returns nil without damage.
 func (s *source) firstDamage() *failure {
 	found := s.Damage()
 	if len(found) == 0 {
@@ -136,8 +130,8 @@ func (s *source) firstDamage() *failure {
 	return s.withNewest(f)
 }
 
-// withNewest adds a line to f if f is damage and the newest state cannot be reached. The line names
-// the newest state that can be reached.
+// withNewest adds the newest readable state to f, if f is damage and the newest state is
+// unreadable.
 func (s *source) withNewest(f *failure) *failure {
 	_, err := s.Newest()
 	if err == nil || f.code != exitCorrupt {
@@ -154,21 +148,20 @@ func (s *source) withNewest(f *failure) *failure {
 
 // latest returns the record of the newest state, which @latest names.
 func (s *source) latest() uint64 {
-	seq, _ := s.Newest() // The method read returns this error as damage.
+	// The method read reports this error as damage.
+	seq, _ := s.Newest()
 	return seq
 }
 
-// rewoundFrom returns the oldest record for which the journal shows whether it was rewound. The
-// path back from the head ends at this record, because of damage or because the journal begins
-// there. Older records may or may not be on that path.
+// rewoundFrom returns the oldest record for which the journal shows whether it was rewound. This is
+// the last known record on the path back from the head.
 //
 //	path back from the head:  9 → 8 → 5 → 4 → ×      4 is the oldest known record
 //	known to be rewound:      6 and 7, which are above 4 and not on the path
 //	unknown:                  1, 2 and 3
 //
-// The result 0 means that the status of all records is known. Then the path ends at the root, or
-// the journal has no head and all records were rewound. The result is the highest number if the
-// head is unknown, or if the newest state comes after the end of the journal.
+// The result is 0 if the status of all records is known, and the highest number if it is unknown
+// for all of them.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
 	head := log.Head
@@ -188,20 +181,19 @@ func (s *source) rewoundFrom() uint64 {
 	return last.ID.Seq
 }
 
-// isDir reports whether path is a directory, and so was probably meant as a store. Names do not
-// distinguish stores from saves.
+// isDir reports whether path is a directory, and so probably a store.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// isSave reports whether path is a file, which can only be a save.
+// isSave reports whether path is a file, and so probably a save.
 func isSave(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
 }
 
-// component returns the component or resource with this name. Names are unique over both.
+// component returns the component or resource with this name.
 func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
@@ -214,7 +206,7 @@ func (s *source) noComponent(name string, known []string) error {
 	return s.missing(describe.Command("schema", s.path), "no component %q%s", name, near.Hint(name, known))
 }
 
-// missing returns the error for a thing that s lacks.
+// missing returns the not-found error for an object that s lacks.
 func (s *source) missing(next, format string, args ...any) error {
 	return fail(exitNotFound, next, "%s: "+format, append([]any{s.path}, args...)...)
 }
@@ -224,7 +216,8 @@ func (s *source) noJournal(next, why string) error {
 	return s.missing(next, "a save has no journal: %s", why)
 }
 
-// components returns the components with these names, and resources if allowed.
+// components returns the components with these names. With the parameter resources, it accepts the
+// names of resources too.
 func (s *source) components(im state, names []string, resources bool) ([]*inspect.Component, error) {
 	return describe.TryListed(names, func(name string) (*inspect.Component, error) {
 		c, err := s.component(im, name)
@@ -235,7 +228,7 @@ func (s *source) components(im state, names []string, resources bool) ([]*inspec
 	})
 }
 
-// requireComponents returns an error if a named component or resource is missing at a point. An
+// requireComponents returns an error if a named component or resource does not exist at a point. An
 // empty point means the newest state.
 func (s *source) requireComponents(at string, names []string) error {
 	if len(names) == 0 {
@@ -252,8 +245,7 @@ func (s *source) isResource(name string) error {
 	return s.missing(describe.Command("show", s.path, name), "%s is a resource, which no entity has", name)
 }
 
-// byIndex returns the living entities, ordered by index. The registry has them in an order that
-// changes whenever an entity is destroyed.
+// byIndex returns the living entities in index order.
 func byIndex(im state) []ecs.Entity {
 	entities := slices.Clone(im.Entities())
 	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })

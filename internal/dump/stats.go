@@ -11,15 +11,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Stats prints what uses the bytes of a store, in three tables. The parts of each table must add
-// up:
+// The command stats prints what uses the bytes of a store, in three tables. Each table adds up to
+// the whole:
 //
 //	the state at the end of the range   rows and their bytes, by component
 //	the ticks of the range              bytes of payloads: components, entities, operations, other
 //	the files                           the use of each page and segment; the range has no effect
 //
-// The range is a range of journal records on all branches, as for log. Damaged ticks are left out,
-// and the damage is returned at the end.
+// Damaged ticks are left out, and the damage is returned at the end.
 
 // statsDoc is what stats --json prints.
 type statsDoc struct {
@@ -62,7 +61,7 @@ type spaceDoc struct {
 	Manifest   int64           `json:"manifest"`
 	Entities   int64           `json:"entities"` // Bytes of the entity list.
 	Components []arrayBytesDoc `json:"components"`
-	// Bytes of references to pages of other files, and to equal pages of this file.
+	// Bytes of references to pages of other files and to equal pages of this file.
 	References int64 `json:"references"`
 	Tree       int64 `json:"tree"` // Bytes of keys, and of unused space between keys.
 	Free       int64 `json:"free"` // Bytes of unreferenced pages.
@@ -125,15 +124,15 @@ not the pages; use verify to check them.`,
 	},
 }
 
-// stats computes the document. If it returns damage, the document lacks damaged ticks. Without a
-// range it covers all records up to --at. The state is that of the last record of the range.
+// stats computes the document. Without a range, it covers all records up to --at. The state is that
+// of the last record. After damage, the document lacks the damaged ticks.
 func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, error) {
 	entries, err := s.recordsIn(args)
 	if err != nil {
 		return nil, err
 	}
 	if len(args) > 0 {
-		// The last record may be on a rewound branch, so name it by its number.
+		// Name the last record by its number, because it may be on a rewound branch.
 		at = fmt.Sprintf("record:%d", entries[len(entries)-1].ID.Seq)
 	}
 	d := &statsDoc{Busiest: []recordDoc{}}
@@ -152,8 +151,7 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return nil, err
 	}
 	if len(args) == 0 {
-		// Remove records after the point, on all branches. Change a copy, because the log owns the
-		// entries.
+		// Remove the records after the point from a copy, because the log owns the entries.
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > d.Seq })
 	}
 	in := s.standing()
@@ -175,8 +173,8 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	return d, unread
 }
 
-// tick adds the counts of record e. It counts each payload byte once. OtherBytes includes all bytes
-// that belong to no component, entity or operation.
+// tick adds the counts of record e. Bytes without a component, an entity or an operation count as
+// OtherBytes.
 func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -196,7 +194,7 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	for _, r := range c.Rows {
 		u := d.usage(c.Component(r.Component))
 		u.Bytes += int64(r.Bytes)
-		// Subtract the bytes of rows, which the sum above counted as other bytes.
+		// The rows have their own counts, so subtract their bytes from the other bytes.
 		d.OtherBytes -= int64(r.Bytes)
 	}
 	for _, change := range doc.Components {
@@ -209,8 +207,8 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	return nil
 }
 
-// usage returns the counts of a component. If the component exists only on another branch, the
-// printed state lacks it and its kind is unknown.
+// usage returns the counts of a component. The printed state may lack the component, if it exists
+// only on another branch.
 func (d *statsDoc) usage(name string) *usageDoc {
 	for i := range d.Components {
 		if d.Components[i].Name == name {
@@ -221,8 +219,7 @@ func (d *statsDoc) usage(name string) *usageDoc {
 	return &d.Components[len(d.Components)-1]
 }
 
-// addBusiest adds a tick to the list of the busiest. With a limit, it shortens the list when the
-// list exceeds a few times the limit, so memory stays small.
+// addBusiest adds a tick to the list of the busiest ticks. With a limit, the list stays short.
 func (d *statsDoc) addBusiest(doc recordDoc, l limit) {
 	d.Busiest = append(d.Busiest, doc)
 	if n, _ := l.of(len(d.Busiest)); len(d.Busiest) > 2*n+64 {
@@ -230,8 +227,8 @@ func (d *statsDoc) addBusiest(doc recordDoc, l limit) {
 	}
 }
 
-// trimBusiest sorts the ticks by size, the older first on a tie, and removes those beyond the
-// limit.
+// trimBusiest sorts the ticks by size and removes those beyond the limit. Ticks of equal size are
+// sorted by age, the older first.
 func (d *statsDoc) trimBusiest(l limit) {
 	slices.SortStableFunc(d.Busiest, func(a, b recordDoc) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	n, _ := l.of(len(d.Busiest))
@@ -285,7 +282,7 @@ func (d *statsDoc) components(a *app) {
 	g.Flush()
 }
 
-// nonZero returns n, or "" for 0, because the table omits a column without any text.
+// nonZero returns n, or "" for 0. The table omits a column without text.
 func nonZero[N int | int64](n N) any {
 	if n == 0 {
 		return ""
@@ -301,8 +298,8 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
-// snapshots prints how the bytes of snapshot files are used. A second table has the sums of each
-// component over all files, which are computed during the first table.
+// snapshots prints how the bytes of snapshot files are used. A second table has the sums over all
+// files, by component.
 func (d *statsDoc) snapshots(a *app) {
 	a.Line("")
 	var sums []arrayBytesDoc // One sum for each component.

@@ -6,23 +6,19 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A sweeper evaluates expressions for all entities of a state. It combines the sweeper of package
-// query with a source, which turns errors about names and expressions into failures with a
-// suggestion.
-//
-// A sweeper numbers its expressions and components, and reads the columns of all of them. So
-// expressions for all entities and expressions for few entities need separate sweepers.
+// A sweeper evaluates expressions for all entities of a state. It reads the columns of all its
+// expressions, so expressions for few entities need another sweeper.
 type sweeper struct {
 	*source
 	query.Sweeper
 }
 
-// sweeper returns a sweeper for st. The new sweeper has read nothing.
+// sweeper returns a sweeper for st, without expressions.
 func (s *source) sweeper(st *inspect.State) *sweeper {
 	return &sweeper{s, query.Sweeper{State: st}}
 }
 
-// present returns the numbers of components that a filter names. Resources are an error, because
+// present returns the numbers of the named components. The name of a resource is an error, because
 // no entity has one.
 func (w *sweeper) present(names []string) (numbers []int, err error) {
 	found, err := w.components(outline(w.State), names, false)
@@ -32,13 +28,14 @@ func (w *sweeper) present(names []string) (numbers []int, err error) {
 	return numbers, err
 }
 
-// compile is like [source.compile], but compiles text for the sweep.
+// compile compiles an expression for all entities. The parameter what is the name of the
+// expression's argument, for errors.
 func (w *sweeper) compile(what, text string, want query.Want) (*query.Swept, error) {
 	x, err := w.Compile(what, text, want)
 	return x, w.uncompiled(err)
 }
 
-// compileAll compiles texts. The parameter what is the name of their argument, for errors.
+// compileAll compiles several expressions, see compile.
 func (w *sweeper) compileAll(what string, texts []string, want query.Want) ([]*query.Swept, error) {
 	return describe.TryListed(texts, func(text string) (*query.Swept, error) { return w.compile(what, text, want) })
 }

@@ -26,20 +26,17 @@ var commands = []*command{
 	&serveCommand, &showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 
-// Main runs the command in os.Args and returns the exit status of the program. It reads
-// directories, files, and URLs. openers maps URL schemes to functions: the function of "nats" opens
-// nats://host/world. formats are additional formats of export.
+// Main runs the command in os.Args and returns the exit status of the program. The parameter
+// openers maps URL schemes to functions: that of "nats" opens nats://host/world. The parameter
+// formats has additional formats of export.
 func Main(openers map[string]Opener, formats ...Format) int {
 	ctx, stop := interruptible()
 	defer stop()
 	return run(ctx, stop, openers, os.Args[1:], os.Stdout, os.Stderr, formats...)
 }
 
-// run runs the command in args until ctx ends. stop ends ctx. The writer of standard output calls
-// stop if the reader of the output has gone, so a walk through a large store ends early.
-//
-// If cobra fails before it has parsed --json, run searches args for --json, so the error is JSON
-// too.
+// run runs the command in args until ctx ends. It calls stop, which ends ctx, when the reader of
+// standard output has gone.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer, formats ...Format) (code int) {
 	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, secrets: secrets{}, formats: formats}
 	var f *failure
@@ -52,17 +49,14 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	if f == nil {
 		return exitOK
 	}
-	// The flags may not have been parsed, so search the arguments.
+	// Search the arguments, because cobra may have failed before it parsed the flags.
 	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson")
 	a.printFailure(f)
 	return f.code
 }
 
-// execute runs the command in args and returns its failure, or nil.
-//
-// In every case it ends the progress bar, closes files and flushes the output, in this order. Write
-// errors are known only after the flush. A write error is a failure of the system, except EPIPE:
-// then the reader closed the pipe.
+// execute runs the command in args and returns its failure, or nil. In every case it ends the
+// progress bar, closes files and flushes the output. A closed pipe is no failure.
 func (a *app) execute(ctx context.Context, commands []*command, args []string) (f *failure) {
 	root := a.root(commands)
 	root.SetArgs(append([]string{}, args...))
@@ -85,17 +79,15 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 	return f
 }
 
-// interruptible returns a context that ends at the first interrupt, so that no output is left
-// half-written. The second interrupt kills the program, because the first one restores the default
-// action of the signal.
+// interruptible returns a context that ends at the first interrupt, so that the program can
+// complete its output. The second interrupt kills the program.
 func interruptible() (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// root returns the root command and adds commands to it. It also adds the commands of cobra (help,
-// completion) and changes their error reports; see usage.go.
+// root returns the root command with the given commands and those of cobra: help and completion.
 func (a *app) root(commands []*command) *cobra.Command {
 	which := false // Value of --version.
 	root := &cobra.Command{
@@ -120,7 +112,7 @@ Exit status:
 		SilenceErrors:      true,
 		SilenceUsage:       true,
 		PersistentPreRunE:  a.begin,
-		DisableSuggestions: true, // usage.go has better suggestions.
+		DisableSuggestions: true, // usage.go suggests similar names.
 	}
 	root.RunE = func(*cobra.Command, []string) error {
 		if which {

@@ -11,7 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Tail prints the newest ticks and, with --follow, the ticks that programs commit later.
+// The command tail prints the newest ticks and, with --follow, the ticks that programs commit
+// later.
 //
 //	newest ──▶ visitTicks: prints the entries
 //	             │  ▲
@@ -19,9 +20,8 @@ import (
 //	             ▼  │
 //	          Refresh: reads the new part of the journal
 //
-// A store sends no notifications, so tail polls the store. Each poll reads only the new part of the
-// journal. A program may commit, rewind and commit again between two polls. Tail then reports only
-// the result of the last one.
+// Tail polls the store. If a program commits, rewinds and commits again between two polls, tail
+// reports only the last result.
 
 // tailDoc is what tail --json prints.
 type tailDoc struct {
@@ -29,7 +29,7 @@ type tailDoc struct {
 	Ticks   []tailTickDoc `json:"records"` // With --follow, an interrupt ends the list.
 }
 
-// A tailTickDoc is a tick, described as it was when tail read it.
+// A tailTickDoc is a tick, as it was when tail read it.
 type tailTickDoc struct {
 	recordDoc
 	// With --follow: number of records that the program rewound before it committed this record.
@@ -68,41 +68,37 @@ them.`,
 	},
 }
 
-// A tailCmd prints the newest ticks and, with --follow, new ones. At each poll it compares the
-// journal with its state at the last poll:
+// A tailCmd prints the newest ticks and, with --follow, new ones. At each poll, it compares the
+// journal with that of the last poll:
 //
 //	a higher epoch              a program opened the store
 //	a record, parent ≠ head     the program rewound before this record
 //	another head, no record     the program rewound and has not committed since
 //	the journal ends clean      the program closed the store
 //
-// The journal does not show that a program was killed. checkLock checks the lock of the store for
-// that.
-//
-// After a rewind the field head is an older record than the field seen.
+// The lock of the store shows whether a program was killed.
 type tailCmd struct {
 	logCmd
-	only     bool // True if ticks that exist at the start are skipped.
+	only     bool // True with --new: ticks that exist at the start are skipped.
 	follow   bool
 	interval time.Duration
 
-	seen      journal.ID // The last record that was visited.
+	seen      journal.ID // The last visited record; after a rewind, newer than head.
 	head      uint64
 	clean     bool
 	epoch     uint64
 	grid      *term.Grid
-	checkLock func() // With --follow: checks the lock of the store and calls reportEnded.
+	checkLock func() // With --follow: checks the lock of the store, and calls reportEnded.
 }
 
 // interrupted reports whether an interrupt ended a tail with --follow, which is the normal end.
-// Damage still counts as an error, because tail found the damage before the interrupt.
+// Damage found before the interrupt still counts as an error.
 func (t *tailCmd) interrupted(c *call, err error) bool {
 	return t.follow && c.ctx.Err() != nil && !errors.Is(err, persist.ErrCorrupt)
 }
 
-// run prints the newest ticks and follows the store. With --follow it uses no pager, because a
-// pager delays slow output. It records the state of the journal before it prints, so later changes
-// count as new.
+// run prints the newest ticks and follows the store. It records the state of the journal before it
+// prints, so later changes count as new.
 func (t *tailCmd) run(s *source) error {
 	t.source = s
 	if s.IsSave() {
@@ -141,15 +137,15 @@ func (t *tailCmd) run(s *source) error {
 	if err == nil && !s.json {
 		t.grid.Flush()
 	}
-	// Refresh may have found more damage since the start.
+	// Refresh may have found damage.
 	if damage := s.firstDamage(); err == nil && damage != nil {
 		return damage
 	}
 	return err
 }
 
-// newest returns the newest records that pass the filter, and the number of records before them.
-// With --new it returns no records and counts all of them as earlier.
+// newest returns the newest records that pass the filter, and the number of earlier records. With
+// --new, it returns no records.
 func (t *tailCmd) newest() (entries []journal.Entry, earlier int, err error) {
 	all := t.Log().Entries
 	if t.only {
@@ -158,7 +154,7 @@ func (t *tailCmd) newest() (entries []journal.Entry, earlier int, err error) {
 	return t.applyLimit(all)
 }
 
-// printEvent prints an event of the store that is not a tick. With --json it prints nothing.
+// printEvent prints an event of the store, such as its opening. With --json, it prints nothing.
 func (t *tailCmd) printEvent(text string) {
 	if !t.json {
 		t.grid.StyledText(term.Faint, "        %s", text)
@@ -189,15 +185,13 @@ func (t *tailCmd) visitTicks(entries []journal.Entry, visit func(*tailTickDoc) e
 }
 
 // reportEnded prints a message if the program that wrote the store ended without closing the store.
-// Opening and closing are visible in the journal, so they need no message here.
 func (t *tailCmd) reportEnded(program string, running, closed bool) {
 	if !running && !closed {
 		t.printEvent(fmt.Sprintf("the program that wrote the store has ended without closing it, seen at %s: %s", timeText(time.Now()), program))
 	}
 }
 
-// wait flushes the grid and the output, so that new ticks are visible. Then it waits for the next
-// poll.
+// wait flushes the output and waits for the next poll.
 func (t *tailCmd) wait() error {
 	if !t.json {
 		t.grid.Flush()
@@ -213,10 +207,8 @@ func (t *tailCmd) wait() error {
 	}
 }
 
-// visitNew visits the new ticks of the journal and prints other events.
-//
-// The parent of a new record shows whether the program rewound before that record. The head of the
-// journal shows whether it rewound after the last record.
+// visitNew visits the new ticks of the journal and prints other events. It detects a rewind in two
+// ways: by the parent of a new record, and by the head of the journal after the last record.
 func (t *tailCmd) visitNew(visit func(*tailTickDoc) error) error {
 	log := t.Log()
 	// The store may have been opened and closed several times since the last poll.
@@ -224,7 +216,7 @@ func (t *tailCmd) visitNew(visit func(*tailTickDoc) error) error {
 		t.epoch, t.clean = log.Epoch, false
 		t.printEvent("opened by a program")
 	}
-	// Use a new reader each time, because more records become rewound as the journal grows.
+	// Use a new reader each time, because its status of records becomes stale.
 	r := logReader{logCmd: &t.logCmd, in: t.standing()}
 	for _, e := range t.newRecords() {
 		undone := t.setHead(e.Parent)
@@ -237,7 +229,8 @@ func (t *tailCmd) visitNew(visit func(*tailTickDoc) error) error {
 			return err
 		}
 	}
-	if !t.json { // In JSON, the next record reports the rewind.
+	// In JSON, the next record has the number of rewound records.
+	if !t.json {
 		t.setHead(log.Head)
 	}
 	if log.Clean && !t.clean {
@@ -258,9 +251,8 @@ func (t *tailCmd) setHead(seq uint64) (undone int) {
 	return undone
 }
 
-// newRecords returns the records after the last visited one. A later opening of the journal may
-// reuse lost seqs, so records are ordered by epoch, then seq. The search starts at the end, because
-// few records are new.
+// newRecords returns the records after the last visited one, compared by epoch and then seq. A
+// later epoch may use the seqs of lost records again.
 func (t *tailCmd) newRecords() []journal.Entry {
 	entries := t.Log().Entries
 	first := len(entries)
@@ -274,19 +266,18 @@ func (t *tailCmd) newRecords() []journal.Entry {
 	return entries[first:]
 }
 
-// isPruned reports whether err says that a record, or an ancestor needed to read it, was pruned
-// before tail read it.
+// isPruned reports whether err says that a record was pruned before tail read it.
 func (t *tailCmd) isPruned(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
 
-// undone returns how many ancestors of the head are not ancestors of record seq, as far as the
-// journal goes back. It follows both paths back, always from the later record, until they meet.
+// undone returns the number of ancestors of the head that are not ancestors of record seq: the
+// rewound records.
 //
 //	head 9 ── 8 ── 7 ──┐
 //	                   5 ── 4     undone(6) is 3: records 9, 8 and 7
 //	   new 6 ──────────┘
 //
-// A parent has a lower seq, so the later record cannot be an ancestor of the earlier one. A pruned
-// record ends the search.
+// A parent has a lower seq than its child. So undone replaces the higher of the two numbers by its
+// parent, until they are equal. A pruned record ends the search.
 func (t *tailCmd) undone(seq uint64) (n int) {
 	for old := t.head; old != seq; {
 		later := max(old, seq)
@@ -303,8 +294,8 @@ func (t *tailCmd) undone(seq uint64) (n int) {
 	return n
 }
 
-// rewindText returns the message for a head that has moved to record seq. undone is the number of
-// records that no longer lead to the head.
+// rewindText returns the message for a head that moved to record seq. The parameter undone is the
+// number of rewound records.
 func (t *tailCmd) rewindText(seq uint64, undone int) string {
 	to := fmt.Sprintf("record %d", seq)
 	if e, ok := t.Log().Find(seq); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// onTerminal runs the program on a terminal of this size, and returns the output to the terminal.
+// onTerminal runs the program on a terminal of this size, and returns what the terminal receives.
 func onTerminal(t *testing.T, columns, rows uint16, args ...string) (code int, seen string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -25,15 +25,10 @@ import (
 //	flags, takes             ──▶ input: a JSON Schema; the members of a call ──▶ arguments
 //	types of documents       ──▶ output: a JSON Schema, see docschema.go
 //
-// This file adds only what help texts lack: names of arguments, hidden flags, and how to get the
-// elements that were cut from an answer. Commands that write files or run programs are not tools. A
-// flag that writes a file or runs a program is hidden.
+// Commands and flags that write files or run programs are hidden from agents.
 
-// A tool is a command that an agent can call. Its input schema follows from the arguments and flags
-// of the command, and its output schema from the document types.
-//
-// The field takes lists the arguments in the order of the command line, so an argument requires all
-// earlier ones. The field docs lists all types of documents that the command may print.
+// A tool is a command that an agent can call. The field takes lists its arguments in the order of
+// the command line. The field docs lists all types of documents that it may print.
 type tool struct {
 	command *command
 	takes   []argument
@@ -43,10 +38,10 @@ type tool struct {
 	docs    []any
 }
 
-// An argument is an argument of the command after STORE.
+// An argument is a word on the command line after STORE.
 type argument struct{ name, usage string }
 
-// isList reports whether a takes a list. The name of such an argument ends in s.
+// isList reports whether the argument can be repeated. Its name then ends in s.
 func (a argument) isList() bool { return strings.HasSuffix(a.name, "s") }
 
 // These members of a tool call select one of several stores.
@@ -135,8 +130,8 @@ func (t *tool) description() string {
 	return strings.Join(append(paragraphs, "If left_out says that something was left out: "+t.advice+"."), "\n\n")
 }
 
-// flags returns the flags of t by member name, with _ for -. It calls the command's flag
-// declarations again, on a separate command of cobra that is never run.
+// flags returns the flags of t, by the names of their members: with _ instead of -. The command
+// does not run.
 func (t *tool) flags() map[string]*pflag.Flag {
 	cmd := &cobra.Command{}
 	t.command.run(flags{cmd.Flags(), cmd})
@@ -149,14 +144,13 @@ func (t *tool) flags() map[string]*pflag.Flag {
 	return byName
 }
 
-// isList reports whether a flag can be given several times. The types are those of flags.go and
-// package pflag; "func" is the type of --sum, --min, --max and --avg.
+// isList reports whether a flag can be repeated. The type "func" is that of --sum, --min, --max and
+// --avg.
 func isList(f *pflag.Flag) bool {
 	return slices.Contains([]string{"stringSlice", "exprs", "expr", "entities", "words", "func"}, f.Value.Type())
 }
 
-// input returns the JSON Schema of the input of t. It has members that select a store only if there
-// are several stores.
+// input returns the JSON Schema of the input of t. With several stores, a member selects the store.
 func (t *tool) input(stores []string) map[string]any {
 	properties := map[string]any{}
 	for _, a := range t.takes {
@@ -177,8 +171,7 @@ func (t *tool) input(stores []string) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// flagSchema returns the JSON Schema of a flag. A limit has bounds for agents: an agent cannot ask
-// for all elements.
+// flagSchema returns the JSON Schema of a flag. For agents, --limit has a maximum.
 func (t *tool) flagSchema(f *pflag.Flag) map[string]any {
 	one := map[string]any{"type": "string"}
 	if v, ok := f.Value.(*value); ok && len(v.words) > 0 {
@@ -211,13 +204,12 @@ func (t *tool) output() map[string]any {
 	return map[string]any{"type": "object", "anyOf": describe.Listed(t.docs, documentSchema)}
 }
 
-// arguments returns the command line of a call of t. given is a JSON object with the members of the
-// call. Flags are written with =, and arguments follow --, so no text is read as a flag.
+// arguments returns the command line for the members of a tool call. Flags are written with =, and
+// arguments follow --, so no argument is read as a flag.
 //
 //	{"where": "Health < 10", "limit": 5}  ──▶  query --json --limit=5 -- D 'Health < 10'
 //
-// Members are sorted by name, so equal calls give equal command lines. An unknown member is an
-// error with a suggestion, because an agent would assume that the command applied it.
+// Equal calls give equal command lines. An unknown member is an error with a suggestion.
 func (t *tool) arguments(given []byte, stores []string) (args []string, err error) {
 	var members map[string]json.RawMessage
 	if len(bytes.TrimSpace(given)) > 0 {
@@ -246,7 +238,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
 		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
-		// The method positional adds this member as an argument.
+		// The method positional adds arguments.
 		case f == nil:
 			continue
 		}
@@ -256,7 +248,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 					return nil, fmt.Errorf("limit must be 1 to %d; %s", maxLimit, t.advice)
 				}
 			}
-			// The flag parses CSV: without quotes, a name with a comma would become two names.
+			// The flag parses CSV, so quote each name: it may contain a comma.
 			if f.Value.Type() == "stringSlice" {
 				text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 			}
@@ -270,8 +262,8 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 	return append(append(args, "--"), behind...), err
 }
 
-// positional returns the arguments after the flags: the store, then the other arguments of t. If
-// diff compares with a second store, its points are flags and not arguments.
+// positional returns the arguments after the flags: one or two stores, then the other arguments of
+// t.
 func (t *tool) positional(texts map[string][]string, stores []string) (args []string, err error) {
 	args = []string{stores[0]}
 	if store := texts[storeMember]; len(store) > 0 {
@@ -297,8 +289,8 @@ func (t *tool) positional(texts map[string][]string, stores []string) (args []st
 	return args, nil
 }
 
-// textsOf converts a member to command-line texts: none for null, several for a list. Numbers are
-// copied as text, because a float cannot represent every 64-bit record number.
+// textsOf converts a JSON value to command-line texts: none for null, several for a list. Numbers
+// are copied exactly.
 func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 	d := json.NewDecoder(bytes.NewReader(member))
 	d.UseNumber()
@@ -327,15 +319,13 @@ func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 // A rawDocument is a document as printed JSON.
 type rawDocument = json.RawMessage
 
-// errTooLarge reports an answer that is too long for any reader.
+// errTooLarge reports an answer that is too large, even after it was shortened.
 var errTooLarge = errors.New("the answer is too large")
 
-// maxPrinted is the maximum output of a command, in bytes. Afterwards, cut shortens the answer
-// further.
+// maxPrinted is the largest output of a command, in bytes, before cut shortens it.
 const maxPrinted = 64 << 20
 
-// bounded is a buffer of at most maxPrinted bytes. A write beyond this size is dropped and returns
-// an error, which ends the command.
+// bounded is a buffer of at most maxPrinted bytes. A write beyond this size returns an error.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {

@@ -12,28 +12,26 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Tree draws the entities below an entity, as defined by a field that contains an entity. Package
-// inspect finds the nodes, in drawing order. This file chooses the field, formats the nodes and
-// draws the lines in front of them.
+// The command tree draws the entities below an entity. A field of a component refers from each
+// entity to the entity above it. Package inspect finds the nodes in drawing order.
 //
 //	--by ──▶ treeField: the field   ──▶ Tree: nodes, each before its sources; rootless ones
 //	     ──▶ --depth, --limit       ──▶ rails.prefix, nodeDoc.label: one line for each node
 
-// treeDoc is what tree --json prints. The list of nodes is flat. Each entity comes before the
-// entities that refer to it. The descendants of a node are the following nodes with a greater
-// depth, up to the first one with the same or a lower depth.
+// treeDoc is what tree --json prints. The list of nodes is flat. The descendants of a node follow
+// the node and have a greater depth.
 type treeDoc struct {
 	stateDoc
 	// The field that contains the target: ChildOf.Parent.
 	By string `json:"by"`
 	// The ancestors of ENTITY, from the root to the target of ENTITY.
 	Ancestors []string `json:"ancestors,omitempty"`
-	// True if ENTITY has no root, because its targets form a cycle. The target of the first
-	// ancestor is then a later ancestor, or ENTITY.
+	// True if the targets above ENTITY form a cycle, so that ENTITY has no root. The target of the
+	// first ancestor is then a later ancestor, or ENTITY.
 	Cycle bool      `json:"cycle,omitempty"`
 	Total int       `json:"total"` // Number of nodes within --depth.
 	Nodes []nodeDoc `json:"nodes"` // At most --limit.
-	// Missing if ENTITY is given, or if all entities are roots or below roots.
+	// Missing with ENTITY, or if every entity has a root.
 	Rootless *rootlessDoc `json:"rootless,omitempty"`
 }
 
@@ -51,7 +49,7 @@ type nodeDoc struct {
 	Again bool `json:"again,omitempty"`
 }
 
-// A rootlessDoc counts the entities without a root above them.
+// A rootlessDoc counts the entities that have no root, because they are in a cycle or below one.
 type rootlessDoc struct {
 	Entities int    `json:"entities"` // Number of entities in cycles or below cycles.
 	First    string `json:"first"`    // The rootless entity with the lowest index.
@@ -94,18 +92,15 @@ type treeCmd struct {
 	limit  limit
 }
 
-// run draws the tree. It loads no state; it reads only the rows of one component.
-//
-// It learns the components and the tick from a peek at the entity. If the command line names no
-// entity, run peeks at an arbitrary one, which need not be alive. If the command line names no
-// field, run prints a note with the field that it used.
+// run draws the tree, without loading a state. Without --by, it prints a note with the field that
+// it uses.
 func (d *treeCmd) run(s *source) error {
 	seq, err := s.Resolve(d.at)
 	if err != nil {
 		return err
 	}
 	root := ecs.Entity(0) // 0 means all roots.
-	// Without ENTITY, peek at any entity: each peek lists the components.
+	// Peek at any entity: the result lists all components, even for a dead entity.
 	ask := ecs.NewEntity(0, 1)
 	if len(s.args) > 1 {
 		if root, err = s.entity(s.args[1], seq); err != nil {
@@ -138,13 +133,10 @@ func (d *treeCmd) run(s *source) error {
 	return d.draw(s, nodes, doc)
 }
 
-// draw prints nodes and the other members of doc.
-//
-// Nodes above ENTITY have negative depths and become its ancestors. If the target of the first node
-// is alive, no root is above that node: the ancestors are a cycle. Nodes at the greatest drawn
-// depth are printed with the number of their descendants.
+// draw prints nodes and the other members of doc. Nodes with a negative depth are the ancestors of
+// ENTITY. Nodes at the greatest drawn depth are printed with the number of their descendants.
 func (d *treeCmd) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
-	// Ancestors come first, starting with the root.
+	// The first node is the root, unless the ancestors form a cycle. A root has no living target.
 	doc.Cycle = len(nodes) > 0 && nodes[0].Target != 0 && !nodes[0].TargetDead
 	for ; len(nodes) > 0 && nodes[0].Depth < 0; nodes = nodes[1:] {
 		doc.Ancestors = append(doc.Ancestors, nodes[0].Entity.String())
@@ -154,7 +146,7 @@ func (d *treeCmd) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error 
 	}
 	doc.Total = len(nodes)
 	shown, more := d.limit.of(len(nodes))
-	// The members before the list must be set before stream starts.
+	// stream prints the members before the list, so set them first.
 	if s.json {
 		return stream(s.app, doc, each(shown, func(i int) (nodeDoc, error) { return nodeOf(&nodes[i]), nil }))
 	}
@@ -185,8 +177,8 @@ func nodeOf(n *inspect.TreeNode) nodeDoc {
 	return doc
 }
 
-// label returns d as text. If the parameter cut is true, the descendants are not drawn, and label
-// adds their number.
+// label returns d as text. With the parameter cut, label adds the number of descendants, which are
+// not drawn.
 func (d nodeDoc) label(cut bool) string {
 	text := d.Entity
 	switch {
@@ -201,8 +193,7 @@ func (d nodeDoc) label(cut bool) string {
 	return text
 }
 
-// Of many ancestors, only the first and the last ones are printed: farAncestors next to the root,
-// and nearAncestors next to the entity.
+// Of many ancestors, only the first farAncestors and the last nearAncestors are printed.
 const (
 	farAncestors  = 2
 	nearAncestors = 10
@@ -237,25 +228,22 @@ func (d *rootlessDoc) print(s *source) {
 //	├── 1v1            below[0] becomes "│   ": a sibling of 1v1 follows
 //	│   └── 2v1        below[1] becomes "    ": 2v1 is the last of its siblings
 //	└── 3v1            below is cut to this level
-//
-// Element i of below is the column under the branch at depth i + 1.
 type rails struct {
-	below []string // For each level, the text that following lines draw there.
-	// Number of levels in a line. Deeper levels start at the margin again. The number of omitted
-	// levels is printed there in brackets.
+	below []string // By level: the text of this level in the lines that follow.
+	// Number of levels in a line. Deeper levels begin at the margin again, after the number of
+	// omitted levels in brackets.
 	levels int
 }
 
-// mostLevels is the largest number of levels in a line. It bounds the output for a long chain of
-// entities. Each level takes railCells columns. On a narrow output, a line has fewer levels, so
-// that noteCells columns remain for the entity and its notes.
+// mostLevels is the largest number of levels in a line. A level takes railCells columns. On a
+// narrow output, a line has fewer levels, so that noteCells columns remain for the entity.
 const (
 	mostLevels = 32
 	noteCells  = 40
 	railCells  = 4
 )
 
-// railLevels returns the number of levels in a line of width columns; a width of 0 is unlimited.
+// railLevels returns the number of levels in a line of the given width. Width 0 means unlimited.
 func railLevels(width int) int {
 	if width == 0 {
 		return mostLevels
@@ -263,9 +251,8 @@ func railLevels(width int) int {
 	return min(max((width-noteCells)/railCells, 4), mostLevels)
 }
 
-// prefix returns the lines to draw in front of n. Parents are drawn before children, so the slice
-// below already has the columns of the levels above n. prefix removes the columns of deeper levels,
-// which end at the line above n.
+// prefix returns the lines in front of n. The caller draws parents before their children, so the
+// columns of the levels above n are in the slice below.
 func (r *rails) prefix(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
 		return ""
@@ -275,8 +262,7 @@ func (r *rails) prefix(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
-	// The line draws the levels from here on. The number in brackets is the number of levels that
-	// it leaves out.
+	// The line shows the levels after from.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {
@@ -288,13 +274,13 @@ func (r *rails) prefix(n *inspect.TreeNode) string {
 // An entityField is a field of a component that contains one entity.
 type entityField struct {
 	component, field string
-	only             bool // True if the component has no other such field.
+	only             bool // True if this is the only such field of the component.
 }
 
 // String returns COMPONENT.FIELD.
 func (f entityField) String() string { return f.component + describe.Dotted(f.field) }
 
-// short returns the shortest name of f that --by accepts.
+// short returns the shortest name that --by accepts for f.
 func (f entityField) short() string {
 	if f.only {
 		return f.component
@@ -317,9 +303,8 @@ func entityFields(components []inspect.EntityComponent) (fields []entityField) {
 	return fields
 }
 
-// treeField returns the field that text, the value of --by, names. A component with a single such
-// field can be named alone. Without a text, treeField returns the field if exactly one component
-// has a single such field.
+// treeField returns the field that the value of --by names. Without a value, it returns the field
+// if exactly one component has a single such field.
 func (s *source) treeField(text string, components []inspect.EntityComponent) (found entityField, err error) {
 	all := entityFields(components)
 	words := describe.Listed(all, entityField.short)
@@ -331,7 +316,7 @@ func (s *source) treeField(text string, components []inspect.EntityComponent) (f
 		return found, s.missing(describe.Command("schema", s.path), "no component has a field that holds an entity")
 	case len(fits) == 1:
 		return fits[0], nil
-	// Names may contain dots, so take the longest component name.
+	// Component names may contain dots. The longest one wins.
 	case len(fits) > 1 && text != "":
 		return slices.MaxFunc(fits, func(a, b entityField) int { return len(a.component) - len(b.component) }), nil
 	case text == "":
@@ -340,9 +325,8 @@ func (s *source) treeField(text string, components []inspect.EntityComponent) (f
 	return found, s.noTreeField(text, components, all, words)
 }
 
-// noTreeField returns the error for a text that names none of the fields in all. The parameter
-// words has the names of these fields. The error differs for resources, components with several
-// such fields, and components without one.
+// noTreeField returns the error for a value of --by that names no field. The parameter words has
+// the valid values.
 func (s *source) noTreeField(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
 	for _, c := range components {
 		if c.Name != text {

@@ -25,7 +25,7 @@ type (
 		A, B  ecs.Entity
 		Force int32
 	}
-	Band struct{ Members [2]ecs.Entity } // Two entities in a field, so the field defines no tree.
+	Band struct{ Members [2]ecs.Entity } // This field contains two entities, so it defines no tree.
 )
 
 // buildForest creates a store of two ticks, with a snapshot after the first tick. The state after
@@ -75,7 +75,7 @@ func outputOf(t testing.TB, args ...string) string {
 	return out.String()
 }
 
-// saveOf writes a save of n entities. Entity i refers to entity target(i), if i is greater than 0.
+// saveOf writes a save of n entities. Entity i refers to entity target(i); entity 0 refers to none.
 func saveOf(t testing.TB, n int, target func(i int) int) (file string) {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
@@ -102,9 +102,8 @@ func parseNodes(t testing.TB, text string) []nodeDoc {
 	return doc.Nodes
 }
 
-// parseTreeLine parses a line of a drawn tree. It returns the entity, its depth, and whether it is
-// the last source of its target. passing contains the levels at which a vertical line passes the
-// entity.
+// parseTreeLine parses a line of a drawn tree. The result last is true for the last child of a
+// parent. The result passing has the levels with a vertical line.
 func parseTreeLine(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
 	t.Helper()
 	if strings.HasPrefix(line, "[") {
@@ -153,8 +152,8 @@ func TestTree_DrawsAnyShape(t *testing.T) {
 	require.Greater(t, deepest, 2*mostLevels)
 }
 
-// siblingFollows reports whether nodes contains another child of the same parent. That is a node at
-// the given depth before the first node nearer to the root.
+// siblingFollows reports whether nodes contains another child of the same parent: a node at the
+// given depth before the first node with a lower depth.
 func siblingFollows(nodes []nodeDoc, depth int) bool {
 	for _, n := range nodes {
 		if n.Depth <= depth {
@@ -187,7 +186,7 @@ func TestTree_LongChainAndManyChildren(t *testing.T) {
 }
 
 // Without --by, tree uses the component with a single entity field. --by Spring.A means the
-// component Spring.A if it exists, otherwise the field A of Spring.
+// component Spring.A if it exists. Otherwise it means the field A of Spring.
 func TestTree_ByComponentWithDot(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
@@ -222,15 +221,15 @@ func TestShow_DeadReference(t *testing.T) {
 	require.Regexp(t, `(?m) B +1v1 \(not alive\)$`, text)
 }
 
-// If damage may hide which entities are alive, no entity is printed as dead.
+// An entity is not printed as dead if damage may hide that it is alive.
 func TestShow_DamagedSave(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	children := ecs.MustRegister[ChildOf](w)
 	for range 20_000 {
 		w.Create()
 	}
-	// Set the rows in reverse order. Otherwise the list of living entities would equal the list of
-	// rows, and a save stores equal pages only once.
+	// Set the rows in reverse order, so that no page of entities equals a page of rows. Equal pages
+	// are stored only once.
 	for i := 19_999; i > 0; i-- {
 		children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(i-1), 1)})
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// This file has the errors for wrong command lines. Packages pflag and cobra report most of these
-// errors. This file rewords them: an error names the wrong word, the accepted words, and the most
-// similar name, if any. The exit status is always exitUsage.
+// This file rewords the errors of packages pflag and cobra for wrong command lines. An error names
+// the wrong word, the accepted words, and the most similar name.
 
 // misused returns the failure for a wrong command line. It suggests the help of cmd.
 func misused(cmd *cobra.Command, format string, args ...any) *failure {
@@ -28,8 +27,7 @@ func (c *call) misused(format string, args ...any) *failure {
 	return misused(c.flags.cmd, format, args...)
 }
 
-// exclusive returns an error if the caller set several of the named flags, because all but one
-// would be ignored.
+// exclusive returns an error if the command line has several of the named flags.
 func (c *call) exclusive(names ...string) error {
 	given := slices.DeleteFunc(names, func(name string) bool { return !c.flags.Changed(name) })
 	if len(given) > 1 {
@@ -47,9 +45,8 @@ func (c *call) atOrRange(n int) error {
 	return nil
 }
 
-// wrongFlag rewords an error of package pflag: it names the flag and the values that the flag
-// takes. It adds a reason only for a number that is too large. In all other cases, the accepted
-// values explain more than the error of package strconv.
+// wrongFlag rewords an error of package pflag: it names the flag and the accepted values. For a
+// number that is too large, it says so.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -94,8 +91,8 @@ func flagNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// cobraFailure rewords an error that package cobra reports before any command runs. Of these
-// errors, only an unknown command is common, so only this error gets a suggestion.
+// cobraFailure rewords an error of package cobra. For an unknown command, it suggests a similar
+// name.
 func cobraFailure(cmd *cobra.Command, err error) *failure {
 	var name string // Package cobra has no type for this error.
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
@@ -109,8 +106,7 @@ func namesBelow(cmd *cobra.Command) []string {
 	return describe.Listed(cmd.Commands(), (*cobra.Command).Name)
 }
 
-// checkHelpTopic replaces the action of the command help: an unknown command is now an error.
-// Without it, package cobra prints the help of the program and succeeds.
+// checkHelpTopic makes help on an unknown command an error. Package cobra succeeds in this case.
 func checkHelpTopic(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // Every root has this command.
@@ -124,8 +120,7 @@ func checkHelpTopic(root *cobra.Command) {
 	}
 }
 
-// fitHelp limits the width of help texts to that of results. It captures the text from package
-// cobra and prints the text to standard output.
+// fitHelp wraps help texts to the width of the output.
 func (a *app) fitHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -137,8 +132,7 @@ func (a *app) fitHelp(root *cobra.Command) {
 	})
 }
 
-// checkShell replaces the action of the command completion: an unknown shell is now an error.
-// Without it, package cobra prints the help of completion and succeeds.
+// checkShell makes completion for an unknown shell an error. Package cobra succeeds in this case.
 func checkShell(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"}) // Every root has this command.

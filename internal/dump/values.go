@@ -57,9 +57,9 @@ func leafText(v layout.Value) string {
 	return v.String()
 }
 
-// differingTexts returns different texts for two values with different bytes. Some such values have
-// the same printed form: NaNs with different bits, and long byte slices, which are printed in part.
-// The first case that applies decides:
+// differingTexts returns different texts for two values with different bytes. The printed forms may
+// be equal: those of two NaNs, or of long byte slices, which are shortened. The first case that
+// applies decides:
 //
 //	printed forms differ   the printed forms
 //	kinds differ           the printed forms, each followed by its kind: 1 int8, 1 int16
@@ -79,8 +79,7 @@ func differingTexts(a, b layout.Value) (before, after string) {
 	return string(a.AppendExact(nil)), string(b.AppendExact(nil))
 }
 
-// differingBytes returns texts for two long byte values. The parameter shown is the printed form,
-// which is the same for both.
+// differingBytes returns texts for two byte values whose printed forms both equal shown.
 func differingBytes(shown, a, b string) (before, after string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {
@@ -104,8 +103,8 @@ func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	return docs
 }
 
-// differingJSON returns the JSON documents of two values, or nil for a missing one. If both values
-// marshal to the same JSON, it returns their exact forms.
+// differingJSON returns the JSON of two values, or nil for a missing one. If both have the same
+// JSON, it returns their exact forms.
 func differingJSON(a, b layout.Value) (before, after any) {
 	if a.Kind() != 0 {
 		before = a

@@ -13,11 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// Verify prints a report in every case, even of a store that cannot be opened. Package inspect
-// checks the bytes. This file classifies the problems and chooses the exit status. Damage takes
-// precedence over data of a newer program.
-//
-// Verify does not use source.read, which would report damage a second time.
+// The command verify prints a report in every case, even of a store that cannot be opened. Package
+// inspect checks the bytes. The exit status reports damage first, then data of a newer program.
 
 // verifyDoc is what verify --json prints.
 type verifyDoc struct {
@@ -66,7 +63,7 @@ digest of every snapshot. With --quick, it checks only the checksums.`,
 }
 
 // reportUnopened reports why a store or save cannot be opened. Damage is printed as a report with
-// one problem, in the form of all problems that verify finds.
+// one problem.
 func (c *call) reportUnopened(path string, err error) error {
 	f := classifyOpen(path, err)
 	recoverable := func(ctx context.Context) (repair.RecoverReport, error) {
@@ -90,8 +87,8 @@ func (c *call) reportUnopened(path string, err error) error {
 // [repair.Recoverable].
 type recoverFunc func(ctx context.Context) (repair.RecoverReport, error)
 
-// reportProblems prints r and returns a failure if it has problems. If the store is damaged,
-// reportProblems calls recoverable, and suggests recover only if that would save something.
+// reportProblems prints r, and returns a failure if it has problems. It suggests recover only if
+// recover would save something.
 func (c *call) reportProblems(path string, r inspect.VerifyReport, recoverable recoverFunc) error {
 	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem // Data of a newer program is not damage.

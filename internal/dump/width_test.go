@@ -97,8 +97,12 @@ func buildWideStore(dir string) error {
 
 const sprawlName = "AComponentWhoseNameIsAboutAsLongAsGeneratedNamesOfNestedTypesBecome"
 
-// sprawling has calls of each command that print its different tables. D is the store, and E is an
-// older copy of the store. S is a save with other contents, and O is an unused name.
+// sprawling has calls of each command that print its different tables.
+//
+//	D   the store
+//	E   an older copy of the store
+//	S   a save with other contents
+//	O   an unused name
 var sprawling = map[string][][]string{
 	"arrays":   {{"D", sprawlName}, {"D", "広い文字の名前"}, {"D", "ChildOf", "--limit", "0"}, {"D", sprawlName, "--entity", "7v1"}},
 	"bisect":   {{"D", "Number00OfMany > 0", "--entity", "3v1"}, {"D", "alive < 50", "--flips"}, {"D", "alive > 0", "--last"}, {"D", "Number00OfMany > 0", "--entity", "3v1", "--flips"}},
@@ -107,8 +111,7 @@ var sprawling = map[string][][]string{
 	"compact":  {{"D", "-o", "O"}},
 	"diff":     {{"D", "@first", "@latest"}, {"D", "@first..@latest", "--stat"}, {"D", "..", "--limit", "0"}, {"D", "S"}, {"D", "E", "--first"}},
 	"edit":     {{"D", "-o", "O", "Number00OfMany = 5", "--dry-run"}, {"D", "-o", "O", "Number01OfMany = Number00OfMany"}},
-	// Each call writes to a file, because exports to standard output are for programs and may be
-	// wide.
+	// Each call writes to a file, because the output of exports is for programs and may be wide.
 	"export":  {{"D", "-o", "O"}, {"D", "--format", "csv", "-o", "O"}, {"D", "..", "--format", "ndjson", "-o", "O"}, {"D", "--format", "perfetto", "-o", "O"}},
 	"history": {{"D", "7v1"}, {"D", "7v1." + sprawlName + ".Title", "--all"}, {"D", "3v1"}, {"D", "45v1"}},
 	"import":  {{"out/export0", "-o", "O"}, {"out/export0", "-o", "O", "--store"}},
@@ -131,16 +134,16 @@ var sprawling = map[string][][]string{
 	"verify":  {{"D"}, {"S"}},
 }
 
-// namesWhole lists commands that may print a long name outside tables. Such a name stays on one
-// line, even if it is wider than the terminal, so that users can copy it.
+// namesWhole lists commands that may print a long name outside tables. The name is not wrapped, so
+// that users can copy it.
 var namesWhole = []string{
 	"compact", // Prints names of snapshots.
 	"recover",
 	"show", // Prints fields with dead entities, whose names include map keys.
 }
 
-// eachCall calls f with the output of each call in sprawling. It also calls f with the help of each
-// command, of each topic and of the program. A new command needs a row in sprawling.
+// eachCall calls f with the output of each call in sprawling, and with each help text. A new
+// command needs a row in sprawling.
 func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, buildWideStore("D"))
@@ -174,8 +177,8 @@ func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	try("--version")
 }
 
-// No line of standard output or standard error is wider than a terminal of 80 columns. Error
-// messages may be wider, but no call of eachCall fails.
+// No line of output is wider than 80 columns on a terminal of this width. Error messages may be
+// wider.
 func TestOutput_FitsTerminalWidth(t *testing.T) {
 	const columns = 80
 	t.Setenv("COLUMNS", fmt.Sprint(columns))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// otherWords maps each term to synonyms that no text may use instead.
+// otherWords maps each term to its synonyms. No text may contain a synonym.
 var otherWords = map[string]*regexp.Regexp{
 	"record":    regexp.MustCompile(`(?i)\b(seqs?|sequence numbers?|log entr(y|ies)|journal entr(y|ies))\b`),
 	"tick":      regexp.MustCompile(`(?i)\b(frames?|time ?steps?|turns? number)\b`),
@@ -27,7 +27,7 @@ var otherWords = map[string]*regexp.Regexp{
 	"alive":     regexp.MustCompile(`(?i)\b(living|existing entities)\b`),
 }
 
-// All output, help texts, the reference and the members of documents use one term for each thing.
+// All output, help texts, the reference and the members of documents use one term for each concept.
 func TestOutput_UsesOneTermPerThing(t *testing.T) {
 	check := func(where, text string) {
 		for word, other := range otherWords {
@@ -44,7 +44,7 @@ func TestOutput_UsesOneTermPerThing(t *testing.T) {
 	eachCall(t, func(args []string, stdout, stderr string) { check(strings.Join(args, " "), stdout+stderr) })
 }
 
-// columnOrder is the order of the columns after the first one, which names the subject of a row.
+// columnOrder is the order of the columns after the first one.
 var columnOrder = []string{"TICK", "RECORD", "PARENT", "TIME", "ENTITY", "COMPONENT", "KIND", "ROW", "FIELD", "VALUE", "CHANGED", "BYTES", "NOTE", "CHANGES"}
 
 var headingLine = regexp.MustCompile(`^ *[A-Z]+( +[A-Z]+)+ *$`)

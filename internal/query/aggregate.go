@@ -17,11 +17,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Aggregates combine the answers of all entities into one: sum(Health), any(Position.X > 10). The
-// argument is a separate expression about one entity. The surrounding expression is about the
-// world. A Total collects the answers, for aggregates and for commands. A sum is computed exactly
-// and rounded only in its result, so it does not depend on the order of entities. Most answers can
-// be removed again, so an aggregate can follow a world from tick to tick (follow.go).
+// Aggregates combine the answers for all entities into one: sum(Health), any(Position.X > 10). The
+// argument is compiled as a separate expression about one entity. A Total collects the answers.
+//
+// Sums are exact, so they do not depend on the order of entities. Most answers can be removed
+// again, so an aggregate can follow a world from tick to tick (follow.go).
 
 // An aggregateKind is a function over all entities.
 type aggregateKind struct {
@@ -33,8 +33,8 @@ type aggregateKind struct {
 // boolType is the result type of any, all and none.
 var boolType = reflect.TypeFor[bool]()
 
-// aggregateKinds has all aggregates except percentiles. The results of sum, min, max and avg have
-// no fixed type: an int, a uint64, a big.Int, a float64 or nil. They are compared exactly.
+// aggregateKinds has all aggregates except percentiles. sum, min, max and avg return different
+// types: an int, a uint64, a big.Int, a float64 or nil.
 var aggregateKinds = map[string]aggregateKind{
 	"any":   {WantCondition, reflect.TypeFor[bool]()},
 	"all":   {WantCondition, reflect.TypeFor[bool]()},
@@ -57,19 +57,18 @@ func aggregateOf(name string) (k aggregateKind, ok bool) {
 	return k, ok
 }
 
-// percent returns 95 for "p95".
+// percent returns the number of a percentile: 95 for "p95".
 func percent(name string) (p int, ok bool) {
 	digits, ok := strings.CutPrefix(name, "p")
 	p, err := strconv.Atoi(digits)
 	return p, ok && err == nil && p <= 100 && digits == strconv.Itoa(p)
 }
 
-// SplitTotal splits "KIND(EXPR)", such as sum(Health) and p95(Health). It returns false for other
-// text, such as sum(Health) + sum(Armor), whose first bracket closes before the end. If the lexer
-// rejects the text, SplitTotal splits it anyway, and the compiler reports the error.
+// SplitTotal splits "KIND(EXPR)", such as sum(Health). It returns false for other text, such as
+// sum(Health) + sum(Armor). The expression may be invalid.
 func SplitTotal(text string) (kind, expr string, ok bool) {
 	if tokens, err := lexer.Lex(file.NewSource(text)); err == nil && len(tokens) > 2 {
-		// tokens ends with an end token, so the token before it must be the closing bracket.
+		// The last token is the end token, so the bracket must close at the token before it.
 		if end, _ := argument(tokens, 1); end != len(tokens)-2 {
 			return "", "", false
 		}
@@ -80,16 +79,15 @@ func SplitTotal(text string) (kind, expr string, ok bool) {
 	return kind, strings.TrimSpace(expr), ok && closed && k.of != boolType
 }
 
-// WantOf returns the required type of an aggregate's argument.
+// WantOf returns the type that an aggregate requires of its argument.
 func WantOf(kind string) Want {
 	k, _ := aggregateOf(kind)
 	return k.want
 }
 
-// markAggregates marks the name of each aggregate in text. Package expr has functions of the same
-// names, which have two arguments: a slice and a predicate. So a call with one argument is an
-// aggregate. Without the mark, the parser would read it as a call of such a function. An aggregate
-// inside another aggregate is not marked.
+// markAggregates marks the name of each aggregate in text. Package expr has functions with the same
+// names and two arguments: a slice and a predicate. A call with one argument is an aggregate. An
+// aggregate inside another aggregate is not marked.
 //
 //	expression                            marked name
 //	any(Waves, #.N > count(has(Foe)))     count, because any has two arguments here
@@ -100,7 +98,7 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 		if !known || tokens[i].Kind != lexer.Identifier || i+1 == len(tokens) || !tokens[i+1].Is(lexer.Bracket, "(") {
 			continue
 		}
-		// Skip fields, and functions that get their first argument by a pipe.
+		// Skip fields, and functions whose first argument comes from a pipe.
 		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") {
 			continue
 		}
@@ -113,8 +111,7 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 }
 
 // argument returns the index of the token that closes the bracket at token i. The result single is
-// true if the brackets contain one argument. They then have no comma outside of inner brackets. The
-// depth after a token is 0 at the closing bracket, and 1 at such a comma.
+// true if the brackets contain one argument: they have no comma outside of inner brackets.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {
@@ -131,20 +128,18 @@ type aggregate struct {
 	kind string
 	// of is the compiled argument, an expression about one entity.
 	of *Expr
-	// kept caches the answers of all entities if the aggregate follows ticks. It is nil otherwise.
+	// kept caches the answers of all entities, for an aggregate that follows ticks; nil otherwise.
 	kept *answerCache
-	// The function given returns the result, which a sweep has computed. If it is nil, run
-	// evaluates the entities of the image.
+	// given returns the result of a sweep. If it is nil, run evaluates the entities of the image.
 	given func() (any, error)
 }
 
-// aggregateName returns the name of aggregate i in the compiled program. No expression can
-// contain this name.
+// aggregateName returns the name of aggregate i in the compiled program. No user can write this
+// name.
 func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
 // aggregate resolves a call of an aggregate. It compiles the argument as a separate expression
-// about one entity. In the surrounding tree, it replaces the call by a call without arguments that
-// evaluates all entities.
+// about one entity, and replaces the call by a call without arguments.
 func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	kind := unmarked(name)
 	k, ok := aggregateOf(kind)
@@ -152,7 +147,7 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
 	}
-	// The argument's expression has the whole text, so that errors have the right positions.
+	// The expression of the argument has the whole text, so that errors have the right positions.
 	a := &aggregate{kind: kind, of: &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
 	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
 	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
@@ -167,17 +162,14 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	*p = ownCall(n, aggregateName(len(r.aggregates)-1))
 }
 
-// signature returns the type of a as a function. The function has no arguments, since the
-// argument of the aggregate is compiled separately.
+// signature returns the type of a as a function without arguments.
 func (a *aggregate) signature() reflect.Type {
 	k, _ := aggregateOf(a.kind)
 	return reflect.FuncOf(nil, []reflect.Type{k.of}, false)
 }
 
-// run returns the result for the live entities of im, from the cache or by a loop in the order of
-// the registry. any and none stop at the first entity for which the condition holds. all stops at
-// the first entity for which the condition does not hold. So an entity after that one cannot cause
-// an error. If the cache has errors, run uses the loop.
+// run returns the result for the living entities of im, from the cache or by a loop. The loop stops
+// at the first entity that decides any, none or all, so later entities cannot cause an error.
 func (a *aggregate) run(im *inspect.Image) (any, error) {
 	if a.given != nil {
 		return a.given()
@@ -209,7 +201,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition has the result given by like for at least one of the entities.
+// find reports whether the condition has the result like for at least one entity.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -246,11 +238,11 @@ type Total struct {
 	variety *variety // Used by distinct.
 }
 
-// NewTotal returns an empty total. kind is count, sum, min, max, avg, distinct, or p0 to p100.
+// NewTotal returns an empty total. The kind is count, sum, min, max, avg, distinct, or p0 to p100.
 func NewTotal(kind string) *Total { return NewTotals(kind)()[0] }
 
-// NewTotals returns a function that makes empty totals, one for each of kinds. All totals that it
-// makes share one memory limit for percentiles.
+// NewTotals returns a function that makes empty totals, one for each of kinds. All of its
+// percentiles share one memory limit.
 func NewTotals(kinds ...string) func() []*Total {
 	precisions := make([]precision, len(kinds))
 	for i := range precisions {
@@ -271,7 +263,7 @@ func NewTotals(kinds ...string) func() []*Total {
 	}
 }
 
-// Add adds a. It ignores nil answers. After an error the total is unchanged.
+// Add adds an answer. It ignores nil answers. After an error, the total is unchanged.
 func (t *Total) Add(a Answer) error {
 	if a.v == nil || a.v == false && t.kind == "count" {
 		return nil
@@ -309,43 +301,40 @@ func (t *Total) Remove(a Answer) {
 	case t.variety != nil:
 		t.variety.take(a)
 	case t.kind != "count":
-		// The answer was added before, so it is a number, and sum returns no error.
+		// This answer was added without an error, so it is a number.
 		_ = t.sum(a.v, -1)
 	}
 }
 
-// Near reports whether the result is approximate, because the total has more values than fit into
-// memory.
+// Near reports whether the result is approximate, because not all values fit into memory.
 func (t *Total) Near() bool {
 	return t.spread != nil && t.spread.bits < wholeBits || t.variety != nil && t.variety.zeros > 0
 }
 
-// forgot reports whether the total has rounded or dropped some answers. Such answers cannot be
-// removed.
+// forgot reports whether the total has rounded or dropped answers, so that they cannot be removed.
 func (t *Total) forgot() bool {
 	return t.Near() && !(t.variety != nil && t.variety.all)
 }
 
-// pick sets best to a if a is the first answer, or if comparing a with best returns sign.
+// pick replaces best by a if comparing a with best returns sign, or if a is the first answer.
 func (t *Total) pick(a Answer, sign int) {
 	if t.n == 0 || a.Compare(t.best) == sign {
 		t.best = a
 	}
 }
 
-// sum adds v if times is 1, and subtracts v if times is -1. Integers and floats are added
-// separately, both exactly, so the sum does not depend on the order of entities.
+// sum adds v times the factor, which is 1 or -1. Integers and floats have separate exact sums.
 func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
-		// MinInt cannot be negated as an int, so add or subtract it as a big.Int.
+		// -MinInt is no int, so use a big.Int.
 		if v == math.MinInt {
 			t.large(big.NewInt(int64(v)), times)
 			return nil
 		}
 		v *= times
 		sum := t.small + v
-		// On overflow, add small to whole first.
+		// On overflow, move small to whole.
 		if (sum < t.small) != (v < 0) {
 			t.flush()
 			sum = v
@@ -365,20 +354,20 @@ func (t *Total) sum(v any, times int) error {
 	return nil
 }
 
-// large adds n to the sum if times is 1, and subtracts n if times is -1. It may change n.
+// large adds n times the factor, which is 1 or -1. It may change n.
 func (t *Total) large(n *big.Int, times int) {
 	t.whole.Add(&t.whole, n.Mul(n, big.NewInt(int64(times))))
 }
 
-// flush adds small to whole. Most sums fit in small alone.
+// flush moves small to whole.
 func (t *Total) flush() {
 	t.whole.Add(&t.whole, big.NewInt(int64(t.small)))
 	t.small = 0
 }
 
-// Result returns the total of all added answers. If there are no answers, min, max and avg are nil.
-// An integer sum is an int if it fits, otherwise a uint64 or a big.Int. If a float was added, the
-// sum is a float64. The caller may add more answers after Result.
+// Result returns the total of the answers so far; more answers may be added later. Without answers,
+// min, max and avg are nil. A sum of integers is an int if it fits, otherwise a uint64 or a
+// big.Int. A sum with a float is a float64.
 func (t *Total) Result() Answer {
 	t.flush()
 	switch {
@@ -401,13 +390,11 @@ func (t *Total) Result() Answer {
 	case t.whole.IsUint64():
 		return Answer{t.whole.Uint64()}
 	}
-	// Return a copy of the sum, because a later Add changes t. The copy is a big.Int and not a
-	// pointer, because an Answer treats pointers as pointers in the data.
+	// Copy the sum, because a later Add changes it. An Answer must not be a pointer to a number.
 	return Answer{*new(big.Int).Set(&t.whole)}
 }
 
-// near returns the sum as a float. It rounds the sums of integers and of floats separately, and
-// then adds them.
+// near returns the sum as a float. The sums of integers and of floats are rounded separately.
 func (t *Total) near() float64 {
 	whole, _ := new(big.Float).SetInt(&t.whole).Float64()
 	if t.floats == 0 {

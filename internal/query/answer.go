@@ -15,18 +15,17 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Answers have the Go types of columns (see column), or types that package expr derives from them.
-// Printing and comparing must not depend on the type: an int 1 equals a uint64 1 and a float64 1.
-// Numbers compare exactly, which float64 cannot do beyond 2^53.
+// Printing and comparing answers does not depend on their Go types: an int 1 equals a uint64 1 and
+// a float64 1. Numbers compare exactly, even beyond 2^53.
 
-// An Answer is the result of an expression for an entity, as text and as JSON. An answer without a
-// value is "-" as text and null as JSON. Other values are written as in package layout, but a
-// single text has no quotes.
+// An Answer is the result of an expression for an entity. An answer without a value is "-" as text
+// and null as JSON. Other values are written as in package layout, but a string as a whole answer
+// has no quotes.
 type Answer struct{ v any }
 
 // String returns a as text on one line.
 func (a Answer) String() string {
-	// The most frequent types are handled without reflection.
+	// The most frequent types need no reflection.
 	switch v := a.v.(type) {
 	case nil:
 		return "-"
@@ -40,12 +39,11 @@ func (a Answer) String() string {
 	return goText(reflect.ValueOf(a.v), unnamed)
 }
 
-// unnamed is used as the type of a value that is not a field. In such a value, numbers have no
-// names.
+// unnamed is the type of a value that is not a field. It has no names for numbers.
 var unnamed = &layout.Type{}
 
-// goText returns v in the syntax of package layout. The result of an expression may combine
-// several values, so it need not have a layout.
+// goText returns v in the syntax of package layout. The type t may be unnamed, because an
+// expression can combine several values.
 func goText(v reflect.Value, t *layout.Type) string {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -69,7 +67,7 @@ func goText(v reflect.Value, t *layout.Type) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
-		// If the expression created this struct, the types of its fields are unknown.
+		// The fields of a struct that the expression created have unknown types.
 		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i), fieldType(t, i)) })
 	case reflect.Slice:
 		if v.IsNil() {
@@ -86,9 +84,8 @@ func goText(v reflect.Value, t *layout.Type) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// named returns the text of an integer v, which equals n. The text is the name that the type t has
-// for n, such as the constant "Running" or the duration "1.5s". Without a name, the text is the
-// number.
+// named returns the text of an integer v: the name that type t gives to it, such as "Running" or
+// "1.5s", or else the number. The parameter n is v as an int64.
 func named(v reflect.Value, t *layout.Type, n int64) string {
 	if name := t.NameOf(n); name != "" {
 		return name
@@ -96,8 +93,7 @@ func named(v reflect.Value, t *layout.Type, n int64) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// elem returns the element type of t, or unnamed if t has none, such as for a list that an
-// expression created.
+// elem returns the element type of t, or unnamed if t has none.
 func elem(t *layout.Type) *layout.Type { return cmp.Or(t.Elem, unnamed) }
 
 // key returns the key type of t.
@@ -120,8 +116,8 @@ func parts(before string, n int, sep, after string, part func(i int) string) str
 	return before + strings.Join(texts, sep) + after
 }
 
-// dereferenced returns a copy of the value that v points to, or v itself if it is not a pointer. It
-// returns nil for a nil pointer.
+// dereferenced returns a copy of the target of the pointer v. It returns nil for a nil pointer, and
+// v if v is no pointer.
 func dereferenced(v any) any {
 	r := concrete(reflect.ValueOf(v))
 	if !r.IsValid() {
@@ -141,7 +137,7 @@ func concrete(v reflect.Value) reflect.Value {
 // fieldName returns the name of field i in the layout.
 func fieldName(v reflect.Value, i int) string { return v.Type().Field(i).Tag.Get("expr") }
 
-// sortedKeys returns the keys of a map in a fixed order, so that equal states print the same.
+// sortedKeys returns the keys of a map in a fixed order.
 func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
@@ -153,8 +149,8 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 // MarshalJSON implements [json.Marshaler].
 func (a Answer) MarshalJSON() ([]byte, error) { return []byte(jsonText(reflect.ValueOf(a.v))), nil }
 
-// jsonText returns v as package layout would write it: numbers are exact, and missing values are
-// null.
+// jsonText returns v as JSON in the format of package layout: numbers are exact, and missing values
+// are null.
 func jsonText(v reflect.Value) string {
 	v = concrete(v)
 	switch v.Kind() {
@@ -177,17 +173,16 @@ func jsonText(v reflect.Value) string {
 			})
 		}
 	}
-	// All other values are scalars, bytes, and nil slices and maps. Bytes become base64, nil
-	// becomes null.
+	// The other kinds are scalars, bytes, and nil slices and maps.
 	b, err := Marshal(v.Interface())
-	// A value without a JSON form, such as NaN, becomes text.
+	// A value that JSON lacks, such as NaN, becomes text.
 	if err != nil {
 		b, _ = Marshal(fmt.Sprint(v.Interface()))
 	}
 	return string(b)
 }
 
-// jsonObject returns an object of n members in their order. Package json would change the order.
+// jsonObject returns a JSON object of n members in the given order.
 func jsonObject(n int, member func(i int) (name string, v any)) string {
 	return parts("{", n, ",", "}", func(i int) string {
 		name, v := member(i)
@@ -210,7 +205,7 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // Compare orders answers: false, true, numbers, text, other values by their text, NaN, and nil
-// last. Equal numbers of different types compare as equal, although they are distinct answers.
+// last. Numbers compare by value, even if their types differ.
 func (a Answer) Compare(b Answer) int {
 	if c := cmp.Compare(a.rank(), b.rank()); c != 0 {
 		return c
@@ -221,12 +216,11 @@ func (a Answer) Compare(b Answer) int {
 	return strings.Compare(a.String(), b.String())
 }
 
-// Key returns a text that is equal for equal answers, for grouping and counting. The rank
-// distinguishes the number 1 from the text "1".
+// Key returns a text that identifies an answer, for grouping and counting. It distinguishes the
+// number 1 from the text "1".
 func (a Answer) Key() string { return strconv.Itoa(a.rank()) + " " + a.String() }
 
-// Float returns a as a number, with 1 for true and 0 for false. It returns false if a is not a
-// number or boolean.
+// Float returns a as a number: true is 1, and false is 0. It returns false for other types.
 func (a Answer) Float() (float64, bool) {
 	if b, ok := a.v.(bool); ok {
 		if b {
@@ -241,14 +235,14 @@ func (a Answer) Float() (float64, bool) {
 	return math.NaN(), false
 }
 
-// Plain reports whether a has one of the most frequent types: nil, bool, int, string or float64.
-// Plain answers that are == have the same [Answer.Key].
+// Plain reports whether a can be a map key. That is so for nil, booleans, ints, strings, and floats
+// other than 0 and NaN. If two plain answers are equal under ==, they have the same [Answer.Key].
 func (a Answer) Plain() bool {
 	switch v := a.v.(type) {
 	case nil, bool, int, string:
 		return true
 	case float64:
-		// 0 equals -0, but their keys differ, so 0 is not plain.
+		// 0 and -0 have different keys, although they are equal under ==.
 		return v != 0 && !math.IsNaN(v)
 	}
 	return false
@@ -263,8 +257,7 @@ func (a Answer) Text() (text string, ok bool) {
 // Nothing reports whether a has no value.
 func (a Answer) Nothing() bool { return a.v == nil }
 
-// rank returns the position of the type of a in the order of answers. An expression may return
-// numbers for some entities and text for others, so rank defines an order of all types.
+// rank returns the position of the type of a in the order of answers.
 //
 //	0 false   1 true   2 numbers   3 text   4 structs, lists and maps   5 NaN   6 nil
 func (a Answer) rank() int {
@@ -292,13 +285,13 @@ func (a Answer) rank() int {
 // unordered is the result of comparing a number with NaN.
 const unordered = 2
 
-// ordered compares two numbers exactly, or two texts. ok is false for other types.
+// ordered compares two numbers exactly, or two texts. The result ok is false for other types.
 func ordered(a, b any) (c int, ok bool) {
 	if a, ok := a.(string); ok {
 		b, ok := b.(string)
 		return cmp.Compare(a, b), ok
 	}
-	// Most pairs have one of these types. Only pairs of different types need big numbers.
+	// Only numbers of different types need a big.Float.
 	if a, ok := a.(int); ok {
 		if b, ok := b.(int); ok {
 			return cmp.Compare(a, b), true
@@ -320,8 +313,8 @@ func ordered(a, b any) (c int, ok bool) {
 	return x.Cmp(y), true
 }
 
-// exact returns a number with all its digits, or nil for NaN. A big.Float has the precision of its
-// value: 64 bits or more for integers, 53 for a float.
+// exact returns a number as a big.Float with all its digits. It returns nil for NaN, and false for
+// other types.
 func exact(v any) (*big.Float, bool) {
 	switch v := v.(type) {
 	case int:
@@ -341,9 +334,8 @@ func exact(v any) (*big.Float, bool) {
 	return nil, false
 }
 
-// Types of answers. Answers of different types can compare as equal and still be distinct: 1 as an
-// integer and 1 as a float. If such answers are the smallest or largest, min and max return the
-// answer of the first entity.
+// Types of answers. Answers of different types may compare as equal but are distinct: 1 as an
+// integer and 1 as a float.
 const (
 	noAnswer = iota
 	intAnswer

@@ -11,26 +11,26 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// A Best keeps the first Limit of many entities in the order of their keys. Entities with equal
+// A Best keeps the first Limit of many entities, in the order of their keys. Entities with equal
 // keys are ordered by index, and the key nil comes last. With a limit, a Best stores at most twice
-// Limit entities, however many are added.
+// Limit entities.
 //
-// Best stores a key as a code: a number with the same order as the keys. A code with its entity
-// takes 16 bytes. Some keys do not fit into a code: texts, numbers that no float64 can represent,
-// and several keys per entity. These keys are stored as well.
+// Best converts a key to a code: a number with the same order as the keys. A code with its entity
+// takes 16 bytes. If the code is not exact, Best stores the key too. Texts, very large integers and
+// multiple keys have no exact code.
 //
 //	Add ──▶ the code is exact  ──▶ plain: runs of code and entity  ──┐
 //	    └▶ otherwise           ──▶ full: code, entity, keys        ──┴▶ trim, or merge into Sorted
 type Best struct {
 	Desc  bool   // Descending order.
 	Limit int    // Number of entities to keep; 0 means all.
-	After *Place // Keep only entities after this place; nil means all.
+	After *Place // Keep only entities after this place in the order; nil means all.
 
 	Total int // Number of added entities, including those that were dropped.
 
 	plain [][]plainPlace
 	full  []Place
-	// worst is the place of the last entity within Limit, or nil if there are fewer entities.
+	// worst is the place of entity number Limit, or nil if there are fewer entities.
 	worst atomic.Pointer[Place]
 }
 
@@ -49,11 +49,10 @@ type plainPlace struct {
 // Entity returns the entity at the place.
 func (p plainPlace) Entity() ecs.Entity { return p.entity }
 
-// runLength is the number of places in a run without a limit. A full run is sorted.
+// runLength is the number of places in a sorted run, if there is no limit.
 const runLength = 1 << 16
 
-// Codes of keys by their rank, see Answer.rank. Codes of numbers are between codeTrue and
-// codeText.
+// Codes of keys that are not numbers. Codes of numbers are between codeTrue and codeText.
 const (
 	codeFalse   = 1
 	codeTrue    = 2
@@ -63,7 +62,7 @@ const (
 	codeNothing = math.MaxUint64
 )
 
-// codeOf returns the code of a key, and whether the code represents the key exactly.
+// codeOf returns the code of a key. The result all is true if the code is exact.
 func (b *Best) codeOf(a Answer) (code uint64, all bool) {
 	switch all = true; a.rank() {
 	case 0:
@@ -90,8 +89,8 @@ func (b *Best) codeOf(a Answer) (code uint64, all bool) {
 	return code, all
 }
 
-// numberCode returns the code of a number: the bits of the nearest float64, changed so that the
-// codes sort like the numbers.
+// numberCode returns the code of a number: the bits of the nearest float64, changed so that codes
+// sort like numbers.
 func numberCode(a Answer) (code uint64, all bool) {
 	const most = 1 << 53
 	var x float64
@@ -132,8 +131,8 @@ func (b *Best) keyOf(code uint64) Answer {
 	return Answer{math.Float64frombits(code &^ (1 << 63))}
 }
 
-// Part returns an empty Best, which a goroutine fills and then joins to b. The part drops an entity
-// if b already has enough better ones. Several goroutines may call Part, even during a Join.
+// Part returns an empty Best, which a goroutine fills and the caller then joins to b. Several
+// goroutines may call Part, even during a Join.
 func (b *Best) Part() *Best {
 	part := &Best{Desc: b.Desc, Limit: b.Limit, After: b.After}
 	part.worst.Store(b.worst.Load())
@@ -188,8 +187,7 @@ func (b *Best) Add(e ecs.Entity, keys ...Answer) {
 	}
 }
 
-// leavesOut reports whether a place need not be stored, because it is beyond the limit, or because
-// it does not come after b.After.
+// leavesOut reports whether a place is beyond the limit, or not after b.After.
 func (b *Best) leavesOut(p *Place) bool {
 	worst := b.worst.Load()
 	return worst != nil && b.compare(p, worst) > 0 || b.After != nil && b.compare(p, b.After) <= 0
@@ -207,7 +205,7 @@ func (b *Best) keep(p Place) {
 	}
 }
 
-// keepPlain stores a place in the last run. With a limit there is only one run.
+// keepPlain stores a place in the last run. It begins a new run if the last one is full.
 func (b *Best) keepPlain(p plainPlace) {
 	last := len(b.plain) - 1
 	if last < 0 || b.Limit == 0 && len(b.plain[last]) == runLength {
@@ -229,7 +227,7 @@ func (b *Best) kept() int {
 	return n
 }
 
-// Join adds all entities of another Best, which has the same order and limit.
+// Join adds all entities of another Best with the same order and limit.
 func (b *Best) Join(of *Best) {
 	b.Total += of.Total
 	join := func(p Place) {
@@ -293,8 +291,8 @@ func (b *Best) Sorted() iter.Seq[Place] {
 // merged returns the places of all sorted runs in order.
 func (b *Best) merged() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		// The heap contains the runs, ordered by their first places. The last run consists of the
-		// full places.
+		// The heap contains the runs, ordered by their first places. Another run has the full
+		// places.
 		type run struct {
 			first Place
 			plain []plainPlace

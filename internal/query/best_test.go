@@ -12,8 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// bigInt is 2^53. From this number on, float64 cannot represent every integer. An int of 32 bits
-// cannot represent it either.
+// bigInt is 2^53. From this number on, float64 cannot represent every integer.
 var bigInt int64 = 1 << 53
 
 // sortKeys are answers of all types. Some different numbers are equal as float64.
@@ -23,8 +22,8 @@ var sortKeys = []any{
 	"", "a", "a\x00", "abcdef", "abcdefg", "abcdefh", "\xff\xff\xff\xff\xff\xff\xff", []any{1, 2}, []any{1, 3},
 }
 
-// A Best must keep the same entities as sorting all of them. It may begin at any place and be
-// joined from any number of parts.
+// A Best keeps the same entities as sorting all of them, with any start place and any number of
+// parts.
 func TestBest_EqualsSorting(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -88,8 +87,7 @@ func TestBest_EqualsSorting(t *testing.T) {
 	}
 }
 
-// The codes of keys have the order of the keys, and an exact code can be converted back to its
-// key.
+// Codes sort like their keys, and an exact code can be converted back to its key.
 func TestBest_CodesOrderedLikeKeys(t *testing.T) {
 	for _, desc := range []bool{false, true} {
 		b := &Best{Desc: desc}

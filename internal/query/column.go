@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A column is a component or resource that an expression reads. Its values have a Go type that is
-// made from the layout, so that the checker of package expr knows the fields:
+// A column is a component or resource that an expression reads. Its values have a Go type, derived
+// from the layout, so that package expr can check the fields:
 //
 //	signed integers, uint8 to uint32   int
 //	uint64                             uint64
@@ -21,17 +21,17 @@ import (
 //	arrays, slices                     slices
 //	tags                               bool: whether the entity has the tag
 //
-// The path from a row to a variable is:
+// A row becomes the value of a variable:
 //
 //	encoded row ──layout.Value──▶ setGo into value ──▶ env[key]; env[flag] says if there is a row
 type column struct {
 	name string
-	// key is the name of the variable with the value. flag is the name of the variable that reports
+	// key is the name of the variable with the value. flag is the name of a boolean variable:
 	// whether the entity has a value.
 	key, flag string
 	layout    *layout.Type
 	resource  bool
-	// typ is the type in expressions: for a struct a pointer to it, for a tag nil.
+	// typ is the Go type in expressions. It is a pointer type for a struct, and nil for a tag.
 	typ reflect.Type
 	// value points to the value that load decodes into.
 	value reflect.Value
