@@ -152,7 +152,7 @@ func named(rows []uint64, ranges []raw.Range) (some []byte) {
 	return some
 }
 
-// CheckRanges returns an error for ranges that do not fit the rows of the world.
+// CheckRanges returns an error for ranges of rows that the world does not have.
 func TestCheckRanges_OutsideRows(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

@@ -97,8 +97,8 @@ func (p *model) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.stores[i].removeAll(entities), want)
 }
 
-// drain drains at most the given number of entities from store i. The body of the loop sets the
-// component for further entities.
+// drain removes at most the given number of entities from store i by a loop over Drain. In the
+// first visits, the loop body adds the component to other entities.
 func (p *model) drain(i, most, others int) bool {
 	at, visits := -1, 0
 	p.stores[i].drain(func(e Entity, v int) bool {

@@ -8,7 +8,8 @@ import (
 )
 
 // The benchmarks of batches compare them with loops that have the same effect. Batch and loop run
-// alternately. The metric x/limit is the time of the batch divided by the time of the loop:
+// alternately. The metric x/limit is the time of the batch divided by the time of the loop. Run the
+// benchmarks with:
 //
 //	go test -run '^$' -bench BenchmarkBatch -benchtime 1x ./ecs
 

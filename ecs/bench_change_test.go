@@ -380,9 +380,9 @@ var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 	"set":        {nil, (*framedWorld).set},
 }
 
-// framedSides returns two sides that change n entities by hand-written code. The first side is the
-// first run in a frame, and the second side is a later run. It returns nil if framedChanges does
-// not have the change.
+// framedSides returns two sides that change n entities by hand-written code, or nil if
+// framedChanges does not have the change. The first side measures the first change in a frame, the
+// second side a later one.
 func framedSides(name string, n int) (sides []side) {
 	c, ok := framedChanges[name]
 	if !ok {

@@ -133,8 +133,7 @@ func BenchmarkBudgetRestore(b *testing.B) {
 }
 
 // The benchmark compares the Commit of a tick in histories of 10,000 or 100,000 ticks with a
-// history of 10 ticks. Each tick writes one row. A thinned history finds the tick to evict by
-// binary search.
+// history of 10 ticks. Each tick writes one row.
 func BenchmarkBudgetCommit(b *testing.B) {
 	const calls = 1000
 	for _, form := range []struct {

@@ -35,7 +35,7 @@ const (
 	maxRounds = 20000
 )
 
-// enough returns how long both sides run at least.
+// enough returns the minimum running time of both sides.
 func enough() time.Duration {
 	if testing.Short() {
 		return 80 * time.Millisecond
@@ -82,8 +82,8 @@ func (s side) allocs() float64 {
 }
 
 // inTurns runs the two sides alternately and returns the lower quartile of the times of each side.
-// The median would be too long, because disturbances make runs longer. The minimum would be too
-// short, because the processor time of a thread sometimes stops for a while.
+// Disturbances make some runs longer, so the median is too long. The processor time of a thread
+// sometimes stops for a while, so the minimum is too short.
 func inTurns(ours, limit side) (a, b time.Duration) {
 	for range 2 { // Warm up.
 		ours.time()

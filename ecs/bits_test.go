@@ -14,8 +14,7 @@ type oracleBits struct {
 	in   []bool // One element per index, bitsLimit in total.
 }
 
-// bitsLimit is an upper bound of the indices in these tests. Its bit is in the second word of level
-// 2.
+// bitsLimit is greater than all indices in these tests. Smaller indices use two words of level 2.
 const bitsLimit = 1<<18 + 5000
 
 // randomMask returns a mask with random regions of several sizes, some sparse and some dense.

@@ -132,7 +132,7 @@ func TestBundle_EveryAritySameAsSingleCalls(t *testing.T) {
 				}
 				check("Set")
 			}
-			for _, b := range both { // Leave only component n at all[10+n].
+			for _, b := range both { // Remove all components of all[10+n] except component n.
 				storages := b.w.Storages()[:b.n]
 				for k, s := range storages {
 					for n := range storages {

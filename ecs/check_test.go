@@ -113,8 +113,8 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// recorded reports whether t changed in frame id. If it did, the positions that Since returns for
-// this frame and for the next frame differ.
+// recorded reports whether t changed in frame id. In this case, Since returns different positions
+// for this frame and for the next one.
 func recorded(t *track.Tracker, id uint64) bool {
 	k, _, changed := t.Since(id)
 	behind, _, _ := t.Since(id + 1)

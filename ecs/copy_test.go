@@ -141,8 +141,8 @@ func (f *referenceWorld) grow(random *rand.Rand, n int) {
 	}
 }
 
-// differs describes the difference between c, the copy of e, and the expected copy. It returns ""
-// if they are equal.
+// differs compares c, the copy of e, with the expected copy. It returns the difference as text, or
+// "" if they are equal.
 func (f *referenceWorld) differs(from *referenceWorld, e, c Entity, to func(Entity) Entity) string {
 	k, ok := from.kins.Get(e)
 	if got, there := f.kins.Get(c); there != ok || !reflect.DeepEqual(got, k.mapped(to)) {
@@ -187,7 +187,8 @@ func TestCopy_RemapsEntityReferences(t *testing.T) {
 			o.Outside = Reference.Keep
 		}
 		times := max(1, o.Times)
-		// originals keeps the state before Copy, because from and to can be the same world.
+		// originals is a copy of the state before Copy, because source and target can be the same
+		// world.
 		originals := newReferenceWorld(Options{})
 		*originals = *from
 		originals.w = from.w.Clone()

@@ -130,7 +130,7 @@ func (p *model) group(stores ...int) bool {
 	if err != nil {
 		failf("NewGroup(%v) = %v", stores, err)
 	}
-	for i := range p.oracle.frames { // In every older state, the group is not packed.
+	for i := range p.oracle.frames { // Older states get the group, not yet packed.
 		s := p.oracle.frames[i].state
 		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
@@ -220,8 +220,8 @@ func (p *model) sortLike(i, other int) bool {
 	return p.oracle.sort(i, func(s *oracleStore, a, b int) int { return cmp.Compare(at(s, a), at(s, b)) })
 }
 
-// sort sorts the packed rows of store i together with those rows of the other stores in its group.
-// Then it sorts the remaining rows of store i. It reports whether a row moved.
+// sort sorts the packed rows of store i. The other stores of the group get the same order. Then it
+// sorts the remaining rows of store i. It reports whether a row moved.
 func (w *oracle) sort(i int, compare func(s *oracleStore, a, b int) int) bool {
 	s := &w.stores[i]
 	packed, stores := 0, []int(nil)

@@ -88,7 +88,7 @@ func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	s.Clear()
 	w.Commit()
 	w.Commit()
-	// Rewind undoes tick 3, and then tick 2. By then, the forward branch already has tick 3.
+	// Rewind undoes tick 3 first, and then tick 2.
 	if err := w.History().Rewind(2); err != nil {
 		t.Fatal(err)
 	}

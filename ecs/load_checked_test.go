@@ -155,7 +155,7 @@ func TestLoad_InvalidCheckResults(t *testing.T) {
 			other := slices.Clone(st.Entities)
 			other[0], other[1] = other[1], other[0]
 			if putAll(s, st, other) {
-				s.Storages = nil // Makes the test fail, because Put accepted wrong rows.
+				s.Storages = nil // Put accepted wrong rows: make the test fail.
 			}
 		}, ""},
 		{"no page", func(s *raw.State, st *raw.StorageState) { st.Checked = s.Checked.Sparse(st.Entities) }, ""},

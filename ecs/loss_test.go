@@ -419,8 +419,8 @@ func numbers(all []int64, v layout.Value) []int64 {
 	return all
 }
 
-// loadPair loads a row of layout from into a world with layout to. It returns the numbers that the
-// loaded row still contains.
+// loadPair loads a row into a world whose component has another layout. It returns the numbers that
+// the loaded row still contains.
 func loadPair(t *testing.T, from, to *layout.Type, row []byte, lossy bool, dropped []string) (found []int64, lost typeFaults, err error) {
 	e := []uint64{uint64(NewEntity(0, 1))}
 	state := &raw.State{Registry: e, Alive: 1, Free: 1, Lossy: lossy, Storages: []raw.StorageState{{Name: "it", Layout: from, Entities: e, Rows: row}}}

@@ -137,9 +137,8 @@ func (m *Mask) check() error {
 	return nil
 }
 
-// maskIndices are the indices that the models add and remove. They are neighbours, or in another
-// word, in another page, or in distant regions of higher levels. The last possible index is one of
-// them.
+// maskIndices are the indices that the models add and remove. Some are neighbours. Others are in
+// different words, pages and regions of higher levels. The last possible index is one of them.
 var maskIndices = []uint32{0, 1, 64, 4096, 1 << 18, 4_000_000_000, 1<<32 - 1}
 
 // A maskModel is a mask together with its expected content. The expected content is an array in a

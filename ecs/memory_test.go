@@ -121,8 +121,8 @@ func TestMemoryUsage_UndoEqualsHistoryBytes(t *testing.T) {
 func TestMemoryUsage_CountsSharedPages(t *testing.T) {
 	step := 1001
 	if debug {
-		// MemoryUsage does not count the guards of a debug build. With more rows, the guards are a
-		// small part of the heap.
+		// A debug build allocates guards, which MemoryUsage does not count. With more rows, the
+		// guards are a small part of the heap.
 		step = 101
 	}
 	for name, c := range map[string]Component[plain]{

@@ -272,7 +272,7 @@ type model struct {
 	pasts   []modelPast
 
 	relations        []intRelation // The relations of the oracle.
-	handles          []Entity      // All entities ever created. A handle is a position here.
+	handles          []Entity      // All entities ever created, by handle.
 	cps              []Checkpoint
 	lastValue        int // A counter from which each Set derives its value.
 	recorder, second *recorderModel

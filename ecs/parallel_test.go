@@ -216,8 +216,8 @@ func TestWorthSharing_AfterPowersOfTwo(t *testing.T) {
 	}
 }
 
-// In a world that keeps no ticks, Commit counts as no change. So the loop must check for a Commit
-// separately.
+// In a world that keeps no ticks, a Commit does not count as a change. So the loop checks for a
+// Commit separately.
 func TestParallelRuns_CommitInBody(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	q := NewQuery1(Read(a))

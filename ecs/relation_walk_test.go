@@ -17,7 +17,7 @@ func TestDescendants_OfZeroOrDeadEntity(t *testing.T) {
 	r := NewRelation(ties, tieTo, RelationOptions{Policy: Detach})
 	dead := w.Create()
 	w.Destroy(dead)
-	// The zero Entity, the entity dead and the entity e[0] all have index 0.
+	// Three entities have index 0: the zero Entity, dead and e[0].
 	e := w.CreateN(nil, 4)
 	if e[0].Index() != 0 || dead.Index() != 0 {
 		t.Fatalf("%v, %v", e[0], dead)

@@ -40,7 +40,7 @@ func (p renamedPair) fieldType(depth int) reflect.Type {
 	case 0:
 		return reflect.ArrayOf(1+p.IntN(2), elem)
 	case 1:
-		if elem.Kind() != reflect.Uint8 { // Bytes have a JSON form of their own.
+		if elem.Kind() != reflect.Uint8 { // A slice of bytes has another JSON form.
 			return reflect.SliceOf(elem)
 		}
 	case 2:

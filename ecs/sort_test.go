@@ -99,8 +99,8 @@ func TestAlign_PutsRowsInSameOrder(t *testing.T) {
 	}
 }
 
-// Align moves the common rows of the storages to the front. It swaps them with the other rows
-// there. No further row moves.
+// Align moves the rows of the common entities to the front, by swaps with the rows there. No other
+// row moves.
 func TestAlign_MovesFewRows(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)
