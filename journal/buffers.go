@@ -25,8 +25,8 @@ func (j *Journal) Buffer() []byte {
 // maxIdleBuffer is the capacity above which keep drops a mostly unused buffer.
 const maxIdleBuffer = 1 << 20
 
-// keep puts a buffer on the free list, if all free buffers together then have at most atMost bytes.
-// It drops a large buffer of which the payload used less than a quarter.
+// keep puts a buffer on the free list, unless the free buffers would then have more than atMost
+// bytes. It drops a large buffer if the payload used less than a quarter of it.
 func (j *Journal) keep(b []byte, atMost int64) {
 	if cap(b) > maxIdleBuffer && len(b) < cap(b)/4 {
 		return

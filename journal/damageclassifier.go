@@ -69,15 +69,15 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 
 // A damageClassifier decides which bad bytes of a segment were durable once.
 //
-// Bytes below one of these offsets were durable:
+// Bytes before one of these offsets were durable:
 //
 //   - the watermark of a valid record header: the segment was durable up to this offset
-//   - the end that the header of the next segment states
-//   - the end that a seal states; a seal is the last record of a closed journal
-//   - the end that the ledger of a closed journal states
+//   - the end of the segment according to the header of the next segment
+//   - the end of the segment according to a seal, the last record of a closed journal
+//   - the end of the segment according to the ledger of a closed journal
 //
-// Bad bytes below such an offset are corrupt. The first bad byte after all these offsets begins the
-// torn tail, which extends to the end of the segment.
+// Bad bytes before such an offset are corrupt. The first bad byte after all these offsets begins
+// the torn tail, which extends to the end of the segment.
 type damageClassifier struct {
 	log     *Log
 	index   int // Index of segment in log.Segments.
@@ -88,8 +88,8 @@ type damageClassifier struct {
 	ended   int64 // End of the segment according to a seal. 0 means no seal.
 }
 
-// classifyInner classifies a segment that has a successor. The header of the successor states that
-// this segment was durable up to the offset end.
+// classifyInner classifies a segment that has a successor. According to the header of the
+// successor, this segment was durable up to the offset end.
 func (j *damageClassifier) classifyInner(end int64) {
 	s := j.segment
 	j.vouched = end

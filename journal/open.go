@@ -148,8 +148,8 @@ func (l *Log) Continuable() error {
 	return nil
 }
 
-// fits returns an error if the journal cannot be continued with these options. If opt has no world,
-// fits sets the world of the log.
+// fits returns an error if the journal cannot be continued with the options opt. If opt has no
+// world, fits sets it to the world of the log.
 func (l *Log) fits(opt *Options) error {
 	if err := l.Continuable(); err != nil || len(l.Segments) == 0 {
 		return err

@@ -38,7 +38,7 @@ import (
 func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
 	l, err := scan(ctx, fs, newest, nil, progress)
 	if err == nil {
-		l.small = nil // Later reads must read the files, because they may have changed.
+		l.small = nil // Later reads must read the files again, because the files may have changed.
 	}
 	return l, err
 }
@@ -138,8 +138,8 @@ func newScanWindow(ctx context.Context, segments []Segment, progress func(done, 
 	return w
 }
 
-// moved reports as progress that the current segment has been read up to offset. It returns the
-// error of the context.
+// moved reports the progress of reading the current segment, up to an offset. It returns the error
+// of the context.
 func (w *scanWindow) moved(offset int64) error {
 	if done := w.before + offset; w.progress != nil && done > w.told && w.ctx.Err() == nil {
 		w.told = done

@@ -24,8 +24,8 @@ type Commit struct {
 	Marks       []string // Names that the program gave the tick, see [persist.Store.Mark].
 	Inputs      []Input  // Inputs that the program journaled with the tick, in order.
 
-	// EntityBytes is how many of Bytes encode changes of the entity registry. OpBytes is how many
-	// encode the operations.
+	// EntityBytes is the part of Bytes that encodes changes of the entity registry. OpBytes is the
+	// part that encodes the operations.
 	EntityBytes, OpBytes int
 
 	// ops holds the encoded operations. Ops decodes them on demand, since most callers do not

@@ -53,9 +53,9 @@ func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) 
 // fieldDiffs collects differences.
 type fieldDiffs []FieldDiff
 
-// values compares a and b, the two values at path, whose types may differ. Integers of different
-// sizes are compared by value, and so are floats. So a wider field type alone changes no row. An
-// integer never equals a float.
+// values compares the two values at path, a and b, whose types may differ. Integers of different
+// sizes are compared by value, and so are floats. An integer never equals a float. So a row stays
+// the same if only a field type becomes wider.
 func (f *fieldDiffs) values(path string, a, b layout.Value) {
 	switch {
 	case a.Kind() != b.Kind():

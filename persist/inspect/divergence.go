@@ -68,8 +68,8 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 }
 
 // historyTo returns the records that lead to record seq, oldest first. It begins at the oldest
-// readable snapshot that leads to seq. If several records end the same tick, it returns the last
-// one.
+// readable snapshot that leads to seq. If several records have the same tick, the result has only
+// the last of them.
 func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {

@@ -77,8 +77,8 @@ func (f *follower) checkExisted() error {
 // isAlive reports whether the entity is alive.
 func (f *follower) isAlive() bool { return f.row >= 0 && f.row < f.alive && f.holder == f.entity }
 
-// has returns the row of component number n, or -1 if the entity does not have the component. In
-// a no-rewind component, dead entities can have rows. They count as missing.
+// has returns the row of component number n, or -1 if the entity does not have the component. A row
+// of a dead entity in a no-rewind component counts as missing.
 func (f *follower) has(n int) int {
 	if n >= len(f.rows) || !f.isAlive() && !f.isWorld() {
 		return -1

@@ -379,8 +379,8 @@ func TestSweep_MemoryOfRowsInIndexOrder(t *testing.T) {
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
 }
 
-// The sweep begins in the middle. Rows of its entities are on pages that mostly belong to earlier
-// entities. The sweep must keep only these rows in memory, not the whole pages.
+// The sweep begins in the middle. Rows of the visited entities are on pages that mostly belong to
+// earlier entities. The sweep must keep only these rows in memory, not the whole pages.
 func TestSweep_MovedRows(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})

@@ -32,8 +32,8 @@ type counter struct {
 	counts // Existing counts never change. New counts are appended.
 	// saved is the number of counts in the file.
 	saved int
-	// unread says that a tick could not be read. The file is not written, since the tick may be
-	// readable next time.
+	// unread says that a tick could not be read. The counts are then not written to the file,
+	// because the tick may be readable next time.
 	unread bool
 
 	// known has the marks of the last read, or nil.

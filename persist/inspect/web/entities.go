@@ -220,8 +220,8 @@ type selection struct {
 	count int // Number of matching entities.
 	done  bool
 
-	// In a list by index, first has the first entities. marks has a mark for each span with
-	// entities.
+	// In a list by index, first has the first entities. The slice marks has a position for each
+	// span with entities.
 	first []ecs.Entity
 	marks []mark
 
@@ -255,7 +255,7 @@ func (c *selection) same(s listQuery) bool {
 	return c.seq == s.seq && c.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
 }
 
-// spanResult is the search result of one span, sorted or by index.
+// spanResult is the search result of one span. The entities are sorted, or ordered by index.
 type spanResult struct {
 	asked int
 	found []ecs.Entity

@@ -36,7 +36,7 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 			w.Destroy(e)
 		}
 	}
-	// These entities reuse indices, so some indices have a higher generation.
+	// Reuse the indices of destroyed entities, so these indices have a higher generation.
 	for range 1500 {
 		healths.Set(w.Create(), Health(rng.IntN(100)))
 	}

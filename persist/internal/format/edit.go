@@ -51,8 +51,7 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 	if len(now) <= raw.LargeRow {
 		return
 	}
-	// First compare the smallest size that the edits can have. So most rows that are stored whole
-	// are not copied.
+	// First check the minimum size of the edits. So most rows that are stored whole are not copied.
 	e.edits = appendEdits(e.edits[:0], then, now)
 	defer e.giveBack()
 	if leastSize(e.edits) >= len(now) {

@@ -35,9 +35,10 @@ const (
 // ReadAll reads the whole file once and calls visit with every page. It calls visit from one
 // goroutine per processor, in no particular order. The value is valid until visit returns.
 //
-// Each block is verified before its bytes are passed to visit. But all blocks are verified only
-// when ReadAll has returned nil. Otherwise ReadAll returns the same error as [File.Verify]. It
-// stops at the first error of visit, and when ctx ends.
+// ReadAll verifies each block before it passes bytes of the block to visit. A later block may still
+// be damaged: the whole file is verified once ReadAll has returned nil. If blocks are damaged,
+// ReadAll returns the same error as [File.Verify]. It stops at the first error of visit, and when
+// ctx ends.
 //
 // Memory: 24 bytes for each page. In addition, each goroutine takes 256 KiB or the size of the
 // longest value.
