@@ -28,8 +28,7 @@ func TestOwner_IdleSendsFewHeartbeats(t *testing.T) {
 		t.Errorf("three entries in %v, want one in %v", took, every)
 	}
 
-	// After the owner's death, Overdue exceeds the interval of heartbeats, and the last entry
-	// becomes old.
+	// After Close, Overdue and the age of the last entry increase.
 	require.NoError(t, o.Close())
 	assert.Eventually(t, func() bool { return f.Overdue() > 3*every }, 10*time.Second, time.Millisecond)
 	assert.Greater(t, time.Since(f.Fresh()), 3*every)

@@ -11,18 +11,18 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// begin brings the files of this machine to the end of the log. Its action depends on the store, on
-// the log, and on the file state, which records the last entry that the store includes:
+// begin brings the files of this machine to the end of the log. The file named state has the last
+// entry that the store includes. These are the cases:
 //
-//	no state, no store            read the log from the beginning
-//	no state, a store             the log must be empty: a later claim sends the store
-//	state damaged                 read the log from the beginning; quarantine the store
-//	state newer than the log      refuse; with Forget, read the log from the beginning
-//	log emptied                   continue after the state if it has the last entry of the log;
-//	                              otherwise refuse, or with Forget keep the store, so that a claim
-//	                              sends it
-//	state                         continue after the state, if the log still has the state's entry
-//	files do not match the state  read the log from the beginning; quarantine the store
+//	no state, no store          read the log from the beginning
+//	no state, a store           the log must be empty; a later claim sends the store
+//	state is damaged            quarantine the store, and read the log from the beginning
+//	the log ends before state   error; with Forget, read the log from the beginning
+//	the log was emptied         continue if state has its last entry; otherwise an error,
+//	                            or with Forget, keep the store for a later claim
+//	the log has state           continue with the next entry
+//	entries were trimmed        read the log from its oldest entry
+//	files do not match state    quarantine the store, and read the log from the beginning
 func (f *Follower) begin(ctx context.Context) error {
 	s, err := readState(f.files)
 	damaged := errors.Is(err, errState)
@@ -72,8 +72,8 @@ func (f *Follower) begin(ctx context.Context) error {
 	return f.saveState()
 }
 
-// bounds returns the bounds of the log. If the log seems to end before the known entry, bounds
-// retries for a while. A server that is cut off from the others gives stale answers.
+// bounds returns the bounds of the log. If the log seems to end before the position known, the
+// answer may be stale, so bounds retries for a while.
 func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
 	err = f.retry(ctx, func() error {
 		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
@@ -87,8 +87,8 @@ func (f *Follower) bounds(ctx context.Context, known Position) (first, last Posi
 	return first, last, err
 }
 
-// retry repeats try while a server gives a stale answer, does not show an entry, or shows a damaged
-// entry. retry gives up after Options.sure.
+// retry repeats try after a stale answer, a missing entry, or a damaged entry. It gives up after
+// the duration Options.sure.
 func (f *Follower) retry(ctx context.Context, try func() error) error {
 	begun, tries := time.Now(), backoff{5 * time.Millisecond, 100 * time.Millisecond}
 	for {
@@ -118,14 +118,16 @@ func (f *Follower) hasStore() (bool, error) {
 func (f *Follower) resumeState(ctx context.Context, s *state, first Position) error {
 	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {
-		return nil // f.at is before the first entry, so all entries are read again.
+		// Read all entries again.
+		return nil
 	}
 	// If the log is empty or begins after s.At, it has no entry to compare with s.At.
 	if first > 0 && first <= s.At.Position {
 		at := s.trail()
 		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })
 		switch {
-		case errors.Is(err, errTrimmed): // The entry was trimmed after bounds was called.
+		// The entry was trimmed after the call of bounds.
+		case errors.Is(err, errTrimmed):
 			return nil
 		case errors.Is(err, ErrLogShorter) && f.options.Forget:
 			f.owned = true
@@ -141,8 +143,8 @@ func (f *Follower) resumeState(ctx context.Context, s *state, first Position) er
 	return nil
 }
 
-// catchUp applies the entries up to last, and quarantines the files that the log does not have. If
-// the log has no complete store yet, catchUp quarantines nothing; completeStore does so later.
+// catchUp applies the entries up to last. Then it quarantines files that the log does not have. If
+// the log has no complete store yet, completeStore quarantines them later.
 func (f *Follower) catchUp(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {

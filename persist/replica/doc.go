@@ -14,25 +14,22 @@
 //
 // # The log
 //
-// A [Log] appends an entry only if the log ends at the position that the caller gives. This promise
-// keeps two owners apart. A claim is an entry. Once the log has a claim, it refuses every append of
-// the previous owner, because the position that this owner expects is taken. Safety needs no clock,
-// no lease and no lock service. A machine that checks whether the owner is dead may guess, and may
-// guess wrong.
+// A [Log] appends an entry only at the position that the caller expects as its end. This promise
+// keeps two owners apart: a claim is an entry, and after it, the log refuses the appends of the
+// previous owner. Safety needs no clock, no lease and no lock service. A machine may therefore
+// guess that the owner is dead, and guess wrong.
 //
-// The file system [Owner.Files] has the owner's store. It sends to the log every write below
-// journal/ and every file that is published below snapshots/. A sync of the journal writes to this
-// machine's disk, appends to the log, and returns when the log has acknowledged the entries. So
-// [persist.Store.Sync] and [persist.Options.OnDurable] mean that the log has the tick. An owner
-// that lost the log to another machine gets [persist.ErrLost].
+// The owner's store is in the file system [Owner.Files]. It sends to the log every write below
+// journal/, and every file that is published below snapshots/. A sync of the journal returns when
+// the log has acknowledged the entries. So [persist.Store.Sync] and [persist.Options.OnDurable]
+// mean that the log has the tick. An owner that lost the log to another machine gets
+// [persist.ErrLost].
 //
 // While the log does not answer, ticks continue until [persist.Options.QueueBytes] of them wait.
-// Then [persist.Store.Commit] returns [persist.ErrBacklog] with the reason. A snapshot is finished
-// when the log has it.
+// Then [persist.Store.Commit] returns [persist.ErrBacklog] with the reason.
 //
-// An owner reads its log back like a new machine. It reads new entries once a minute. It reads the
-// whole log every ten minutes, and after a failure. If the log does not show an entry, the owner
-// sends all files again.
+// An owner also reads its log: new entries once a minute, and the whole log every ten minutes and
+// after a failure. If the log does not show an entry, the owner sends all files again.
 //
 // # Files of a directory
 //
@@ -42,11 +39,10 @@
 //	aside/N/NAME               a file that the log does not have
 //	aside/N/NAME.from-OFFSET   bytes of a file from OFFSET up to the next such part, or to its end
 //
-// If an owner wrote data and the log does not have it, another owner may have continued without
-// that data. So the data is not part of the world. The machine quarantines it when it follows
-// again, and never appends or shows it. If the log has the file, only the bytes from the first
-// difference on are quarantined. To restore the original file, append these bytes to the first
-// OFFSET bytes of the file in store/.
+// If the log does not have the last data of an owner, another owner may have continued without that
+// data. So this data is not part of the world. The machine quarantines it when it follows again,
+// and never shows it. To restore a file, append the quarantined bytes to the first OFFSET bytes of
+// the file in store/.
 //
 // Each call of [Follow] that quarantines data makes a directory. The newest eight directories are
 // kept, with at most 256 MiB together. The newest one is always kept.

@@ -26,15 +26,15 @@ import (
 //
 // An operation is a kind and the fields listed below. Readers reject entries with other data.
 const (
-	// term, name, logInfo: from this entry on, the machine that appended the claim owns the store.
+	// term, name, logInfo: the sender owns the store from this entry on.
 	opClaim opKind = iota + 1
-	// term, logInfo: the entries from here to opComplete have all files of the store.
+	// term, logInfo: the entries up to opComplete have all files of the store.
 	opBegin
-	opPart     // file, offset, bytes: content of a file that has no name yet.
-	opWhole    // file, size: all parts of the file are sent, and it gets its name.
+	opPart     // file, offset, bytes: a part of an unpublished file.
+	opWhole    // file, size: the file has all its parts, and is published.
 	opWrite    // file, offset, bytes.
 	opRemove   // file.
-	opComplete // No fields: all files are sent.
+	opComplete // No fields: the log has all files.
 	opOffer    // name: the machine that may claim now.
 )
 

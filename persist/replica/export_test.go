@@ -23,8 +23,8 @@ func Named(data []byte) (names []string) {
 	return names
 }
 
-// Chain returns the positions of the valid entries of a log: each continues the previous valid
-// entry. It reads the log directly, without a link that may fail.
+// Chain returns the positions of the valid entries of a log: each continues the previous valid one.
+// It reads the log itself, and not through a link with faults.
 func Chain(log *Memory) (chain []Position) {
 	var at link
 	for e, _ := log.Next(context.Background(), 0); e.Position > 0; e, _ = log.Next(context.Background(), e.Position) {
@@ -52,8 +52,8 @@ func Describe(log *Memory) (lines []string) {
 	return lines
 }
 
-// Counts returns the position of the last entry that an owner appended. It also reports whether the
-// log has a valid entry of this owner at that position.
+// Counts returns the position of an owner's last entry. It also reports whether the log has this
+// entry, and whether the entry is valid.
 func (o *Owner) Counts(log *Memory) (Position, bool) {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -63,8 +63,8 @@ func (o *Owner) Counts(log *Memory) (Position, bool) {
 	return at.Position, e.Position == at.Position && h.id == at.ID && slices.Contains(Chain(log), at.Position)
 }
 
-// Patient returns options with which a follower waits only for d before it accepts that entries are
-// lost. Unless Heartbeat is set, the owner appends no heartbeats.
+// Patient returns options with which a follower accepts after the duration d that entries are lost.
+// Unless Heartbeat is set, it turns heartbeats off.
 func (o Options) Patient(d time.Duration) Options {
 	o.patience = d
 	if o.Heartbeat == 0 {

@@ -159,7 +159,8 @@ func TestOwner_LaterClaimLost(t *testing.T) {
 	require.ErrorIs(t, next.Rebase(background), persist.ErrLost)
 	require.NoError(t, next.Close())
 
-	for range 3 { // Readers skip the entry that next appended after its claim was lost.
+	// The log has an entry that next appended after the loss of its claim. Readers skip this entry.
+	for range 3 {
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
 	}
@@ -187,7 +188,7 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, f.Wait(background, o.Position()))
 	next, err := f.Claim(background)
 	require.NoError(t, err)
-	// All links work, so the owners have no reason to check the log before Rebase.
+	// No append fails, so the owners do not check the log before Rebase.
 	log.Forget(1)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
@@ -205,8 +206,7 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, fresh.Close())
 }
 
-// A claim is refused if the log replaced the entry that it continues. Readers skip the refused
-// claim.
+// A claim is refused if the log has replaced the entry before it. Readers skip the claim.
 func TestClaim_LastEntryReplaced(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
@@ -220,7 +220,7 @@ func TestClaim_LastEntryReplaced(t *testing.T) {
 	log.Forget(1)
 	g2, o2, store2 := own(t, follow(t, log.Link(3), disktest.New(), replica.Options{}))
 	require.NoError(t, store2.Sync(background))
-	// The claim gets the position of the lost offer.
+	// Shorten the log, so that the claim gets the position of the lost offer.
 	log.Forget(int(o2.Position() - f.Position()))
 	_, err := f.Claim(background)
 	require.ErrorIs(t, err, replica.ErrLogShorter)
@@ -358,7 +358,7 @@ func (s *faultySim) step(i int) error {
 	n := &s.nodes[i]
 	patience := 60 * time.Millisecond
 	if !n.faulty {
-		// The link works, so each call of the log gets an answer, even if the log lost entries.
+		// Each call must get an answer in this time, even after the log has lost entries.
 		patience = 20 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(background, patience)
@@ -422,7 +422,7 @@ func (s *faultySim) confirm(i int, err error) error {
 		s.lost++
 	}
 	if err != nil {
-		n.close() // The log may still get the entries.
+		n.close() // Close the machine, because the log may still get the entries.
 		return s.answered(i, err)
 	}
 	s.confirmed++
@@ -445,7 +445,7 @@ func (s *faultySim) end() error {
 	first, last, _ := s.log.Bounds(background)
 	f, err := replica.Follow(background, s.log, disktest.New(), replica.Options{}.Patient(10*time.Millisecond))
 	if first == 0 && last > 0 && errors.Is(err, replica.ErrLogShorter) {
-		return nil // The log is empty, and the machine reports that.
+		return nil // The machine correctly reports an emptied log.
 	}
 	if err != nil {
 		return fmt.Errorf("a new machine: %w", err)

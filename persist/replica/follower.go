@@ -21,26 +21,29 @@ type Options struct {
 	// "". No owner can offer the store to a machine without a name.
 	Name string
 
-	// OnShorter is called when the log has lost acknowledged entries and the missing ones were
-	// appended again. It must not block. The default nil does nothing.
+	// OnShorter is called after the log has lost entries and the owner has appended them again. It
+	// must not block. The default nil does nothing.
 	OnShorter func(*ShorterError)
 
-	// Forget follows a log even if it has lost entries of this machine ([ErrLogShorter]). Other
-	// machines may have continued the log. The bytes that the log does not have are quarantined. If
-	// the log is empty, this machine's store remains, and a claim sends it.
+	// Forget continues with a log that has lost entries of this machine ([ErrLogShorter]). Bytes
+	// that the log does not have are quarantined, because other machines may have continued the
+	// log. If the log is empty, this machine's store remains, and a claim sends it.
 	Forget bool
 
-	// Heartbeat is the silence after which the owner appends an entry without operations. Such
-	// entries show followers that the owner is alive; see [Follower.Fresh]. The default is 1 s. A
-	// negative value turns them off.
+	// Heartbeat is the time without entries after which the owner appends an empty entry. It shows
+	// followers that the owner is alive; see [Follower.Fresh]. The default is 1 s. A negative value
+	// turns heartbeats off.
 	Heartbeat time.Duration
 
 	// Budget bounds the memory of all stores that share it. It counts ticks that wait for the log
-	// or the disk, and entries that the owner retains in case the log loses them. [Owner.Open] uses
-	// it as [persist.Options.Budget]. For a store that a [persist.Follower] opens, set both
-	// options. Each world has two shares. A batch that waits for the log is counted three times: in
-	// the journal, as operations and as an entry. So the count can reach three times the budget if
-	// all logs stop at once. The default nil means no bound.
+	// or the disk, and entries that the owner retains in case the log loses them. The default nil
+	// means no bound.
+	//
+	// [Owner.Open] uses it as [persist.Options.Budget]. For a store that a [persist.Follower]
+	// opens, set both options. Each world has two shares.
+	//
+	// If all logs stop at once, the memory can reach three times the budget. A waiting batch exists
+	// in the journal, as operations, and as an entry.
 	Budget *budget.Budget
 
 	// Version says which states of the world this program can open, and which state it writes.
@@ -48,15 +51,14 @@ type Options struct {
 	// are 0.
 	Version Version
 
-	patience time.Duration // For tests: the result of the method sure. 0 means the default.
-	reads    time.Duration // For tests: the result of the method readBack. 0 means the default.
+	patience time.Duration // For tests: if not 0, the result of the method sure.
+	reads    time.Duration // For tests: if not 0, the result of the method readBack.
 }
 
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
 
-// sure returns how long a log must lack an acknowledged entry before the follower accepts that the
-// entry is lost. A server that is cut off from the other servers answers with an old state until it
-// notices this, which takes 10 s for NATS.
+// sure returns how long the follower waits before it accepts that an acknowledged entry is lost. A
+// server that is cut off gives old answers until it notices that, which takes 10 s for NATS.
 func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
 
 // readBack returns how often an owner reads its log back.
@@ -68,18 +70,16 @@ func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEver
 //	Log ─▶ read ─▶ applyEntry: does the entry continue the files? ─▶ applyOp ─▶ tree, next
 //	                                                            └▶ claims, offers
 //
-// Entries are applied to one of two trees, or to none:
+// Entries are applied to one of two directory trees:
 //
-//	tree   the store, in store/: every operation on a file
-//	next   a store that is being sent, in next/: from opBegin to opComplete, when it becomes tree
-//	none   until an owner sends all files
+//	tree   the complete store, in store/
+//	next   a store that an owner is sending, in next/; at opComplete, it becomes tree
 //
-// A follower with a tree ignores a store that is sent again, because it has the same files. If the
-// log was trimmed and entries are missing, the follower drops its tree. It then waits until an
-// owner sends all files.
+// A follower with a tree ignores a store that is sent again. If entries were trimmed before the
+// follower has read them, it drops its tree, and waits until an owner sends all files.
 //
-// The file state records from time to time which entries were applied. After a crash, later entries
-// are applied again.
+// The file named state records from time to time which entries were applied. After a crash, later
+// entries are applied again.
 type Follower struct {
 	log     Log
 	files   disk.FS
@@ -88,29 +88,29 @@ type Follower struct {
 	storeFS *sendingFS
 	monitor monitor
 
-	turn chanMutex          // Held by the method that starts or stops following.
+	turn chanMutex          // Held while a method starts or stops following.
 	stop context.CancelFunc // Stops the goroutine that follows.
 	done chan struct{}      // Closed when the goroutine that follows has ended.
 
-	// mu guards the fields below. Only the goroutine that follows changes them. After its end, the
-	// holder of turn does.
+	// mu guards the fields below. The goroutine that follows changes them. When it does not run,
+	// the holder of turn may change them.
 	mu      sync.Mutex
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continuesLog.
 	fresh   time.Time // When the last valid entry was read, or when Follow was called.
-	// Set if fresh is the time of an entry. If not set, fresh is the time of the call of Follow.
+	// Whether fresh is the time of an entry.
 	timed bool
-	gap   time.Duration // The time between the last two entries, or the longest possible time.
-	// logged is the number of bytes read since the beginning of the last complete store in the log.
+	gap   time.Duration // The time between the last two entries, or an upper bound.
+	// Bytes of entries since the beginning of the last complete store in the log.
 	logged int64
-	// The value of logged at the beginning of the incomplete store in the log.
+	// The value of logged at the last opBegin.
 	begun  int64
 	end    Position      // The last entry that was read, valid or not.
 	term   uint64        // The highest term of all claims.
 	info   logInfo       // The identity and the versions of the log.
 	tree   *replicaFiles // The store. nil if this machine has no complete store.
 	next   *replicaFiles // The store that is being sent.
-	bare   time.Time     // The time since which this machine has no complete store.
+	bare   time.Time     // When this machine last lost its complete store, or called Follow.
 	owned  bool          // Whether the files may have data that the log does not have.
 	origin bool          // Whether this machine has a store and the log has none yet.
 	since  int           // The number of bytes applied since the file state was written.
@@ -132,17 +132,19 @@ const (
 	stateEvery = 16 << 20
 )
 
-// Follow makes the store in files equal to the log, and keeps it up to date until Close or a claim.
-// The directory files belongs to this machine alone. If the log is empty, the directory store/ may
-// already have a store: the first claim sends it.
+// Follow keeps the files of a store equal to the log, until Close or a claim. The file system files
+// belongs to this machine alone. Its directory store/ may already have a store if the log is empty:
+// the first claim sends this store.
 //
 // Follow first quarantines data that an owner wrote on this machine and the log does not have; see
-// [Follower.Aside]. If the log was trimmed and this machine is too far behind, it gets all files
-// again.
+// [Follower.Aside]. If entries were trimmed that this machine needs, it gets all files again.
 //
-// Follow returns [persist.ErrForeign] if files has the store of another log, and
-// [persist.ErrLocked] if another process uses files. It returns [ErrLogShorter] if the log lost
-// entries, or was emptied before this machine had all of them. Other errors are those of the log.
+// Errors:
+//   - [persist.ErrForeign]: files has the store of another log.
+//   - [persist.ErrLocked]: another process uses files.
+//   - [ErrLogShorter]: the log has lost entries, or was emptied before this machine had all of
+//     them.
+//   - Other errors are those of the log.
 func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
 	if err := options.Version.check(); err != nil {
 		return nil, err
@@ -163,8 +165,7 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	}
 	f.fresh, f.timed, f.gap, f.bare = time.Now(), false, 0, time.Now()
 	if f.end > 0 {
-		// The owner may have no ticks. In that case, the next entry is a heartbeat after at most
-		// this time.
+		// An owner without ticks appends a heartbeat after at most this time.
 		f.gap = f.longestGap()
 	}
 	f.follow()
@@ -175,7 +176,7 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 // owner may write them. The file system is empty until the log has a store.
 func (f *Follower) Files() disk.FS { return f.storeFS }
 
-// Position returns the last entry that the files include.
+// Position returns the position of the last entry that the files include.
 func (f *Follower) Position() Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,10 +192,9 @@ func (f *Follower) Fresh() time.Time {
 	return f.fresh
 }
 
-// Overdue returns how late the next entry of the owner is. The value is the time since the last
-// entry minus twice the time between the last two entries. A program that replaces dead owners
-// claims when Overdue exceeds some hundred milliseconds. This works for owners with and without
-// ticks.
+// Overdue returns how late the next entry of the owner is. This is the time since the last entry,
+// minus twice the time between the last two entries. A program that replaces dead owners claims
+// when Overdue exceeds some hundred milliseconds. This works for owners with and without ticks.
 func (f *Follower) Overdue() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -239,9 +239,9 @@ func (o *offer) set(stands bool) {
 	o.stands = stands
 }
 
-// Writes returns the state version that an owner should write: that of [Options.Version] or the
-// newest written one, whichever is newer. Register the component types of that version. See
-// [Version].
+// Writes returns the state version that an owner should write. This is the newest version in the
+// log, or [Version.Writes] of the options if that is newer. Register the component types of this
+// version.
 func (f *Follower) Writes() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -398,9 +398,8 @@ const (
 // errReached is the error with which read ends at the position upto.
 var errReached = errors.New("reached")
 
-// read applies entries as they arrive. If upto is not nil, read ends with errReached at that
-// position. read always ends with an error. The next call of read continues after the last entry
-// that was applied completely.
+// read applies entries as they arrive. It always ends with an error, which is errReached at the
+// position upto. The next call of read continues after the last entry that was applied completely.
 func (f *Follower) read(ctx context.Context, upto *Position) error {
 	if upto != nil && f.end >= *upto {
 		return errReached
@@ -415,7 +414,8 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 		}
 		f.mu.Lock()
 		if f.stuck = err; errors.As(err, new(*unansweredError)) {
-			f.stuck = nil // The log did not answer, so it is unknown whether this entry is valid.
+			// Without an answer of the log, the entry may be valid.
+			f.stuck = nil
 		} else if err != nil {
 			f.wakeWaiters()
 		}
@@ -430,9 +430,8 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 	return ctx.Err()
 }
 
-// fillGap applies the missing entries that Entries did not yield, and then the entry at the
-// position of e. It reads from the server that decides on appends, because another server may have
-// a damaged copy.
+// fillGap applies the entries that Entries skipped, up to the position of e. It reads from the
+// server that decides on appends, because another server may have a damaged copy.
 func (f *Follower) fillGap(ctx context.Context, e Entry) error {
 	for {
 		missed, err := f.log.Next(ctx, f.end)
@@ -448,16 +447,13 @@ func (f *Follower) fillGap(ctx context.Context, e Entry) error {
 	}
 }
 
-// continuesLog reports whether entry e is valid. Each entry names the entry before it. If e names
-// the last valid entry, e is valid. Otherwise one of these cases applies:
+// continuesLog reports whether entry e is valid. A valid entry names the last valid entry as its
+// predecessor. If e names another entry, there are these cases:
 //
-//	e names an entry after f.end, which was        the files are useless: wait until an owner
-//	trimmed                                        sends all files again
-//	e names an entry after f.end that the log has  the log does not show it: a [HoleError]
-//	the log still has the last valid entry         the writer of e continued an entry that the
-//	                                               log lost: e is invalid for all readers
-//	the log has another entry at the position of   a [ShorterError]
-//	the last valid entry
+//	the predecessor was trimmed            ok; drop the files until an owner sends them again
+//	the log does not show the predecessor  [HoleError]
+//	the log has the last valid entry       e is invalid: its writer continued a lost entry
+//	the log has lost the last valid entry  [ShorterError]
 func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {
@@ -476,7 +472,8 @@ func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.tree, f.next, f.bare = nil, nil, time.Now() // The entries before e were trimmed.
+		// The entries before e were trimmed.
+		f.tree, f.next, f.bare = nil, nil, time.Now()
 		return true, nil
 	}
 	if h.before == f.skipped {
@@ -492,9 +489,9 @@ func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op
 	return false, err
 }
 
-// recheck searches for a valid entry before e. If the log lost an invalid entry, a valid entry may
-// now have the same position. In that case, recheck returns a [HoleError], and reading continues
-// after the last valid entry.
+// recheck searches for a valid entry between the last valid entry and e. The log may have lost an
+// invalid entry, and may have a valid one at the same position now. Then, recheck returns a
+// [HoleError], and reading continues after the last valid entry.
 func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	next, _, err := continuation(ctx, f.log, f.at[0], e.Position)
 	if err != nil || next.Position == 0 || next.Position >= e.Position {
@@ -506,7 +503,7 @@ func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	return &HoleError{After: f.end, Next: e.Position}
 }
 
-// An unansweredError wraps an error of the log that leaves it unknown whether an entry is valid.
+// An unansweredError means that the log did not say whether an entry is valid.
 type unansweredError struct{ error }
 
 // Unwrap returns the error of the log.
@@ -538,7 +535,8 @@ func (f *Follower) applyEntry(ctx context.Context, e Entry) error {
 	}
 	for i := range ops {
 		if err := f.applyOp(&ops[i]); err != nil {
-			return err // The caller applies the entry again, from its first operation on.
+			// The caller retries the whole entry.
+			return err
 		}
 	}
 	f.at.push(link{e.Position, h.id})
@@ -562,7 +560,7 @@ func (f *Follower) applyOp(o *op) error {
 		}
 	}
 	switch o.kind {
-	case opClaim: // The previous owner never sends the remaining files.
+	case opClaim:
 		f.term = max(f.term, o.number)
 		f.offer.set(false)
 		f.next = nil
@@ -590,14 +588,14 @@ func (f *Follower) applyOp(o *op) error {
 		}
 		return f.next.make()
 	case f.next == nil:
-		// The log no longer has the beginning of the files that the owner sent. Without the
-		// beginning, the follower cannot use later operations.
+		// The beginning of this store was trimmed, so its later operations are useless.
 		return nil
 	case o.kind == opComplete:
 		return f.completeStore()
-	case o.kind == opWrite: // An owner also writes to files that it has not sent completely.
+	case o.kind == opWrite:
 		if _, known := f.next.sizes[o.name]; !known {
-			return nil // Parts of the file that are sent later include this write.
+			// The file is not sent yet, and its parts will include this write.
+			return nil
 		}
 	}
 	return f.next.applyOp(o)
@@ -687,8 +685,8 @@ func (f *Follower) completeStore() error {
 		}
 		f.owned = false
 	}
-	// After a crash from this line on, the file state may name files that are missing. begin
-	// notices the missing files, and reads the log from its beginning.
+	// After a crash from here on, the file state may name missing files. begin then reads the log
+	// from its beginning.
 	if err := f.clearDir(storeDir); err != nil {
 		return err
 	}

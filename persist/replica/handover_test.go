@@ -151,12 +151,12 @@ func TestHandover_CutAtEveryAppend(t *testing.T) {
 		}
 		done()
 		whole := err == nil
-		// The handover may end after fewer than cut appends. Then CutAfter has not cut the link
-		// yet.
+		// CutAfter has no effect if the handover needs fewer appends.
 		link.Cut(true)
 		crashed := files.Crash() // This machine remains cut off until the end of the test.
 		taken, err := b.Claim(background)
-		for errors.Is(err, replica.ErrTaken) { // Machine b has not read all entries yet.
+		// Retry until machine b has read all entries.
+		for errors.Is(err, replica.ErrTaken) {
 			taken, err = b.Claim(background)
 		}
 		require.NoError(t, err)

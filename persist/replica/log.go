@@ -52,7 +52,7 @@ type Log interface {
 	Bounds(ctx context.Context) (first, last Position, err error)
 
 	// Trim removes the entries before a position. The log may retain its last entry in any case.
-	// Trim may take effect later: Entries may still yield entries that Bounds already excludes.
+	// Bounds excludes the trimmed entries immediately, but Entries may yield them for a while.
 	Trim(ctx context.Context, before Position) error
 }
 
@@ -67,8 +67,8 @@ type Entry struct {
 // has the lost entry stops following this log.
 type ShorterError struct {
 	Known Position // Position of an entry that was acknowledged or read.
-	// Position of the last entry of the log. If the log has another entry at Known, Last is the
-	// last position at which the log and this machine have the same entry.
+	// Position of the last entry of the log. If the log has continued with other entries, the
+	// position of the last entry that this machine also has.
 	Last Position
 }
 
@@ -109,10 +109,9 @@ var (
 	errTrimmed   = errors.New("replica: the entry was trimmed")
 )
 
-// A trail has the newest valid entries, newest first. An entry is valid if it continues the valid
-// entry before it. A check of the newest entry alone is not enough. The log may have this entry,
-// but not show the valid entry before it, or have an invalid entry in its place. This can happen if
-// the engine executes an append late.
+// A trail has the newest valid entries, newest first. It serves to check a log. The newest entry
+// alone is not enough: if an engine executes an append late, the entry before it may be missing or
+// invalid.
 type trail [4]link
 
 // push adds an entry, and drops the oldest one.
@@ -121,9 +120,9 @@ func (t *trail) push(l link) {
 	t[0] = l
 }
 
-// check returns nil if the entries of t are still valid, apart from those that were trimmed. Each
-// entry must be the first one that continues its previous entry. Otherwise check returns the error
-// of checkLink.
+// check returns nil if the log still has the entries of t, apart from trimmed ones. Each must be
+// the first entry in the log that names its predecessor. Otherwise, check returns the error of
+// checkLink.
 func (t *trail) check(ctx context.Context, log Log) error {
 	oldest := len(t) - 1
 	for ; oldest > 0; oldest-- {
@@ -156,9 +155,9 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation searches the log from the position of l to upto. It returns the first entry that
-// names l as its previous entry. If it reaches upto without such an entry, it returns the entry at
-// upto or the next one after upto. It returns the zero Entry if the log ends first.
+// continuation returns the first entry after the position of l that names l as its predecessor. If
+// there is none up to upto, it returns the first entry from upto on. It returns the zero Entry at
+// the end of the log.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {
@@ -173,12 +172,12 @@ func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry,
 	}
 }
 
-// checkLink compares the link l of an entry, its position and its ID, with the log:
+// checkLink looks for an entry in the log, by its position and its ID:
 //
-//	the log has the entry, or the next entry names it     nil
-//	the log has another entry at the position             [ShorterError]
-//	the log has only later entries                        errTrimmed
-//	the answer has no entry there or later, so it is old  errOldAnswer
+//	the log has it, or the next entry names it    nil
+//	the log has another entry at the position     [ShorterError]
+//	the log has only later entries                errTrimmed
+//	the answer ends before the position           errOldAnswer
 //
 // The entry must not be newer than the last entry of the log.
 func checkLink(ctx context.Context, log Log, l link) error {
@@ -268,12 +267,13 @@ func (m *Memory) Next(ctx context.Context, after Position) (Entry, error) {
 }
 
 // find returns the first entry after a position. If there is none, it returns a channel that is
-// closed when an entry is added. It does both under one lock, so that the caller misses no entry.
+// closed when an entry is added. Both use one lock, so that the caller misses no entry.
 func (m *Memory) find(after Position) (e Entry, ok bool, grown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.entries); n > 0 && m.entries[n-1].Position > after {
-		i := 0 // Positions have no holes. If the next entry was trimmed, return the oldest one.
+		// Positions are consecutive. If the next entry was trimmed, return the oldest one.
+		i := 0
 		if first := m.entries[0].Position; first <= after {
 			i = int(after - first + 1)
 		}

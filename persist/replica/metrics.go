@@ -15,14 +15,14 @@ type Metrics struct {
 
 	Heard      time.Time // When the last entry was read or acknowledged.
 	StuckSince time.Time // When the current call first failed. Zero if it did not fail.
-	Stuck      error     // The last error of the current call; see ClassOf.
+	Stuck      error     // The last error of the current call; see [ClassOf].
 
 	Errors [Operator + 1]uint64 // Number of failed calls, by Class.
 	// How often the owner sent all files again because the log did not show an entry.
 	Healed uint64
 }
 
-// A monitor maintains Metrics. It holds its lock for a few instructions only.
+// A monitor collects Metrics. Its methods never wait for the log.
 type monitor struct {
 	mu      sync.Mutex
 	metrics Metrics
@@ -32,9 +32,9 @@ type monitor struct {
 	tried time.Time
 }
 
-// calm is how long a call must run before the failure of the previous call is considered resolved.
-// A call that reads entries does not return while the log works. An engine reports a failure within
-// this time.
+// calm is the running time of a call after which the failure of the previous call counts as
+// resolved. Engines report failures sooner. A call that reads entries does not return while the log
+// works.
 const calm = 5 * time.Second
 
 // begin records that a call begins.

@@ -24,16 +24,13 @@ var ErrUnfinished = errors.New("replica: the store was not sent completely; clai
 
 // An Owner may write a store that is in a log, until another machine claims the store.
 //
-// The states of a machine:
-//
 //	Follow ─▶ follows ──Claim──▶ owns ──Close──▶ Follow again
 //	             ▲         │       └── lost: its syncs fail; Close
 //	             └─refused─┘
 //
-// Claim first stops the goroutine that follows, so that the files no longer change. It then appends
-// the claim directly after the last entry that the files include. If the log accepts the claim, no
-// other machine has appended anything since. Only then the file system gets a sender, and accepts
-// writes.
+// Claim stops the goroutine that follows, so that the files no longer change. Then it appends the
+// claim directly after the last entry that the files include. Only if the log accepts the claim,
+// the file system accepts writes.
 type Owner struct {
 	f       *Follower
 	sender  *sender
@@ -49,18 +46,20 @@ type Owner struct {
 // epoch. After more than termEpochs openings, an owner would use epochs of the next term.
 const termEpochs = 1 << 16
 
-// Claim makes this machine the owner. It appends a claim after the last entry that the files of f
-// include. After the claim, the previous owner cannot confirm another tick. Afterwards f no longer
-// follows, and [Owner.Close] closes it.
+// Claim makes this machine the owner. The previous owner cannot confirm more ticks. After Claim, f
+// no longer follows, and [Owner.Close] closes it.
 //
-// The first claim of an empty log sends the store in the directory store/, or an empty store. Claim
-// returns when the complete store is sent.
+// The first claim of a log sends the store in the directory store/, or an empty store. Claim
+// returns when the log has the complete store.
 //
-// Claim returns [ErrTaken] if the log has newer entries, such as a claim of another machine. It
-// returns [persist.ErrNewer] if this program cannot open the store; see [Version]. Other errors are
-// [ErrUnfinished], and [ErrLogShorter] if the log lost entries. After an error of the log itself,
-// the log may or may not have the claim. After every error, f continues to follow, and Claim can be
-// called again.
+// Errors:
+//   - [ErrTaken]: the log has newer entries, such as a claim of another machine.
+//   - [persist.ErrNewer]: this program cannot open the store; see [Version].
+//   - [ErrUnfinished]: the log has no complete store.
+//   - [ErrLogShorter]: the log has lost entries.
+//   - After an error of the log itself, the log may or may not have the claim.
+//
+// After every error, f continues to follow, and Claim can be called again.
 func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -76,9 +75,8 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// claim implements Claim. The goroutine that follows must be stopped. Before the append, claim
-// changes nothing, and the claim may be refused. After the append, this machine is the owner, even
-// if a later error prevents it from using the store.
+// claim implements Claim. The goroutine that follows must be stopped. A refused claim changes
+// nothing. After the append, this machine is the owner, even if a later step fails.
 func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
 	case f.err != nil:
@@ -120,9 +118,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 		s.sizes[name], s.sent[name] = size, size
 	}
 	f.mu.Lock()
-	// Before its first write, the machine must record that it is the owner. After a crash, its
-	// files may have data that the log does not have. Unfinished files are dropped, because no
-	// owner sends their remaining bytes.
+	// Record that this machine is the owner before its first write. After a crash, its files may
+	// have data that the log does not have. Drop unfinished files, because no owner sends the rest.
 	f.at, f.end, f.term, f.info, f.owned, f.next, f.origin = s.at, s.end, term, info, true, nil, first
 	f.offer.set(false)
 	if err = t.dropParts(); err == nil {
@@ -154,9 +151,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// nextTerm returns the term of a claim, which is higher than the terms of all earlier claims. If
-// this machine's store is not in the log yet, the epochs of the term are also higher than those of
-// its journal.
+// nextTerm returns a term above those of all earlier claims. If this machine's store is not in the
+// log yet, the epochs of the term are also above those in the journal.
 func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	term := f.term + 1
 	if f.tree != nil {
@@ -172,8 +168,8 @@ func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	return max(term, log.Epoch/termEpochs+1), log.Close()
 }
 
-// presentStore returns replicaFiles that record every file in store/ as if the log had it. Next,
-// the owner sends these files to the log.
+// presentStore returns replicaFiles with every file in store/. The owner then sends these files to
+// the log.
 func (f *Follower) presentStore() (*replicaFiles, error) {
 	t := newReplicaFiles(f.files, storeDir, f.aside)
 	if err := t.make(); err != nil {
@@ -271,7 +267,7 @@ func (o *Owner) rebase(ctx context.Context) error {
 	}
 	o.trims.Add(1)
 	defer o.trims.Add(1)
-	// Until this call the log has two complete stores, so it always has at least one.
+	// Before Trim, the log has two complete stores. After it, the log has one.
 	return o.f.log.Trim(ctx, begin)
 }
 
@@ -291,8 +287,8 @@ func (o *Owner) maintainLog(ctx context.Context) {
 			return
 		}
 		if every > 0 {
-			// While this goroutine waits, a tick may make the next heartbeat due sooner. So wait at
-			// most every/8, and check again.
+			// A tick may make the next heartbeat due sooner, so check again after an eighth of the
+			// interval.
 			next = min(next, every/8)
 		}
 		select {
@@ -304,12 +300,12 @@ func (o *Owner) maintainLog(ctx context.Context) {
 	}
 }
 
-// saveOwnerState writes the file state, so that this machine later follows from the current entry.
+// saveOwnerState writes the file state, so that this machine can later follow from the current
+// entry.
 //
-// The state has the file sizes in the log. The files on this machine may be longer; the next Follow
-// quarantines the additional bytes and cuts them off. A file that is still being sent is recorded
-// with the size that was sent. saveOwnerState syncs the files first, because the log may have bytes
-// that are not durable on this machine yet.
+// The state has the sizes of the files in the log. The next Follow quarantines the bytes beyond
+// these sizes. The files are synced first, because the log may have bytes that are not durable on
+// this machine.
 func (o *Owner) saveOwnerState() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -326,8 +322,8 @@ func (o *Owner) saveOwnerState() error {
 	for _, name := range names {
 		file, err := f.files.OpenWrite(t.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			// The file was removed in the meantime. If a crash undoes the removal, this machine
-			// gets all files again.
+			// The file was removed after the sizes were copied. If a crash undoes the removal, this
+			// machine gets all files again.
 			continue
 		}
 		if err == nil {

@@ -15,16 +15,15 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A quarantine has data of a store that was written on this machine, and that the log
-// never confirmed. Each quarantine has its own directory aside/N:
+// A quarantine has unconfirmed data of a store that was written on this machine. It is a directory
+// aside/N:
 //
 //	aside/N/NAME               a file that the log does not have
 //	aside/N/NAME.from-OFFSET   the bytes of a file from OFFSET on, if the log has the file
 //
-// Up to the lowest OFFSET, the store's file equals the log's file. A file has several OFFSET files
-// if a later difference has a lower offset. Each OFFSET file ends where the next one begins, and
-// the last one ends where the original file ended. To restore the original file, take the log's
-// bytes up to the lowest OFFSET, and append the OFFSET files in order.
+// A file has several OFFSET files if a later difference has a lower offset. Each one ends where the
+// next one begins. To restore the original file, take the log's bytes up to the lowest OFFSET, and
+// append the OFFSET files in order.
 //
 // An OFFSET file is durable before its bytes are overwritten in the store. After a crash, a file
 // named .tmp is unfinished, and its bytes are still in the store.
@@ -49,8 +48,8 @@ const (
 	// quarantineDir has one numbered directory for each call of Follow that quarantined data.
 	quarantineDir = "aside"
 
-	// maxQuarantines is the maximum number of quarantine directories. Each one is from one owner
-	// that lost the log with unconfirmed ticks. The last few show the recent history of a machine.
+	// maxQuarantines is the maximum number of quarantine directories. Each one has the unconfirmed
+	// ticks of an owner that lost the log.
 	maxQuarantines = 8
 
 	// maxQuarantineBytes is the size limit of all quarantine directories together. By default, an
@@ -63,7 +62,7 @@ const (
 )
 
 // pathFor returns the quarantine path for a file, and creates the directories. The first call
-// chooses N, one above the highest existing number.
+// chooses the number of the quarantine, which is higher than all existing ones.
 func (a *quarantine) pathFor(name string) (string, error) {
 	if a.dir == "" {
 		if err := a.top.Mkdir(quarantineDir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -228,8 +227,8 @@ func (a *quarantine) remove(number int) {
 	_ = removeAll(a.top, dir+removedSuffix)
 }
 
-// move quarantines a file of the store that the log does not have, if the file exists. If the end
-// of the file is quarantined already, move only adds the bytes before that end.
+// move quarantines a whole file of the store, if it exists. It adds only the bytes that are not
+// quarantined yet.
 func (a *quarantine) move(t *replicaFiles, name string) error {
 	if _, known := a.files[name]; known {
 		if err := a.copyTail(t, name, 0); err != nil {
@@ -297,8 +296,8 @@ func (a *quarantine) copyTail(t *replicaFiles, name string, from int64) error {
 	return nil
 }
 
-// replace quarantines all data of the store old that the store t does not have. The caller then
-// replaces old by t.
+// replace quarantines all data of the store old that the store t does not have. Then the caller
+// replaces old with t.
 func (a *quarantine) replace(old, t *replicaFiles) error {
 	names, err := old.names()
 	if err != nil {

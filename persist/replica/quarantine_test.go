@@ -37,15 +37,14 @@ func partsAside(m *disktest.Mem, dir, name string) (parts []part) {
 	return parts
 }
 
-// An asideProgram is the store of a machine that was the owner, and the later operations of the log
-// on that store. New bytes of the log are below 128; most unconfirmed bytes are 128 or more.
+// An asideProgram is the store of a former owner, and the later operations of the log on that
+// store. Bytes of the log are below 128. Most unconfirmed bytes are 128 or above.
 type asideProgram struct {
 	files map[string][]byte // Contents of the files on this machine.
 	sizes map[string]int64  // Sizes of the files in the log at the end of the ownership.
 	ops   []op              // The later operations of the log.
 	log   map[string][]byte // Contents of the files in the log after ops.
-	// Every content that the log gave a file. The last content is empty if the log removed the
-	// file.
+	// Every content that the log gave a file.
 	was map[string][][]byte
 }
 
@@ -93,12 +92,13 @@ func newAsideProgram(r *rand.Rand) *asideProgram {
 			continue
 		default:
 			at := len(content)
-			// The log may overwrite earlier bytes, which a real journal never does.
+			// Sometimes overwrite earlier bytes, which a real journal never does.
 			if k == 1 && at <= len(here) {
 				at = r.IntN(at + 1)
 			}
 			data := random(r.IntN(60), 0)
-			if at < len(here) { // The new bytes begin like the bytes on this machine.
+			// The new bytes begin like the bytes on this machine.
+			if at < len(here) {
 				copy(data, here[at:min(len(here), at+r.IntN(80))])
 			}
 			p.ops = append(p.ops, op{opWrite, name, uint64(at), data})
@@ -137,10 +137,9 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *quarantine) error {
 	return x.sync()
 }
 
-// lowest returns the offset from which on the bytes of a file on this machine must be quarantined.
-// The log gave the file several contents, one after the other. The offset is that of the first byte
-// that differs from one of them. If the last content ends before this byte, the offset is its end.
-// lowest returns -1 if the log never had the file.
+// lowest returns the offset from which a file must be quarantined, or -1 if the log never had the
+// file. This is the first byte that differs from any content of the file in the log, or the end of
+// the last content.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {

@@ -16,10 +16,11 @@ const (
 	readBackIdle   = 10 * time.Second // How long a reading waits for the next entry.
 )
 
-// watch reads the log back until ctx ends, like a new follower. If an entry remains missing, no new
-// machine can follow. In that case, the owner sends all files again and trims the log. A restarted
-// server may not show all of its entries. So watch reads the whole log soon after the claim and
-// after each failure of the log.
+// watch reads the log back until ctx ends, as a new follower would. If an entry stays missing, no
+// new follower can read the log. Then, watch sends all files again and trims the log.
+//
+// It reads new entries regularly. It reads the whole log soon after the claim and after each
+// failure, because a restarted server may not show all of its entries.
 func (o *Owner) watch(ctx context.Context) {
 	defer close(o.watched)
 	var read link // The last entry that was read back. Zero before the first reading.
@@ -55,10 +56,10 @@ func (o *Owner) watch(ctx context.Context) {
 	}
 }
 
-// readBack reads the entries after the link from, up to the last entry that the owner appended. It
-// returns the link of that last entry. It returns a [HoleError] if two consecutive readings miss an
-// entry, even on the server that decides on appends. It also returns a [HoleError] if a reading
-// from the beginning finds no complete store.
+// readBack reads the entries after from, up to the last entry that the owner appended, and returns
+// the link of that entry. It returns a [HoleError] if an entry is missing in two readings, even on
+// the server that decides on appends. It also returns one if a reading from the beginning finds no
+// complete store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()
@@ -102,7 +103,7 @@ func (r *logReading) run(ctx context.Context, upto link) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		// Entries did not yield the last entry in time, so treat it as missing.
+		// The last entry did not arrive in time, so treat it as missing.
 		case waiting.Err() != nil:
 			e.Position = upto.Position + 1
 		case err != nil:

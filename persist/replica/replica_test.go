@@ -475,8 +475,8 @@ func TestClaim_FirstTermAboveEpochs(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// A follower does not wait for entries of an empty log. A machine that has all entries can claim,
-// and then sends its store to the other machines.
+// A follower does not wait for entries of an empty log. A machine that has all entries can claim
+// the log, and then sends its store to the others.
 func TestFollow_EmptiedLog(t *testing.T) {
 	// Whether one of the machines has all entries.
 	for _, everybody := range []bool{true, false} {
@@ -521,7 +521,7 @@ func TestFollow_EmptiedLog(t *testing.T) {
 		}
 		require.NoError(t, next.Close())
 
-		// The previous owner notices the loss, even if the claim is trimmed.
+		// The previous owner notices that it lost the log, even if the claim is trimmed.
 		_, last, err = log.Bounds(background)
 		require.NoError(t, err)
 		require.NoError(t, log.Trim(background, last+1))

@@ -20,19 +20,17 @@ import (
 //	opRemove   removes name or name.tmp
 //
 // The files may be newer than sizes. After a crash, operations are applied again, and an owner
-// writes its files before the log has the writes. So applyOp compares new bytes with the bytes in
-// the file. Equal bytes remain. Different bytes were never confirmed. These bytes and all bytes
-// after them are quarantined before they are overwritten. At the end of the log, tidyDirs compares
-// names and sizes.
+// writes its files before the log has the writes. Therefore, applyOp compares new bytes with the
+// file. If they differ, the old bytes and all bytes after them were never confirmed, and are
+// quarantined. At the end of the log, tidyDirs compares names and sizes.
 type replicaFiles struct {
 	top   disk.FS          // The directory of the follower.
 	dir   string           // Directory of the store, below top.
 	sizes map[string]int64 // Sizes of the files, according to the log.
 	parts map[string]int64 // Sizes of unfinished files, which have no name yet.
-	// Files that the log has and this machine does not have. They were removed before a crash, and
-	// the operation that removes them is applied again later.
+	// Missing files, which were removed before a crash. The log still has to remove them again.
 	gone map[string]bool
-	// Files that are open for writing, named or temporary. Their last writes are not durable yet.
+	// Files that are open for writing, by name. Their last writes may not be durable yet.
 	open  map[string]disk.File
 	aside *quarantine
 }
@@ -136,8 +134,8 @@ func (t *replicaFiles) addPart(o *op) error {
 	if int64(o.number) > t.parts[o.name] {
 		return fmt.Errorf("%w: %s begins at %d", errGap, o.name, o.number)
 	}
-	// The file may have got its name before a crash. In that case the temporary file is missing,
-	// and nameWhole uses the named file.
+	// If the temporary file is missing, it got its name before a crash. Then, nameWhole uses the
+	// named file.
 	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -173,7 +171,7 @@ func (t *replicaFiles) nameWhole(o *op) error {
 		if err = t.aside.copyTail(t, o.name, same); err == nil {
 			err = t.top.Rename(t.path(temp), t.path(o.name))
 		}
-		// As in write, the file got its name and was removed before a crash.
+		// The file was published and removed before a crash.
 		if errors.Is(err, fs.ErrNotExist) {
 			t.gone[o.name], err = true, nil
 		}
@@ -188,8 +186,8 @@ func (t *replicaFiles) nameWhole(o *op) error {
 	return err
 }
 
-// sameBeginning returns the length of the common prefix of two files, name and temp. The file temp
-// has size bytes. The result is -1 if the file name does not exist.
+// sameBeginning returns the length of the common prefix of the files name and temp, or -1 if name
+// does not exist. size is the size of temp.
 func (t *replicaFiles) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +198,8 @@ func (t *replicaFiles) sameBeginning(name, temp string, size int64) (int64, erro
 	}
 	defer old.Close()
 	now, err := t.top.Open(t.path(temp))
-	if errors.Is(err, fs.ErrNotExist) { // The temporary file got its name before a crash.
+	// The temporary file got its name before a crash.
+	if errors.Is(err, fs.ErrNotExist) {
 		if has, err := old.Size(); err != nil || has >= size {
 			return size, err
 		}
@@ -222,8 +221,8 @@ func (t *replicaFiles) write(o *op) error {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
 	}
 	f, err := t.writable(o.name)
-	// The file in sizes was removed before a crash, and the operation that removes it is applied
-	// again later. Until then, writes to the file only change its recorded size.
+	// The file was removed before a crash, and the log removes it again later. Until then, only
+	// record its size.
 	if errors.Is(err, fs.ErrNotExist) {
 		t.gone[o.name] = true
 	}
@@ -344,14 +343,13 @@ func (t *replicaFiles) names() (names []string, err error) {
 	return names, nil
 }
 
-// tidyDirs quarantines the files, and the ends of files, that the log does not have. It fails if a
-// file is missing. It may only run at the end of the log: before, this machine may have a file that
-// a later entry names.
+// tidyDirs quarantines files, and ends of files, that the log does not have. Call it only at the
+// end of the log, because a later entry may name a file. It returns an error if a file is missing.
 //
-//	the log has the name      bytes after its size are quarantined and cut off
-//	name.tmp, in parts        remains; must not be missing
-//	name.tmp, otherwise       removed: not part of a store, and never continued
-//	any other file            quarantined
+//	name in sizes         bytes after its size are quarantined and cut off
+//	name.tmp, in parts    remains
+//	any other name.tmp    removed, because it is not part of a store
+//	any other file        quarantined
 func (t *replicaFiles) tidyDirs() error {
 	missing := len(t.sizes) + len(t.parts)
 	names, err := t.names()

@@ -136,9 +136,8 @@ func TestQuarantine_EntriesReadAgain(t *testing.T) {
 	require.Nil(t, mem.Bytes(x.path(name)))
 }
 
-// The state names an unfinished file that is missing on this machine, because its sender named the
-// file before the log had the name. The follower reads all entries again, because a later entry may
-// name the file.
+// The file state has an unfinished file that is missing on this machine, because it got its name
+// before a crash. The follower reads all entries again, because a later entry may name the file.
 func TestReplicaFiles_UnfinishedFileMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()

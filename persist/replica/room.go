@@ -25,7 +25,7 @@ type room struct {
 	log BoundedLog // nil if the log has no limit.
 
 	mu sync.Mutex
-	// The room that the log last reported, minus the bytes appended since. Negative means no limit.
+	// The free bytes at the last report, minus the bytes appended since. Negative means no limit.
 	left  int64
 	asked time.Time // Time of the last report of the log. Zero before the first one.
 }
@@ -41,8 +41,8 @@ const (
 	askShort     = 100 * time.Millisecond
 )
 
-// refresh calls Room if the last report is too old. A report is valid for a shorter time if the
-// room is less than need. While refresh waits for an answer, other goroutines may append.
+// refresh calls Room if the last report is too old. Reports expire sooner if the room is less than
+// need. While refresh waits for an answer, other goroutines may append.
 func (r *room) refresh(ctx context.Context, need int64) {
 	if r.log == nil {
 		return

@@ -19,8 +19,8 @@ import (
 // continue.
 func TestOwner_ResendsFilesBeforeLogIsFull(t *testing.T) {
 	log := &replicatest.Log{}
-	// The limit leaves about 20 MiB, because the reserve for resending takes 4 MiB. Without a
-	// limit, the owner would resend after 16 MiB.
+	// About 20 MiB are usable, because 4 MiB are reserved to send all files. Without a limit, the
+	// owner sends all files after 16 MiB.
 	log.Limit(24 << 20)
 	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
 	o, err := f.Claim(background)
@@ -49,7 +49,7 @@ func TestOwner_LogIsFull(t *testing.T) {
 	require.NoError(t, err)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
-	// The log is much longer than the store, and the store does not fit into it again.
+	// Fill the log so far that the store does not fit into it again.
 	for range 9 {
 		_ = o.Files().Remove("snapshots/a") // The file does not exist the first time.
 		require.NoError(t, publishFile(o.Files(), "snapshots/a", make([]byte, 1<<20)))

@@ -26,18 +26,16 @@ import (
 //	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
 //	snapshot   publish ────────────────────────────────▶ parts
 //
-// A write only adds an operation to pending, under mu, and never waits for the log. A sync locks
-// order, and sends all pending operations of all files. While a large file is sent, order is
-// unlocked after each part. So ticks are confirmed, and other files are sent, while a snapshot or
-// the whole store is sent.
+// A write adds an operation to pending, and never waits for the log. A sync locks order, and
+// appends all pending operations of all files. While a large file is sent, order is unlocked after
+// each part, so that ticks are confirmed meanwhile.
 //
-// Each entry names the previous one, so entries are appended one at a time. An append that failed
-// may have succeeded in the log. It is repeated until the result is known; see appendUntilKnown.
-// After a permanent error (failed), the sender sends nothing, and every sync returns that error.
+// Each entry names the previous one, so entries are appended one at a time. A failed append is
+// repeated until its result is known; see appendUntilKnown. After a permanent error (failed), every
+// sync returns that error.
 //
-// The budget of the options counts the memory of pending operations, of the current entry, and of
-// the recent entries. A sender never waits for the budget. Its bytes come from the queue of a
-// journal, and that queue waits for the budget. So ticks wait while operations are pending.
+// The memory budget counts pending operations, the current entry, and recent entries. The queue of
+// the journal waits for the budget, and the sender does not.
 //
 // Locks are taken in this order: order, mu.
 type sender struct {
@@ -52,7 +50,7 @@ type sender struct {
 	sizes   map[string]int64     // Sizes of the files, pending operations included.
 	failed  error                // The error after which nothing is sent.
 
-	share   *budget.Share // Memory of pending, recent and the current entry, or nil.
+	share   *budget.Share // Memory of pending, recent and the current entry. May be nil.
 	monitor monitor
 	tight   chan struct{} // Signals that the log is nearly full.
 
@@ -64,8 +62,7 @@ type sender struct {
 	// Set if the next append must first verify that the log still has the entries in the field at.
 	check bool
 	heard time.Time // When the log last acknowledged an entry.
-	// When the log first lacked an entry that is no longer in recent. Zero if the log has all such
-	// entries.
+	// Since when the log lacks an entry that is no longer in recent. Zero if it lacks none.
 	short time.Time
 	beats int // Heartbeats since the last entry with operations.
 	room  room
@@ -77,7 +74,7 @@ type sender struct {
 	// For each file that is being sent, the number of bytes that the log has.
 	coming map[string]int64
 	begun  uint64          // The number of times that the sender began to send all files.
-	rest   map[string]bool // While all files are sent: the files that are not sent yet.
+	rest   map[string]bool // While all files are sent: the names of the remaining files.
 }
 
 // A chanMutex is a mutex whose holder may wait for an answer of the log.
@@ -103,17 +100,16 @@ type sentEntry struct {
 // one world.
 const keepSent = 4 << 20
 
-// An acknowledgement is verified if it took longer than slowAnswer, or if it follows a silence of
-// longSilence. A log loses entries when its servers end, or when another server becomes the leader.
-// Both events take longer than slowAnswer and longSilence. An owner with heartbeats is never silent
-// for longSilence.
+// The log is checked after an acknowledgement that took longer than slowAnswer, or that follows a
+// silence of longSilence. Logs lose entries when servers end or when the leader changes, and both
+// take longer. An owner with heartbeats is never silent for that long.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second
 )
 
-// newSender returns a sender that continues the newest entry of t. end is the last entry of the
-// log. ctx is the context of the claim; the owner replaces it afterwards.
+// newSender returns a sender that continues after the newest entry of t. end is the last position
+// in the log. ctx is the context of the claim. The owner replaces it later.
 func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
 	crand.Read(b[:]) // Never fails.
@@ -141,7 +137,7 @@ func (s *sender) keepEntry(e sentEntry) {
 		n := memoryOf(s.recent[0].ops)
 		s.kept -= n
 		s.share.Release(n)
-		// Drop the data. Other entries may share this array and would keep the data in memory.
+		// Drop the data, because other entries keep the same array in memory.
 		clear(s.recent[0].ops)
 		s.recent[0] = sentEntry{}
 		s.recent = s.recent[1:]
@@ -174,9 +170,8 @@ func (s *sender) unregisterFile(f *sentFile) {
 	}
 }
 
-// needsWrite reports whether the log needs the write of b to the file f. The log does not need the
-// write if f has the same bytes already. Every write beyond the end of f is needed, so f is not
-// read in that case.
+// needsWrite reports whether a write of b to the file f must be sent. It need not be sent if f
+// already has these bytes. A write beyond the end of f must be sent.
 func (s *sender) needsWrite(name string, at int64, b []byte, f io.ReaderAt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,9 +197,8 @@ func (s *sender) addPending(ops ...op) {
 	}
 }
 
-// flush returns when the log has all operations that were pending, of all files. A Sync of one file
-// also sends the writes to other files, in order. So the log never has a later write without the
-// earlier ones.
+// flush appends all pending operations, of all files and in order. The log therefore never has a
+// write without the earlier ones.
 func (s *sender) flush() error {
 	for {
 		if err := s.waitForRoom(); err != nil {
@@ -249,10 +243,12 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 			n++
 		}
 		err = s.append(ops[:n])
-		s.share.Release(memoryOf(ops[:n])) // The retained entry is counted separately, by append.
+		// The call of append has counted the retained entry.
+		s.share.Release(memoryOf(ops[:n]))
 		ops, total = ops[n:], total+size
 	}
-	s.share.Release(memoryOf(ops)) // After an error, the remaining operations are dropped.
+	// After an error, the remaining operations are dropped.
+	s.share.Release(memoryOf(ops))
 	return false, err
 }
 
@@ -289,10 +285,10 @@ func (s *sender) append(ops []op) error {
 	return nil
 }
 
-// heartbeat appends a heartbeat, an entry without operations, if the log was silent for the
-// interval every. If every is negative, heartbeat appends none. At the beginning of a silence,
-// heartbeats have shorter intervals, so that followers learn the interval. heartbeat returns when
-// the next heartbeat is due, and whether the log should be shortened.
+// heartbeat appends an empty entry if the log was silent for the interval every. At the beginning
+// of a silence, heartbeats have shorter intervals, so that followers learn the interval. A negative
+// interval turns heartbeats off. heartbeat returns the time until the next one is due, and whether
+// the log should be shortened.
 func (s *sender) heartbeat(every time.Duration) (next time.Duration, long bool) {
 	s.order.Lock()
 	reserve := s.reserve()
@@ -316,8 +312,8 @@ func (s *sender) heartbeatDue(every time.Duration) time.Duration { return every 
 // minLog is the minimum number of bytes of entries before the owner sends all files again.
 const minLog = 16 << 20
 
-// countOp records which bytes of the files the log has after an operation. If the log already has a
-// file, its parts and name are sent for new followers only, and countOp ignores them.
+// countOp records which bytes of the files the log has after an operation. It ignores parts and
+// names of files that the log already has: these are sent for new followers.
 func (s *sender) countOp(o *op) {
 	switch o.kind {
 	case opPart:
@@ -350,15 +346,16 @@ func (s *sender) fail(err error) error {
 	return s.failed
 }
 
-// appendUntilKnown appends an entry after the last one, with the same bytes each time. If the
-// position is taken, resolveTaken finds out which entry is there. After any other error, or if
-// resolveTaken finds no answer, appendUntilKnown waits and retries. It ends when the log has the
-// entry, when the log can no longer accept it, or when the context ends.
+// appendUntilKnown appends an entry after the last one, and repeats this until the result is known.
+// If the position is taken, resolveTaken finds the reason. appendUntilKnown ends when the log has
+// the entry, when the log can no longer accept it, or when the context ends.
 //
-// A position identifies an entry only if the engine keeps its promise. An engine that lost entries
-// gives their positions to other entries. So if the log may have lost entries, appendUntilKnown
-// also compares the entries before the new one. It does so for a claim, when all files are sent
-// again, after an append that failed or was slow, and after a silence.
+// An engine that has lost entries reuses their positions. Therefore, appendUntilKnown also compares
+// the entries before the new one in these cases:
+//   - a claim
+//   - all files are sent again
+//   - the append failed or was slow
+//   - the log was silent for a while
 func (s *sender) appendUntilKnown(entry []byte, id entryID) (Position, error) {
 	for tries := newBackoff(); ; {
 		begun := time.Now()
@@ -378,11 +375,13 @@ func (s *sender) appendUntilKnown(entry []byte, id entryID) (Position, error) {
 			s.check, s.heard, s.short = false, time.Now(), time.Time{}
 			return at, nil
 		case s.ctx.Err() != nil:
-			why := s.monitor.current().Stuck // The reason why the append had to wait.
+			// The reason why the append had to wait.
+			why := s.monitor.current().Stuck
 			return 0, errors.Join(fmt.Errorf("%w: %w", persist.ErrClosed, context.Cause(s.ctx)), why)
 		case errors.Is(err, persist.ErrLost):
 			return 0, err
-		case errors.Is(err, errTrimmed): // Only an owner trims, so another machine has claimed.
+		// Only an owner trims, so another machine has claimed.
+		case errors.Is(err, errTrimmed):
 			return 0, fmt.Errorf("replica: %w: the log was claimed, and trimmed after position %d", persist.ErrLost, s.at[0].Position)
 		case errors.As(err, &short):
 			// The append continues an entry that the log lost, so the new entry is not valid.
@@ -415,15 +414,14 @@ func (s *sender) verifyLast() error {
 	}
 }
 
-// resolveTaken finds out why the log does not end where an append expected. If the log already has
-// the entry, resolveTaken returns its position. If the log has lost entries, resolveTaken appends
-// them again. If another machine has claimed the log, resolveTaken returns an error. resolveTaken
-// returns 0 if the caller must try the append again, after s.end.
+// resolveTaken handles a refused append, because the log does not end where the sender expects. It
+// returns the position of the entry id if the log has it, and 0 if the caller must try again after
+// s.end.
 //
 //	… | s.at |                 the log now ends at s.at: try again
 //	… |                        the log lost s.at: append the lost entries again
-//	… | s.at | id | …          the log has the entry, and its answer was lost
-//	… | s.at | other | …       another machine claimed
+//	… | s.at | id | …          the log has the entry, and the answer was lost
+//	… | s.at | other | …       error: another machine has claimed the log
 //	… | s.at | invalid | …     the writer continued a lost entry: try again after it
 func (s *sender) resolveTaken(id entryID) (Position, error) {
 	first, last, err := s.log.Bounds(s.ctx)
@@ -438,9 +436,9 @@ func (s *sender) resolveTaken(id entryID) (Position, error) {
 	return s.findValidAfter(id)
 }
 
-// findValidAfter looks for the first valid entry after s.at. If that is the entry id,
-// findValidAfter returns its position. If it is any other entry, another machine has claimed the
-// log. findValidAfter returns 0 if no entry is valid.
+// findValidAfter looks for the first valid entry after s.at. It returns its position if it is the
+// entry id, and 0 if there is none. Any other valid entry is an error, because another machine has
+// claimed the log.
 func (s *sender) findValidAfter(id entryID) (Position, error) {
 	s.end = s.at[0].Position
 	for skipped := false; ; skipped = true {
@@ -449,7 +447,7 @@ func (s *sender) findValidAfter(id entryID) (Position, error) {
 		case err != nil:
 			return 0, err
 		case at == 0:
-			return 0, nil // The log has no further entry.
+			return 0, nil
 		case h.before == s.at[0] && h.id == id:
 			return at, nil
 		case h.before == s.at[0], h.before.Position > s.end:
@@ -475,11 +473,12 @@ func (s *sender) headerAfter(after Position) (h header, at Position, err error) 
 	return h, e.Position, err
 }
 
-// reappend appends the entries after position last again, if the log lost them. They must get their
-// old positions, because other machines know them by position. That is impossible if recent no
-// longer has them, or if another machine has appended to the log. The log may also still have these
-// entries, because last is from a stale answer. In that case, another server gives a newer answer
-// after a while.
+// reappend appends the entries after position last again, if the log has lost them. They must get
+// their old positions, because other machines know them. It returns an error if recent no longer
+// has them, or if another machine has appended to the log.
+//
+// The position last may be from a stale answer, so the log may still have the entries. Then, a
+// later call gets a newer answer.
 func (s *sender) reappend(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sentEntry) bool { return e.before.Position == last })
@@ -492,7 +491,8 @@ func (s *sender) reappend(first, last Position) error {
 		}
 		return fmt.Errorf("replica: %w: %w", persist.ErrLost, report)
 	}
-	if first > 0 { // If first is 0, the log has no entry to compare with.
+	// An empty log has no entry to compare.
+	if first > 0 {
 		if err := checkLink(s.ctx, s.log, s.recent[i].before); err != nil && !errors.Is(err, errTrimmed) {
 			return err
 		}
@@ -502,8 +502,7 @@ func (s *sender) reappend(first, last Position) error {
 		at, err := s.log.Append(s.ctx, e.before.Position, encodeEntry(header{e.ID, e.before}, e.ops))
 		switch {
 		case errors.Is(err, ErrTaken):
-			// As in resolveTaken: if the answer of an earlier append was lost, the log may already
-			// have the entry.
+			// If the answer of an earlier append was lost, the log may already have the entry.
 			if h, at, err := s.headerAfter(e.before.Position); err != nil {
 				return err
 			} else if at == 0 {
@@ -526,10 +525,9 @@ func (s *sender) reappend(first, last Position) error {
 	return nil
 }
 
-// publish gives a file of the store its name, and sends its content to the log. The content is sent
-// first. During that time the file has no name on any machine, and followers drop the content if
-// the sender ends. Under one lock, the file then gets its name on this machine, and opWhole is
-// sent. So no write to the file under its name can reach the log earlier.
+// publish sends the content of a file to the log, and then gives the file its name. Under one lock,
+// the file gets its name on this machine, and opWhole is appended. Therefore, no write under the
+// new name reaches the log earlier.
 func (s *sender) publish(files disk.FS, from, to string, name func(from, to string) error) error {
 	f, err := files.Open(from)
 	if err != nil {
@@ -538,7 +536,8 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	defer f.Close()
 	size, err := f.Size()
 	if err == nil && s.isRemovalPending(to) {
-		err = s.flush() // Send pending removals first: a removal after the parts would drop them.
+		// Send a pending removal first, because it would drop the parts of the file.
+		err = s.flush()
 	}
 	if err != nil {
 		return err
@@ -567,14 +566,14 @@ func (s *sender) isRemovalPending(name string) bool {
 	return slices.ContainsFunc(s.pending, func(o op) bool { return o.kind == opRemove && o.name == name })
 }
 
-// sendParts sends the content of a file, up to size(). It calls size for each part, while it holds
-// s.order, because a named file may grow between the parts. Other files are sent between two
-// parts.
+// sendParts sends the content of a file, up to size(). It holds s.order for each part, so that
+// other files are sent between parts. Before each part, it calls admit without the lock, and
+// returns its error. A named file may grow, so it calls size for each part.
 //
-// If the sender meanwhile begins to send all files again, sendParts restarts this file from its
-// beginning, for new followers. When the log has the complete file, sendParts calls end before it
-// unlocks s.order. Otherwise a new follower could miss a write between the last part and end.
-// sendParts calls admit before each part, without the lock, and returns its error.
+// If the sender begins to send all files again, sendParts restarts the file for new followers.
+//
+// When the log has the complete file, sendParts calls end with the lock. Otherwise, a new follower
+// could miss a write between the last part and end.
 func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {
@@ -605,10 +604,11 @@ func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size 
 	}
 }
 
-// sendAll sends all files that the log has, for new followers. It returns the position of the first
-// entry that it appends. Between the files, the sender also sends new files and writes. A follower
-// that has the written file applies the write. A new follower gets the written bytes with the file,
-// if the file is sent after the write. Only one call may run at a time.
+// sendAll sends all files that the log has, for new followers. It returns the position of its first
+// entry. Only one call may run at a time.
+//
+// New files and writes are sent between the files. If a file is sent after a write to it, its
+// content includes the write.
 func (s *sender) sendAll(files disk.FS, term uint64) (begin Position, err error) {
 	s.order.Lock()
 	s.begun, s.rest = s.begun+1, map[string]bool{}

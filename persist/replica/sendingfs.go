@@ -70,8 +70,8 @@ func (g *sendingFS) Publish(from, to string) error { return g.renameWith(from, t
 // Rename implements [disk.FS].
 func (g *sendingFS) Rename(from, to string) error { return g.renameWith(from, to, g.FS.Rename) }
 
-// renameWith renames or publishes a file, by calling its last argument. If the new name is
-// replicated, renameWith also sends the file to the log.
+// renameWith renames or publishes a file by a call of name. If the new name is replicated, it also
+// sends the file to the log.
 func (g *sendingFS) renameWith(from, to string, name func(from, to string) error) error {
 	s, err := g.currentSender()
 	if err != nil {

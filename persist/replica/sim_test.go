@@ -29,8 +29,8 @@ var (
 	simRuns = flag.Int("sim.runs", 0, "simulated programs; 0: a few")
 )
 
-// Machines follow a log, claim, write, lose their links, crash and restart. The promises of the
-// package hold under every behaviour that the promises of Log allow.
+// Machines follow a log, claim, write, lose their links, crash and restart. The package keeps its
+// promises for everything that a Log may do.
 func TestSimulatedMachines(t *testing.T) {
 	runs := *simRuns
 	if runs == 0 {
@@ -108,7 +108,7 @@ type sim struct {
 	parent map[ecs.Digest]ecs.Digest
 	// The confirmed states in order. Each state descends from all earlier ones.
 	states []ecs.Digest
-	named  map[string]bool  // All files that the log had up to the entry seen.
+	named  map[string]bool  // Names of the files in the log, up to the entry seen.
 	seen   replica.Position // The last entry that was searched for new file names.
 
 	patience time.Duration // How long to wait for a log that may not answer.
@@ -270,13 +270,11 @@ func (s *sim) begin(n *simNode) error {
 		return nil
 	}
 	if !n.wrote {
-		// This machine was not the owner, so the log has all of its bytes. A crash may lose such
-		// bytes, so do not search for them.
+		// The log has all bytes of a machine that was not the owner. A crash may lose such bytes.
 		return nil
 	}
 	n.wrote = false
-	// Record the files that entries name. A late entry may name a file that a new owner has
-	// removed.
+	// Read the file names in the log. A late entry may name a file that a new owner has removed.
 	s.see()
 	for name, content := range had {
 		now := n.mem.Bytes("store/" + name)
@@ -412,8 +410,7 @@ func (s *sim) handOver(n *simNode) error {
 	return err
 }
 
-// open opens the store of an owner by calling f, in the world w. The store must have all confirmed
-// ticks.
+// open opens the store of an owner by a call of f. The store must have all confirmed ticks.
 func (s *sim) open(n *simNode, w *storetest.World, f func(context.Context) (*persist.Store, error)) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
@@ -553,7 +550,7 @@ func (s *sim) forget(n *simNode) error {
 	return nil
 }
 
-// sound returns an error if the owner does not reach the log at the moment.
+// sound returns an error if the owner does not reach the log.
 func (s *sim) sound(n *simNode) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
@@ -561,7 +558,7 @@ func (s *sim) sound(n *simNode) error {
 	return err
 }
 
-// comes returns an error unless a state descends from the last confirmed state.
+// comes returns an error if a state does not descend from the last confirmed state.
 func (s *sim) comes(state ecs.Digest) error {
 	if len(s.states) == 0 {
 		return nil

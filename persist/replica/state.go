@@ -12,10 +12,9 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A state records the last entry of the log that the files include. It is stored in the file named
-// state, as a line with a checksum and JSON. The machine writes that file from time to time, when
-// the other files are durable. After a crash, the machine reads the log again, beginning after At.
-// The files may include some of these entries already, so every operation may be applied twice.
+// A state records the last entry that the files include. It is stored in the file named state, as a
+// line with a checksum and JSON. The machine replaces this file from time to time, after it has
+// made the other files durable. After a crash, it applies the entries after At again.
 type state struct {
 	At link `json:"at"`
 	// At and the entries before it, newest first. Older programs do not write this field.
@@ -24,7 +23,7 @@ type state struct {
 	Term   uint64  `json:"term"`   // The term of the last claim.
 	Info   logInfo `json:"info"`   // The log information of the last claim.
 	Owner  bool    `json:"owner"`  // Whether the files may have data that the log does not have.
-	// Whether this machine has a store that the log does not have completely yet.
+	// Whether the log does not have this machine's store completely yet.
 	First bool `json:"first"`
 	Offer bool `json:"offer"` // Whether the store is offered to this machine.
 	// Sizes of the files that have a name. nil if the log had no store.
@@ -57,8 +56,8 @@ func (s *state) encode() []byte {
 	return fmt.Appendf(nil, "stet-replica-1 %08x\n%s\n", crc32.Checksum(text, castagnoli), text)
 }
 
-// decodeState decodes the result of encode. It checks file names like those of an entry, because
-// the follower writes to these files.
+// decodeState decodes the result of encode. It rejects invalid file names, because the follower
+// writes to these files.
 func decodeState(b []byte) (*state, error) {
 	var sum uint32
 	const line = len("stet-replica-1 00000000\n")

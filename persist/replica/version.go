@@ -82,8 +82,8 @@ func (i logInfo) isOther(next logInfo) bool {
 	return i.Log != "" && next.Log != "" && i.Log != next.Log
 }
 
-// merge returns the information of a log with information i after an entry with information next.
-// The result has the newer state version and the newer format of the two.
+// merge returns the information of a log after an entry with the information next. State version
+// and format never decrease.
 func (i logInfo) merge(next logInfo) logInfo {
 	if next.Writes < i.Writes {
 		next.Writes, next.Program = i.Writes, i.Program

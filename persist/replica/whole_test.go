@@ -37,8 +37,7 @@ func publishFile(files disk.FS, name string, content []byte) error {
 }
 
 // A new segment and a new snapshot are sent while a rebase runs, and a new segment is sent while a
-// snapshot is sent. A follower gets the files that are created during a rebase, independent of the
-// position from which it reads.
+// snapshot is sent. Every follower gets these files.
 func TestRebase_NewFilesDuringRebase(t *testing.T) {
 	var order []string
 	// On a busy machine, a goroutine may start too late, so try again.
@@ -94,8 +93,7 @@ func filesCome(t *testing.T) (order []string) {
 	require.NoError(t, same(mem, other))
 	require.NoError(t, f.Close())
 
-	// A machine that crashed during the snapshot does not read the log from its beginning. It reads
-	// only the entries after the rebase.
+	// A machine that crashed during the snapshot reads only the entries after the rebase.
 	log.asked = nil
 	f = follow(t, log, crashed, replica.Options{})
 	require.NoError(t, same(mem, crashed))
@@ -145,9 +143,8 @@ func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byt
 	return l.Memory.Append(ctx, after, entry)
 }
 
-// Files are created, written and removed concurrently, also during a rebase. All followers then
-// have the same files, independent of the positions from which they read. So does the owner when it
-// follows again.
+// Files are created, written and removed during a rebase. Afterwards, all followers have the same
+// files, wherever they begin to read. So does the owner when it follows again.
 func TestRebase_FilesChangeDuringRebase(t *testing.T) {
 	for seed := range uint64(deep.Or(6, 60)) {
 		log, mem := &replica.Memory{}, disktest.New()

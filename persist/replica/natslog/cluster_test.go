@@ -71,11 +71,10 @@ func freePorts(t testing.TB, n int) []int {
 	return free
 }
 
-// logins are two accounts. The account of the worlds has a user with all rights, and a user that
-// may follow WORLDS.one with the documented rights. The other account is the system account. The
-// servers parse this text like a file. The accounts have JetStream from the start: a running server
-// that gives it to an account later may miss existing streams of the account. Its copy of such a
-// stream then remains separate.
+// logins has the accounts of the servers, in the syntax of a configuration file. The user follower
+// has the documented rights to follow WORLDS.one, and reader lacks the optional ones. JetStream is
+// enabled from the start: if it is enabled on a running server, the server may miss existing
+// streams.
 const logins = `
 	accounts {
 		WORLDS { jetstream: enabled, users: [

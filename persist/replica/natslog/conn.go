@@ -46,8 +46,8 @@ func (c *connection) heard() {
 	c.answered = time.Now()
 }
 
-// mayRemove reports whether the login may remove consumers. The subjects of such requests begin
-// with the parameter subject. mayRemove returns true until the servers have denied such a request.
+// mayRemove reports whether the login may remove consumers. It returns true until a server has
+// denied a request whose subject begins with the parameter subject.
 func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,9 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave moves nc to another server if no leader answered for the duration unheard. The duration
-// begins with the last answer, the time since, or the last move, whichever is latest. So each new
-// server has time to answer. leave reports whether it moved nc. A move applies to all logs on nc.
+// leave moves nc to another server if no leader has answered for the duration unheard. The duration
+// is counted from the last answer, the last move, or since, whichever is latest. leave reports
+// whether it moved nc. The move affects all logs on nc.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

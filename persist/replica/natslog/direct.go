@@ -34,9 +34,9 @@ type batchRequest struct {
 	MaxBytes int    `json:"max_bytes"`
 }
 
-// catchUp yields entries until the answering server has no newer entries for a while. It needs no
-// consumer, so many worlds can recover at the same time. If this server lacks entries or has lost
-// entries, the consumer yields them later.
+// catchUp yields existing entries without a consumer, so many worlds can recover at the same time.
+// It ends when the answering server had no newer entries for a while. If this server lacks entries,
+// the consumer yields them later.
 func (r *reader) catchUp(ctx context.Context) error {
 	for ends := 0; ; {
 		more, err := r.batch(ctx)
@@ -144,9 +144,8 @@ func number(m *nats.Msg, key string) (uint64, error) {
 	return n, nil
 }
 
-// poll reads without a consumer for the time pollFor, because the stream allows no more consumers.
-// If no entry arrives, poll also asks the leader, because servers that answer direct requests may
-// lack entries.
+// poll reads without a consumer for the duration pollFor, because the stream allows no more
+// consumers. After a silence, it also asks the leader, because the other servers may lack entries.
 func (r *reader) poll(ctx context.Context) error {
 	asked := time.Now()
 	for begun := time.Now(); time.Since(begun) < pollFor && ctx.Err() == nil; pause(ctx, pollEvery) {

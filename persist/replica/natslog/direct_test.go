@@ -76,7 +76,8 @@ func TestFollow_MoreWorldsThanConsumers(t *testing.T) {
 			if want := fmt.Sprintf("%d of %d", n, w); string(e.Data) != want {
 				return fmt.Errorf("%q, want %q", e.Data, want)
 			}
-			if n++; n == 3 { // The reader also gets a later entry, with or without a consumer.
+			// The loop also yields an entry that is appended now.
+			if n++; n == 3 {
 				go func() { _, _ = logs[w].Append(background, e.Position, []byte(fmt.Sprintf("3 of %d", w))) }()
 			}
 			if n == 4 {
@@ -110,8 +111,8 @@ func TestEntries_SeveralBatches(t *testing.T) {
 	assert.LessOrEqual(t, info.State.Consumers, 1)
 }
 
-// Without direct requests, a consumer yields all entries. A stream of an older program does not
-// allow direct requests, and a login may lack the right.
+// A consumer yields all entries if direct requests are not allowed. Streams of older programs do
+// not allow them, and a login may lack the right.
 func TestEntries_WithoutDirectRequests(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)

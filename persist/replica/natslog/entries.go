@@ -13,10 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Entries implements [replica.Log]. If no server answers, it retries for 10 seconds, and continues
-// after the last entry. If a server is behind the leader, Entries reads from another server. A
-// permanent error, such as [replica.ErrOperator], ends it immediately. Entries reads some MiB of
-// entries before it yields them.
+// Entries implements [replica.Log]. It ends at a permanent error, such as [replica.ErrOperator]. At
+// other errors, it retries for 10 seconds, and continues after the last entry. It reads up to some
+// MiB ahead of the caller.
 func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
 	return func(yield func(replica.Entry, error) bool) {
 		r := &reader{Log: l, after: after, heard: time.Now(), yield: yield}
@@ -60,7 +59,7 @@ type reader struct {
 	heard time.Time        // When the last entry was yielded, or when the loop began.
 	yield func(replica.Entry, error) bool
 
-	indirect bool // Whether direct requests are denied, or the last one gave no valid answer.
+	indirect bool // Whether direct requests are denied or do not work.
 }
 
 // show yields an entry, unless it was yielded before.
@@ -89,7 +88,8 @@ func (r *reader) read(ctx context.Context) error {
 	case err != nil:
 		r.indirect = errors.Is(err, errNoDirect) || r.after == from
 		if !r.indirect {
-			return err // The next call continues after the last yielded entry.
+			// The next call continues after the last yielded entry.
+			return err
 		}
 	}
 	err = r.consume(ctx)
@@ -139,8 +139,8 @@ func (r *reader) consume(ctx context.Context) error {
 	}
 }
 
-// remove asks the servers to remove a consumer, and does not wait for the answer. If the login may
-// not remove consumers, the call does nothing, and the servers remove the consumer after a while.
+// remove asks the servers to remove a consumer, and does not wait. Without the right to do so, the
+// servers remove the consumer after a while.
 func (r *reader) remove(c jetstream.Consumer) {
 	nc, subject := r.js.Conn(), r.api("CONSUMER.DELETE."+r.stream+".")
 	if r.conn.mayRemove(nc, subject) {
@@ -148,11 +148,11 @@ func (r *reader) remove(c jetstream.Consumer) {
 	}
 }
 
-// next returns the next message of a consumer. A consumer may send heartbeats although its server's
-// copy of the stream no longer grows. So after a silence, next asks the leader for a newer message.
-// next returns an error if the leader has one that the consumer does not send. It also returns an
-// error if no leader answers through the connected server. Reading then continues through another
-// server.
+// next returns the next message of a consumer. A consumer can send heartbeats although its server
+// no longer gets new entries. After a silence, next therefore asks the leader for a newer message.
+//
+// It returns an error if the consumer does not send that message, or if no leader answers through
+// this server. Reading then continues through another server.
 func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	begun := time.Now()
 	for wait, more := stillness, false; ; {
@@ -166,8 +166,8 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// Wait for the answer at most until leave may move the connection, but at least for an
-		// eighth of the constant answer.
+		// Wait until leave may move the connection, but at most the constant answer, and at least
+		// an eighth of it.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

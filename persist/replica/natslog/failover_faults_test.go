@@ -203,10 +203,12 @@ func (s *scene) deposeLeader() string {
 	return what
 }
 
-// forgetEntries gives two of three servers older copies of their stores, or empty stores, while no
-// server runs. So these servers lose recently acknowledged entries. In half of the cases, the owner
-// is killed. In half of the cases, another machine is stopped before the loss. After the loss, that
-// machine can claim although it never had the lost entries.
+// forgetEntries makes the log lose recently acknowledged entries: while no server runs, two of
+// three servers get older copies of their stores. At random, some of these happen too:
+//   - The third server gets an empty store.
+//   - The owner is killed.
+//   - A standby is stopped before the copies are made. It never had the lost entries, so it can
+//     claim.
 func (s *scene) forgetEntries() string {
 	owner, _ := s.owner()
 	killed, wiped := s.chance(), s.chance()
@@ -233,7 +235,8 @@ func (s *scene) forgetEntries() string {
 	if killed {
 		s.kill(owner)
 	}
-	time.Sleep(200 * time.Millisecond) // In this time, the judge reads all earlier confirmations.
+	// Meanwhile, the judge reads all earlier confirmations.
+	time.Sleep(200 * time.Millisecond)
 	s.judge.forget()
 	for _, n := range order[:2] {
 		require.NoError(s.t, replaceDir(n.store(), n.copy()))
@@ -266,9 +269,9 @@ func (s *scene) forgetEntries() string {
 func (n *node) store() string { return filepath.Join(n.dir, "store") }
 func (n *node) copy() string  { return filepath.Join(n.dir, "copy") }
 
-// settle acts like the operator of a log with lost entries. If all machines report the loss, settle
-// orders one machine to continue with the shorter log, and then the others. settle returns the
-// number of confirmed ticks that were lost.
+// settle acts like the operator of a log that lost entries. If all machines report the loss, it
+// orders one of them to continue with the shorter log, and then the others. It returns the number
+// of confirmed ticks that were lost.
 func (s *scene) settle() (forgotten int) {
 	begun := time.Now()
 	out := func(n *node) bool { return s.judge.reported(n.name) && !s.judge.follows(n.name) }
@@ -304,8 +307,8 @@ func (s *scene) settle() (forgotten int) {
 	return s.judge.verdict(upto, head)
 }
 
-// repairServers gives an empty store to a server that does not catch up with the leader of the
-// stream. The engine does not repair a copy with entries that the leader never had.
+// repairServers gives an empty store to each server that does not catch up with the leader. A
+// server cannot repair a copy with entries that the leader never had.
 func (s *scene) repairServers() {
 	for !within(8*time.Second, s.isWhole) {
 		n := s.behind()
@@ -339,7 +342,8 @@ func (s *scene) fillStream() string {
 			return err == nil
 		})
 	}
-	extra := 1 + s.rng.Int64N(256) // These are fewer bytes than a claim needs.
+	// Leave less room than a claim needs.
+	extra := 1 + s.rng.Int64N(256)
 	for try := 0; ; try++ {
 		limit(func(bytes int64) int64 { return max(bytes>>try+extra, 1) })
 		full := func() bool {
@@ -349,8 +353,7 @@ func (s *scene) fillStream() string {
 		if within(20*time.Second, full) {
 			break
 		}
-		// If the owner does not report a full stream, it may have trimmed the stream in time, so
-		// try again.
+		// An owner that has trimmed the stream in time reports nothing, so try again.
 		if try == 3 {
 			s.fail("the owner does not report that the stream is full: %q", s.judge.reasons())
 		}

@@ -190,8 +190,8 @@ func (j *judge) ownership() (owner string, term int) {
 	return j.owner, j.term
 }
 
-// confirmedSince reports whether a tick was confirmed after the time at, in a later term than the
-// given one.
+// confirmedSince reports whether a tick was confirmed after a point in time, in a later term than
+// the given one.
 func (j *judge) confirmedSince(at time.Time, term int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -295,9 +295,9 @@ func (j *judge) follows(machine string) bool {
 	return machine == j.owner || m != nil && m.shown > 0 && m.shown+60 >= j.newest
 }
 
-// silent returns the machines that knew a lost tick and did not report the loss. A tick is lost if
-// it is not in the history that ends at head. silent ignores machines that started after the call
-// of forget.
+// silent returns the machines that had a lost tick and did not report the loss. A tick is lost if
+// it is not in the history that ends with the sum head. Machines that started after forget are
+// ignored.
 func (j *judge) silent(head uint64) (owners, followers []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -314,9 +314,9 @@ func (j *judge) silent(head uint64) (owners, followers []string) {
 	return owners, followers
 }
 
-// verdict compares the confirmed and the shown ticks with the history that ends at head. The
-// history must have all confirmed ticks up to upto. verdict returns how many confirmed ticks the
-// engine lost, which is 0 unless forget was called.
+// verdict compares the confirmed and the shown ticks with the history that ends with the sum head.
+// The history must have all confirmed ticks up to upto. verdict returns how many confirmed ticks
+// the engine lost. This is 0 unless forget was called.
 func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	owners, followers := j.silent(head)
 	j.mu.Lock()
@@ -340,7 +340,7 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	for sum, machine := range j.shown {
 		made, known := j.commits[sum]
 		if !known || made.tick > uint64(len(history)) {
-			// The judge has not read the owner's line yet, or the history ends before this tick.
+			// The owner's line is not read yet, or the history ends before this tick.
 			continue
 		}
 		if history[made.tick] != sum {
@@ -351,8 +351,8 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	return forgotten
 }
 
-// pardon counts the ticks that were confirmed before forget and are not in the history. After
-// pardon, the judge no longer demands these ticks.
+// pardon counts the ticks that were confirmed before forget and are missing in the history. The
+// judge no longer demands them.
 func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (forgotten int) {
 	for tick, sum := range j.before {
 		if history[tick] != sum {

@@ -313,8 +313,8 @@ func (p *machine) own(o *replica.Owner, shown *persist.Follower, c *chain) error
 	return errors.Join(o.Err(), err)
 }
 
-// tend reports why no tick is confirmed, and calls Rebase when ordered, until the owner has lost
-// the world. In a random half of the cases, tend also calls Rebase every two seconds.
+// tend reports why no tick is confirmed, until the owner has lost the world. It calls Rebase when
+// ordered. For a random half of the owners, it also calls Rebase every two seconds.
 func (p *machine) tend(o *replica.Owner) {
 	often := rand.N(2) == 0
 	reason := ""

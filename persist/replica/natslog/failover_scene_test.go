@@ -53,7 +53,7 @@ type scene struct {
 	fresh    []time.Duration // The time that each new follower needed until it was ready.
 	// The number of servers that got an empty store because they did not catch up by themselves.
 	renewed int
-	excused int // The number of followers that were ready late while a machine reported a reason.
+	excused int // Number of followers that were late for a reason that a machine reported.
 	bits    int // The number of flipped bits.
 	begun   time.Time
 }
@@ -357,8 +357,8 @@ func (s *scene) demand() {
 // machine reports why no tick is confirmed.
 const freshLimit = 10 * time.Second
 
-// examineBy reads the log through one server with a new follower. If the follower is late, a
-// machine must have reported a reason. The follower must then be ready soon after a Rebase.
+// examineBy reads the log through one server with a new follower. The follower may only be late if
+// a machine has reported a reason. After a Rebase, it must be ready soon.
 func (s *scene) examineBy(n *node) {
 	upto := s.judge.newestConfirmed()
 	head, took, err := s.freshFollower(n, upto)

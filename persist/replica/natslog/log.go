@@ -24,7 +24,7 @@ type engine struct {
 	js      jetstream.JetStream
 	conn    *connection
 	stream  string
-	subject string // The subject of the world. Empty if the engine represents the whole stream.
+	subject string // The subject of the world, or "" for the whole stream.
 }
 
 func engineOf(js jetstream.JetStream, stream string) engine {
@@ -61,7 +61,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		switch {
-		case err == nil: // A server that already had the message also returns no error.
+		// This includes a message that the server already had.
+		case err == nil:
 			at = replica.Position(ack.Sequence)
 			return nil
 		case hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence):
@@ -86,8 +87,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	return at, err
 }
 
-// mine returns the position of the first entry after the given position. If that entry is not the
-// message with this ID, mine returns [replica.ErrTaken].
+// mine returns the position of the first entry after the given position if the entry is the message
+// with this ID. Otherwise, it returns [replica.ErrTaken].
 func (l *Log) mine(ctx context.Context, after replica.Position, id string) (replica.Position, error) {
 	m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 	switch {

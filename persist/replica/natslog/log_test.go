@@ -33,8 +33,8 @@ func TestLog_KeepsLogPromises(t *testing.T) {
 	}
 }
 
-// add appends an entry to a log that has no other writer. An election of a leader may take longer
-// than Append waits. So add sends the entry again, like an owner, until the log has it.
+// add appends an entry to a log without other writers. It retries, because the election of a leader
+// may take longer than Append waits.
 func add(t testing.TB, log replica.Log, after replica.Position, text string) replica.Position {
 	t.Helper()
 	ctx, done := context.WithTimeout(background, time.Minute)
@@ -42,7 +42,8 @@ func add(t testing.TB, log replica.Log, after replica.Position, text string) rep
 	for sent := false; ; sent = true {
 		at, err := log.Append(ctx, after, []byte(text))
 		taken := errors.Is(err, replica.ErrTaken)
-		if taken && sent { // The log has the entry from an earlier try.
+		// An earlier try has succeeded.
+		if taken && sent {
 			_, at, err = log.Bounds(ctx)
 		}
 		if err == nil || taken && !sent || ctx.Err() != nil {
@@ -68,8 +69,8 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 
 func TestAppend_LostAnswer(t *testing.T) {
 	t.Parallel()
-	// Append sends b twice, because its first answer is lost. A single server refuses the second
-	// message, because the subject has a newer one. Three servers recognize the ID of the message.
+	// Append sends the message twice, because the first answer is lost. A single server refuses the
+	// second one, because its position is taken. Three servers recognize the ID of the message.
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)

@@ -41,8 +41,8 @@ const (
 	codeOfflineSince = 10194
 )
 
-// A remedy says how an operator can resolve an error code. If mayPass is set, only an error that
-// lasts longer than patience counts as permanent.
+// A remedy says how an operator can resolve an error code. With mayPass, the error is permanent
+// only if it lasts longer than the constant patience.
 type remedy struct {
 	text    string
 	mayPass bool
@@ -90,9 +90,9 @@ func remedyOf(err error) (r remedy, ok bool) {
 	return r, false
 }
 
-// explain returns err, and whether err is permanent. If only an operator can resolve it, explain
-// returns an [operatorError]. last is the last error of the connection before the attempt. If the
-// connection has another error now, that error may explain why no server answered.
+// explain returns err, or an [operatorError] if only an operator can resolve it. The result stays
+// reports whether the error is permanent. last is the last error of the connection before the
+// attempt. A newer error may be the reason why no server answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
 		return err, true
@@ -128,8 +128,8 @@ func closed(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrConnectionClosed)
 }
 
-// refusal returns advice on how to resolve err, if err is a known reason for a failed connection.
-// Otherwise it returns the text of the parameter otherwise.
+// refusal returns advice for a known reason of a failed connection. For any other error, it returns
+// the second argument.
 func refusal(err error, otherwise string) string {
 	if err == nil {
 		return otherwise

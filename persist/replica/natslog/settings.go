@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// ErrSettings reports settings of a stream or of servers because of which acknowledged entries may
-// be lost. Its text lists all wrong settings, and how to correct them.
+// ErrSettings reports settings of a stream or a server with which acknowledged entries may be lost.
+// Its text lists all wrong settings, and how to correct them.
 var ErrSettings = errors.New("natslog: the engine may lose acknowledged entries with its settings")
 
 // Options are requirements on a stream. The zero Options are useful.
@@ -54,11 +54,11 @@ func Create(ctx context.Context, js jetstream.JetStream, stream string, o Option
 		switch {
 		case hasCode(err, jetstream.JSErrCodeMaximumConsumersLimit) && limit == consumers:
 			limit = -1 // The account has a lower limit, so let the account limit the consumers.
-			// The error includes only the text of err, because wrapping err would end the retries.
+			// Wrap ErrTimeout instead of err, so that the call is retried.
 			return fmt.Errorf("%w: %s", nats.ErrTimeout, err.Error())
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 			if s, err := js.Stream(ctx, stream); err == nil && len(faults(&s.CachedInfo().Config, o.replicas(), stream+".>")) == 0 {
-				// Open accepts the settings of this stream. An older Create has created it.
+				// An older Create has created the stream, and Open accepts it.
 				return nil
 			}
 		}

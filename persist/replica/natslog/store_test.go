@@ -169,9 +169,8 @@ func TestFollower_StreamRecreated(t *testing.T) {
 		return replica.ClassOf(err) == replica.Operator && replica.ClassOf(owners) == replica.Operator
 	}, time.Minute, 20*time.Millisecond)
 
-	// While the new stream is empty, the first owner may append its entries again, before the
-	// second machine claims it. Then the new stream has the same log as the old one. In that case,
-	// the test creates the stream once more.
+	// The first owner may append its entries to the empty stream before the second machine claims
+	// it. In that case, create the stream again.
 	var p *replica.Owner
 	for p == nil {
 		c.create("WORLDS", 1)

@@ -20,7 +20,7 @@ type Log struct {
 	mu     sync.Mutex
 	limit  int64            // See Limit. 0 means no limit.
 	hidden replica.Position // See Hide.
-	// Late appends: their callers got an error, but the log may still execute them.
+	// Appends that failed for their callers, and that Settle executes.
 	late     []func()
 	restarts int // How often the servers were restarted.
 }

@@ -163,7 +163,7 @@ func (t *teller) say(words ...any) {
 	fmt.Fprintln(t.to, words...)
 }
 
-// often prints a line that may be dropped on a terminal.
+// often prints a line of a frequent kind. On a terminal, most of these lines are dropped.
 func (t *teller) often(words ...any) {
 	if t.brief {
 		t.mu.Lock()

@@ -345,7 +345,8 @@ func (c *scene) judge() error {
 	for sum := c.confirmed[c.greatest]; ; {
 		m, known := c.made[sum]
 		if !known {
-			break // This tick is from before this run.
+			// The tick was made before this run.
+			break
 		}
 		history[m.tick], sum = sum, m.before
 	}
