@@ -125,8 +125,8 @@ func (c *Column[T]) Save(i int) {
 	*(*T)(tip.next(unsafe.Sizeof(c.Live[0]))) = c.Live[i]
 }
 
-// Overwrite saves row i, which is not yet saved, and sets it to v. It returns true, so that a Set
-// method can end with a tail call.
+// Overwrite saves row i, which is not yet saved, and sets it to v. It always returns true, so that
+// a Set method can return its result.
 //
 //go:noinline
 func (c *Column[T]) Overwrite(i int, v T) bool {

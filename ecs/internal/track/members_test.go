@@ -61,8 +61,7 @@ func (a *memberTable[T]) remove(row int) {
 }
 
 // Restoring a frame restores all of its rows, whatever was added and removed since. The test fills
-// several chunks of the logs and several pages of sparse entries. Some cases need only a few rows
-// and entries.
+// several chunks of the logs and several pages of sparse entries.
 func TestSaveMember_RestoreOfFrame(t *testing.T) {
 	testMembersRestored(t, func(i int) uint64 { return uint64(i) })
 	testMembersRestored(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })

@@ -332,7 +332,8 @@ func (l *timeline) pin() bool {
 	l.past = &pastTable{l.top().ID, Pin(&a.keys, a.rows.N), Pin(&a.values, a.rows.N), Pin(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
-	// With a new span, trackers that are already open are opened again and see the protected rows.
+	// In a new span, trackers that are already open are opened again. Then they see the protected
+	// rows.
 	l.clock.Span++
 	return true
 }

@@ -77,8 +77,8 @@ func (u *undoStack) wholeRows(r Run) Run {
 	return Run{first, (r.Row+r.N-1)/n - first + 1}
 }
 
-// wholeRuns returns the rows whose pieces are in runs. If the pieces of a row are in several
-// consecutive runs, the result has the row only for the first of them.
+// wholeRuns returns the rows whose pieces are in runs. A row whose pieces are in several
+// consecutive runs is returned once.
 func (u *undoStack) wholeRuns(runs []Run) (rows []Run) {
 	next := uint32(0)
 	for _, r := range runs {

@@ -55,9 +55,8 @@ func (c *Column[T]) lead(rows int) int {
 	return min(c.Log.number/2%leadLines*max(cacheLine/size, 1), rows/8)
 }
 
-// Reserve allocates marks for the given number of rows in every column. The cost then falls into
-// the step that creates the rows, which is expensive anyway. Without Reserve, Reopen allocates the
-// marks before the first save.
+// Reserve allocates marks for the given number of rows in every column. Without Reserve, Reopen
+// allocates the marks before the first save.
 func (t *Tracker) Reserve(rows int) {
 	if !t.Exempt {
 		for _, c := range t.columns {
