@@ -253,7 +253,8 @@ func packRows(moves []move, s *span) {
 	}
 }
 
-// packOne runs a move for row i. The move is of a kind that packRows handles row by row.
+// packOne runs a move for row i. packRows calls it for the kinds of moves that it handles row by
+// row.
 func packOne(m *move, s *span, i int) {
 	switch m.op {
 	case opBytes:
@@ -309,8 +310,8 @@ func unpackRows(moves []move, s *span) int {
 	return -1
 }
 
-// unpackOne runs a move for row i. The move is of a kind that unpackRows handles row by row. It
-// returns false if the value is not valid in memory.
+// unpackOne runs a move for row i. unpackRows calls it for the kinds of moves that it handles row
+// by row. The result is false if the value is not valid in memory.
 func unpackOne(m *move, s *span, i int) bool {
 	switch m.op {
 	case opBytes:

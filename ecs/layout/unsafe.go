@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Only this file uses package unsafe, apart from tests. Codecs read and write rows through
+// Only this file of the package uses unsafe, apart from tests. Codecs read and write rows through
 // addresses, because reflection costs tens of nanoseconds per field and cannot set unexported
 // fields. The offsets come from the reflect.Type of the rows. [Codec.mustBeFor] checks that the
 // rows have this type.

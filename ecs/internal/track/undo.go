@@ -168,8 +168,8 @@ type undoStack struct {
 }
 
 // push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
-// log. If bare is set, the log stores values only for readers: Keeps must be set, or read must be
-// set and the rows not be derived.
+// log. With bare, the log stores values only if Keeps is set, or if read is set and rows are not
+// derived.
 func (u *undoStack) push(bare, read bool) {
 	u.dropUnchanged()
 	var l *undoLog
