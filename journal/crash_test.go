@@ -43,7 +43,7 @@ func (h *history) cut(log *journal.Log) history {
 type image struct {
 	fs      *disktest.Mem
 	acked   uint64 // Highest seq that was certainly durable.
-	records int    // Upper bound of the length of the history at the crash.
+	records int    // Maximum number of records in the history at the crash.
 	pruned  int
 }
 

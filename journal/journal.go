@@ -53,7 +53,7 @@ type Journal struct {
 	most   int      // Largest number of queued items since the last trim.
 
 	next     uint64 // Seq of the next record.
-	size     int64  // Upper bound of the size of the current segment, with all queued items.
+	size     int64  // Maximum size of the current segment after all queued items are written.
 	segments []segmentRef
 	counted  Stats // Counters that Stats returns.
 

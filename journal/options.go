@@ -37,9 +37,9 @@ type Options struct {
 	// which the queue has room do not wait for these syncs.
 	QueueSize int64
 
-	// Budget bounds the memory of the queues of all journals that share it, in addition to
-	// QueueSize. The queue accepts no record while the journal's share of the budget is full. An
-	// empty queue always accepts one record. See [budget.Budget]. Nil means no bound.
+	// Budget bounds the memory for queues. All journals with the same budget share it. QueueSize
+	// applies in addition. The queue accepts no record while the journal's share of the budget is
+	// full. An empty queue always accepts one record. See [budget.Budget]. Nil means no bound.
 	Budget *budget.Budget
 
 	// RefuseWhenFull makes Append refuse a record with [ErrBacklog] when the queue or budget is

@@ -71,9 +71,10 @@ func (h *segmentHeader) appendTo(b []byte) []byte {
 	return append(append(b, c...), c...)
 }
 
-// parse reads one copy of the header of the segment with this number. The CRC does not cover the
-// magic, so a damaged magic can be told apart from another kind of file. If the header is invalid,
-// parse returns the reason and the kind of error. Otherwise the reason is "".
+// parse reads one copy of a segment header. The parameter number is the number of the segment. The
+// CRC does not cover the magic, so a damaged magic can be told apart from another kind of file. If
+// the header is invalid, parse returns the reason and the kind of error. Otherwise the reason is
+// "".
 func (h *segmentHeader) parse(b []byte, number uint64) (reason string, kind error) {
 	le := binary.LittleEndian
 	if len(b) < segmentHeaderCopy {

@@ -48,8 +48,8 @@ func TestOpen_RecordsWriterID(t *testing.T) {
 	}
 }
 
-// If a roll begins a segment, the segment has the Options.Writer of the call of Open. A refreshed
-// log returns the same writer.
+// A segment that a roll begins has the same Options.Writer as the first segment. A refreshed log
+// returns the same writer.
 func TestRoll_KeepsWriterID(t *testing.T) {
 	files := disktest.New()
 	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: "a", SegmentSize: 512})

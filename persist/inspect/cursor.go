@@ -46,7 +46,7 @@ func (c *Cursor) State() *State {
 	return st
 }
 
-// Seq returns the record of the state of c.
+// Seq returns the record that leads to the state of c.
 func (c *Cursor) Seq() uint64 { return c.seq }
 
 // Clone returns an independent cursor with a copy of the same state.

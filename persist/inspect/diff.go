@@ -180,7 +180,7 @@ func columnOf(c *image.Component) diffColumn {
 	return diffColumn{c.Name, c.Layout, c.Resource, imageRows{c}}
 }
 
-// imageRows reads the rows of a component of an image.
+// imageRows reads the rows of a component that is in memory.
 type imageRows struct{ c *image.Component }
 
 func (r imageRows) len() int           { return r.c.N }

@@ -100,8 +100,7 @@ func lines(d *inspect.Diff, t require.TestingT) map[string]string {
 	return lines
 }
 
-// requireDiff requires that the Diff of two views equals a naive diff of the images of both
-// states.
+// requireDiff requires that Diff returns the same differences as a naive comparison of both images.
 func requireDiff(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Diff {
 	d, err := v.DiffTo(storetest.Background, a, u, b)
 	require.NoError(t, err)

@@ -307,9 +307,9 @@ func placeAmong(ranges []raw.Range, row int) (i int) {
 	return -1
 }
 
-// valueAt returns the value of a row of component number n, whatever entity it has. It is needed
-// if a tick puts the entity into a row without writing the value. Programs that use this package
-// always write the value too.
+// valueAt returns the value of a row of component number n, for any entity. It is needed if a tick
+// puts the entity into a row without writing the value. Programs that use this package always write
+// the value too.
 func (f *follower) valueAt(ctx context.Context, n, row int) ([]byte, error) {
 	im, err := f.whole(progress.Quiet(ctx), f.id.Seq)
 	if err != nil {

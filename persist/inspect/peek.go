@@ -150,10 +150,12 @@ func (r *followedRow) read(s *State, c *stateColumn, e ecs.Entity) error {
 	return err
 }
 
-// peekRegistry sets the registry row of the index of f, and the entity in that row. The index may
-// be on any page, so likely pages are searched first. Until an entity is destroyed, the row of an
-// index equals the index, so the page of this row comes first. The pages of the entity's component
-// rows come next, because those rows move much like registry rows.
+// peekRegistry sets f.row to the registry row of the entity's index, and f.holder to the entity in
+// that row. The index may be on any page, so likely pages are searched first:
+//
+//   - the page of the row that equals the index, because they are equal until an entity is
+//     destroyed
+//   - the pages of the entity's component rows, because those rows move much like registry rows
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	index, a := f.entity.Index(), r.Manifest.Registry()
 	// An index past the last row was never in use.

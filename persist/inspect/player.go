@@ -518,8 +518,8 @@ func (p *Player) Diverged() (tick uint64, storage string, ok bool) {
 }
 
 // Build describes the program and the machine that recorded the current tick, like
-// rollback.Session.Build; "" if unknown. If a machine plays ticks that differ from another
-// machine's record, compare the builds first: see docs/MACHINES.md.
+// rollback.Session.Build; "" if unknown. If two machines compute different ticks, compare their
+// builds first: see docs/MACHINES.md.
 func (p *Player) Build() string { return p.view.Build(p.recorded.Seq()) }
 
 // SaveBoth saves the recorded and the played state of the current tick to two files in dir. It

@@ -40,7 +40,7 @@ type SnapshotSpace struct {
 	Free      int64
 	Checksums int64
 
-	// Shared is the size of the pages of this state in other readable files.
+	// Shared is the size of the pages that this state has in other readable files.
 	Shared int64
 }
 

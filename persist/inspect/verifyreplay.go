@@ -208,7 +208,7 @@ func (c *replayCheck) step(ctx context.Context, im *image.Image, e journal.Entry
 	return im, nil
 }
 
-// compare compares the digest of im with the digests of snapshots of the same state and schema.
+// compare compares the digest of im with that of each snapshot that has the same state and schema.
 func (c *replayCheck) compare(im *image.Image, e journal.Entry) error {
 	for _, s := range c.states[im.ID] {
 		if s.Schema == nil || im.Stored().Differs(s.Schema) != nil {

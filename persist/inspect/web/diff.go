@@ -197,9 +197,9 @@ func (h *server) diff(a *params) (any, error) {
 	})
 }
 
-// diffDocOf converts d. The document has the counts of all components, and a section of the rows of
-// one component. The parameter component is the name of that component, ofEntities, ofAll, or ""
-// for no rows.
+// diffDocOf converts d. The document has the counts of all components, and lists rows of one
+// component. The parameter component is the name of that component, ofEntities, ofAll, or "" for no
+// rows.
 func diffDocOf(d *inspect.Diff, component string, offset, limit int) (doc *diffDoc, err error) {
 	doc = &diffDoc{
 		Old: describe.State(d.OldTick, 0), New: describe.State(d.NewTick, 0), Same: d.Same(),

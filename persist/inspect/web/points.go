@@ -172,8 +172,8 @@ type line struct {
 	// path is ordered by seq, and so by tick: both increase from a record to the next one.
 	path     []journal.Entry
 	branches []branch
-	// entries is the number of records in the log at the last update. If more records were added to
-	// the log than to the path since then, some of them are on a branch.
+	// entries is the number of records in the log at the last update. Some records are on a branch
+	// if the log has grown by more records than the path.
 	entries int
 
 	// newest is the record of the newest state: see [inspect.View.Newest]. In a damaged store the

@@ -157,7 +157,7 @@ func manifestLen(format uint64) int {
 	return 12
 }
 
-// A ComponentSize is the number of rows of a component, and the number of rows in a page.
+// A ComponentSize is the number of rows that a component has, in total and in a page.
 type ComponentSize struct{ Rows, PageRows int }
 
 // A FileRef names another snapshot file with shared pages, and its checksum.

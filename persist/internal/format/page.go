@@ -148,7 +148,7 @@ func MayRepeat(column, other uint32) bool {
 }
 
 const (
-	// MaxRepeated is the maximum number of bytes of entities in a repeated page.
+	// MaxRepeated is the maximum size of a page of entities that is repeated, in bytes.
 	MaxRepeated = 8 * PageRows
 
 	// MaxReference is the maximum size of an encoded reference. A longer value is a page. A
@@ -260,7 +260,7 @@ var zeros [2 * PageRows]byte
 // NoRow is the entry of an index without a row.
 const NoRow = ^uint32(0)
 
-// DecodeSparsePage calls entries for each run of entries of a page. The run has n entries and
+// DecodeSparsePage calls the function entries for each run in a page. The run has n entries and
 // begins with index i. The rows of its entries are consecutive and begin with row.
 func DecodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
 	r := sparseRuns{src: src}
@@ -301,7 +301,7 @@ var noRows = func() (rows [PageRows]uint32) {
 	return rows
 }()
 
-// sparseRuns decodes the runs of entries of a page.
+// sparseRuns decodes the runs in a page of a sparse array.
 type sparseRuns struct {
 	src []byte
 	end int   // Index after the last run.
@@ -349,8 +349,8 @@ func (r *sparseRuns) single(rows *[PageRows]uint32) {
 	r.src, r.end, r.row = src, end, row
 }
 
-// zeroPairs returns the number of pairs of zeros at the start of src, at most limit. Most entries
-// of a page are a pair of zeros, which means that the next index has the next row.
+// zeroPairs counts the pairs of zeros at the start of src, up to the given limit. Most entries of a
+// page are a pair of zeros, which means that the next index has the next row.
 func zeroPairs(src []byte, limit int) (n int) {
 	limit = min(limit, len(src)/2)
 	for n+4 <= limit && binary.LittleEndian.Uint64(src[2*n:]) == 0 {

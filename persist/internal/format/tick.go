@@ -211,7 +211,7 @@ func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 }
 
 const (
-	maxBinHead = 5 // Maximum size of the head of a bin, in bytes.
+	maxBinHead = 5 // Maximum size of a bin head, in bytes.
 
 	// firstRows is the number of rows of varying width that are encoded before their size is
 	// estimated.

@@ -90,8 +90,8 @@ func (p *patient) write(at int64, b byte) {
 	}
 }
 
-// The test flips a bit of each byte of a small file with a tree, and some bits of a file with an
-// inline bucket.
+// The test flips a bit in each byte of a small file that has a tree. It also flips some bits in a
+// file with an inline bucket.
 func TestVerify_FlippedBit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	tree := newPatient(t, numbered(5, 900))

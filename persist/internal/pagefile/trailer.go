@@ -79,8 +79,8 @@ func (t *trailer) encode() []byte {
 	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf[start:], castagnoli))
 }
 
-// readTrailer reads and checks the trailer of a file of size bytes. It starts with the footer,
-// which gives the position of the table. It allocates at most 1/16,384 of the file's size.
+// readTrailer reads and checks the trailer of a file with the given size. It starts with the
+// footer, which gives the position of the table. It allocates at most 1/16,384 of the size.
 func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
 	if size < footerSize {
 		return nil, noTrailer(r, name, size)
