@@ -92,8 +92,8 @@ const (
 	smallSegment   = 256 << 10
 )
 
-// tooMany reports whether too many segments have fewer than small bytes. The limit is the larger
-// one of the parameter most and one segment per segmentWorth bytes of journal.
+// tooMany reports whether too many segments have fewer than small bytes. The limit is max(most,
+// journal bytes / segmentWorth).
 func tooMany(segments []segmentSize, small int64, most int) bool {
 	n := 0
 	for _, s := range segments {

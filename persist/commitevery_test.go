@@ -50,7 +50,7 @@ func (r *sparseRun) open() {
 	r.note()
 }
 
-// note adds the digest of the present state to known if the state has a record.
+// note stores the digest of the present state in r.known, if the state has a record.
 func (r *sparseRun) note() {
 	if !r.w.Raw().Deferred() {
 		r.known[r.w.Raw().Seq()] = storetest.Persistent(r.w.World)

@@ -106,8 +106,8 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 // is the root of the file system, so few requests occur.
 //
 // A separate process answers the requests, and uses no file of the file system that it serves. When
-// it ends, callers that wait for the disk get an error instead of waiting forever. Its own mount
-// namespace prevents a deadlock: it never unmounts the disk and waits for its own answers.
+// it ends, callers that wait for the disk get an error instead of waiting forever. The process has
+// its own mount namespace, so that it never unmounts the disk, which would wait for its answers.
 type served struct {
 	name    string
 	process *exec.Cmd
@@ -288,7 +288,7 @@ func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 // loop makes a file a block device and mounts it. Unmounting also removes the device.
 func loop(t testing.TB, file, options string) (dir string) {
 	t.Helper()
-	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // os.Open would use the poller.
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // os.Open would use Go's poller.
 	require.NoError(t, err)
 	defer unix.Close(fd)
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)

@@ -410,7 +410,7 @@ func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 		if err := f.fill(im, bare); err != nil || f.image == nil || !bare {
 			return err
 		}
-		// The follower applies ticks to the image, so it needs an image with all rows.
+		// The follower applies ticks to the image, so the image must not be bare.
 		f.image, _, err = f.cat.Reach(ctx, seq, false)
 		return err
 	})

@@ -62,8 +62,7 @@ func churn(dir, _ string) error {
 			}
 			fmt.Println("thinned .")
 			if _, err := os.Stat(dir + ".stop"); err == nil {
-				// If the process stopped between these steps, the journal's note would list removed
-				// files.
+				// Stop only after thin: before that, the journal's note may list removed files.
 				fmt.Println("stopped .")
 				time.Sleep(time.Hour)
 			}

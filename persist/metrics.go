@@ -53,7 +53,8 @@ type counters struct {
 
 	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
 	journal *journal.Journal
-	// Why the store failed, unless only the journal failed. Changed like journal.
+	// Why the store failed; nil if only the journal failed. Only the goroutine of the world changes
+	// this field.
 	failed  error
 	opening uint64        // The first record of the current journal.
 	durable uint64        // The last durable tick of the earlier journals.
@@ -124,8 +125,8 @@ func (t *counters) tickOf(seq, tick uint64) uint64 {
 	return tick
 }
 
-// opened makes j the current journal. The first record of j continues the parameter tick, which the
-// world is at.
+// opened makes j the current journal. The first record of j continues the present tick of the
+// world, which the caller passes.
 func (t *counters) opened(j *journal.Journal, tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

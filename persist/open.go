@@ -384,8 +384,9 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	// The first record that wrote each component, by component number; for NoRewind components, the
-	// last record. 0 means that the loaded snapshot has the component.
+	// Maps a component number to the first record that wrote the component, or the last one for
+	// NoRewind. 0 means that the loaded snapshot has the component. Components without rows have no
+	// entry.
 	given map[int]uint64
 }
 

@@ -76,49 +76,7 @@ func (s *Store) recordNoRewind() {
 }
 
 // recordLate records ticks that have already ended, with the marks of [Store.MarkLast]. It keeps
-// the marks, inputs and slots of the present tick. @ changes.go:108 OnAdd adds a hook that runs
-// when an entity gets the component. It runs at the end of Set, with the new value.
-//
-// # The order of hooks
-//
-// The hooks of an event run in the order in which they were added. A hook that is added during an
-// event runs from the next event on. During the lifetime of an entity, hooks run in this order:
-//
-//	World.OnCreate    after the entity was created
-//	RequiredBy        after the entity got a component; adds the required components
-//	OnAdd             after the entity got a component
-//	OnSet             after a component of the entity was set again
-//	World.OnDestroy   before the entity is destroyed
-//	OnRemove          before the entity loses a component
-//
-// OnAdd hooks of a bundle run in the order of its types. OnRemove hooks of a destroyed entity run
-// in the order in which the components were registered. A [Relation] destroys other entities before
-// World.OnDestroy runs. Commands and batches call the hooks at each change that they make. OnChange
-// hooks run in Commit.
-//
-// # What hooks may do
-//
-// A hook may change anything, including this storage:
-//
-//   - OnAdd and OnSet may remove the component again or destroy the entity. The remaining hooks do
-//     not run in this case, and Set still returns true. - During OnRemove the entity is alive and
-//     has all its components. Writing this component has no effect. Removing the component or
-//     destroying the entity again does nothing. - If OnRemove adds a component to an entity whose
-//     destruction has begun, the component is removed again, and its OnRemove hooks run. - If a
-//     hook adds a reference to an entity whose destruction has begun, the policy of the [Relation]
-//     applies after the last hook. - In a loop over a query, a hook must follow the rules of the
-//     loop.
-//
-// If a hook panics, the remaining hooks do not run, and the world is consistent. After a panic in
-// OnAdd the entity has the new component. After a panic in OnRemove the entity still has the
-// component. If an OnAdd hook calls Set of the same storage, the hooks run again inside this call.
-// The depth of such calls is not limited.
-//
-// # What calls no hooks
-//
-// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. A rollback also calls no
-// hooks for rows of a NoRewind component that it removes together with their entities. A restore
-// keeps all hooks. A clone has no hooks.
+// the marks, inputs and slots of the present tick.
 func (s *Store) recordLate(c *raw.Change) uint64 {
 	next, was := s.notes, format.StateID{Seq: c.Parent, Tick: c.Tick}
 	s.notes, s.late = s.late, format.Notes{}

@@ -140,7 +140,7 @@ type storedSnapshot struct {
 	lineage
 }
 
-// withNewest appends the snapshot newest to list. If it has a name, older snapshots lose that name.
+// withNewest appends the snapshot newest to list. Older snapshots lose the name of newest, if any.
 func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
 	list = append(list, newest)
 	catalog.LoseNames(list, func(o *storedSnapshot) *catalog.SnapshotInfo { return &o.SnapshotInfo })

@@ -81,8 +81,8 @@ func (s *simulation) check() (fault string, err error) {
 	return "", nil
 }
 
-// crash recovers the store from the disk image of a crash. Then it does so again, with a second
-// fault during the recovery.
+// crash recovers the store from the disk image of a crash. Then it recovers the same image again,
+// with a second fault during the recovery.
 func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 	fault = fmt.Sprintf("crash %d %d", img.n, img.seed)
 	if !s.try(fault) {

@@ -20,7 +20,7 @@ type simFlip struct {
 
 func (f simFlip) String() string { return fmt.Sprintf("%s %d", f.file, f.bit) }
 
-// newSimFlip draws a bit of mem. Every second one is near the end of its file, where the newest
+// newSimFlip draws a bit of mem. Every second bit is near the end of its file, where the newest
 // ticks are. ok is false if mem has no bits.
 func newSimFlip(rng *rand.Rand, mem *disktest.Mem) (f simFlip, ok bool) {
 	files := mem.Files()

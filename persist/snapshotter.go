@@ -164,7 +164,7 @@ type finishedSnapshot struct {
 	table snap.PageTable
 	crc   uint32
 
-	// Describes the data kept after pruning; nil means that pruning was not planned.
+	// Describes the data kept after pruning; nil means that retention did not run.
 	keeping *RetentionStatus
 }
 
@@ -277,7 +277,7 @@ func (s *Store) collectAndBegin() {
 	}
 }
 
-// beginAsked begins the slots that BeginSlot has asked for. A tick has just ended.
+// beginAsked begins the slots that BeginSlot requested for the tick that has just ended.
 func (s *Store) beginAsked() {
 	for _, n := range s.asked {
 		s.waitSnapshot()

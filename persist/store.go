@@ -578,8 +578,8 @@ func (s *Store) seal(head uint64) error {
 // Like [Store.Do], Backup may be called by any goroutine. It delays no tick, but it competes for
 // the disk. It reads the whole store and the whole copy. If ctx ends or an error occurs, the
 // directory is left empty. [Open] refuses a copy that a crash left incomplete. A damaged store is
-// not copied: [ErrCorrupt] says where the damage is. Its phases are "reading the
-// journal" and "copying files".
+// not copied: [ErrCorrupt] says where the damage is. Backup reports progress in the phases "reading
+// the journal" and "copying files".
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	durable, err := s.beginBackup(ctx)
 	if err != nil {
@@ -606,7 +606,8 @@ func (s *Store) BackupTo(ctx context.Context, out io.Writer) error {
 	return archive.Write(ctx, out, files)
 }
 
-// beginBackup makes all records durable. The result returns the newest record to copy.
+// beginBackup makes all records durable. Its result returns the newest durable record, where the
+// backup ends.
 func (s *Store) beginBackup(ctx context.Context) (durable func() uint64, err error) {
 	j := s.current()
 	switch err := j.Sync(ctx); {

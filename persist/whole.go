@@ -75,7 +75,7 @@ func (l wholeList) find(st raw.Storage) *wholeStorage {
 }
 
 // complete returns the change to write in record seq, which continues record parent. If the record
-// must write the whole storage, that is a change with all rows. Otherwise it is c.
+// must write the whole storage, complete returns a change with all rows, and otherwise c.
 func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent uint64) raw.StorageChange {
 	if _, numbered := s.Numbers[c.Storage.Name()]; !numbered {
 		l.add(c.Storage, neverGiven)

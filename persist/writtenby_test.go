@@ -92,7 +92,7 @@ func TestPlayer_BuildOfRecordedTick(t *testing.T) {
 	require.Equal(t, build.Here(), p.Build())
 }
 
-// The two saves of a tick that another machine recorded name the builds of both machines.
+// If another machine recorded a tick, the two saves of that tick name the builds of both machines.
 func TestPlayerSaveBoth_NamesBuilds(t *testing.T) {
 	dir := t.TempDir()
 	was := build.Here

@@ -139,7 +139,7 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	if err != nil {
 		return fmt.Errorf("named snapshots, which can be left out: %w", err)
 	}
-	// Load the base directly, not with At: the following ticks are applied to this image.
+	// Use Base instead of At, because ticks are applied to this image.
 	im, err := c.Base(ctx, c.from)
 	if err != nil {
 		return err

@@ -213,7 +213,7 @@ func (x *importer) checkHead() error {
 	switch {
 	case x.head.Format == exportFormat:
 		return nil
-	// The format is the same, in another version.
+	// Another version of the same format.
 	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]):
 		return fmt.Errorf("%w: export of format %.60q", format.ErrNewer, x.head.Format)
 	}
@@ -243,9 +243,9 @@ func (x *importer) items(ctx context.Context, name string) error {
 	return nil
 }
 
-// enter begins the named list, unless it is the current one. It also enters skipped lists, which
-// are empty. An image needs its schema, so all components come before the first entity. Before
-// the first row, every index gets its row in the registry.
+// enter begins the named list, which must not come before the current one. After the components it
+// creates the image, because an image needs its schema. Before the first row it sets the row of
+// each index.
 func (x *importer) enter(name string) error {
 	stage := slices.Index(stages, name)
 	if stage < x.stage {

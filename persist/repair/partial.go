@@ -24,8 +24,7 @@ type Missing struct {
 	// Rows is the number of lost rows. In an indexed component, a lost row may have been a gap,
 	// so Rows is an upper limit.
 	Rows int
-	// Of is the number of rows in the original state. In an indexed component, it is an upper limit
-	// too.
+	// Of is the number of rows in the original state, or an upper limit for an indexed component.
 	Of int
 }
 
@@ -61,7 +60,7 @@ func (p *pieces) pointBack() {
 		err := format.DecodeSparsePage(page.Content, func(i int, row uint32, count int) error {
 			for j := range count {
 				entry[i+j] = true
-				// Rows that the dense array gave stay. In an indexed component, row and index are
+				// Rows known from the dense array stay. In an indexed component, row and index are
 				// equal.
 				if index, r := first+i+j, int(row)+j; r < len(known) && !known[r] && index < len(rows) && (!c.Indexed || r == index) {
 					known[r] = p.pointTo(c, r, rows[index])
@@ -69,8 +68,7 @@ func (p *pieces) pointBack() {
 			}
 			return nil
 		})
-		// A page of sparse lists every index that has a row, so all other indices of the page are
-		// gaps.
+		// A sparse page lists every index with a row, so all other indices of the page are gaps.
 		for i := 0; c.Indexed && err == nil && i < format.PageRows && first+i < len(known); i++ {
 			known[first+i] = known[first+i] || !entry[i]
 		}

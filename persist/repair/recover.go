@@ -354,7 +354,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, 
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		// The first n ticks were applied. No snapshot leads over the next one.
+		// The first n ticks were applied. The next one is damaged, whatever the snapshot.
 		if err != nil {
 			s.bad[path[n].ID.Seq] = true
 			s.note(err)
@@ -411,7 +411,7 @@ func (s *salvage) countLost(newest bool) {
 // beyondEnd returns the damage that may have destroyed ticks newer than all known ones, or nil.
 func (s *salvage) beyondEnd() error {
 	for _, sn := range s.Snapshots {
-		// The end of the journal is missing, because the snapshot is newer.
+		// The snapshot is newer than the journal, so the end of the journal is missing.
 		if err := s.Misfit(sn); errors.Is(err, format.ErrCorrupt) {
 			return err
 		}

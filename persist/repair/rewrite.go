@@ -186,7 +186,7 @@ func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*im
 	return im, r.writeBranches(ctx, seq+1, math.MaxUint64)
 }
 
-// writeBranches writes the rewound records with seqs from first to last whose parent was written.
+// writeBranches writes rewound records with seqs from first to last, if their parents were written.
 // It does nothing unless branches is set, and skips records that cannot be read.
 func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	if !r.branches {
@@ -210,8 +210,8 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
-// writeSnapshots writes a snapshot of im for each name of that state. If the state has no name and
-// must is set, it writes one without a name.
+// writeSnapshots writes a snapshot of im for each name of that state. If the state has no name, it
+// writes one without a name, but only if the parameter must is set.
 func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool) error {
 	named := slices.DeleteFunc(slices.Clone(r.labelled), func(s catalog.SnapshotInfo) bool { return s.ID != im.ID })
 	if must && len(named) == 0 {

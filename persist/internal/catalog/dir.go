@@ -48,8 +48,8 @@ func MakeDirs(files disk.FS) error {
 }
 
 // Ours returns an error if the directory contains files but no store, so that a store is never
-// created among unrelated files. The remains of an unfinished creation are no such files. dir is
-// the path of the directory, for messages.
+// created among unrelated files. The remains of an unfinished creation do not count. dir is the
+// path of the directory, for messages.
 func Ours(files disk.FS, dir string) error {
 	top, err := files.ReadDir(".")
 	if err == nil {

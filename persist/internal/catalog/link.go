@@ -27,7 +27,7 @@ func Follow(path string) (string, error) {
 			return "", err
 		}
 		if !filepath.IsAbs(link) {
-			// Not filepath.Join: the meaning of ".." depends on the links before it.
+			// Keep "..": its meaning depends on the links before it.
 			link = filepath.Dir(path) + string(filepath.Separator) + link
 		}
 		dir, name := filepath.Split(link)

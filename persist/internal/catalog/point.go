@@ -312,8 +312,8 @@ func (c *Catalog) record(seq uint64) (uint64, error) {
 	return 0, fmt.Errorf("%w: record %d; there are %d", format.ErrNotFound, seq, len(c.Log.Entries))
 }
 
-// snapshotPoint returns the record of a snapshot, whose number or name is name. A snapshot's name
-// is never a number.
+// snapshotPoint returns the record of the snapshot with this number or name. A snapshot's name is
+// never a number.
 func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	number, err := strconv.ParseUint(name, 10, 64)
 	if err != nil && format.CheckLabel(name) != nil {

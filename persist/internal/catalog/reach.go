@@ -316,11 +316,10 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 //
 //   - If the path back from target has a lost record, the result is the parent of that record.
 //   - Otherwise the path ends at an unknown record. The result is the newest record or snapshot
-//     state before it that is not in bad. Its tick must leave room for the tick of the unknown
-//     record.
+//     state before it that is not in bad, and whose tick can precede the unknown tick.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
 	// hole is the first unknown record on the path back from target. ticks is the tick of the
-	// record after hole. If that record repeats the tick of hole, ticks is one more.
+	// record after hole, plus 1 if that record repeats the tick of hole.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -464,8 +463,8 @@ func (c *Catalog) SameSchemaPath(s SnapshotInfo, seq uint64) bool {
 	return err != nil || s.Schema.Differs(next) == nil
 }
 
-// converted reports whether the store was converted: two snapshots have schemas that do not
-// continue each other.
+// converted reports whether the store was converted, that is, whether two snapshots have
+// incompatible schemas.
 func (c *Catalog) converted() bool {
 	var last *format.Schema
 	for _, s := range c.Snapshots {
@@ -528,8 +527,8 @@ func (c *Catalog) Problems() (errs []error) {
 	return append(errs, c.missingSnapshots()...)
 }
 
-// RecoverHead returns the state from which a program continues the store: the state of the head, or
-// of the point at if it is not "". The error says why the store must not be continued, or not from
+// RecoverHead returns the state from which a program continues the store. The parameter at is a
+// point in time; "" means the head. The error says why the store must not be continued, or not from
 // that state.
 func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Recovery, error) {
 	if err := c.Usable(); err != nil {
@@ -610,11 +609,11 @@ func (c *Catalog) Usable() error {
 //
 //   - The snapshot has all lost records: the next segment begins at most one record after the
 //     snapshot.
-//
 //   - The head was chosen after the damaged bytes were written, see headBehind.
 //
-//     segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
-//     snapshot of 89 or later: nothing newer was lost; of 88: record 89 may be lost
+// For example, a snapshot of record 89 has all lost records below, but one of record 88 may not:
+//
+//	segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
 		return fmt.Errorf("persist: newer ticks that were durable may be missing; set Options.At to continue without them: %w", d.In(JournalDir))

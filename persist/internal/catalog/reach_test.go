@@ -46,7 +46,7 @@ func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
 func TestRefreshAndRetry_FilesChanged(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		changes int // Number of calls of f before which files change.
+		changes int // Files change before this many calls of f.
 		err     error
 		found   int // Number of the first call of f that returns no error.
 		calls   int

@@ -72,7 +72,7 @@ func (c *Catalog) listed() iter.Seq[listedSnapshot] {
 	}
 }
 
-// EncodeSnapshotListOf returns the note for all snapshots in a store's files.
+// EncodeSnapshotListOf returns the journal's note for all snapshots in a store's files.
 func EncodeSnapshotListOf(ctx context.Context, files disk.FS) ([]byte, error) {
 	c := New(files)
 	if err := c.list(ctx); err != nil {

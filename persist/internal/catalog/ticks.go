@@ -114,8 +114,7 @@ func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *for
 		return s, nil
 	}
 	// Within a segment, each schema has all components of the previous schema. So the schema of the
-	// state fits this record if the state's record is in the same segment. After a conversion of
-	// the store or of a component, this does not hold.
+	// state fits this record, unless the store or a component was converted in between.
 	if last, ok := c.Log.Find(id.Seq); ok && last.ID == id && last.Segment == e.Segment && !c.converted() {
 		isConverted := func(c format.Entry) bool { return len(c.Former) > 0 }
 		if s := stored(); !slices.ContainsFunc(s.Components, isConverted) {

@@ -65,7 +65,7 @@ func (p *present) Done(_ raw.Storage, _, _ int) {}
 
 // A rowCopy is the copy of the registry or of a component for a snapshot, in groups of 4096 rows.
 //
-//	group    | entities | data page | data page | ... |    as digests sum it
+//	group    | entities | data page | data page | ... |
 //
 // What is copied of group g depends on rows and dense. The right column says what the snapshot
 // writes from the copy:
@@ -74,7 +74,7 @@ func (p *present) Done(_ raw.Storage, _, _ int) {}
 //	else dense    entities            makes only parts of sparse pages
 //	else          nothing             everything as in the previous snapshot
 //
-// A digest sums the same groups, so the checksum of a group needs no second read of the world.
+// The digest of a state has a checksum for each of these groups, computed from the copy.
 type rowCopy struct {
 	number  int         // Component number. -1 for the registry.
 	storage raw.Storage // Storage to copy. Nil for the registry.

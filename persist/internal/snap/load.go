@@ -129,7 +129,7 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 	t := tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
 	if ref.Column != 0 {
-		t.Size = 0 // The page that has the content counts the size.
+		t.Size = 0 // Only the page that has the content has a size.
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -51,8 +51,8 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
-	// r has no manifest yet. Without one, methods use file number 0 and accept neither a compressed
-	// page nor a reference.
+	// Without a manifest, find uses file number 0 and accepts neither a compressed page nor a
+	// reference.
 	content, _, err := r.find(format.Key(format.ManifestColumn, 0), nil)
 	if err == nil && content == nil {
 		err = fmt.Errorf("%w: no manifest", format.ErrForeign)

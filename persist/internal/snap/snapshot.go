@@ -42,8 +42,8 @@ const MaxFiles = 8
 // pages, so the files before it can be removed.
 const MaxChain = 15
 
-// A PageTable has the position and checksum of each page of a snapshot. It stays in memory until
-// the next snapshot, which looks up each of its pages to find a file that already has the page.
+// A PageTable has the position and checksum of each page of a snapshot. It stays in memory, so that
+// the next snapshot can find the files that already have its pages.
 type PageTable map[pagefile.Key]tablePage
 
 // A tablePage describes a page in a file.
