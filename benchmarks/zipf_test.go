@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// A zipf draws ranks below n. Rank k has a probability proportional to 1/(k+1)^skew, for a skew
-// from 0 (uniform) to less than 1. The generator of math/rand/v2 supports only skews above 1. The
-// inverse of the distribution is approximated as in Gray and others, "Quickly generating
-// billion-record synthetic databases" (SIGMOD 1994). The approximation is exact for the first two
-// ranks, and a power of the random number for the others.
+// A zipf draws ranks below n. The probability of rank k is proportional to 1/(k+1)^skew. The skew
+// is at least 0 (uniform) and less than 1. The generator of math/rand/v2 only supports skews above
+// 1.
+//
+// The formulas are those of Gray and others, "Quickly generating billion-record synthetic
+// databases" (SIGMOD 1994). They are exact for ranks 0 and 1, and approximate for the others.
 type zipf struct {
 	rng *rand.Rand
 	n   float64

@@ -40,8 +40,8 @@ func (e *DamageError) Error() string {
 // Unwrap returns the kind of damage.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// In returns a copy of e whose file name is relative to the parent of the directory dir, which
-// contains the file.
+// In returns a copy of e whose file name begins with dir/, for a caller that checks the parent
+// directory.
 func (e *DamageError) In(dir string) *DamageError {
 	above := *e
 	above.File = dir + "/" + e.File

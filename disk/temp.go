@@ -176,9 +176,10 @@ func (t *Temp) RemoveOthers() error {
 	})
 }
 
-// RemoveTemps removes the regular files in dir whose temporary names the function match accepts, if
-// their writers have ended. It keeps a locked file. Without locks, it keeps a file that was
-// modified in the last hour. Cost: reading the directory, and two locks for each file.
+// RemoveTemps removes temporary files in dir if their writers have ended. The function match
+// selects the files by their names. A locked file is kept. On file systems without locks, a file
+// that was modified in the last hour is kept. Cost: reading the directory, and two locks for each
+// file.
 func RemoveTemps(fsys FS, dir string, match func(temp string) bool) error {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {

@@ -88,11 +88,11 @@ func packFile(z *zip.Writer, files disk.FS, name string) error {
 // ErrTooLarge reports that the files of an archive have more bytes than the caller allows.
 var ErrTooLarge = errors.New("archive: too large")
 
-// Read unpacks an archive into memory. The size is that of the zip file, in bytes. If the unpacked
-// files have more than limit bytes together, the error wraps [ErrTooLarge]. If the bytes are not
-// those of a zip file, or differ from their checksums, the error wraps [disk.ErrCorrupt].
+// Read unpacks a zip file of size bytes into memory. Cost: the memory of all unpacked files.
 //
-// Cost: the memory of all unpacked files.
+// Errors:
+//   - [ErrTooLarge]: the unpacked files have more than limit bytes together.
+//   - [disk.ErrCorrupt]: the bytes are not a zip file, or differ from their checksums.
 func Read(ctx context.Context, in io.ReaderAt, size, limit int64) (disk.FS, error) {
 	r := &reader{ReaderAt: in}
 	files, err := unpack(ctx, r, size, limit)
@@ -105,7 +105,7 @@ func Read(ctx context.Context, in io.ReaderAt, size, limit int64) (disk.FS, erro
 	return nil, fmt.Errorf("archive: %w: %w", disk.ErrCorrupt, err)
 }
 
-// A reader keeps the error of a failed read. If there is none, an invalid archive is damaged.
+// A reader records the error of a failed read, so that Read can tell it from a damaged archive.
 type reader struct {
 	io.ReaderAt
 	err error

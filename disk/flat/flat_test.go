@@ -446,7 +446,7 @@ func TestOpen_RemovesUnfinishedFiles(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "text"}, names(t, again))
 }
 
-// A fullDevice has no space for longer files while full is true.
+// While full is true, no file of a fullDevice can grow.
 type fullDevice struct {
 	flat.Device
 	full *bool

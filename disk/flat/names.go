@@ -166,7 +166,7 @@ type nameLog struct {
 	last     uint64 // The highest number of a file that ever had a name.
 }
 
-// space returns the number of bytes in records at which a new snapshot replaces them.
+// space returns how many bytes of records a list may have before a new snapshot replaces them.
 func (l *nameLog) space() int64 { return max(minLog, 2*l.snapshot) }
 
 // begin opens the list that was read, and makes it durable. length is the length of its file.

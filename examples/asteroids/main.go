@@ -9,12 +9,18 @@
 //
 //	asteroids [-dir DIR]
 //
-// The keys a and d, or the arrows, turn the ship, w thrusts, and space fires. While r is held, the
-// game goes back, up to 20 seconds. The next key continues from there. The keys 1 2 3 save the game
-// in a slot, 4 5 6 load it, and q quits. The next run continues the game in DIR.
+// The keys are:
 //
-// A terminal reports no release of a key, but it repeats a key that is held. So a key counts as
-// held for some ticks after each report.
+//	a d, arrows  turn the ship
+//	w            thrust
+//	space        fire
+//	r            go back while held, up to 20 seconds; the next key continues from there
+//	1 2 3        save the game in a slot
+//	4 5 6        load the game from a slot
+//	q            quit; the next run continues the game in DIR
+//
+// A terminal repeats a held key, but does not report its release. So a key counts as held for some
+// ticks after each report.
 //
 // The exit code is 0, 1 after a failure, and 2 for wrong flags.
 package main

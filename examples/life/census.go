@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// objectReach is the greatest distance between cells of one object, in king's moves. Cells two
-// moves apart have a common neighbour, so they act on each other. Cells three moves apart have a
-// gap of two empty cells between them, and do not act on each other in the next generation.
+// objectReach is the greatest distance between neighbouring cells of an object, in king's moves.
+// Cells two moves apart have a common neighbour, so they affect the same cell. Cells three moves
+// apart do not.
 const objectReach = 2
 
 // gliderShapes has the 16 shapes of a glider: four phases in each of four directions.

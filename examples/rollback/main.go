@@ -7,17 +7,18 @@
 //	rollback [-ticks N] [-loss PERCENT] [-delay TICKS] [-seed N] [-bug] [-fusible]
 //	         [-digests] [-dir DIR]
 //
-// The two peers exchange digests of their worlds. With -bug the game has a counter outside of its
-// world, which no rollback restores, so the worlds soon differ. The command then prints the first
-// tick that differs. It saves both worlds for ecsdump diff, in DIR or in a new temporary directory.
-// Stores in DIR have all ticks of both peers.
+// Some flags are:
 //
-// With -digests it prints the digest of every tick at the end. The digests are the same on every
-// machine. With -fusible a cloud drifts by x + v*dt, and the digests differ between machines: see
-// docs/MACHINES.md.
+//	-bug      use a counter outside of the world, so that the worlds of the peers soon differ
+//	-dir      write stores with all ticks of both peers
+//	-digests  print the digest of every tick at the end
+//	-fusible  add a cloud that moves differently on some machines; see docs/MACHINES.md
 //
-// The output does not depend on the clock: the same flags give the same output. The exit code is 0,
-// 1 if the peers differ or after a failure, and 2 for wrong flags.
+// If the worlds differ, the program prints the first tick that differs. It saves both worlds for
+// ecsdump diff, in DIR or in a new temporary directory.
+//
+// The same flags give the same output at any time. The exit code is 0, 1 if the peers differ or
+// after a failure, and 2 for wrong flags.
 package main
 
 import (

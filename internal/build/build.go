@@ -16,14 +16,15 @@ import (
 // MaxLen is the maximum length of a description in bytes.
 const MaxLen = 255
 
-// Here describes this program:
+// Here describes this program and its machine:
 //
 //	go1.26.8 linux/arm64 fused math:5d02 example.com/game@v1.2.3
 //
-// "fused" means that x*y + z is computed as one operation, and "unfused" that it is computed as
-// two. The digits after "math:" are a checksum of results of package math. The last word is the
-// main module, if its version is available. Here computes everything except the module at run time,
-// because compiler flags and the processor also matter.
+//	fused      x*y + z is one operation (in an unfused build, it is two)
+//	math:5d02  checksum of results of package math
+//	last word  main module, if its version is available
+//
+// Compiler flags and the processor affect the results, so Here computes them at run time.
 var Here = sync.OnceValue(func() string {
 	text := fmt.Sprintf("%s %s/%s %s math:%04x", version(runtime.Version()), runtime.GOOS, runtime.GOARCH, fusion(), mathSum())
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" && info.Main.Version != "" && info.Main.Version != "(devel)" {

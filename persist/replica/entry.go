@@ -13,18 +13,20 @@ import (
 
 // An entry has this format:
 //
-//	magic "STRP" | crc | writer | number | after | its writer | its number | operation | …
+//	magic       "STRP"
+//	crc         CRC-32C of all bytes after it, 4 bytes
+//	writer      random number of the sender, 8 bytes
+//	number      number of the entry, counted by the sender, 8 bytes
+//	after       position of the previous entry, 8 bytes
+//	its writer  writer of the previous entry, 8 bytes
+//	its number  number of the previous entry, 8 bytes
+//	operations  for each: the kind, then the fields that are listed below
 //
-// The field crc has 4 bytes, and is the CRC-32C of all bytes after it. The other fields have 8
-// bytes. Integers are little-endian; integers of operations are varints.
+// These integers are little-endian. Those in operations are varints. Readers reject entries with
+// other data.
 //
-// The field writer is a random number of the sender, and number counts the sender's entries.
-// Together they identify an entry, so that its sender recognizes it. The field after and the two
-// fields that follow it are the position and the identity of the previous entry. With these fields,
-// a reader notices that entries were trimmed, or that the log lost an acknowledged entry and
-// continued.
-//
-// An operation is a kind and the fields listed below. Readers reject entries with other data.
+// Writer and number identify an entry. With the identity of the previous entry, a reader notices
+// trimmed and lost entries.
 const (
 	// term, name, logInfo: the sender owns the store from this entry on.
 	opClaim opKind = iota + 1

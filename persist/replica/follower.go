@@ -255,8 +255,9 @@ func (f *Follower) Ready() bool {
 	return f.tree != nil
 }
 
-// Aside returns the quarantine directory, and the size of its files. It has the bytes that were
-// written on this machine and never confirmed. The directory is "" if the quarantine is empty.
+// Aside returns the quarantine directory, and the size of its files. These files have the bytes
+// that were written on this machine and never confirmed. The directory is "" if the quarantine is
+// empty.
 func (f *Follower) Aside() (dir string, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -275,10 +276,9 @@ func (f *Follower) Err() error {
 // errNoStore reports that the follower reads a log without a complete store.
 var errNoStore = errors.New("replica: the log has no complete store")
 
-// Stuck returns why the files are behind the log at the moment, and since when. Either the log does
-// not yield entries, or it has no complete store, or this machine cannot write the entries. The
-// follower retries. [ClassOf] classifies the error. The error is nil while the follower makes
-// progress.
+// Stuck returns why the files are behind the log at the moment, and since when. The log may yield
+// no entries or have no complete store, or this machine cannot write the entries. The follower
+// retries. [ClassOf] classifies the error. The error is nil while the follower makes progress.
 func (f *Follower) Stuck() (since time.Time, err error) {
 	m := f.Metrics()
 	return m.StuckSince, m.Stuck

@@ -15,7 +15,7 @@ func anywhere(random *rand.Rand) Position {
 	return Position{float64(random.Float64() * Width), float64(random.Float64() * Height)}
 }
 
-// The grid finds the entities that a search of all positions finds.
+// The grid finds the same entities as a search of all positions.
 func TestGrid_FindsWhatIsNear(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

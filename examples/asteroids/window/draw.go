@@ -38,7 +38,7 @@ func (w *window) Draw(screen *ebiten.Image) {
 	sky := screen.SubImage(f.bounds()).(*ebiten.Image)
 	f.stars(sky)
 	if v.Playing {
-		// Ahead is the time since the last Update, as a fraction of a tick.
+		// ahead is the time since the last Update, as a fraction of a tick.
 		f.ahead = min(float32(time.Since(w.updated).Seconds()*60), 1)
 	}
 	f.sprites(sky, v.Sprites)

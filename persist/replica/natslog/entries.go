@@ -166,8 +166,8 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// Wait until leave may move the connection, but at most the constant answer, and at least
-		// an eighth of it.
+		// Wait until leave may move the connection. The limits are the constant answer and an
+		// eighth of it.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

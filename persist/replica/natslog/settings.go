@@ -152,10 +152,12 @@ func plain(name string) bool {
 	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// CheckServers asks every server for its version, and whether it syncs each message before it
-// acknowledges the message. Only a connection of the system account gets answers. It returns
-// [ErrSettings] for wrong settings, and the error of ctx if no server answers. It does not detect a
-// server that is down. It returns when no answer has arrived for half a second.
+// CheckServers asks every server for its version, and whether it syncs each message before the
+// acknowledgement. It returns [ErrSettings] for wrong settings, and the error of ctx if no server
+// answers.
+//
+// Only a connection of the system account gets answers. CheckServers returns when no answer has
+// arrived for half a second, so it does not detect a server that is down.
 func CheckServers(ctx context.Context, system *nats.Conn) error {
 	inbox := system.NewInbox()
 	answers, err := system.SubscribeSync(inbox)
