@@ -121,8 +121,8 @@ func (c *child) kill(t testing.TB) {
 }
 
 // tickForever runs a store without end: random ticks, rewinds, snapshots, syncs and closes. It
-// prints "open" with the recovered digest. It prints "commit" with the digest of a state before the
-// state can be recovered. It prints "durable" when OnDurable is called, in the order of the
+// prints "open" with the recovered digest. Before a state can be recovered, it prints "commit" with
+// the digest of the state. It prints "durable" when OnDurable is called, in the order of the
 // commits.
 func tickForever(dir, argument string) error {
 	policy, number, _ := strings.Cut(argument, " ")

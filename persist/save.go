@@ -138,8 +138,8 @@ func queueOf(files disk.FS, file string) string {
 	return file
 }
 
-// add makes the channel written that of the newest save to the file f. It returns the channel of
-// the previous save, or nil.
+// add registers a save to the file f; the channel written is closed when that save ends. add
+// returns the channel of the previous save, or nil.
 func (q *saveQueue) add(f string, written chan struct{}) (older chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -623,7 +623,7 @@ func (s *Store) adoptResult(f *finishedSnapshot) {
 	if f.Err != nil {
 		_, fileLost := errors.AsType[sharedFileError](f.Err)
 		tooLarge := errors.Is(f.Err, snap.ErrPagesShared)
-		again := s.snapshotBytes() / 2 // Half of the growth until the next attempt.
+		again := s.snapshotBytes() / 2 // Try again after half of the usual growth.
 		if tooLarge {
 			again = s.snapshotBytes() + 1
 		}

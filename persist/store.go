@@ -504,8 +504,8 @@ func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 //     no error: Close saves them. See also [Options.CommitEvery].
 //   - [raw.ErrCheckpointHeld] while a checkpoint is held. The store stays open.
 //   - The error of ctx if ctx ends first. Closing continues in the background, and the directory
-//     stays locked until then. Another Close waits for the end and returns the result.
-//   - [ErrClosed] after that.
+//     stays locked until closing is complete. Another Close waits for that and returns the result.
+//   - [ErrClosed] if the store is already closed.
 //
 // A process that exits before closing is complete may lose the ticks that were not durable. So do
 // not pass a ctx that a signal has cancelled: pass context.WithoutCancel(ctx).

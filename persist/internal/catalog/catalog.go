@@ -659,9 +659,8 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 }
 
 // followHead updates onHead after the head has changed from record head. If the new head descends
-// from the old one, followHead adds only the records between them. Otherwise, or unless same is
-// set, onHead is computed again later. The parameter same says that the store still has the same
-// world.
+// from the old one, followHead adds only the records between them. If it does not, or if the store
+// has another world (same is not set), onHead is computed again later.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

@@ -344,9 +344,9 @@ func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, b
 }
 
 // newestOn returns the newest record on the path to seq whose state can be loaded. It walks back
-// from seq to the first state with a complete snapshot, which is in whole. Below, S is such a
-// state. Records after a lost one are unreachable. If the path has no complete snapshot, newestOn
-// returns the parent of its oldest known record, and false.
+// from seq to the first state in whole, the set of states with a complete snapshot. Records after a
+// lost one are unreachable. If the path has no state in whole, newestOn returns the parent of its
+// oldest known record, and false. In these examples, S marks the states in whole:
 //
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6

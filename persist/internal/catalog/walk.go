@@ -18,8 +18,8 @@ import (
 // need an older state must clone it.
 type Walk struct {
 	Catalog *Catalog
-	// Before, if not nil, is called before a tick is applied to im. The parameter was is the state
-	// before the conversion if the store was converted there, and im otherwise.
+	// Before, if not nil, is called before a tick is applied to im. If the store was converted
+	// before the tick, the second parameter is the state before the conversion. Otherwise it is im.
 	Before func(ctx context.Context, was, im *image.Image, r *Record) error
 	// After, if not nil, is called with the state after a tick.
 	After func(ctx context.Context, im *image.Image, r *Record) error
