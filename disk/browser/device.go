@@ -72,7 +72,7 @@ func openDevice(ctx context.Context, name string, l *tabLock) (*device, error) {
 	d.worker.Set("onerror", d.onError)
 	begun := make(chan message, 1)
 	go func() {
-		// ABOVE A directory name cannot contain a slash.
+		// A directory name cannot contain a slash.
 		escaped := global.Call("encodeURIComponent", name).String()
 		backend, err := d.call("begin", map[string]any{"name": "stet: " + escaped, "readOnly": l == nil})
 		begun <- message{backend, err}

@@ -109,11 +109,11 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 		if state[from] == directory || !parent(from) {
 			return nil
 		}
-		// ABOVE All contents have the same length, so a write replaces the whole content.
+		// All contents have the same length, so a write replaces the whole content.
 		m.content++
 		text, sync := fmt.Sprintf("%08d", m.content), rng.IntN(2) == 0
 		err, state[from] = write(tree, from, text, sync), text
-		// ABOVE After a crash, the overwritten file may have the old or the new content.
+		// After a crash, the overwritten file may have the old or the new content.
 		for _, s := range m.states {
 			if s[from] != "" && s[from] != directory {
 				m.synced[s[from]] = false
@@ -285,8 +285,8 @@ func TestTree_FailedNewList(t *testing.T) {
 		mem := disktest.New()
 		broken, always := false, rng.IntN(2) == 0
 		tree, err := flat.Open(brokenDevice{disktest.Numbered(mem), func(number uint64) bool {
-			// ABOVE The tree begins with list 1, so list 0 is the new one. If always is false, some
-			// calls succeed.
+			// The tree begins with list 1, so list 0 is the new one. If always is false, some calls
+			// succeed.
 			return number == 0 && broken && (always || rng.IntN(2) == 0)
 		}})
 		require.NoError(t, err)

@@ -63,7 +63,7 @@ func TestUndo_RestoresEachTurn(t *testing.T) {
 		require.Equal(t, states[k], g.world.Digest(), "after turn %d", k)
 		g.check(t)
 	}
-	// ABOVE After all turns are undone, the same keys lead to the same states.
+	// After all turns are undone, the same keys lead to the same states.
 	key = player(seed)
 	for k := range 100 {
 		g.turn(key())

@@ -21,7 +21,8 @@ type message = rollback.Message[byte]
 // A peer is one side of the match. It has its own game and a session with the buttons of both
 // players. It continues without waiting for the other player's buttons.
 //
-// Ticks of a peer are counted from the start of the game, when the world was at tick start.
+// Ticks of a peer are counted from the start of the game. The field start is the world's tick at
+// that time.
 type peer struct {
 	*game
 	session *rollback.Session[byte]

@@ -15,7 +15,7 @@ func Do(ctx context.Context, n int, f func(i int) error) error {
 		group sync.WaitGroup
 		next  atomic.Int64
 		mu    sync.Mutex
-		// ABOVE The lowest number whose call failed, or n.
+		// The lowest number whose call failed, or n.
 		end atomic.Int64
 		// The error of the lowest number that failed.
 		first error

@@ -240,7 +240,7 @@ func cutPieces(width int, pieces []Styled) []Styled {
 	for i, p := range pieces {
 		w := Width(p.text)
 		if w > width || w == width && whole > width {
-			// ABOVE With "…", the text is too wide, and cutTo cuts it.
+			// With "…", the text is too wide, and cutTo cuts it.
 			pieces[i].text = cutTo(width, p.text+"…")
 			return pieces[:i+1]
 		}

@@ -436,9 +436,9 @@ func (s *sender) resolveTaken(id entryID) (Position, error) {
 	return s.findValidAfter(id)
 }
 
-// findValidAfter looks for the first valid entry after s.at. It returns its position if it is the
-// entry id, and 0 if there is none. Any other valid entry is an error, because another machine has
-// claimed the log.
+// findValidAfter looks for the first valid entry after s.at. If this is the entry id, it returns
+// the position of the entry. It returns 0 if there is no valid entry. Any other valid entry is an
+// error, because another machine has claimed the log.
 func (s *sender) findValidAfter(id entryID) (Position, error) {
 	s.end = s.at[0].Position
 	for skipped := false; ; skipped = true {

@@ -57,9 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave moves nc to another server if no leader has answered for the duration unheard. The duration
-// is counted from the last answer, the last move, or since, whichever is latest. leave reports
-// whether it moved nc. The move affects all logs on nc.
+// leave moves nc to another server if no leader has answered for the duration unheard. This time
+// begins with the latest of three events: the last answer, the last move, and the parameter since.
+// leave reports whether it moved nc. The move affects all logs on nc.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

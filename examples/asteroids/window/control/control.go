@@ -77,7 +77,8 @@ const (
 	retryTime   = 300 // The number of frames until the store tries to save again.
 )
 
-// A job is a call that waits for the disk. Frame calls end with its error.
+// A job is a call that waits for the disk. When it has ended, its error is passed to the function
+// end.
 type job struct {
 	done chan error
 	end  func(error)
