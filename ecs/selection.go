@@ -2,7 +2,7 @@ package ecs
 
 import "math/bits"
 
-// filter makes j keep only the entities that p keeps.
+// filter makes j keep only the entities that the predicate p keeps.
 func (j *join) filter(p predicate) {
 	j.predicates = append(j.predicates, p)
 	j.invalidate()
@@ -18,20 +18,19 @@ func (j *join) keeps(e Entity) bool {
 	return true
 }
 
-// A selection has the positions of a driver that predicates keep. An iteration reads 64 positions
-// at once, and skips regions without selected positions:
+// A selection marks the positions of a driver that predicates keep. An iteration reads 64 positions
+// at once, and skips words without selected positions:
 //
 //	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit for each position
 //	some    |     1        0        0        1         a bit for each word that is not 0
 type selection struct {
-	// If false, the iteration calls the predicates for each entity: for example, after rows have
-	// moved.
+	// The bits are valid. If not, the iteration calls the predicates for each entity.
 	on          bool
-	version     uint64 // The version of the driver at the start of the iteration.
+	version     uint64 // Version of the driver when the iteration began.
 	words, some []uint64
 }
 
-// clear empties s, and makes room for n positions.
+// clear removes all positions, and makes room for n positions.
 func (s *selection) clear(n int) {
 	for b, word := range s.some {
 		for ; word != 0; word &= word - 1 {
@@ -50,7 +49,7 @@ func (s *selection) add(p int) {
 
 func (s *selection) has(p int) bool { return s.words[p>>6]>>(p&63)&1 != 0 }
 
-// from returns the bits of the 64 positions that begin with p.
+// from returns the bits of 64 positions, the first of which is p.
 func (s *selection) from(p int) (word uint64) {
 	if w := p >> 6; w < len(s.words) {
 		word = s.words[w] >> (p & 63)
@@ -61,7 +60,7 @@ func (s *selection) from(p int) (word uint64) {
 	return word
 }
 
-// nextWord returns the first word at or after w that is not 0, or -1.
+// nextWord returns the number of the first word from w on that is not 0, or -1.
 func (s *selection) nextWord(w int) int {
 	for b := w >> 6; b < len(s.some); b++ {
 		some := s.some[b]
@@ -75,8 +74,7 @@ func (s *selection) nextWord(w int) int {
 	return -1
 }
 
-// begin starts an iteration: it calls begin of the predicates, and selects the entities that all of
-// them keep.
+// begin begins the predicates, and selects the entities that all of them keep.
 func (c *cursor) begin() {
 	predicates, s := c.j.predicates, &c.selected
 	s.on = false
@@ -144,8 +142,7 @@ func (c *cursor) keep() bool {
 	return left != 0
 }
 
-// keepOf returns the bits of word that the predicates keep. The parameter word is word number w of
-// the span.
+// keepOf returns the bits of word w of the span that the predicates keep.
 func (c *cursor) keepOf(w int, word uint64) uint64 {
 	s, i := &c.selected, w<<6
 	if s.on && (c.n > 1 || c.set.byIndex || &c.order[0] == &identity[0]) {
@@ -165,7 +162,7 @@ func (c *cursor) keepOf(w int, word uint64) uint64 {
 	return word
 }
 
-// unroll converts the span from a run to single positions.
+// unroll converts a span with consecutive rows to a span with a bit for each position.
 func (c *cursor) unroll() {
 	for k := range c.j.columns {
 		if row := c.rows[k][0]; row == missing {
@@ -178,9 +175,8 @@ func (c *cursor) unroll() {
 	c.words, c.n = c.kept[:(c.n+63)>>6], 1
 }
 
-// pack converts the span to a list if few positions are left. Otherwise the processor would
-// mispredict the end of each sparse word in every loop over the span. With a list, it mispredicts
-// only here.
+// pack converts the span to a list if few positions are left. Loops over a list have fewer branch
+// mispredictions than loops over sparse words.
 func (c *cursor) pack() {
 	n := 0
 	for _, word := range c.words {
@@ -214,7 +210,7 @@ func (c *cursor) pack() {
 	c.words = c.keepFirst(n)
 }
 
-// keepFirst sets the first n bits in c.kept, and returns the words that have these bits.
+// keepFirst sets the first n bits in c.kept, and returns the words with these bits.
 func (c *cursor) keepFirst(n int) []uint64 {
 	words := c.kept[:(n+63)>>6]
 	for w := range words {

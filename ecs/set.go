@@ -11,8 +11,8 @@ const (
 	pageMask = track.PageMask
 )
 
-// A set is the state that storages of all types share: the sparse set of the entities that have the
-// component, without the values.
+// A set has the members of a storage, without the values: a sparse set of the entities that have
+// the component.
 //
 //	entity index    0   1   2   3   4
 //	              +---+---+---+---+---+
@@ -25,47 +25,47 @@ type set struct {
 	_ noCopy
 
 	w      *World
-	rows   track.Tracker // N is the number of rows; Extra is the number of gaps.
+	rows   track.Tracker // N is the number of rows, Extra that of gaps.
 	sparse track.Sparse
 	dense  track.Column[Entity]
 	kind   Kind
-	// The kind is Indexed or Hashed, so a new row needs more than a sparse page.
+	// The kind is Indexed or Hashed.
 	special bool
 	shared  []*track.Page // The sparse pages of a Hashed storage.
 
 	lent lending //nolint:unused // Used only in a debug build.
-	// The set has a group, hooks, a mask or a recorder, which observe the members.
+	// The set has a group, hooks, a mask or a recorder.
 	observed bool
-	slow     bool   // The set is observed or special, so Set does more than write rows.
-	heavy    bool   // The removal of a row does more than move rows.
+	slow     bool   // observed or special. Excludes the fast path of Set.
+	heavy    bool   // Excludes the fast path of a removal.
 	mask     *Mask  // The indices of the members, if the storage has a mask.
 	group    *Group // The group of the storage, or nil.
 	hooks    *setHooks
 
-	// The fields below are for the caches of queries.
+	// For the caches of queries.
 	version uint64   // World.changes at the last structural change of the set.
-	ring    []Entity // The newest notes, or nil if no query reads them; see note.
-	notes   uint64   // The number of the next note, which also counts dropped ones.
+	ring    []Entity // The newest notes. Nil if no query needs them.
+	notes   uint64   // Number of notes so far, including dropped ones.
 
-	// The fields below are for loops.
+	// For running loops.
 	log        moveLog
-	arrangedAt uint64 // World.changes when the rows last got a new order.
+	arrangedAt uint64 // World.changes when the rows were last rearranged.
 	arrangedBy string // What happened to the rows: "restored", "sorted", "packed" or "loaded".
 	rowsMoved  bool   // The current restore has moved entities.
 
-	// The fields below are for indexes: the indexes of the storage, and the rows to which the
-	// program has pointers. The program may write these rows at any time.
+	// The indexes of the storage, and the rows that the program may write through pointers. Indexes
+	// read these rows again at each look-up.
 	indexes []follower
-	pointed uint32 // The row of the newest pointer, or track.NoRow.
-	// The program has pointers to all rows, unless the span or the version has changed since.
+	pointed uint32 // Row of the newest pointer, or track.NoRow.
+	// The program has pointers to all rows. Valid until the span or the version changes.
 	pointedAll bool
-	pointedIn  uint64 // The span of the world when pointedAll was set.
-	pointedAt  uint64 // The version of the set when pointedAll was set.
+	pointedIn  uint64 // Clock span when pointedAll was set.
+	pointedAt  uint64 // Version of the set when pointedAll was set.
 
-	byIndex bool    // A query with this set as driver iterates over the mask of the set.
-	sorting scratch // The buffer of the last sort.
+	byIndex bool    // Queries driven by this set visit entities in index order.
+	sorting scratch // Buffer for sorting.
 
-	storage componentRows // The storage of the set.
+	storage componentRows
 }
 
 func (s *set) init(w *World, storage componentRows, kind Kind, exempt bool) {
@@ -84,9 +84,8 @@ func (s *set) init(w *World, storage componentRows, kind Kind, exempt bool) {
 	}
 }
 
-// setMembers makes entities the members of s, which must be empty. s takes ownership of the slice.
-// pages is the sparse array of entities; if it is nil, setMembers creates the array. The world must
-// have no frames.
+// setMembers makes entities the members of s, which must be empty. It takes ownership of the slice.
+// If pages is nil, it builds the sparse array. The world must have no frames.
 func (s *set) setMembers(entities []Entity, pages []*track.Page) {
 	if s.dense.Live = s.dense.Live[:0]; len(entities) > 0 {
 		s.dense.Take(entities)
@@ -139,18 +138,17 @@ func (w *World) refreshIndexes() {
 	}
 }
 
-// pointToAll records that the program has pointers to all rows. The pointers are valid until the
-// members change or until the next boundary.
+// pointToAll records that the program has pointers to all rows, until the members change or a
+// boundary follows.
 func (s *set) pointToAll() {
 	s.pointedAll, s.pointedIn, s.pointedAt = true, s.w.clock.Span, s.version
 }
 
-// A note is an entity that was added to a set, removed from it or moved in it. Before an iteration,
-// a query looks up the entities of new notes again. A set whose notes are read by a query keeps the
-// newest ones in a ring. If the ring has dropped notes that a query has not read, the query looks
-// up all entities.
+// A note records that an entity was added to a set, removed from it or moved in it. Before an
+// iteration, a query looks up only the entities of new notes. The set keeps the newest notes in a
+// ring buffer. If a query has missed notes, it looks up all entities.
 
-// note adds the entity e to the ring. e was added, removed or moved.
+// note adds a note for the entity e.
 func (s *set) note(e Entity) {
 	if last := len(s.ring) - 1; last >= 0 {
 		s.ring[s.notes&uint64(last)] = e
@@ -161,7 +159,7 @@ func (s *set) note(e Entity) {
 // noted returns the entity of note i. The note must still be in the ring.
 func (s *set) noted(i uint64) Entity { return s.ring[i&uint64(len(s.ring)-1)] }
 
-// noteRows adds the entities of rows [lo, hi) to the ring. The rows may be past N.
+// noteRows adds notes for the entities in rows lo to hi-1. The rows may be removed ones.
 func (s *set) noteRows(lo, hi int) {
 	if hi = min(hi, len(s.dense.Live)); hi-lo > len(s.ring) {
 		s.dropNotes()
@@ -172,14 +170,14 @@ func (s *set) noteRows(lo, hi int) {
 	}
 }
 
-// dropNotes makes all notes stale, because the ring is too small for the changed entities.
+// dropNotes makes all notes stale.
 func (s *set) dropNotes() { s.notes += uint64(len(s.ring)) + 1 }
 
-// minNotes is the minimum length of a ring.
+// minNotes is the minimum length of the ring.
 const minNotes = 64
 
-// keepNotes makes the set keep notes in a ring of at least an eighth of its rows. After more notes
-// than that, a rebuild of the cache costs less than single look-ups.
+// keepNotes makes the set keep notes, for up to an eighth of its rows. With more notes than that, a
+// query is faster if it looks up all entities.
 func (s *set) keepNotes() {
 	if s.rows.N>>3 <= len(s.ring) && s.ring != nil {
 		return
@@ -195,23 +193,23 @@ func (s *set) recordMove(e Entity) {
 	s.note(e)
 }
 
-// recordRemoval records that e was removed from row. If row is below N, it has another entity now.
+// recordRemoval records that e was removed from row. Another entity may have moved there.
 func (s *set) recordRemoval(e Entity, row int) {
 	if s.countRemoval() {
 		s.noteRemoval(e, row)
 	}
 }
 
-// countRemoval counts a removal. It returns true if the caller must call noteRemoval. Fast paths
-// call countRemoval and noteRemoval directly, because the compiler inlines countRemoval.
+// countRemoval counts a removal. If it returns true, the caller must call noteRemoval. The two
+// functions are separate because the compiler then inlines countRemoval.
 func (s *set) countRemoval() bool {
 	s.w.changes++
 	s.version = s.w.changes
 	return debug || s.ring != nil || s.log.loops > 0
 }
 
-// noteRemoval adds notes for e, which was removed from row, and for the entity now in row. It logs
-// the removal for running loops.
+// noteRemoval adds notes for e, which was removed from row, and for the entity that moved there. It
+// logs the removal for running loops.
 //
 //go:noinline
 func (s *set) noteRemoval(e Entity, row int) {
@@ -228,8 +226,8 @@ func (s *set) noteRemoval(e Entity, row int) {
 	}
 }
 
-// logMove logs m for the running loops over s. If the log is long and no loop is running, it drops
-// the log instead.
+// logMove logs m for the running loops over s. If the log is long and no loop is running, it
+// empties the log.
 func (s *set) logMove(m rowMove) {
 	l := &s.log
 	if n := len(l.moves); n >= longLog && n&(n-1) == 0 {
@@ -242,8 +240,8 @@ func (s *set) logMove(m rowMove) {
 	l.moves = append(l.moves, m)
 }
 
-// afterRewind records a restore of s. before has the lengths before the restore. If the restore
-// changed only values, all entities are still in their rows, and afterRewind does nothing.
+// afterRewind records a restore of s. The parameter before has the old lengths. It does nothing if
+// the restore changed only values.
 func (s *set) afterRewind(before track.Lengths) {
 	if !s.rowsMoved && s.rows.Lengths == before {
 		return
@@ -257,8 +255,8 @@ func (s *set) afterRewind(before track.Lengths) {
 	s.rearrange("restored")
 }
 
-// rearrange records that the rows of s have a new order. A running loop cannot find its position
-// again, so it panics. by says what happened to the rows.
+// rearrange records that the rows of s have a new order. A loop over s then panics. The parameter
+// by says what happened to the rows.
 func (s *set) rearrange(by string) {
 	s.version, s.arrangedAt, s.arrangedBy = s.w.changes, s.w.changes, by
 	s.recordCaller()
@@ -285,8 +283,8 @@ func (s *set) clear() {
 	}
 }
 
-// In an Indexed storage, the row of an entity is its index. Rows below n without an entity are
-// gaps; m is the number of gaps. Rows never move. Only n depends on the order of calls.
+// In an Indexed storage, the row of an entity is its index, and rows never move. A row without an
+// entity is a gap. Here n is the number of rows, and m the number of gaps:
 //
 //	entity index    0   1   2   3   4
 //	dense         | 0 | - | 2 | - | 4 |    n = 5, m = 2
@@ -347,8 +345,8 @@ func fill[T any](rows []T, v T) {
 	}
 }
 
-// fillGaps sets rows, which are all gaps, to the default value. So the rows of equal worlds are
-// equal, including the gaps.
+// fillGaps sets rows, which are all gaps, to the default value, so that equal worlds have equal
+// rows.
 func (s *Storage[T]) fillGaps(rows []T) {
 	switch {
 	case s.adapter.gap == nil:
@@ -362,7 +360,7 @@ func (s *Storage[T]) fillGaps(rows []T) {
 	}
 }
 
-// makeGap makes row r a gap. The row belongs to e.
+// makeGap makes row r, which belongs to e, a gap.
 func (s *Storage[T]) makeGap(e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
@@ -376,7 +374,7 @@ func (s *Storage[T]) makeGap(e Entity, r int) {
 	s.recordRemoval(e, r)
 }
 
-// withGaps returns entities and values with gaps, so that the row of each entity is its index.
+// withGaps inserts gaps, so that the row of each entity is its index.
 func (s *Storage[T]) withGaps(entities []Entity, values []T) ([]Entity, []T) {
 	n := 0
 	for _, e := range entities {
@@ -391,7 +389,7 @@ func (s *Storage[T]) withGaps(entities []Entity, values []T) ([]Entity, []T) {
 	return rows, data
 }
 
-// withoutGaps returns entities and values without the gaps, in the same order.
+// withoutGaps removes gaps and keeps the order of entities.
 func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 	rows, data := make([]Entity, 0, len(entities)), make([]T, 0, len(entities))
 	for i, e := range entities {
@@ -402,25 +400,24 @@ func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 	return rows, data
 }
 
-// The sparse array of a Hashed storage consists of blocks, as in a Sparse storage. But several
-// blocks can share a page, if no two members need the same entry of the page. The array is a hash
-// table whose hash is the low part of the index. A collision moves one block to another page (row
-// displacement: Tarjan and Yao, Storing a sparse table, 1979).
+// The sparse array of a Hashed storage consists of blocks of 4096 indices. Several blocks can share
+// a page, unless two members need the same entry of the page. If a new member does, its block moves
+// to another page (row displacement: Tarjan and Yao, Storing a sparse table, 1979).
 //
 //	blocks   0  1  2  3  4  5
 //	         A  A  -  A  B  A       A: entries of blocks 0, 1, 3 and 5
 //
-// A look-up compares the entity in dense, so an entry of another block is as harmless as a stale
-// entry. The array costs 8 bytes for 4096 indices of the world, and about 10 bytes for a member.
-// One page per block would cost 17 KB for a single member. In the worst case, the indices of all
-// members are equal modulo 4096. Then each member needs a page, as in a Sparse storage.
+// A look-up compares the entity in dense, so entries of other blocks are harmless.
 //
-// The array is not saved. A restore rebuilds it from dense.
+// The array costs 8 bytes for each block of the world, and about 10 bytes for each member. In the
+// worst case, the indices of all members are equal modulo 4096. Then each member needs a page. The
+// array is not saved. A restore rebuilds it from dense.
 
-// hashedTries is how many of the newest pages pageFor tries for a block.
+// hashedTries is the number of pages that roomFor tries, from the newest one on.
 const hashedTries = 8
 
-// pageFor returns a page in which the entry of e can be written.
+// pageFor returns a page in which the entry of e is free. It moves the block of e to another page
+// if necessary.
 func (s *set) pageFor(e Entity) *track.Page {
 	i := e.Index()
 	page := s.sparse.Page(i)
@@ -430,7 +427,7 @@ func (s *set) pageFor(e Entity) *track.Page {
 	for int(i>>pageBits) >= len(s.sparse.Pages) {
 		s.sparse.Pages = append(s.sparse.Pages, nil)
 	}
-	var block []Entity // The members that move to another page together with e.
+	var block []Entity // Members that move together with e.
 	if page != nil {
 		block = s.membersOf(page, i>>pageBits)
 	}
@@ -443,8 +440,7 @@ func (s *set) pageFor(e Entity) *track.Page {
 	return page
 }
 
-// collides reports whether another member uses the entry of index i in page. Indices with equal low
-// bits use the same entry.
+// collides reports whether another member uses the entry of index i in page.
 func (s *set) collides(page *track.Page, i uint32) bool {
 	r := int(page.Rows[i&pageMask])
 	if r >= s.rows.N {
@@ -454,7 +450,7 @@ func (s *set) collides(page *track.Page, i uint32) bool {
 	return x != i && x&pageMask == i&pageMask
 }
 
-// membersOf returns the members of a block, whose entries are in page.
+// membersOf returns the members of a block whose page is page.
 func (s *set) membersOf(page *track.Page, block uint32) (members []Entity) {
 	for i, r := range page.Rows {
 		if int(r) < s.rows.N {
@@ -466,7 +462,7 @@ func (s *set) membersOf(page *track.Page, block uint32) (members []Entity) {
 	return members
 }
 
-// roomFor returns a page in which no entry of members collides.
+// roomFor returns a page in which the entries of all members are free.
 func (s *set) roomFor(members []Entity) *track.Page {
 next:
 	for k := len(s.shared) - 1; k >= max(0, len(s.shared)-hashedTries); k-- {
@@ -482,14 +478,14 @@ next:
 	return page
 }
 
-// placeAll writes the sparse entries of all rows.
+// placeAll writes the sparse entries of all members.
 func (s *set) placeAll() {
 	for r, e := range s.dense.Live[:s.rows.N] {
 		s.pageFor(e).Rows[e&pageMask] = uint32(r)
 	}
 }
 
-// A candidate is a storage that may have components of the entities of a sparse page.
+// A candidate is a storage that may have entities of a sparse page.
 type candidate struct {
 	*set
 	page   *track.Page
@@ -497,7 +493,7 @@ type candidate struct {
 	data   *track.Log
 }
 
-// componentRows is a [Storage] of any type. It has methods that resources do not have.
+// componentRows is a [Storage] of any type, but not a resource.
 type componentRows interface {
 	AnyStorage
 	rawRows() (track.RawRows, *track.Log)
@@ -510,8 +506,8 @@ type componentRows interface {
 	permute(lo int, from []uint32)
 }
 
-// discard removes all components of e. It handles the usual case of [Storage.discard] inline, to
-// avoid a call for each storage.
+// discard removes all components of e. For speed, it repeats the usual case of [Storage.discard]
+// inline.
 func (w *World) discard(e Entity) {
 	all, span, entry := w.candidatesFor(e), w.clock.Span, e&pageMask
 	for i := range all {
@@ -544,15 +540,15 @@ func (w *World) discard(e Entity) {
 	}
 }
 
-// pageCandidates has the candidates for one page, in the order of registration. The list all is
-// valid as long as World.paged equals the field at.
+// pageCandidates has the candidates for one page, in the order of registration. The list is valid
+// as long as World.paged is unchanged.
 type pageCandidates struct {
 	at  uint64
 	all []candidate
 }
 
-// candidatesFor returns the storages with a sparse page for the index of e. Only these storages may
-// have e. So a removal is fast even if thousands of types are registered.
+// candidatesFor returns the storages that may have e, because they have a sparse page for its
+// index. So a removal is fast even with thousands of component types.
 func (w *World) candidatesFor(e Entity) []candidate {
 	p := int(e.Index() >> pageBits)
 	if p >= len(w.candidates) || w.candidates[p].at != w.paged {

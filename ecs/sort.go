@@ -2,8 +2,8 @@ package ecs
 
 import "slices"
 
-// arrange moves the rows of s into the order that plan computes. plan sorts a list of row numbers.
-// arrange calls it twice: for the rows of group members, and for the other rows.
+// arrange moves the rows of s into a new order. It calls plan to sort row numbers: first those of
+// group members, then the others.
 func (s *set) arrange(plan func(from []uint32)) {
 	w := s.w
 	if debug {
@@ -14,7 +14,7 @@ func (s *set) arrange(plan func(from []uint32)) {
 	}
 	changes, packed := w.changes, s.packed()
 	from := appendRows(w.from[:0], s.rows.N)
-	w.from = nil // The function plan may itself sort a storage. That sort must not use this buffer.
+	w.from = nil // plan may sort a storage, which needs its own buffer.
 	plan(from[:packed])
 	plan(from[packed:])
 	if w.changes != changes {
@@ -30,7 +30,7 @@ func (s *set) arrange(plan func(from []uint32)) {
 	w.from = from
 }
 
-// appendRows appends rows [0, n) to dst, which must be empty.
+// appendRows appends the numbers 0 to n-1 to dst, which must be empty.
 func appendRows(dst []uint32, n int) []uint32 {
 	dst = slices.Grow(dst, n)[:n]
 	for i := range dst {
@@ -39,36 +39,37 @@ func appendRows(dst []uint32, n int) []uint32 {
 	return dst
 }
 
-// maxRanked is the maximum size in bytes of values that a sort moves. For larger values, it moves
+// maxRanked is the maximum size in bytes of values that a sort copies. For larger values, it copies
 // pointers.
 const maxRanked = 32
 
-// A ranked is a row in a sort. It has a copy of the compared value, because a look-up for each
-// comparison costs more than a move of the value.
+// A ranked is a row in a sort, with a copy of the compared value. Comparing copies is faster than
+// looking up the values.
 type ranked[V any] struct {
 	by  V
 	row uint32
 }
 
-// A ranking is a buffer for sorting rows. The set keeps it for the next sort.
+// A ranking is a buffer for sorting rows.
 type ranking[V any] struct{ rows, half []ranked[V] }
 
-// The interface scratch is implemented by a ranking of any type of values.
+// A scratch is a ranking of any type of values.
 type scratch interface{ room() int64 }
 
-// sorted reports whether the values of the rows in from are in order. The rows are consecutive.
+// sorted reports whether the values of the rows in from are in order. The row numbers are
+// consecutive.
 func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
 }
 
-// sortRows sorts the row numbers in from, which are ascending. It compares what the function at
-// returns for each row. Rows with equal values keep their order.
+// sortRows sorts the ascending row numbers in from, by the value that the function at returns for
+// each row. Rows with equal values keep their order.
 func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
 	k, _ := s.sorting.(*ranking[V])
 	if k == nil {
 		k = new(ranking[V])
 	}
-	// The function compare may itself sort this storage. That sort must not use this buffer.
+	// compare may sort this storage, which needs its own buffer.
 	s.sorting = nil
 	k.rows = slices.Grow(k.rows[:0], len(from))
 	for _, r := range from {
@@ -79,14 +80,13 @@ func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(
 	for i := range k.rows {
 		from[i] = k.rows[i].row
 	}
-	clear(k.rows) // Free the memory that the values point to.
+	clear(k.rows) // Frees the memory that the values point to.
 	clear(k.half)
 	s.sorting = k
 }
 
-// mergeSort sorts rows. Rows with equal values keep their order. half is a buffer of half the
-// length of rows. mergeSort makes fewer comparisons than slices.SortFunc, which would also need to
-// compare the row numbers of equal values.
+// mergeSort sorts rows. Rows with equal values keep their order. The buffer half has half the
+// length of rows. mergeSort makes fewer comparisons than slices.SortFunc.
 func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	if len(rows) <= 12 {
 		for i := 1; i < len(rows); i++ {
@@ -105,8 +105,7 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 		return
 	}
 	left := half[:copy(half, rows[:n])]
-	// k is the next position to fill, i the next row in left, and j the next row in the second
-	// half.
+	// Merge left with the second half of rows.
 	k, i, j := 0, 0, n
 	for i < len(left) && j < len(rows) {
 		if compare(rows[j].by, left[i].by) < 0 {
@@ -121,8 +120,8 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	copy(rows[k:], left[i:])
 }
 
-// sortLike sorts the row numbers in from, which are consecutive rows of s. Afterwards, their
-// entities are in the same order as in other. Entities that other does not have come last.
+// sortLike sorts the consecutive row numbers in from, so that the entities have the same order as
+// in the set other. Entities that are not in that set come last.
 func sortLike(from []uint32, s, other *set) {
 	if len(from) == 0 || likeAlready(from, s, other) {
 		return
@@ -143,11 +142,11 @@ func sortLike(from []uint32, s, other *set) {
 	}
 }
 
-// likeAlready reports whether the entities of the rows in from are already in the order of other.
+// likeAlready reports whether the rows in from already have the order of the set other.
 func likeAlready(from []uint32, s, other *set) bool {
 	last := uint32(0)
 	for _, r := range from {
-		// The maximum uint32 if other does not have the entity.
+		// Row -1 becomes the maximum uint32.
 		at := uint32(other.row(s.dense.Live[r]))
 		if at < last {
 			return false
@@ -157,7 +156,7 @@ func likeAlready(from []uint32, s, other *set) bool {
 	return true
 }
 
-// mustAlign appends the sets of storages to sets. It panics if their rows cannot be aligned.
+// mustAlign appends the sets of storages to sets. It panics if the rows of a storage cannot move.
 func (w *World) mustAlign(sets []*set, storages []AnyStorage) []*set {
 	for _, s := range storages {
 		if sets = append(sets, w.mustBeComponent("Align", s)); s.Kind() == Indexed {
@@ -184,15 +183,15 @@ func (w *World) align(sets []*set) {
 	}
 }
 
-// bringForward changes the order of the list from, which has consecutive rows of s. The rows of
-// entities come first, in the order of entities. The rows that were in front move to the free
-// positions and keep their order. Entities with rows that are not in the list are ignored.
+// bringForward reorders the consecutive row numbers in from. The rows of entities come first, in
+// the order of entities. They swap places with the rows that were in front. Entities without a row
+// in from are ignored.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return
 	}
 	lo, n := int(from[0]), 0
-	// comes[k] is 1 if row lo+k moves to the front.
+	// comes[k] is 1 if row lo+k moves forward.
 	comes := slices.Grow(s.w.used[:0], len(from))[:len(from)]
 	clear(comes)
 	for _, e := range entities {
@@ -202,7 +201,7 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 			n++
 		}
 	}
-	next := 0 // Row lo+next is the next row that may have to leave the front.
+	next := 0 // Row lo+next is the next row that may have to move backward.
 	for k := n; k < len(from); k++ {
 		if comes[k] == 0 {
 			continue
@@ -216,8 +215,8 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 	s.w.used = comes
 }
 
-// Groups and sorting move rows, but do not change the members of a set. They save and note every
-// moved row like any other write. So restores, journals and cached queries need no special case.
+// Groups and sorting move rows without changing the members of a set. They save and note each moved
+// row like any other write.
 
 // swapRows swaps rows i and j, which must be below N.
 func (s *Storage[T]) swapRows(i, j int) {
@@ -247,8 +246,8 @@ func (s *Storage[T]) swapRows(i, j int) {
 	}
 }
 
-// place writes e and v to a row, and the sparse entry of e. The row must be saved already. No other
-// row may still have e and v, because two rows must not share the memory that v points to.
+// place writes e and v to a row, and the sparse entry of e. The caller has saved the row, and must
+// overwrite the old row of e, because two rows must not share the memory of v.
 func (s *Storage[T]) place(row int, e Entity, v T) {
 	s.dense.Live[row], s.data.Live[row] = e, v
 	p := s.sparse.Page(e.Index())
@@ -258,7 +257,7 @@ func (s *Storage[T]) place(row int, e Entity, v T) {
 	p.Rows[e&pageMask] = uint32(row)
 }
 
-// permute moves row from[k] to row lo+k for each k. from has each row of [lo, lo+len(from)) once.
+// permute moves row from[k] to row lo+k for each k. The list from has each row from lo on once.
 // permute writes only rows that move. It overwrites from.
 func (s *Storage[T]) permute(lo int, from []uint32) {
 	k := moving(from, lo, 0)
@@ -286,7 +285,7 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	}
 }
 
-// moving returns the first position at or after k whose row moves, or the length of from.
+// moving returns the first position from k on whose row moves, or the length of from.
 func moving(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) == lo+k {
 		k++
@@ -294,7 +293,7 @@ func moving(from []uint32, lo, k int) int {
 	return k
 }
 
-// staying returns the first position at or after k whose row does not move, or the length of from.
+// staying returns the first position from k on whose row stays, or the length of from.
 func staying(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) != lo+k {
 		k++
@@ -302,8 +301,7 @@ func staying(from []uint32, lo, k int) int {
 	return k
 }
 
-// rotate moves the rows of the cycle that contains row lo+k. It also marks these rows in the list
-// from, so that later calls skip them.
+// rotate moves all rows of the cycle that contains row lo+k, and marks them in from as moved.
 func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 	first := lo + k
 	if int(from[k]) == first {

@@ -34,11 +34,11 @@ type Storage[T any] struct {
 	raw     rawAdapter
 
 	onSet   []func(e Entity, old, now T)
-	top     int // Row top and all later rows are zero. Used only for types with pointers.
-	patched []T // Buffer for the decoded rows of a patch. It is all zero between patches.
+	top     int // Rows from top on are zero. Used for types with pointers.
+	patched []T // Buffer for decoding patches, all zero between them.
 }
 
-// A spec has the properties of a component or resource that do not depend on its Go type.
+// A spec has the properties of a component or resource, without its Go type.
 type spec struct {
 	name       string
 	layout     *layout.Type // Nil if values cannot be encoded.
@@ -47,9 +47,9 @@ type spec struct {
 	noRewind   bool
 	noPersist  bool
 	masked     bool
-	unknown    bool // The component was loaded, and the program has not registered it.
+	unknown    bool // The component was loaded but not registered.
 	kind       Kind
-	refs       *references // The places of entities in values, computed at the first use.
+	refs       *references // Places of entities in values. Computed at the first use.
 	*evolution             // Nil if there are no former versions.
 }
 
@@ -66,8 +66,7 @@ type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
 	appendRanges(dst []byte, rows []T, ranges []raw.Range) []byte
 	decode(src []byte, rows []T) error
-	// adopt is like decode, but the rows share the memory of src. ok is false if this is
-	// impossible.
+	// adopt is a decode whose rows share the memory of src. It returns false if this is impossible.
 	adopt(src []byte, n int) (rows []T, ok bool)
 }
 
@@ -115,7 +114,7 @@ func (s *set) Entities() []Entity {
 	return s.w.loan(&s.rows, &s.dense)
 }
 
-// members returns the same as Entities, but without the copy in a debug build.
+// members is Entities without the copy of a debug build.
 func (s *set) members() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 
 // Values returns the components in dense order, parallel to [Storage.Entities]. Gaps of an
@@ -129,8 +128,8 @@ func (s *Storage[T]) Values() []T {
 }
 
 // MutValues returns the components in dense order for writing, parallel to [Storage.Entities]. All
-// rows count as written. If the program writes to a gap of an [Indexed] storage, the value stays in
-// the gap until an entity takes the row.
+// rows count as written. Writing to a gap of an [Indexed] storage is possible; the value stays
+// there until an entity takes the row.
 //
 // The slice is valid until the next change of the storage, Checkpoint, Commit, Restore, Release or
 // Seek. The first call in a frame costs O(rows).
@@ -145,9 +144,9 @@ func (s *Storage[T]) MutValues() []T {
 	return s.Values()
 }
 
-// All iterates over the entities and components in dense order. For an [Ordered] storage, the order
-// is that of entity indices. Components are copies. Memory that their slices, maps and pointers
-// refer to is not copied, as in [Storage.Get]. To write components, use a query.
+// All iterates over the entities and components in dense order, or in the order of entity indices
+// for an [Ordered] storage. Components are copies, but share the memory of slices, maps and
+// pointers as in [Storage.Get]. To write components, use a query.
 //
 // The loop may change the world by the rules of [Query1]: it may destroy any entity, and add and
 // remove any component.
@@ -185,7 +184,7 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	}
 }
 
-// inOrder is like All, but visits the entities in the order of their indices.
+// inOrder is All in the order of entity indices.
 func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 	changes := s.w.changes
 	for b, word := scan(s.mask, 0); b >= 0; b, word = scan(s.mask, b+1) {
@@ -200,7 +199,7 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 			if s.w.changes != changes {
 				s.mustKeepOrder(s.Name, e, changes)
 				changes = s.w.changes
-				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // Only the bits of indices above e.
+				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // Bits of indices above e.
 			}
 		}
 	}
@@ -208,9 +207,8 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 
 // Clear removes the component from all entities.
 //
-// It costs O(1): it sets the number of rows to 0 and leaves the rows in memory. A restore only sets
-// the number again. Rows that contain pointers and that no frame protects are set to zero for the
-// garbage collector, which costs O(rows).
+// It costs O(1): it sets the number of rows to 0 and leaves the rows in memory. For types with
+// pointers, rows that no frame protects are set to zero, which costs O(rows).
 func (s *Storage[T]) Clear() {
 	if debug {
 		s.mustBeWritable("Clear", 0)
@@ -222,14 +220,13 @@ func (s *Storage[T]) Clear() {
 }
 
 // Drain iterates over the entities and copies of their components, from the last row to the first.
-// It removes each component before it visits the entity. It continues until the storage is empty,
-// so it also visits entities that the loop adds. So a storage can serve as a work queue that is
-// journaled and restored like other state. A loop that ends early leaves the remaining components.
+// It removes each component before it visits the entity. It ends when the storage is empty, so it
+// also visits entities that the loop adds. A storage can thus serve as a work queue. A loop that
+// ends early leaves the remaining components.
 //
-// The loop body may restore a checkpoint that was created after the current row was removed, as
-// [World.Try] does. A restore of an older checkpoint makes removed rows live again, and the loop
-// would remove the same rows forever. So Drain panics if the loop continues after such a restore.
-// Components with NoRewind are not restored, so Drain continues.
+// The loop body may restore a checkpoint that it created in the same iteration, as [World.Try]
+// does. A restore of an older checkpoint makes removed rows live again. Drain then panics, because
+// the loop could run forever. For NoRewind components it continues, because they are not restored.
 func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		loop := s.w.drains.begin()
@@ -242,11 +239,11 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 					continue
 				}
 				v := s.adapter.copy(s.data.Live[row])
-				// If an enclosing call is running the removal hooks of e, Remove does nothing.
+				// Remove does nothing if an enclosing call is running the removal hooks of e.
 				if s.Remove(e); s.row(e) >= 0 {
 					continue
 				}
-				s.mustBeTaken(loop) // A hook may have restored the world.
+				s.mustBeTaken(loop) // A hook may have undone the removal.
 				loop.take(e, s.w.openFrame())
 				if visited = true; !yield(e, v) {
 					return
@@ -268,7 +265,7 @@ func (w *World) openFrame() uint64 {
 	return w.clock.Frame.ID
 }
 
-// mustBeTaken panics if a restore has undone the last removal of the loop over Drain.
+// mustBeTaken panics if a restore has undone the last removal of the loop.
 func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 	if loop.undone && !s.noRewind {
 		panic(fmt.Sprintf("ecs: a loop over Drain of %s continues after a restore to a state before %v was removed; end the loop after such a restore, or create the checkpoint in the loop",
@@ -276,15 +273,15 @@ func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
 	}
 }
 
-// SetAll gives each of entities a copy of v, and returns the number of alive entities. The world
-// does not take ownership of v. The result is the same as that of a loop of [Storage.Set].
+// SetAll gives each of the entities a copy of v, with the same result as a loop of [Storage.Set].
+// It returns the number of alive entities. The world does not take ownership of v.
 func (s *Storage[T]) SetAll(entities []Entity, v T) int {
 	return s.setAll(entities, batchValues[T]{same: v, clone: s.data.Clone})
 }
 
-// SetEach gives entities[i] the value values[i]. It returns the number of alive entities. The
-// result is the same as that of a loop of [Storage.Set]. The world takes ownership of the memory
-// that values point to. SetEach panics if the slices have different lengths.
+// SetEach gives entities[i] the value values[i], with the same result as a loop of [Storage.Set].
+// It returns the number of alive entities. The world takes ownership of the memory that values
+// point to. SetEach panics if the slices have different lengths.
 func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 	if len(entities) != len(values) {
 		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
@@ -293,8 +290,8 @@ func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 }
 
 // RemoveAll removes the component from entities, from the last to the first. It returns the number
-// of entities that had the component before the call. The argument may be the slice that
-// [Storage.Entities] returns.
+// of entities that had the component before. The argument may be the slice that [Storage.Entities]
+// returns.
 func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if debug {
 		s.mustBeWritable("RemoveAll", 0)
@@ -307,7 +304,7 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	if s.group != nil || s.hooks != nil { // A group or a hook may move any row.
 		entities = slices.Clone(entities)
 	}
-	if s.removesOneByOne() { // Hooks may remove the component from later entities.
+	if s.removesOneByOne() { // A hook may remove a later component first.
 		n = s.w.countDistinct(entities, s.Has)
 		for _, e := range slices.Backward(entities) {
 			s.Remove(e)
@@ -322,24 +319,23 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	return n
 }
 
-// Reserve allocates memory for a total of n components, of entities with indices below n. Up to
-// that number, adding a component neither allocates memory nor moves other rows. The mask of a
-// Masked or Ordered storage, and the sparse array of a [Hashed] storage, still grow. Reserve costs
-// O(n) if the storage must grow.
+// Reserve allocates memory for n components of entities with indices below n. Up to that number,
+// adding a component neither allocates memory nor moves rows. Masks and the sparse array of a
+// [Hashed] storage still grow. Reserve costs O(n) if the storage must grow.
 //
-// Reserve has no visible effect except on [World.MemoryUsage]. Pointers and slices that the program
-// took before are no longer valid. [World.Shrink] frees unused memory.
+// Earlier pointers and slices are no longer valid. Otherwise, Reserve only changes
+// [World.MemoryUsage]. [World.Shrink] frees unused memory.
 func (s *Storage[T]) Reserve(n int) {
 	n = min(n, maxIndices)
 	if n > len(s.dense.Live) {
 		s.reserve(n)
-		s.w.changes++ // Running loops must compute the addresses of their rows again.
+		s.w.changes++ // Makes running loops compute the addresses of their rows again.
 		s.version = s.w.changes
 		if debug {
 			s.w.spoil()
 		}
 	}
-	if s.special { // Indexed and Hashed storages have no sparse pages that can be allocated here.
+	if s.special { // These kinds have no sparse pages to allocate.
 		return
 	}
 	for first := 0; first < n; first += pageMask + 1 {
@@ -347,17 +343,15 @@ func (s *Storage[T]) Reserve(n int) {
 	}
 }
 
-// SortFunc sorts the rows in ascending order, as defined by cmp. Rows that compare equal keep
-// their order. cmp must not change the world.
+// SortFunc sorts the rows in ascending order, as defined by cmp. Rows that compare equal keep their
+// order. cmp must not change the world. Do not sort a storage inside a loop over it.
 //
-// In a storage of a [Group], the members stay in front. SortFunc sorts the members first, and moves
-// their rows in all storages of the group. Then it sorts the other rows.
+// In a storage of a [Group], the members stay in front. SortFunc sorts the members and moves their
+// rows in all storages of the group. It sorts the other rows separately.
 //
 // The order of rows is state: a restore restores it, and a journal records it. Only rows that move
-// count as written. So sorting a sorted storage changes nothing and costs O(n) comparisons.
-// Otherwise it costs O(n log n) comparisons, and a write for each row that moves. Do not sort a
-// storage inside a loop over it. SortFunc panics for an [Indexed] storage. An [Ordered] storage
-// keeps its order of iteration.
+// count as written. SortFunc costs O(n log n) comparisons, or O(n) if the rows are already sorted.
+// It panics for an [Indexed] storage. An [Ordered] storage keeps its order of iteration.
 func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	rows := s.data.Live
 	s.arrange(func(from []uint32) {
@@ -382,13 +376,13 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	})
 }
 
-// SortLike moves the entities that are also in other to the front, in the order of other.Entities.
-// The remaining entities follow in their previous order. A query over both storages then finds long
-// runs, until entities are added or removed. A [Group] keeps this order permanently. In an
-// [Ordered] storage, SortLike changes the order of rows in memory, but not the order of iteration.
+// SortLike moves the entities that are also in the storage other to the front, in the same order as
+// there. The remaining entities follow in their previous order. A query over both storages then
+// finds long runs, until entities are added or removed. A [Group] keeps this order permanently.
 //
 // It costs O(rows of both), and a write for each row that moves. The rules are those of
-// [Storage.SortFunc]. SortLike panics if other is a resource or belongs to another world.
+// [Storage.SortFunc]. SortLike panics if the argument other is a resource or belongs to another
+// world.
 func (s *Storage[T]) SortLike(other AnyStorage) {
 	o := s.w.mustBeComponent("SortLike", other)
 	s.arrange(func(from []uint32) { sortLike(from, &s.set, o) })
@@ -415,15 +409,14 @@ func (s *Storage[T]) In(w *World) *Storage[T] {
 // metadata and to rows as bytes.
 func (s *Storage[T]) Raw() raw.Storage { return &s.raw }
 
-// use returns a raw.Use of s. Its field Hooked is set if the use includes writes that run hooks of
-// s.
+// use returns a raw.Use of s.
 func (s *Storage[T]) use(values, members raw.Mode) raw.Use {
 	hooked := members == raw.Writes && s.hooks != nil || values == raw.Writes && len(s.onSet) > 0
 	return raw.Use{Storage: &s.raw, Values: values, Members: members, Hooked: hooked}
 }
 
-// Uses returns what adding, removing and setting components of s reads and writes, for package
-// schedule. If s is in a group, this includes the other storages of the group, whose rows move.
+// Uses says what adding, removing and setting components reads and writes, for package schedule. If
+// s is in a group, this includes the other storages of the group, whose rows move.
 func (s *Storage[T]) Uses() []raw.Use {
 	uses := []raw.Use{s.use(raw.Writes, raw.Writes)}
 	if s.group == nil {
@@ -456,21 +449,22 @@ type AnyStorage interface {
 	// and is read-only. It is nil for a resource.
 	Entities() []Entity
 
-	// GetAny returns a copy of the component of e that shares no memory with the world. ok is false
-	// if e does not have the component. A resource ignores e, in this method and in those below.
+	// GetAny returns a copy of the component of e that shares no memory with the world. It returns
+	// false if e does not have the component. A resource ignores e, in this method and in those
+	// below.
 	GetAny(e Entity) (v any, ok bool)
 
 	// SetAny gives e a copy of v, which must be a value of the component's type or a pointer to
 	// one. An error leaves the world unchanged.
 	SetAny(e Entity, v any) error
 
-	// GetJSON returns the component of e as JSON. ok is false if e does not have the component, or
-	// if the component cannot be encoded.
+	// GetJSON returns the component of e as JSON. It returns false if e does not have the
+	// component, or if the component cannot be encoded.
 	GetJSON(e Entity) (src []byte, ok bool)
 
 	// SetJSON changes the fields of the component of e that src contains. Other fields keep their
-	// value, or are zero if e does not have the component. An error names the field, and leaves the
-	// world unchanged.
+	// value. They are zero if e does not have the component. An error names the field, and leaves
+	// the world unchanged.
 	SetJSON(e Entity, src []byte) error
 
 	// Raw returns the interface for code that does not know the type.
@@ -494,18 +488,18 @@ func mustNonNil[T any](s *Storage[T]) *Storage[T] {
 	return s
 }
 
-// howToGet is the text, in errors, that tells how to get a storage.
+// howToGet says, in errors, how to get a storage.
 const howToGet = "Register returns it, and Storage.In returns nil for a world that has none"
 
-// mustNonNilFilter panics if s is nil. what is the name of the calling method, for the error.
+// mustNonNilFilter panics if s is nil. The parameter what names the calling method.
 func mustNonNilFilter(what string, s Filter) {
 	if isNil(s) {
 		panic("ecs: " + what + " with a nil storage; " + howToGet)
 	}
 }
 
-// mustBeComponent returns the set of s. It panics if s is nil, a resource or in another world. what
-// is the name of the calling method, for the error.
+// mustBeComponent returns the set of s. It panics if s is nil, a resource or in another world. The
+// parameter what names the calling method.
 func (w *World) mustBeComponent(what string, s AnyStorage) *set {
 	mustNonNilFilter(what, s)
 	set := s.sparseSet()
@@ -530,22 +524,21 @@ type Filter interface {
 
 // A narrowed is a query to which filters can be added.
 type narrowed interface {
-	include(s *set)     // include keeps only members of s.
-	filter(p predicate) // filter keeps only entities that p keeps.
+	include(s *set)     // Keeps only members of s.
+	filter(p predicate) // Keeps only entities that the predicate p keeps.
 }
 
-// A predicate is a filter that a query evaluates for each entity in each iteration. The query
-// applies it to the cached matches of its storages.
+// A predicate is a filter that a query evaluates for each entity in each iteration.
 type predicate interface {
-	// begin runs at the start of an iteration, and in Has and Get. It computes the state that keeps
-	// and kept use. Another iteration may be running.
+	// begin computes the state that keeps and kept use. It runs at the start of an iteration, and
+	// in Has and Get. Another iteration may be running.
 	begin()
 
 	// keeps reports whether the predicate keeps e. e must be in all storages of the query.
 	keeps(e Entity) bool
 
-	// kept returns all entities that the predicate keeps, including some that are not in the
-	// query's storages.
+	// kept returns all entities that the predicate keeps. Some may be missing in the query's
+	// storages.
 	kept() []Entity
 
 	// uses returns what begin, keeps and kept read and write.
@@ -569,8 +562,7 @@ func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Rang
 // minRows is the minimum capacity of a storage that has rows.
 const minRows = 8
 
-// grow gives the columns room for at least the given number of rows. It doubles the capacity,
-// because append would add only a quarter and so copy twice as many rows in total.
+// grow gives the columns room for at least the given number of rows. It doubles the capacity.
 //
 //go:noinline
 func (s *Storage[T]) grow(rows int) {
@@ -579,8 +571,7 @@ func (s *Storage[T]) grow(rows int) {
 	}
 }
 
-// reserve gives the columns and their undo marks room for the given number of rows. Without the
-// marks, the first change after a later checkpoint would be slow.
+// reserve gives the columns and their undo marks room for the given number of rows.
 func (s *Storage[T]) reserve(rows int) {
 	if debug {
 		s.outgrow()
@@ -596,7 +587,7 @@ func (s *Storage[T]) markVacated(top int) {
 	s.settle()
 }
 
-// settle sets removed rows with pointers to zero if no restore can make them live again.
+// settle sets removed rows with pointers to zero, unless a restore could make them live again.
 func (s *Storage[T]) settle() {
 	if !s.pointers || s.w.clock.Undone {
 		return
@@ -607,8 +598,8 @@ func (s *Storage[T]) settle() {
 	}
 }
 
-// settle calls the function settle of each storage. World.settle runs when the forward branch was
-// dropped: until then, a redo could make any removed row live again.
+// settle calls settle of each storage. It runs when undone ticks are dropped, because a redo cannot
+// make removed rows live again after that.
 func (w *World) settle() {
 	for _, s := range w.storages {
 		if settle := s.tracked().Settle; settle != nil {
@@ -630,8 +621,8 @@ func (s *Storage[T]) discardAll() {
 	}
 }
 
-// dropDead removes the rows of entities that are not alive. If a restore undoes the creation of an
-// entity, its rows in NoRewind storages remain until dropDead runs.
+// dropDead removes the rows of entities that are not alive. A NoRewind storage has such rows after
+// a restore that undid the creation of their entities.
 func (s *Storage[T]) dropDead() {
 	for r := s.rows.N - 1; r >= 0; r-- {
 		if e := s.dense.Live[r]; e != Vacant && !s.w.entities.alive(e) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// Package schedule runs systems. The functions in this file are what it needs from a world.
+// This file has the functions that package schedule needs from a world.
 
 var (
 	_ system.World = rawWorld{}
@@ -138,8 +138,7 @@ func (j *join) uses() []raw.Use {
 	return uses
 }
 
-// bundleUses returns what the creation of entities with components of the storages reads and
-// writes.
+// bundleUses returns what creating entities with these components reads and writes.
 func bundleUses(storages ...AnyStorage) []raw.Use {
 	uses := []raw.Use{{Members: raw.Writes}}
 	for _, s := range storages {

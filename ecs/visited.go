@@ -1,9 +1,9 @@
 package ecs
 
-// visited is a set of entities with distinct indices. It is a reusable buffer, empty between uses.
+// visited is a reusable set of entities with distinct indices.
 type visited struct {
 	words []uint64 // A bit for each entity index.
-	added []Entity // The added entities, in this order.
+	added []Entity // The added entities, in order, even if removed later.
 }
 
 func (m *visited) has(e Entity) bool {
@@ -24,8 +24,7 @@ func (m *visited) add(e Entity) bool {
 	return true
 }
 
-// remove removes e. It returns false if the index of e is not in the set. The list added still has
-// e.
+// remove removes e. It returns false if the index of e is not in the set.
 func (m *visited) remove(e Entity) bool {
 	if !m.has(e) {
 		return false

@@ -11,28 +11,29 @@ import (
 
 // Options configure a World. The zero Options mean no history.
 type Options struct {
-	// History is the number of committed ticks that the world retains. The default 0 means that the
-	// world has no history, which costs nothing.
+	// History is the number of committed ticks that the world retains. The default 0 means no
+	// history, at no cost.
 	//
 	// A retained tick takes memory for the old values of the rows that the next tick overwrites.
-	// For example, 4,800 positions of 16 bytes that change in each tick take 109 kB a tick. At 60
-	// ticks a second, a minute takes 392 MB. [History.TickBytes] returns the size of a tick.
+	// For example, 4,800 positions of 16 bytes that change in each tick take 109 kB a tick.
+	// [History.TickBytes] returns the size of a tick.
 	History int
 
 	// HistoryBytes limits the size of the saved rows in the history, in bytes. The history drops
 	// its oldest ticks first. The default 0 means no limit.
 	HistoryBytes int64
 
-	// HistoryDense lets the history reach further back within these limits. It is the number of
-	// newest ticks that the history retains without gaps. At a limit, the history drops a tick
-	// between two older ticks instead of the oldest one. So the distance between retained ticks
-	// grows with their age. With 256 ticks, about 25 are from the last 50 ticks, and 25 from the 50
-	// ticks before. The next 25 are from the 100 ticks before, and so on to the first tick. See
-	// [History.Ticks]. The oldest tick is dropped only if no other tick can be dropped.
+	// HistoryDense is the number of newest ticks that the history retains without gaps. At a limit,
+	// the history then drops a tick between two older ticks instead of the oldest one, so it
+	// reaches further back. The default 0 means that the history drops its oldest ticks.
+	//
+	// The distance between retained ticks grows with their age. With 256 ticks, about 25 are from
+	// the last 50 ticks, and 25 from the 50 ticks before. Another 25 are from the 100 ticks before,
+	// and so on. See [History.Ticks].
 	//
 	// A dropped tick is merged with the tick before it, so a commit costs up to O(rows in both
 	// ticks). On average, it costs O(rows written) times the logarithm of the number of ticks so
-	// far. The default 0 means that the history drops its oldest ticks.
+	// far.
 	HistoryDense int
 }
 
@@ -50,13 +51,13 @@ type World struct {
 
 	entities   registry
 	sets       []*set           // The sparse set of each storage, in the order of registration.
-	storages   []AnyStorage     // The storages of components, in the same order as sets.
-	candidates []pageCandidates // For each sparse page, the storages that may have its entities.
-	paged      uint64           // Counts changes that invalidate candidates; never decreases.
-	changes    uint64           // The number of structural changes. It never decreases.
+	storages   []AnyStorage     // The storages, in the same order as sets.
+	candidates []pageCandidates // For each sparse page, the storages that have it.
+	paged      uint64           // Number of changes that invalidate candidates.
+	changes    uint64           // Number of structural changes so far.
 	resources  []AnyStorage
 	names      map[string]AnyStorage
-	former     map[string]AnyStorage // The storage of each former name.
+	former     map[string]AnyStorage // Storages by former names.
 	converted  []raw.Conversion      // The conversions of the last Load.
 	groups     []*Group
 
@@ -91,7 +92,7 @@ func (w *World) Create() Entity {
 	if debug {
 		w.mustBeWritable("World.Create")
 	}
-	r := &w.entities // The usual case below makes no calls, as in Storage.Set.
+	r := &w.entities // The fast path makes no calls.
 	n := r.rows.N
 	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.hasObservers || r.dense.Live[n].Generation() == r.maxGeneration {
 		return w.createSlow()
@@ -123,13 +124,16 @@ func (w *World) createSlow() Entity {
 var ErrTaken = errors.New("taken")
 
 // CreateAt creates the given entity e, without components. Use it for entities from another world,
-// from an editor or from a server. The index of e must be free, and the generation of e must not be
-// lower than that of the last entity with this index. Otherwise the error wraps [ErrTaken]. If e
-// equals the last entity, CreateAt revives it. Generation 0 and the highest 32-bit index are errors
-// too. An error leaves the world unchanged.
+// from an editor or from a server. An error leaves the world unchanged. It wraps [ErrTaken]:
 //
-// Lower indices that were never used become free, as if they had been used once. So CreateAt with
-// an index of a million allocates memory for a million entities.
+//   - if the index of e is in use
+//   - if the generation of e is lower than that of the last entity with this index
+//
+// If e equals that last entity, CreateAt revives it. Generation 0 and the highest 32-bit index are
+// errors too.
+//
+// Lower indices that were never used become free. So CreateAt with an index of a million allocates
+// memory for a million entities.
 func (w *World) CreateAt(e Entity) error {
 	if debug {
 		w.mustBeWritable("World.CreateAt")
@@ -145,8 +149,8 @@ func (w *World) CreateAt(e Entity) error {
 }
 
 // Alive reports whether e was created by w and has not been destroyed. e may be any value, even a
-// stale entity or [None]. The result may be wrong for an entity that the program stored outside the
-// world before a restore; see [World.Restores].
+// stale entity or [None]. After a restore, the result may be wrong for an entity that the program
+// stored outside the world; see [World.Restores].
 func (w *World) Alive(e Entity) bool { return w.entities.alive(e) }
 
 // Len returns the number of alive entities.
@@ -192,9 +196,8 @@ func (w *World) Destroy(e Entity) bool {
 	return true
 }
 
-// CreateN creates n entities without components and appends them to dst, which may be nil. They
-// equal the results of n calls of [World.Create], in the same order. The world does not keep the
-// slice.
+// CreateN creates n entities without components and appends them to dst, which may be nil. The
+// result is that of n calls of [World.Create]. The world does not keep the slice.
 func (w *World) CreateN(dst []Entity, n int) []Entity {
 	if n <= 0 {
 		return dst
@@ -220,16 +223,14 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 func (w *World) Reserve(n int) { w.entities.reserve(min(n, maxIndices)) }
 
 // DestroyAll destroys entities, from the last to the first. It returns how many of them were alive
-// before and are dead afterwards. This includes entities that a [Relation] or a hook destroys
-// first. The argument may be a slice that w or a storage returned.
+// before and are dead afterwards. The argument may be a slice that w or a storage returned.
 func (w *World) DestroyAll(entities []Entity) int {
-	// Copy the slice, because it may be memory of rows that move.
+	// Copy the slice, which may be memory of rows that move.
 	return w.destroyBatch(append(w.batch[:0], entities...))
 }
 
 // KeepOnly removes all components from e except those of keep, in the order of registration. It
-// returns how many of the components that e had before the call were removed. If keep is empty, it
-// removes all components.
+// returns how many components of e it removed. If keep is empty, it removes all components.
 func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 	for _, s := range keep {
 		w.mustBeComponent("KeepOnly", s)
@@ -244,7 +245,7 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 			}
 		}
 	}
-	for range others { // Count first, because hooks may remove some of the components.
+	for range others { // Count before, because hooks may remove components.
 		n++
 	}
 	for i, row := range others {
@@ -286,18 +287,16 @@ func (w *World) Storages() []AnyStorage {
 	return append(append(make([]AnyStorage, 0, len(w.storages)+len(w.resources)), w.storages...), w.resources...)
 }
 
-// Tick returns the number of the newest committed tick. It is the number of Commits on the branch
-// of history that led to the current state.
+// Tick returns the number of the newest committed tick, on the branch of history that led to the
+// current state.
 func (w *World) Tick() uint64 { return w.tick }
 
-// Raw returns the interface of the world for code that stores it without knowing its types, such
-// as package persist.
+// Raw returns an interface of the world for code without its types, such as package persist.
 func (w *World) Raw() raw.World { return rawWorld{w} }
 
-// OnCreate makes w call f after an entity was created, alone or in a batch. The entity has no
-// components yet. In a batch, w calls f after it has created all entities. See [Storage.OnAdd] for
-// what f may do, and for changes that call no hooks. If a hook destroys the entity, later hooks are
-// not called.
+// OnCreate makes w call f after an entity was created. The entity has no components yet. In a
+// batch, w calls f after it has created all entities. If a hook destroys the entity, later hooks
+// are not called. See [Storage.OnAdd] for what f may do, and for changes that call no hooks.
 func (w *World) OnCreate(f func(e Entity)) {
 	w.hooks.create = append(w.hooks.create, f)
 	w.updateObserved()
@@ -311,23 +310,20 @@ func (w *World) OnDestroy(f func(e Entity)) {
 	w.updateObserved()
 }
 
-// OnRestore makes w call f after the content of w was replaced: after Restore, a Try that fails,
-// Rewind, Seek and Load. persist.Load, persist.Open and a Player use Load. If persist.Open fails
-// after it has filled the world, it empties the world again. It then calls f for this change too. f
-// must not change the world.
+// OnRestore makes w call f after the content of w was replaced: by Restore, a Try that fails,
+// Rewind, Seek or Load. A failed persist.Open may have filled the world; it then empties the world,
+// and w calls f for this too. f must not change the world.
 //
-// Use OnRestore for data outside the world that is derived from the world: compute it again from
-// the new content. An Entity stored outside the world may identify another object from then on; see
-// [World.Restores].
+// Use OnRestore to compute data outside the world again from the new content. After a restore, an
+// Entity stored outside the world may identify another object; see [World.Restores].
 func (w *World) OnRestore(f func()) { w.onRestore = append(w.onRestore, f) }
 
-// Restores returns the number of times that the content of w was replaced. Each of these times, w
-// calls the functions of [World.OnRestore]. The number never decreases.
+// Restores returns the number of times that the content of w was replaced: see [World.OnRestore].
+// The number never decreases.
 //
-// Use it for entities that the program stores outside the world. After a restore, the world may
-// create an equal Entity for another object. Then Alive returns true although the original entity
-// no longer exists. To detect this, store Restores together with the Entity. As long as the number
-// is the same, the result of Alive is correct for that Entity:
+// After a restore, the world may create an equal Entity for another object. Then Alive returns true
+// although the original entity no longer exists. To detect this, store Restores together with an
+// Entity outside the world:
 //
 //	type handle struct {
 //		entity   ecs.Entity
@@ -347,8 +343,7 @@ func (w *World) afterRewind() {
 	w.afterRestore()
 }
 
-// dropDead removes the rows of entities that are not alive, in the storages of NoRewind
-// components.
+// dropDead removes the rows of dead entities in NoRewind storages.
 func (w *World) dropDead() {
 	for _, s := range w.noRewind {
 		s.dropDead()
@@ -372,37 +367,35 @@ func (w *World) afterRestore() {
 	}
 }
 
-// Storage returns the storage or resource with the name, even if it was loaded and the program has
-// not registered it. It is for code that does not know the type.
+// Storage returns the storage or resource with the given name, for code that does not know its
+// type. It also finds data that was loaded but not registered.
 func (w *World) Storage(name string) (s AnyStorage, ok bool) {
 	s, ok = w.names[name]
 	return s, ok
 }
 
-// AliveBits returns the indices of the alive entities. Reading 64 indices takes 64 look-ups, while
-// a [Mask] takes one. So use AliveBits in combinations rather than alone.
+// AliveBits returns the indices of the alive entities. Reading 64 indices takes 64 look-ups, but
+// only one in a [Mask]. So combine AliveBits with other Bits.
 func (w *World) AliveBits() Bits { return Bits{&w.entities} }
 
 // NewMask returns an empty mask that belongs to the program. A restore of w also restores the mask.
+// The mask is not journaled, saved or cloned, and not in the digest.
 //
-// In other respects, the mask is not part of the content of w. It is not journaled, saved or
-// cloned, and not in the digest. Destroy, World.Clear and loads do not change it. An index does not
-// identify a generation. So a program that keeps entity indices in a mask must remove the indices
-// of destroyed entities.
+// Destroy, World.Clear and loads do not change the mask. If the program destroys an entity, it must
+// remove its index from the mask, because a later entity may have the same index.
 func (w *World) NewMask() *Mask { return newMask(w, false) }
 
 // NewGroup creates a group of two or more storages of w. It packs the entities that have all of
-// these components. Their order is that of the storage with the fewest rows; among equals, the
-// first one. This counts as a change of the world. A query whose components are exactly those of a
-// group finds one run.
+// these components, in the order of the storage with the fewest rows. This counts as a change of
+// the world. A query over all components of a group finds one run.
 //
-// A storage may belong to only one group, and must not be NoRewind or [Indexed]. Otherwise NewGroup
-// returns an error. If w already has a group of the same storages in the same order, NewGroup
-// returns that group. A clone has the groups of the original.
+// If w already has a group of the same storages in the same order, NewGroup returns that group. A
+// storage may belong to only one group, and must not be NoRewind or [Indexed]. Otherwise NewGroup
+// returns an error. A clone has the groups of the original.
 //
-// Some members may not be packed after a rewind to a state before NewGroup, or after a Load of data
-// saved without the group. The next Commit, or [Group.Pack], packs these members. New members are
-// packed at once.
+// New members are packed at once. Members may be unpacked after a rewind to a state before
+// NewGroup, or after a Load of data saved without the group. The next Commit, or [Group.Pack],
+// packs them.
 func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 	for _, g := range w.groups {
 		if slices.EqualFunc(g.sets, storages, func(a *set, b AnyStorage) bool { return a.storage == b }) {
@@ -421,34 +414,28 @@ func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 //	positions     | x | a | b | y | c |         | a | b | c | y | x |
 //	velocities    | c | w | b | a |        →    | a | b | c | w |
 //
-// A query over these components, or over some of them and others, then finds consecutive rows, as
-// in a [Group]. It visits them at the speed of a loop over slices. Unlike a group, Align does not
-// maintain the order: later changes scatter the rows again, and they cost no more than before. Call
-// Align after many changes, at a time when a delay does no harm, such as behind a loading screen.
+// A query over some of these components then finds consecutive rows, and visits them at the speed
+// of a loop over slices. Later changes scatter the rows again, unlike in a [Group], and cost no
+// more than before. Call Align at a time when a delay does no harm, such as behind a loading
+// screen.
 //
-// It costs O(rows of all storages), some look-ups for each row, and a write for each row that
-// moves. Rows that are already in place are not written, so aligning aligned storages changes
-// nothing. Pass the storage whose order should stay as the first argument. The fewest rows move if
-// all its entities are in the other storages. Rows of other entities at the front swap with the
-// rows that move to the front. A storage may be in several calls; the last call determines its
-// order.
+// It costs O(rows of all storages), and a write for each row that moves. Rows that are already in
+// place are not written. Pass the storage whose order should stay as the first argument. The last
+// of several calls determines the order of a storage.
 //
 // The order of rows is state, as with [Storage.SortFunc]: a restore restores it, and a journal
 // records it. Peers that must stay equal must make the same call in the same tick. A running loop
 // over one of the storages panics if its rows move.
 //
-// In a storage of a group, the group's members stay in front. Align first moves rows of members,
-// then the other rows. A query over storages of several groups still finds some runs. An [Ordered]
-// storage keeps its order of iteration. A NoRewind storage is not restored together with the
-// others.
-//
-// Align panics and moves nothing if one of storages is [Indexed], is a resource, or belongs to
-// another world. The rows of an Indexed storage cannot move.
+// In a storage of a group, the group's members stay in front. An [Ordered] storage keeps its order
+// of iteration. A NoRewind storage is not restored together with the others. Align panics and moves
+// nothing if one of storages is [Indexed], is a resource, or belongs to another world.
 func (w *World) Align(storages ...AnyStorage) {
 	w.align(w.mustAlign(make([]*set, 0, 8), storages))
 }
 
-// EntityAt returns the entity that is alive at the index. It returns false if there is none.
+// EntityAt returns the alive entity with the given index. It returns false if no such entity is
+// alive.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }
 
 // relationHandler is the interface to the relations of a world. The world calls it before it
@@ -457,12 +444,12 @@ type relationHandler interface {
 	// onDestroy applies the policies to the sources of e. It returns false if e must stay alive.
 	onDestroy(e Entity) (destroyed, bool)
 	// afterHooks applies the policies to sources that hooks have added to e, or to entities
-	// destroyed with it. It returns false if there are none.
+	// destroyed with it. It returns false if hooks have added no sources.
 	afterHooks(e Entity, s destroyed) (destroyed, bool)
 	// onClear applies the policies to sources that hooks of World.Clear have added to cleared
 	// entities.
 	onClear(cleared []Entity)
-	// mayDestroy reports whether destroyTogether would destroy entities.
+	// mayDestroy reports whether destroyTogether would destroy the entities.
 	mayDestroy(entities []Entity) bool
 	// destroyTogether destroys entities. If one of them must stay alive, it destroys none and
 	// returns false.
@@ -471,24 +458,21 @@ type relationHandler interface {
 	relates(x follower) bool
 }
 
-// destroyed has the results of onDestroy for an entity: the entities that are destroyed together
-// with it, and the version of the relations after that.
+// destroyed is the result of onDestroy.
 type destroyed struct {
-	// The destroyed entity, then those destroyed with it. Nil if it had no sources.
+	// The destroyed entity, followed by the entities destroyed with it. Nil if it had no sources.
 	entities []Entity
 	version  uint64
 }
 
-// mayDestroy reports whether destroyTogether would destroy the distinct entities.
 func (w *World) mayDestroy(entities []Entity) bool {
 	return w.relations == nil || w.relations.mayDestroy(entities)
 }
 
-// relates reports whether a relation uses the index x.
 func (w *World) relates(x follower) bool { return w.relations != nil && w.relations.relates(x) }
 
-// destroyTogether destroys distinct entities. If the policy of a relation refuses, it destroys none
-// and returns false.
+// destroyTogether destroys distinct entities, or destroys none and returns false if a policy
+// refuses.
 func (w *World) destroyTogether(entities []Entity) bool {
 	if w.relations != nil {
 		return w.relations.destroyTogether(entities)
@@ -497,8 +481,9 @@ func (w *World) destroyTogether(entities []Entity) bool {
 	return true
 }
 
-// saveActiveCursors runs after a boundary. It saves the rows again that running loops may still
-// write. After 1, 2, 4, … boundaries it first checks whether any loop is still running.
+// saveActiveCursors runs after a checkpoint or the end of a tick. It saves the rows again that
+// running loops may still write. After 1, 2, 4, … of these events, it first checks whether any loop
+// is still running.
 func (w *World) saveActiveCursors() {
 	if len(w.activeCursors) == 0 {
 		w.loopBoundaries = 0
@@ -511,7 +496,7 @@ func (w *World) saveActiveCursors() {
 	w.activeCursors.save()
 }
 
-// dropLongLogs drops the logs of loops that panicked, if no loop is running.
+// dropLongLogs drops the logs that loops left when they panicked, if no loop is running.
 func (w *World) dropLongLogs() {
 	if runningLoops() > 0 {
 		return
@@ -524,8 +509,8 @@ func (w *World) dropLongLogs() {
 	}
 }
 
-// mustBeBetween panics if a system or a body of ParallelRuns is running. op is the name of a method
-// that ends the tick or seeks to another tick. The program may call it only between systems.
+// mustBeBetween panics if a system or a body of ParallelRuns is running. The parameter op is the
+// name of a method that the program may call only between systems.
 func (w *World) mustBeBetween(op string) {
 	switch {
 	case w.parallel && !w.clock.Shared:

@@ -110,16 +110,16 @@ func (y *System[In]) due(tick uint64) bool {
 	return tick%y.every == 0 && (!y.startup || tick == 1)
 }
 
-// set sets the tick for which body runs y.
+// set prepares y.now for a call of body.
 func (y *System[In]) set(w *ecs.World, in In, seed uint64) {
 	t := &y.now
 	t.World, t.Input, t.Number, t.seed, t.system, t.drawn = w, in, w.Tick()+1, seed, y, false
-	if t.commands.Len() > 0 { // The system panicked after it recorded commands.
+	if t.commands.Len() > 0 { // The last run recorded commands and panicked.
 		t.commands = ecs.Commands{}
 	}
 }
 
-// runBody runs y for y.now, and applies its commands.
+// runBody runs y with y.now, and then applies the recorded commands.
 func (y *System[In]) runBody() {
 	t := &y.now
 	y.ran = false
@@ -138,7 +138,7 @@ func (y *System[In]) runBody() {
 	}
 }
 
-// onIn reports whether g is on in w, which may be a clone of the world of g.
+// onIn reports whether g is on in w, which may be a clone.
 func (g *Group) onIn(w *ecs.World) bool {
 	on := g.on.In(w)
 	return on == nil || !on.Read().Off
@@ -164,8 +164,8 @@ func (s *Schedule[In]) runBatch(b *batch, in In) {
 	}
 }
 
-// runTogether runs systems on several goroutines. Each goroutine takes the next system of the list
-// when it is free.
+// runTogether runs systems on several goroutines. A free goroutine takes the next system of the
+// list.
 func (s *Schedule[In]) runTogether(list []int, workers int, in In) {
 	var taken atomic.Int64
 	var group sync.WaitGroup
@@ -193,7 +193,7 @@ func (s *Schedule[In]) runTogether(list []int, workers int, in In) {
 	}
 }
 
-// runRecovered runs y, and returns the value with which it panicked, or nil.
+// runRecovered runs y. If y panics, it returns the panic value.
 func (y *System[In]) runRecovered(w *ecs.World, in In, seed uint64) (failure any) {
 	ended := false
 	defer func() {
@@ -211,24 +211,22 @@ func (y *System[In]) runRecovered(w *ecs.World, in In, seed uint64) (failure any
 	return nil
 }
 
-// A Time says how long a system ran, with its conditions and commands. A tick counts only if the
-// function of the system ran in it. It does not run if the system is not due, if its group is off,
-// or if a condition is false. Runs by [Schedule.StepOn] do not count.
+// A Time says how long a system ran, including its conditions and commands. A tick counts only if
+// the function of the system ran. Runs by [Schedule.StepOn] do not count.
 type Time struct {
 	System string
 	Runs   uint64
 	Last   time.Duration
 	Mean   time.Duration
 	Worst  time.Duration
-	// The number of rows that the loops of the system visited in its last run. Only loops over
-	// queries that the system names in its access count. A loop that ends early also counts the
-	// other rows of its last block of contiguous rows.
+	// The number of rows that loops visited in the last run of the system. Only loops over queries
+	// in its access count. A loop that ends early counts its last block of contiguous rows in full.
 	Rows uint64
 
 	total time.Duration
 }
 
-// A measurement has the time and the number of visited rows at the start of a run of a system.
+// A measurement has the start time of a run, and the number of rows visited before it.
 type measurement struct {
 	start time.Time
 	rows  uint64
@@ -237,7 +235,7 @@ type measurement struct {
 // begin begins to measure a run.
 func (y *System[In]) begin() measurement { return measurement{time.Now(), y.visited()} }
 
-// end adds a run to the times of y, if the last call of runBody called the function of the system.
+// end adds a run to the times of y, unless the function of the system was not called.
 func (y *System[In]) end(run measurement) {
 	if !y.ran {
 		return
@@ -248,7 +246,7 @@ func (y *System[In]) end(run measurement) {
 	t.Last, t.Worst, t.Rows = d, max(t.Worst, d), y.visited()-run.rows
 }
 
-// visited returns the number of rows that loops over the queries of y have visited.
+// visited returns the number of rows that loops over the queries of y have visited so far.
 func (y *System[In]) visited() (rows uint64) {
 	for _, q := range y.queries {
 		rows += q.Visited()
@@ -256,8 +254,7 @@ func (y *System[In]) visited() (rows uint64) {
 	return rows
 }
 
-// Times returns the times of the systems, in the order of the list. For each run of a system, the
-// schedule reads the clock twice.
+// Times returns the times of the systems, in the order of the list.
 func (s *Schedule[In]) Times() []Time {
 	times := make([]Time, 0, len(s.systems))
 	for _, y := range s.systems {
@@ -270,12 +267,12 @@ func (s *Schedule[In]) Times() []Time {
 	return times
 }
 
-// StepSystem runs the next system of a step, and creates a checkpoint before it. It returns the
-// name of the system, or "" if all systems of the step ran. The program then ends the tick by
-// Commit, and the next call begins another step. Until then, [Schedule.BackSystem] can undo the
-// systems. Like [Schedule.Step], StepSystem does not run all systems twice in a tick.
+// StepSystem runs the next system of a step, after creating a checkpoint. It returns the name of
+// the system, or "" if all systems of the step have run. The program then ends the tick by Commit,
+// and the next call begins another step. Until then, [Schedule.BackSystem] can undo the systems.
 //
-// It is for debuggers. Systems that are not due, or whose conditions do not hold, count as run.
+// StepSystem is for debuggers. Systems that are not due, or whose conditions do not hold, count as
+// run. Like [Schedule.Step], it does not run all systems twice in a tick.
 func (s *Schedule[In]) StepSystem(in In) (name string) {
 	if !s.stepping() {
 		s.mustBeNewTick("StepSystem")
@@ -298,13 +295,13 @@ func (s *Schedule[In]) StepSystem(in In) (name string) {
 	return y.Name
 }
 
-// stepping reports whether StepSystem ran in this tick, and the world was not restored since.
+// stepping reports whether StepSystem ran in this tick, and the world has not been restored since.
 func (s *Schedule[In]) stepping() bool {
 	return s.at == s.w.Tick()+1 && s.restores == s.w.Restores()
 }
 
 // BackSystem undoes the last system that StepSystem ran in this step. It returns the name of the
-// system, or "" if there is none.
+// system, or "" if no system is left to undo.
 func (s *Schedule[In]) BackSystem() (name string) {
 	if s.next == 0 || !s.stepping() {
 		return ""
@@ -318,8 +315,8 @@ func (s *Schedule[In]) BackSystem() (name string) {
 	return s.systems[s.next].Name
 }
 
-// EndStep releases the checkpoints of StepSystem. The next step does so too. Call EndStep before
-// something that needs a world without checkpoints, such as loading.
+// EndStep releases the checkpoints of StepSystem. Call it before an operation that needs a world
+// without checkpoints, such as loading. The next step also calls it.
 func (s *Schedule[In]) EndStep() {
 	for len(s.points) > 0 {
 		last := len(s.points) - 1

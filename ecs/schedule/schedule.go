@@ -12,27 +12,28 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// A Schedule is a list of systems that change a world. In is the type of the external input of a
-// tick: the buttons of all players, orders, or struct{} for none. [New] creates a Schedule.
+// A Schedule is a list of systems that change a world. [New] creates a Schedule. A Schedule is for
+// one goroutine, like its world.
 //
-// A Schedule is for one goroutine, like its world.
+// The type In is the external input of a tick, such as the buttons of all players, or struct{} if
+// there is none.
 type Schedule[In any] struct {
 	w       *ecs.World
 	raw     system.World
 	systems []*System[In]
 	groups  []*Group
-	plan    *plan // Nil if the list has changed since it was computed.
+	plan    *plan // Nil if the list of systems has changed.
 	workers int
 	seed    uint64
-	began   bool // Step ran before.
+	began   bool // The first step has begun.
 	running bool // A step is running.
 
 	completed uint64 // The tick of the last step that ran all systems, or 0.
-	undone    uint64 // World.Restores after that step; a different number means that it was undone.
+	undone    uint64 // World.Restores after that step. A restore that undoes the step changes it.
 
 	next     int              // The system that StepSystem runs next.
-	points   []ecs.Checkpoint // The checkpoints before the systems that StepSystem ran.
-	at       uint64           // The tick that StepSystem makes.
+	points   []ecs.Checkpoint // Checkpoints before these systems.
+	at       uint64           // Tick of these systems.
 	restores uint64           // World.Restores after the last StepSystem or BackSystem.
 }
 
@@ -46,16 +47,15 @@ func runner(w *ecs.World) system.World { return w.Raw().(system.World) }
 // World returns the world that the systems change.
 func (s *Schedule[In]) World() *ecs.World { return s.w }
 
-// Seed sets the seed of [Tick.Rand]. It is a part of the program, like its systems: a run that is
-// repeated needs the same seed. The default is 0. Seed returns s.
+// Seed sets the seed of [Tick.Rand]. To repeat a run, use the same seed. The default is 0. Seed
+// returns s.
 func (s *Schedule[In]) Seed(seed uint64) *Schedule[In] {
 	s.seed = seed
 	return s
 }
 
-// Workers sets how many systems may run at the same time, each on a goroutine. The default is 1. 0
-// means as many as the program has processors. The result of a step is the same for every number.
-// Workers returns s.
+// Workers sets how many systems may run at the same time. The default is 1, and 0 means the number
+// of processors. The number does not change the result of a step. Workers returns s.
 //
 // Systems that add or remove components run one at a time. In a debug build, all systems do.
 func (s *Schedule[In]) Workers(n int) *Schedule[In] {
@@ -78,14 +78,15 @@ type System[In any] struct {
 	group   *Group
 	when    []func(*Tick[In]) bool
 	now     Tick[In]
-	body    func()         // Runs the system for now.
-	ran     bool           // The last call of body called run.
+	body    func()         // Runs the system with the tick now.
+	ran     bool           // The last call of body also called run.
 	queries []system.Query // The queries of the access.
 	times   Time
 }
 
-// Add adds a system to the end of the list. access names everything that run uses; see the package
-// description. Nil means [Alone]. Add panics if the schedule has a system of the same name.
+// Add adds a system to the end of the list. The argument access names everything that the function
+// run uses; see the package description. Nil means [Alone]. Add panics if the schedule has a system
+// of the same name.
 func (s *Schedule[In]) Add(name string, access Access, run func(t *Tick[In])) *System[In] {
 	s.mustNotRun("Add")
 	if name == "" || run == nil {
@@ -106,11 +107,9 @@ func (s *Schedule[In]) Add(name string, access Access, run func(t *Tick[In])) *S
 	return y
 }
 
-// Startup adds a system that runs only in the first tick of the world. It creates what a new game
-// begins with. A world that was loaded is at a later tick, so the system does not run there.
-//
-// If the program commits a tick before the first step, Step panics, because the system would never
-// run.
+// Startup adds a system that runs only in the first tick of the world, to create what a new game
+// begins with. It does not run in a loaded world, which is at a later tick. Step panics if the
+// program commits a tick before the first step, because the system would never run.
 func (s *Schedule[In]) Startup(name string, access Access, run func(t *Tick[In])) *System[In] {
 	y := s.Add(name, access, run)
 	y.startup = true
@@ -129,9 +128,9 @@ func (y *System[In]) Every(n uint64) *System[In] {
 	return y
 }
 
-// If makes the system run only if when returns true. The schedule calls when at the system's place
-// in the list, with the access of the system. After several calls of If, all conditions must hold.
-// If returns y.
+// If makes the system run only if the function when returns true. The schedule calls when at the
+// system's place in the list, with the access of the system. After several calls of If, all
+// conditions must hold. If returns y.
 func (y *System[In]) If(when func(t *Tick[In]) bool) *System[In] {
 	y.when = append(y.when, when)
 	return y
@@ -153,7 +152,7 @@ func (s *Schedule[In]) Systems() []string {
 }
 
 // A Group is a set of systems that are switched on and off together, such as those of a menu. The
-// switch is a resource of the world. So it is restored, journaled and saved. [Schedule.Group]
+// switch is a resource of the world, so it is restored, journaled and saved. [Schedule.Group]
 // creates a Group.
 type Group struct {
 	name string
@@ -162,8 +161,9 @@ type Group struct {
 
 type groupState struct{ Off bool }
 
-// Group returns the group with a name, and creates it if necessary. A new group is on. Group panics
-// if the world has another resource or component named Group and the name, as in "Group.menu".
+// Group returns the group with the given name, and creates it if necessary. A new group is on.
+// Group panics if the world has another resource or component with the name of the switch, such as
+// "Group.menu".
 func (s *Schedule[In]) Group(name string) *Group {
 	for _, g := range s.groups {
 		if g.name == name {
@@ -182,7 +182,7 @@ func (g *Group) On() bool { return !g.on.Read().Off }
 // Switch switches the systems of g on or off. A system that calls Switch names g in its access.
 func (g *Group) Switch(on bool) { g.on.Set(groupState{!on}) }
 
-// Uses returns the use of a system that switches g.
+// Uses is the access of a system that switches g.
 func (g *Group) Uses() []raw.Use { return g.on.Uses() }
 
 // prepare computes the plan if the list has changed.

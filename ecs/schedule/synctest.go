@@ -9,16 +9,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A SyncTest runs ticks with a [Schedule] and checks that they are deterministic. After every tick
-// it goes back by a fixed distance, repeats the later ticks with the same inputs, and compares the
-// results. It finds ticks that depend on state or random numbers outside the world, on the order of
-// a Go map, or on the clock. With [SyncTest.Shuffle] it also finds systems whose access is wrong.
-// The error is a [Divergence], which names the tick, the system and the storage.
-//
-// Both runs use the same program on the same machine. So the test does not find differences between
-// builds or machines: x + v*dt, math.Sin and the other cases of docs/MACHINES.md. To find these,
-// run the same inputs on two machines. Then compare digests, as ecs/rollback does, or stores, with
-// ecsdump diff --first.
+// A SyncTest checks that the ticks of a [Schedule] are deterministic. After every tick it goes back
+// by a fixed distance, repeats the ticks with the same inputs, and compares the results. The error
+// is a [Divergence], which names the tick, the system and the storage.
 //
 //	tick      7     8     9
 //	first     *---->*---->*     a digest after every system
@@ -26,14 +19,21 @@ import (
 //	          `-----------'
 //	            distance 2
 //
+// It finds ticks that depend on state or random numbers outside the world, on the order of a Go
+// map, or on the clock. With [SyncTest.Shuffle] it also finds systems whose access is wrong.
+//
+// It does not find differences between builds or machines, which docs/MACHINES.md lists. To find
+// these, run the same inputs on two machines. Then compare digests, as ecs/rollback does, or
+// stores, with ecsdump diff --first.
+//
 // Use a SyncTest only in tests of the program. A step repeats distance ticks, and costs O(rows) for
 // each of them. Each system also costs O(rows) of the storages that it wrote. The test keeps
-// distance copies of the world. If the world has a recorder, it also records the repeated ticks.
+// distance copies of the world. Recorders of the world also record the repeated ticks.
 type SyncTest[In any] struct {
 	s    *Schedule[In]
 	w    *ecs.World
 	back int
-	// The ticks that the test can repeat, oldest first. The first element is the tick before them.
+	// The tick before the ticks that the test can repeat, then these ticks.
 	ticks []syncTick[In]
 	order *rand.Rand // Chooses the order of systems in repeated ticks, or nil.
 	err   error      // The error that ended the test.
@@ -43,17 +43,17 @@ type SyncTest[In any] struct {
 type syncTick[In any] struct {
 	tick   uint64
 	in     In
-	stages []sums // The digests after each system of the list, then at the end of the tick.
+	stages []sums // Digests after each system of the list, then at the end of the tick.
 	world  *ecs.World
 }
 
 // sums are the digests of the registry and of all storages and resources, in the order of
-// registration. See Sums of package system.
+// registration.
 type sums []uint64
 
-// SyncTest returns a test that steps the world of s and goes back by distance ticks. The history of
-// the world must retain at least distance ticks. The test never goes back beyond the current tick.
-// If the world has uncommitted changes, the error wraps [raw.ErrDirty].
+// SyncTest returns a test that steps the world of s and repeats the last distance ticks. The
+// history of the world must retain at least distance ticks. The test never goes back beyond the
+// current tick. If the world has uncommitted changes, the error wraps [raw.ErrDirty].
 func (s *Schedule[In]) SyncTest(distance int) (*SyncTest[In], error) {
 	switch {
 	case distance < 1:
@@ -69,20 +69,19 @@ func (s *Schedule[In]) SyncTest(distance int) (*SyncTest[In], error) {
 	return t, nil
 }
 
-// Shuffle makes the test repeat ticks in a random order of systems that the accesses allow. The
-// orders follow from seed. Shuffle returns t.
+// Shuffle makes the test repeat ticks in another order of systems that the accesses allow. The seed
+// determines the orders. Shuffle returns t.
 func (t *SyncTest[In]) Shuffle(seed uint64) *SyncTest[In] {
 	t.order = rand.New(rand.NewPCG(seed, 0))
 	return t
 }
 
-// Step runs a tick with in, goes back and repeats the last ticks. Later steps use in again, so the
-// memory that in refers to must not change.
+// Step runs a tick with the input in, goes back and repeats the last ticks. Later steps use the
+// input again, so its memory must not change.
 //
-// The error is a [*Divergence], or wraps one of two errors. [raw.ErrDirty] means that the world was
-// written outside a step. [ecs.ErrNotHeld] means that the history dropped a tick because of a limit
-// of bytes. An error ends the test: the world stays at its tick, and Step returns the same error in
-// each later call.
+// The error is a [*Divergence]. It wraps [raw.ErrDirty] if the world was written outside a step, or
+// [ecs.ErrNotHeld] if a limit of bytes made the history drop a tick. An error ends the test: the
+// world stays at its tick, and later calls return the same error.
 func (t *SyncTest[In]) Step(in In) error {
 	if t.err == nil {
 		t.err = t.step(in)
@@ -131,8 +130,8 @@ func (t *SyncTest[In]) again() error {
 	return nil
 }
 
-// compare compares the stages of a repeated tick, whose systems ran in this order, with those of
-// the first run. before has the digests at the start of the tick.
+// compare compares the stages of a repeated tick with those of the first run. The parameter order
+// is the order of systems. The parameter before has the digests at the start of the tick.
 func (t *SyncTest[In]) compare(tick *syncTick[In], before sums, stages []sums, order []int) *Divergence {
 	for k := range stages {
 		i, was := k, before
@@ -151,7 +150,7 @@ func (t *SyncTest[In]) compare(tick *syncTick[In], before sums, stages []sums, o
 		}
 		y := &t.s.systems[i].plannedSystem
 		for j := range again {
-			// Other systems may write what y does not write, before or after it.
+			// Compare only what y writes. Other systems may write the rest before or after y.
 			wrote := again.at(j) != was.at(j)
 			may := y.May(t.partName(j), raw.Writes, raw.Unused) || y.May(t.partName(j), raw.Unused, raw.Writes) || creates(y.Uses)
 			switch {
@@ -180,9 +179,9 @@ func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, firs
 	}
 }
 
-// run runs a tick, and returns the digests after each system and at the end. order has the
-// positions of the systems in the list; nil is the order of the list. Each system gets a new span,
-// so that run detects which storages the system wrote.
+// run runs a tick, and returns the digests after each system and at the end. It also detects which
+// storages each system wrote. The systems run in the given order of their positions, or in the
+// order of the list if order is nil.
 func (t *SyncTest[In]) run(in In, before sums, order []int) []sums {
 	t.s.prepare()
 	stages := make([]sums, 0, len(t.s.systems)+1)
@@ -236,7 +235,7 @@ func (t *SyncTest[In]) partName(j int) string {
 	return t.w.Storages()[j-1].Name()
 }
 
-// at returns digest j, or 0 if its storage was registered after s was computed.
+// at returns digest j, or 0 if its storage was registered later.
 func (s sums) at(j int) uint64 {
 	if j < len(s) {
 		return s[j]
@@ -244,7 +243,7 @@ func (s sums) at(j int) uint64 {
 	return 0
 }
 
-// differs returns the first position at which s and other differ, or -1.
+// differs returns the first position at which the digests differ, or -1.
 func (s sums) differs(other sums) int {
 	for j := range max(len(s), len(other)) {
 		if s.at(j) != other.at(j) {

@@ -21,15 +21,15 @@ type Tick[In any] struct {
 	commands ecs.Commands
 }
 
-// Rand returns a source of random numbers for this system in this tick. Its seeds are derived from
-// the seed of the schedule, the number of the tick and the name of the system. So a repeated tick
-// draws the same numbers, in any order of systems, and the source needs no access.
+// Rand returns a source of random numbers for this system in this tick. A repeated tick draws the
+// same numbers, in any order of systems. The source needs no access. Its seeds are computed from
+// the seed of the schedule, the number of the tick and the name of the system.
 func (t *Tick[In]) Rand() *ecs.Rand {
 	if t.drawn {
 		return t.rand
 	}
 	h := fnv.New64a()
-	h.Write([]byte(t.system.Name)) // Never fails.
+	h.Write([]byte(t.system.Name))
 	if t.rand == nil {
 		t.rand = ecs.NewRand(0, 0)
 	}
@@ -39,9 +39,8 @@ func (t *Tick[In]) Rand() *ecs.Rand {
 	return t.rand
 }
 
-// Commands returns commands that the schedule applies when the system has returned. A system can
-// record changes in a loop in which the world must not change. The access of the system must
-// include [Creates].
+// Commands returns commands that the schedule applies after the system has returned. Use them in a
+// loop in which the world must not change. The access of the system must include [Creates].
 func (t *Tick[In]) Commands() *ecs.Commands {
 	if y := t.system; !y.Alone && !creates(y.Uses) {
 		panic(fmt.Sprintf("schedule: the system %s records commands; add schedule.Creates to its access", naming.Shown(y.Name)))
