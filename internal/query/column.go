@@ -35,9 +35,9 @@ type column struct {
 	typ reflect.Type
 	// value points to the value that load decodes into.
 	value reflect.Value
-	// component is the component in the image; nil means that the image does not have it.
+	// component is the component in the image; nil if the image lacks it.
 	component *inspect.Component
-	// lookup reads the rows of other entities. If it is nil, they are read from component.
+	// lookup reads the rows of other entities. If it is nil, component has the rows.
 	lookup Lookup
 }
 
@@ -48,13 +48,12 @@ type Lookup func(e ecs.Entity) (row []byte, has bool, err error)
 // Prefixes of the names of variables. No expression can contain them.
 const (
 	valueMark = "\x01" // Prefix of the variable with the value.
-	// Prefix of the variable that reports whether the entity has the component.
+	// Prefix of the variable that tells whether the entity has the component.
 	flagMark = "\x02"
 )
 
-// newColumn allocates one value of c, which every load overwrites, because an expression reads
-// millions of rows. So a caller must copy a value that it needs after the evaluation. Only one
-// goroutine may use a column at a time ([Expr.Clone]).
+// newColumn returns a column for c. Each load overwrites the value of the column, so a caller must
+// copy a value to keep it. Only one goroutine may use a column at a time ([Expr.Clone]).
 func newColumn(c *inspect.Component) *column {
 	col := &column{
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
@@ -66,14 +65,14 @@ func newColumn(c *inspect.Component) *column {
 	col.typ = goType(c.Layout)
 	col.value = reflect.New(col.typ)
 	if c.Layout.Kind == layout.Struct {
-		// Pass structs by pointer, without copying.
+		// Pass structs by pointer.
 		col.typ = col.value.Type()
 	}
 	return col
 }
 
-// load sets the variables of c in env for entity e: whether e has the component, and its value. A
-// struct is valid until the next load.
+// load sets the variables of c for entity e: the flag and the value. A struct is valid until the
+// next load.
 func (c *column) load(env map[string]any, e ecs.Entity) error {
 	row := c.row(e)
 	if row < 0 {
@@ -82,7 +81,7 @@ func (c *column) load(env map[string]any, e ecs.Entity) error {
 	return c.loadRow(env, c.component.Row(row), true)
 }
 
-// loadRow is load for a row that the caller has found.
+// loadRow sets the variables of c for the given row.
 func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	env[c.flag] = has
 	if c.typ == nil {
@@ -97,7 +96,7 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 		return err
 	}
 	setGo(c.value.Elem(), v)
-	// For a struct, env gets the pointer, so that the struct is not copied.
+	// A struct is passed by pointer.
 	if c.typ == c.value.Type() {
 		env[c.key] = c.value.Interface()
 	} else {
@@ -117,9 +116,9 @@ func (c *column) row(e ecs.Entity) int {
 	return c.component.Find(e)
 }
 
-// goType returns the Go type of values of t. Arrays become slices: an untrusted layout may have an
-// array that is too large for Go. Most integers become int, the type in which package expr
-// computes. A uint64 stays a uint64, because it may not fit into an int: see [exactness].
+// goType returns the Go type of values of t. Arrays become slices, because an array of an untrusted
+// layout may be too large. Most integers become int, but a uint64 may not fit, so it stays a
+// uint64.
 func goType(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Bool:
@@ -146,7 +145,7 @@ func goType(t *layout.Type) reflect.Type {
 	return reflect.TypeFor[int]()
 }
 
-// pointee returns the type that a pointer points to, or t itself if it is not a pointer.
+// pointee returns the target type of a pointer, or t if it is no pointer.
 func pointee(t *layout.Type) *layout.Type {
 	for t != nil && t.Kind == layout.Pointer {
 		t = t.Elem
@@ -154,9 +153,8 @@ func pointee(t *layout.Type) *layout.Type {
 	return t
 }
 
-// goStruct returns a struct with the field names of t in tags. In t, field names need not be
-// exported or valid in Go. Package expr finds fields by the tag expr, and its function toJSON by
-// the tag json.
+// goStruct returns a struct type with the field names of t in tags. Package expr finds fields by
+// the tag expr, and converts them to JSON by the tag json.
 func goStruct(t *layout.Type) reflect.Type {
 	fields := make([]reflect.StructField, len(t.Fields))
 	for i, f := range t.Fields {
@@ -169,8 +167,8 @@ func goStruct(t *layout.Type) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// goKey returns the Go type of map keys. Types that would become slices cannot be keys in Go, so
-// they become text.
+// goKey returns the Go type of map keys. A type that would become a slice becomes text, because a
+// slice is no valid key.
 func goKey(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Struct, layout.Array, layout.Complex64, layout.Complex128, layout.Bytes:
@@ -179,8 +177,7 @@ func goKey(t *layout.Type) reflect.Type {
 	return goType(t)
 }
 
-// setGo sets dst to v. It overwrites the old value of dst, which may belong to the previous
-// entity.
+// setGo sets dst to v.
 func setGo(dst reflect.Value, v layout.Value) {
 	switch v.Kind() {
 	case layout.Bool:
@@ -213,8 +210,8 @@ func setGo(dst reflect.Value, v layout.Value) {
 	}
 }
 
-// setGoParts is setGo for values with parts. It allocates new slices, maps and pointers for each
-// entity, because an answer may refer to them.
+// setGoParts sets dst to v, which is a composite value. It allocates new slices, maps and pointers,
+// because an answer may refer to them.
 func setGoParts(dst reflect.Value, v layout.Value) {
 	switch v.Kind() {
 	case layout.Struct:
@@ -250,7 +247,7 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	m := reflect.MakeMapWithSize(t, v.Len())
 	for i := range v.Len() {
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		// A key whose Go type would be a slice becomes text: {X:1 Y:2}.
+		// Such a key becomes text: {X:1 Y:2}.
 		if goKey(v.Type().Key) != goType(v.Type().Key) {
 			key.SetString(v.Key(i).String())
 		} else {
@@ -262,8 +259,8 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	return m
 }
 
-// asPrinted returns the float64 whose shortest text is that of the float32: 0.1 for the float32
-// 0.1. It preserves the order.
+// asPrinted returns the float64 with the same shortest text as the float32: 0.1 for the float32
+// 0.1.
 func asPrinted(f float64) float64 {
 	p, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', -1, 32), 64)
 	if err != nil {

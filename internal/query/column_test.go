@@ -12,8 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// answerOf returns the answer of an expression that names a component of layout t, for the given
-// row.
+// answerOf returns the answer of an expression that is the name of a component, for the given row.
 func answerOf(t *layout.Type, row []byte) (Answer, error) {
 	v, err := t.Value(row)
 	if err != nil {
@@ -67,8 +66,8 @@ func TestAnswer_PrintsLikeValue(t *testing.T) {
 	}
 }
 
-// FuzzColumn_JSON makes Go types of arbitrary layouts, and values of arbitrary rows. Their JSON
-// must equal that of package layout.
+// FuzzColumn_JSON loads arbitrary rows of arbitrary layouts. The JSON of each value must equal that
+// of package layout.
 func FuzzColumn_JSON(f *testing.F) {
 	seed := func(t *layout.Type, row []byte) { f.Add(t.Append(nil), row) }
 	seed(encodedRow(f, unit{HP: 3, Speed: 0.1}))

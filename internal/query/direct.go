@@ -12,25 +12,22 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// A query over a million entities evaluates one expression a million times. The virtual machine
-// of package expr looks up variables in a map, and passes numbers as interfaces. So simple
-// expressions are compiled to closures, which read fields from the bytes of rows. If any part of
-// an expression is not simple, the machine evaluates all of it. Both ways must return identical
-// results.
+// A query may evaluate one expression for millions of entities. The virtual machine of package expr
+// is slow, so simple expressions are compiled to closures, which read the bytes of rows. All other
+// expressions need the machine. Both ways return the same results.
 //
 //	Unit.HP < 10                                    the text
 //	has(Unit) && Unit.HP < 10                       guarded, the tree that is compiled
 //	joined("&&", row(Unit).has,                     as closures, made once
 //	       compared("<", int32 at offset 0 of row(Unit), 10))
 
-// A reading is the state of the direct evaluation of an expression, for one entity at a time. It
-// looks up a row at most once per entity, when the expression first uses the row. So
-// short-circuiting reads fewer rows.
+// A reading evaluates an expression directly, for one entity at a time. It looks up each row at
+// most once, and only if the expression needs the row.
 type reading struct {
 	entity ecs.Entity
 	find   Rows
 	found  []foundRow // Rows of the current entity, by column.
-	others []otherRow // Rows of other entities, by number of the column in Expr.referred.
+	others []otherRow // Rows of other entities, by the index in Expr.referred.
 	err    error      // The first error of looking up a row.
 }
 
@@ -39,22 +36,21 @@ func (x *Expr) newReading() reading {
 	return reading{found: make([]foundRow, len(x.columns)), others: make([]otherRow, len(x.referred))}
 }
 
-// begin resets r for entity e. rows finds the rows of e.
+// begin prepares r for entity e, whose rows the function rows finds.
 func (r *reading) begin(e ecs.Entity, rows Rows) {
 	r.entity, r.find, r.err = e, rows, nil
-	// Drop the rows of the previous entity.
 	clear(r.found)
 	clear(r.others)
 }
 
-// An otherRow is the last row that was looked up in a column of another entity, and that entity.
+// An otherRow is the last row of another entity that was looked up in a column.
 type otherRow struct {
 	entity ecs.Entity
 	foundRow
 }
 
-// A foundRow is the result of looking up the row of an entity in a column. The caller of OfRows
-// owns the memory of the row.
+// A foundRow is the row of an entity in a column, once it was looked up. The caller of OfRows owns
+// its memory.
 type foundRow struct {
 	asked, has bool
 	row        []byte
@@ -73,8 +69,8 @@ func (r *reading) row(n int) *foundRow {
 	return f
 }
 
-// other returns the row of entity e in the column x.referred[n]. It caches the last row, because an
-// expression uses a row twice: it checks that the row exists, and then reads it.
+// other returns the row of entity e in the column x.referred[n]. It caches the last row, because a
+// guard and the guarded condition both need the row.
 func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	o := &r.others[n]
 	if !o.asked || o.entity != e {
@@ -87,9 +83,8 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// The type direct is a part of an expression, compiled to a closure. Only one field is set, the one
-// for the type of the result. A typical expression combines comparisons of scalar fields with
-// numbers. Its closures read only these fields, and use neither variables nor the virtual machine.
+// The type direct is an expression, or an operand, as a closure. Only the field for the type of its
+// result is set.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int
@@ -97,12 +92,12 @@ type direct struct {
 	float   func(*reading) float64
 }
 
-// directly compiles the tree n of x to the closure x.direct, if every node of the tree can be
-// compiled. The root of the tree may be a conditional from guard.go without an else part. Then the
-// answer is nil for entities that lack a component.
+// directly compiles the tree n to the closure x.direct, if every node of the tree is simple.
+// Otherwise x.direct is nil. The root of the tree may be a conditional without an else part, which
+// is nil for entities that lack a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// The variable named only has the condition of the root: whether the entity has an answer.
+	// only is the condition of the root: whether the entity has an answer.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
@@ -132,9 +127,7 @@ func (x *Expr) directly(n ast.Node) {
 	}
 }
 
-// part compiles node n to a closure. It returns a zero direct if it cannot. It knows the nodes that
-// the passes of this package produce: variables of columns, and comparisons of uint64 values as
-// calls of [compareCall].
+// part compiles node n to a closure, or returns a zero direct if n is not simple.
 func (x *Expr) part(n ast.Node) direct {
 	switch n := n.(type) {
 	case *ast.BoolNode:
@@ -152,13 +145,13 @@ func (x *Expr) part(n ast.Node) direct {
 	case *ast.UnaryNode:
 		return unary(n.Operator, x.part(n.Node))
 	case *ast.BinaryNode:
-		// A guard compares a component of another entity with nil: see guarder.referred.
+		// A guard compares the component of another entity with nil.
 		if of, _, ok := x.referring(n.Left); ok && isNil(n.Right) && n.Operator == "!=" {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
 		return joined(n.Operator, x.part(n.Left), x.part(n.Right))
 	case *ast.CallNode:
-		// For a tag, the value reports whether the entity has it.
+		// The value of a tag tells whether the entity has it.
 		if of, col, ok := x.referring(n); ok && col.typ == nil {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
@@ -171,8 +164,7 @@ func (x *Expr) part(n ast.Node) direct {
 }
 
 // exactly compiles a call of [compareCall] that compares a uint64 with an integer, or an int with a
-// float. Other comparisons need the virtual machine: a uint64 with a float, or values that may be
-// nil.
+// float. It returns a zero direct for other calls.
 func (x *Expr) exactly(n *ast.CallNode) direct {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok || callee.Value != compareName {
@@ -194,8 +186,8 @@ func (x *Expr) exactly(n *ast.CallNode) direct {
 	return direct{}
 }
 
-// apart returns a function that compares a uint64 with an int. Its result is cmp.Compare(a, b) *
-// sign. A negative int is less than every uint64.
+// apart returns a function that compares a uint64 with an int. The function returns cmp.Compare(a,
+// b) * sign.
 func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
 	return func(r *reading) int {
 		b := b(r)
@@ -206,11 +198,11 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
-// zero returns 0. Operators compare the result of the function apart with it.
+// zero returns 0, the operand to compare with the result of apart.
 func zero(*reading) int { return 0 }
 
-// mixed returns an exact comparison of an int with a float. With sign -1 it compares the float
-// with the int.
+// mixed returns an exact comparison of an int with a float, or for sign -1, of the float with the
+// int.
 func mixed(operator string, a func(*reading) int, b func(*reading) float64, sign int) func(*reading) bool {
 	when := outcomes[operator]
 	return func(r *reading) bool {
@@ -237,7 +229,7 @@ func compareFloat(a int, b float64) int {
 }
 
 // existing compiles a call of [Expr.exists] for an entity in a field. Without a row, the call
-// returns false. A guard has already checked that the row exists.
+// returns false.
 func (x *Expr) existing(n *ast.CallNode) direct {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != existsName {
 		return direct{}
@@ -255,8 +247,8 @@ func (x *Expr) existing(n *ast.CallNode) direct {
 // noRow is the row of a missing entity.
 var noRow foundRow
 
-// referring handles a call that reads a component of another entity (refer.go). It returns a
-// function that finds the row of that component, and the column. ok is false for other nodes.
+// referring returns the row and the column for a call that reads a component of another entity. The
+// result ok is false for other nodes.
 func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 	call, ok := n.(*ast.CallNode)
 	if !ok {
@@ -266,8 +258,8 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
 			continue
 		}
-		// The argument is the field with the entity. This field may itself be in a row of another
-		// entity, as in Owner.Unit.Owner.Unit.HP.
+		// The argument is a field with an entity. It may be in a row of another entity too, as in
+		// Owner.Unit.Owner.Unit.HP.
 		of, t, offset, ok := x.place(call.Arguments[0])
 		if !ok || !isEntity(t) {
 			break
@@ -283,8 +275,7 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 	return nil, nil, false
 }
 
-// variable compiles a variable of the program: the flag of a component, a scalar component, or a
-// number of the entity.
+// variable compiles a variable: the flag of a component, a scalar component, index or generation.
 func (x *Expr) variable(name string) direct {
 	for n, col := range x.columns {
 		switch {
@@ -303,14 +294,14 @@ func (x *Expr) variable(name string) direct {
 	return direct{}
 }
 
-// A rowOf returns a row of the current entity, or of an entity that it refers to.
+// A rowOf returns a row of the current entity, or of another entity.
 type rowOf func(*reading) *foundRow
 
 // ownRow returns the row of the current entity in column n.
 func ownRow(n int) rowOf { return func(r *reading) *foundRow { return r.row(n) } }
 
-// place returns the row, type and offset of the field n, if the rows of its component have a
-// fixed size. Fields are encoded without padding, so an offset is a sum of widths.
+// place returns the row, type and offset of the field n. The result ok is false if the rows of the
+// component have no fixed size.
 func (x *Expr) place(n ast.Node) (of rowOf, t *layout.Type, offset int, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -333,7 +324,7 @@ func (x *Expr) place(n ast.Node) (of rowOf, t *layout.Type, offset int, ok bool)
 }
 
 // placeIn returns the type and offset of a struct field or an array element in a value of type t.
-// Indices that are computed, negative or too large need the machine.
+// The index of an element must be a valid constant.
 func placeIn(t *layout.Type, property ast.Node) (in *layout.Type, offset int, ok bool) {
 	switch p := property.(type) {
 	case *ast.StringNode:
@@ -351,8 +342,7 @@ func placeIn(t *layout.Type, property ast.Node) (in *layout.Type, offset int, ok
 	return nil, 0, false
 }
 
-// field compiles a scalar field of type t, with the Go type of a [column]. It returns a zero
-// direct for other types.
+// field compiles a scalar field of type t at an offset. It returns a zero direct for other types.
 func field(of rowOf, t *layout.Type, offset int) direct {
 	width := t.Width()
 	bits := func(r *reading) uint64 { return of(r).bits(offset, width) }
@@ -360,7 +350,7 @@ func field(of rowOf, t *layout.Type, offset int) direct {
 	case layout.Bool:
 		return direct{boolean: func(r *reading) bool { return bits(r) != 0 }}
 	case layout.Int8, layout.Int16, layout.Int32, layout.Int64:
-		// Shifting left and right again extends the sign.
+		// The two shifts extend the sign.
 		unused := 64 - 8*width
 		return direct{integer: func(r *reading) int { return int(int64(bits(r)<<unused) >> unused) }}
 	case layout.Uint8, layout.Uint16, layout.Uint32:
@@ -375,8 +365,7 @@ func field(of rowOf, t *layout.Type, offset int) direct {
 	return direct{}
 }
 
-// bits returns a scalar of the row in the encoding of package layout, or 0 without a row. The
-// row is a valid encoding, so it has the bytes at offset.
+// bits returns the encoded scalar at an offset of the row, or 0 without a row.
 func (f *foundRow) bits(offset, width int) uint64 {
 	if !f.has {
 		return 0
@@ -406,9 +395,8 @@ func unary(operator string, p direct) direct {
 	return direct{}
 }
 
-// joined compiles a binary operator. It compares an int and a float as floats, which is exact:
-// here, one of them is always a small constant. A uint64 is never an operand here: the method
-// exactly compiles its comparisons. Arithmetic needs the virtual machine.
+// joined compiles a logical operator or a comparison. It may compare an int and a float as floats:
+// one of them is a small constant, so the comparison is exact.
 func joined(operator string, a, b direct) direct {
 	switch {
 	case a.boolean != nil && b.boolean != nil:

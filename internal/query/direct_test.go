@@ -26,7 +26,7 @@ func rowsIn(x *Expr, e ecs.Entity) Rows {
 	}
 }
 
-// sameOfRows requires that an expression returns the same for rows as for an image. It reports
+// sameOfRows requires that an expression has the same answer for rows and for an image. It reports
 // whether the expression is evaluated directly.
 func sameOfRows(t *testing.T, im *inspect.Image, text string, w Want) (direct bool) {
 	t.Helper()
@@ -89,8 +89,8 @@ func TestDirectEvaluation_EqualsProgram(t *testing.T) {
 	}
 }
 
-// Looking up components of other entities in the image or by a Lookup must give equal answers. Only
-// live entities are looked up.
+// Components of other entities give the same answers from the image and from a Lookup. Only living
+// entities are looked up.
 func TestLookup_SameAnswersAsImage(t *testing.T) {
 	im := testImage(t)
 	for _, text := range []string{"Unit.Owner.Unit.HP", `Unit.Owner["game.Dead"]`, `Unit.Owner["game.Bag-2"].Name`, "Unit.Owner.Unit.Owner.Unit.HP ?? 3"} {

@@ -11,9 +11,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Package expr reports errors about the prepared text, in which some letters are replaced by marks
-// and components by variables. This file translates these errors to the original text. Positions
-// stay valid, because a mark replaces exactly one character.
+// This file translates the errors of package expr to the original text. Package expr gets a
+// prepared text, in which a mark may replace a character, so positions stay valid.
 
 // An Error is an error in an expression, or in its result.
 type Error struct {
@@ -25,8 +24,8 @@ type Error struct {
 	At      int    // Position of the error in Text, in runes. -1 means unknown.
 }
 
-// Error returns the message with the entity and the argument. Excerpt returns the position in the
-// text.
+// Error returns the message, with the entity and the name of the argument. See Excerpt for the
+// position.
 func (e *Error) Error() string {
 	text := e.What + ": " + e.Message
 	if e.Entity != "" {
@@ -40,22 +39,20 @@ func (x *Expr) error(format string, args ...any) *Error {
 	return &Error{What: x.what, Message: fmt.Sprintf(format, args...), Text: x.text, At: -1}
 }
 
-// Wrong returns err as an error about the result of x for e.
+// Wrong returns err as an error about the result of x for entity e.
 func (x *Expr) Wrong(e ecs.Entity, err error) error { return x.error("%v: %v", e, err) }
 
-// uncompiled returns an error for expressions that package expr rejects without a reason, or on
-// which it panics.
+// uncompiled returns an error for an expression that package expr rejects without a reason.
 func (x *Expr) uncompiled() *Error {
 	line, _ := (&Error{Text: x.text}).Excerpt()
 	return x.error("%s cannot be compiled", string(line))
 }
 
-// excerptWidth is the length of the part of an expression that an error shows.
+// excerptWidth is the maximum length of an excerpt, in characters.
 const excerptWidth = 100
 
-// Excerpt returns the part of the expression around the error, on one line, and the position of the
-// error in it. Tabs and line ends become blanks, so that a caret on the next line is at the right
-// column.
+// Excerpt returns the text around the error on one line, and the position of the error in this
+// line. Tabs and line ends become blanks, so that a caret on the next line is at the right column.
 func (e *Error) Excerpt() (line []rune, before int) {
 	runes := []rune(e.Text)
 	for i, r := range runes {
@@ -85,12 +82,12 @@ func (x *Expr) failed(err error) *Error {
 var (
 	structType = regexp.MustCompile(`\*?struct ?\{.*\}`)
 	markedName = regexp.MustCompile(string(marker) + `\w+`)
-	// The marks of values, flags, functions, aggregates and references.
+	// Marks of values, flags, functions, aggregates and references.
 	internalName = regexp.MustCompile(`[\x01-\x05]`)
 )
 
-// reworded maps messages of package expr to plain messages for people. The parts in parentheses
-// replace %s, with Go types in words.
+// reworded maps messages of package expr to plain messages. A part in parentheses replaces %s, with
+// Go types in words.
 var reworded = []struct {
 	message *regexp.Regexp
 	plain   string
@@ -108,8 +105,7 @@ var reworded = []struct {
 // inWords are words for the Go types in messages of package expr.
 var inWords = map[string]string{"int": "a number", "float64": "a number", "string": "a text", "bool": "a condition", "struct": "a struct"}
 
-// plainType returns a message of package expr in plain words. It replaces the Go types of
-// structs, and removes marks.
+// plainType returns a message of package expr in plain words, without Go types and marks.
 func plainType(message string) string {
 	message = structType.ReplaceAllString(message, "struct")
 	for _, r := range reworded {

@@ -9,24 +9,20 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// exactness replaces operations that are inexact in package expr. Package expr converts a uint64 to
-// int before any operation, and an int to float before a comparison with a float. Comparisons of
-// values that may be nil are replaced too:
+// exactness replaces inexact operations. Package expr converts a uint64 to an int, and an int to a
+// float before a comparison with a float. Comparisons of values that may be nil are replaced too:
 //
 //	ID > 3      compare(">", ID, 3)     exact, and false for nil
 //	HP < Max    compare("<", HP, Max)   exact, if one is an int and one a float
 //	ID + 1      narrow(ID) + 1          an error if ID does not fit in an int
 //
-// Operations on only ints or only floats stay as they are. So do comparisons of an int or float
-// with a small constant, which rounding cannot affect.
+// A comparison of an int or a float with a small constant is exact and stays as it is.
 type exactness struct{}
 
-// The function exactly replaces the inexact operations in a whole expression.
+// The function exactly applies exactness to a whole expression.
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
-// Visit implements ast.Visitor. It visits operands before their node. An operand that Visit has
-// replaced has no type until the checker runs again. isDelicate returns true for an operand without
-// a type.
+// Visit implements ast.Visitor. It visits the operands of a node before the node.
 func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
@@ -46,8 +42,8 @@ func (exactness) Visit(p *ast.Node) {
 	}
 }
 
-// isMixed reports whether a and b are an int and a float that package expr would compare inexactly.
-// It rounds the int to a float, which does not matter if a or b is a constant below 2^53.
+// isMixed reports whether package expr would compare a and b inexactly: an int and a float, without
+// a small constant.
 func isMixed(a, b ast.Node) bool {
 	if isSmall(a) || isSmall(b) {
 		return false
@@ -55,8 +51,8 @@ func isMixed(a, b ast.Node) bool {
 	return isOf(a, reflect.Int) && isOf(b, reflect.Float64) || isOf(a, reflect.Float64) && isOf(b, reflect.Int)
 }
 
-// isSmall reports whether n is a constant between -2^53 and 2^53. Comparing such a constant as a
-// float64 is exact.
+// isSmall reports whether n is a constant between -2^53 and 2^53, which a float64 represents
+// exactly.
 func isSmall(n ast.Node) bool {
 	const exact = 1 << 53
 	switch n := n.(type) {
@@ -80,8 +76,8 @@ func isOf(n ast.Node, k reflect.Kind) bool {
 	return t != nil && t.Kind() == k
 }
 
-// isDelicate reports whether n may be a uint64 or nil. Comparing such a value needs compareCall. A
-// chain with ?. and a conditional may be nil although their types do not say so.
+// isDelicate reports whether n may be a uint64 or nil, so that a comparison needs compareCall. A
+// chain with ?. and a conditional may be nil, although their types do not say so.
 func isDelicate(n ast.Node) bool {
 	if isWide(n) {
 		return true
@@ -103,7 +99,7 @@ func comparison(n *ast.BinaryNode) ast.Node {
 	return ownCall(n, compareName, at(n, &ast.StringNode{Value: n.Operator}), n.Left, n.Right)
 }
 
-// narrowed converts n to int if it is a uint64. Package expr computes with int.
+// narrowed converts n to int if it is a uint64.
 func narrowed(n ast.Node) ast.Node {
 	if !isWide(n) {
 		return n
@@ -111,13 +107,13 @@ func narrowed(n ast.Node) ast.Node {
 	return ownCall(n, narrowName, n)
 }
 
-// ownCall returns a call of a function that expressions cannot name.
+// ownCall returns a call of an internal function, whose name no expression can contain.
 func ownCall(place ast.Node, name string, args ...ast.Node) ast.Node {
 	return at(place, &ast.CallNode{Callee: at(place, &ast.IdentifierNode{Value: name}), Arguments: args})
 }
 
-// compareCall compares two values exactly, for example 1<<63 as a uint64 with -1 or with a float.
-// Every comparison with nil is false.
+// compareCall compares two values exactly, even 1<<63 with -1 or with a float. A comparison with
+// nil is false.
 func compareCall(args ...any) (any, error) {
 	a, b := dereferenced(args[1]), dereferenced(args[2])
 	if a == nil || b == nil {

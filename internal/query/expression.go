@@ -1,8 +1,7 @@
-// Package query compiles and evaluates expressions about the entities of a world. An expression
-// is compiled for the layouts of the components, and evaluated for one entity after the other.
+// Package query compiles and evaluates expressions about the entities of a world. An expression is
+// compiled for the layouts of the components, and evaluated for one entity after the other.
 //
-// The language is that of package expr. Its stages run one by one, with passes of this package
-// between them:
+// The language is that of package expr. The passes of this package run between its stages:
 //
 //	text ── prepare ──▶ parser ──▶ resolver ──▶ checker ──▶ guarder ──▶ exactly ──▶ compiler
 //
@@ -14,10 +13,7 @@
 //	guarder    makes conditions on missing components false      guard.go
 //	exactly    compares uint64 and nil values exactly            exact.go
 //
-// Along ticks, the answers of all entities are kept, and updated for the rows that a tick
-// changed: see follow.go.
-//
-// A [column] loads the value of a component into the variables of the program. The result of the
+// A [column] loads the value of a component into a variable of the program. The result of the
 // program is an [Answer].
 package query
 
@@ -50,8 +46,7 @@ const (
 	maxExpression = 16 << 10
 	// maxNodes is the maximum number of operators, names and constants in an expression.
 	maxNodes = 10_000
-	// memoryBudget is the maximum number of values that one evaluation may create. Even a short
-	// text such as 1..1e9 can create many.
+	// memoryBudget is the maximum number of values that one evaluation may create, as in 1..1e9.
 	memoryBudget = 1e6
 )
 
@@ -60,36 +55,33 @@ type Want int
 
 // The possible results of an expression.
 const (
-	WantValue     Want = iota // The expression gives a value of any kind for each entity.
-	WantNumber                // The expression gives a number for each entity.
-	WantCondition             // The expression is true or false for each entity.
-	WantWorld                 // The expression is true or false for the whole world.
-	WantTotal                 // The expression gives a value of any kind for the whole world.
+	WantValue     Want = iota // A value of any type for each entity.
+	WantNumber                // A number for each entity.
+	WantCondition             // True or false for each entity.
+	WantWorld                 // True or false for the whole world.
+	WantTotal                 // A value of any type for the whole world.
 )
 
 // An Expr is an expression about an entity, or about a world. It is compiled for the layouts of a
-// state, so wrong names and types are found before it runs. It reads only the components that it
-// names.
-//
-// It is evaluated in one of two ways, which return the same:
+// state. It is evaluated in one of two ways, which return the same:
 //
 //	by the machine   columns ──load──▶ env ──▶ vm runs program     any expression
 //	directly         rows ──▶ direct, on the bytes of the row      simple ones, see direct.go
 //
-// Evaluation writes to env, vm, columns and reading, so only one goroutine may evaluate an Expr.
+// Only one goroutine may evaluate an Expr.
 //
-// If an entity lacks a component, a condition that reads the component is false, and other values
-// that need it are nil. Tags are booleans.
+// If an entity lacks a component, a condition that reads the component is false, and any other
+// value is nil. Tags are booleans.
 type Expr struct {
 	text string
 	// what is the name of the argument that contains the expression, for errors: "--where".
 	what string
 	want Want
 
-	// Number says that all results are numbers or nil.
+	// Number is true if all results are numbers or nil.
 	Number bool
 
-	// layout is the type of the field if the expression is a field. Otherwise it is unnamed.
+	// layout is the type of the expression if it is a field. Otherwise it is unnamed.
 	layout *layout.Type
 	// columns are the components of the current entity that the expression reads, each once.
 	columns []*column
@@ -97,21 +89,20 @@ type Expr struct {
 	referred []*column
 	// aggregates are the aggregates of an expression on the world, in the order of the text.
 	aggregates []*aggregate
-	// program is nil if the expression is not compiled, or does not compile.
+	// program is nil if the expression does not compile.
 	program *vm.Program
 	vm      vm.VM
 	// env has the variables of the program, which are set for each entity.
 	env map[string]any
 	// im is the image that the expression is bound to.
 	im *inspect.Image
-	// alive reports whether an entity is alive. nil means that the image decides.
+	// alive reports whether an entity is alive. If it is nil, im decides.
 	alive func(ecs.Entity) bool
-	// direct evaluates the expression without the program. nil means that the expression needs the
-	// program.
+	// direct evaluates a simple expression without the program; nil for other expressions.
 	direct  func(*reading) any
 	reading reading
 	needs   dependence
-	// asking is called with each entity that exists(…) checks. nil means no call.
+	// asking is called with each entity that exists(…) checks. It may be nil.
 	asking func(ecs.Entity)
 }
 
@@ -130,18 +121,18 @@ func (x *Expr) Bind(im *inspect.Image) error {
 	if x.program != nil && x.fits(im) {
 		return nil
 	}
-	// If x does not compile now, Bind tries again at the next state.
+	// If x does not compile now, Bind compiles it at the next state.
 	x.im, x.program = im, nil
 	return x.build()
 }
 
-// fits binds the columns of x to the components of im. It reports whether their layouts are those
-// for which x was compiled. A component that im lacks fits, since no entity has it.
+// fits binds the columns of x to the components of im. It reports whether x was compiled for the
+// same layouts. im may lack a component.
 func (x *Expr) fits(im *inspect.Image) bool {
 	x.im = im
 	for _, col := range slices.Concat(x.columns, x.referred) {
 		c := im.Find(col.name)
-		// Images with the same schema share their layouts, so the pointers are equal in most cases.
+		// Compare pointers first: images with the same schema share their layouts.
 		if c != nil && (c.Layout != col.layout && !c.Layout.Equal(col.layout) || c.Resource != col.resource) {
 			return false
 		}
@@ -155,12 +146,9 @@ func (x *Expr) fits(im *inspect.Image) bool {
 	return true
 }
 
-// build parses and compiles x. It resolves names, runs the checker of package expr, and then guards
-// the tree and makes it exact. These passes need the types from the checker, and create nodes
-// without types. So the checker runs again after each pass. build does not panic, whatever the text
-// is.
+// build parses and compiles x. It does not panic, for any text.
 func (x *Expr) build() (err error) {
-	// Package expr panics on some texts, and texts are untrusted.
+	// Package expr panics on some texts.
 	defer func() {
 		if r := recover(); r != nil {
 			err = x.uncompiled()
@@ -181,11 +169,11 @@ func (x *Expr) build() (err error) {
 	return x.finish(tree, r, config)
 }
 
-// finish compiles a tree with resolved names.
+// finish compiles a tree with resolved names. Each pass needs the types from the checker and
+// creates nodes without types, so the checker runs after each pass.
 func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
 	x.columns, x.referred, x.aggregates = r.columns, r.referred, r.aggregates
-	// Check the result before guarding. A guarded value is a conditional, which is not a field and
-	// has no single type.
+	// Get the layout before the guarder replaces the field by a conditional.
 	x.layout = cmp.Or(r.layoutOf(tree.Node), unnamed)
 	x.declare(config)
 	if _, err := checker.Check(tree, config); err != nil {
@@ -196,8 +184,7 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	}
 	x.Number = tree.Node.Nature().IsNumber()
 	// The guarder runs first, because it recognizes conditions by their operators. The second pass
-	// replaces operators by calls. It does not change comparisons with nil, so it leaves the guards
-	// alone.
+	// replaces operators by calls, but not those of guards.
 	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)
 		if _, err := checker.Check(tree, config); err != nil {
@@ -216,12 +203,12 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	return nil
 }
 
-// disabled is a function of package expr that expressions must not call. It returns the current
-// time, but an answer must depend only on the store.
+// disabled is a function of package expr that returns the current time. Expressions must not call
+// it, because answers must depend only on the store.
 const disabled = "now"
 
-// fitting returns an error if n is not the wanted type. It accepts values of unknown type, such as
-// an element of a mixed list, because condition and Total.Add check the answers.
+// fitting returns an error if n does not have the wanted type. It accepts an unknown type, because
+// the answers are checked too.
 func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 	wanted := "condition"
 	switch {
@@ -237,7 +224,7 @@ func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 
 func (x *Expr) isCondition() bool { return x.want == WantCondition || x.want == WantWorld }
 
-// isWorldly reports whether x is about the whole world. Such an expression names components only
+// isWorldly reports whether x is about the whole world. It then names components of entities only
 // in aggregates.
 func (x *Expr) isWorldly() bool { return x.want == WantWorld || x.want == WantTotal }
 
@@ -250,8 +237,7 @@ func newConfig() *conf.Config {
 	return c
 }
 
-// declare declares the types of the names in x, and the functions that the program calls. The
-// functions read x.im when they are called, so they use the current state after a Bind.
+// declare declares the types of the variables, and the functions that the program calls.
 func (x *Expr) declare(config *conf.Config) {
 	env := types.Map{
 		"entity": types.String, "index": types.Int, "generation": types.Int,
@@ -275,12 +261,12 @@ func (x *Expr) declare(config *conf.Config) {
 	}
 }
 
-// function adds a function to the program. It does not change the functions of package expr.
+// function adds a function to the program.
 func (x *Expr) function(config *conf.Config, name string, f func(...any) (any, error), t reflect.Type) {
 	config.Functions[name] = &builtin.Function{Name: name, Func: f, Types: []reflect.Type{t}}
 }
 
-// exists reports whether the entity that text names is alive. text is nil for a nil pointer.
+// exists reports whether the entity with the name text is alive. It returns false for nil.
 func (x *Expr) exists(text any) (bool, error) {
 	if text == nil {
 		return false, nil
@@ -308,8 +294,8 @@ func (x *Expr) isAlive(e ecs.Entity) bool {
 	return x.im.IsAlive(e)
 }
 
-// Of evaluates x for the live entity e, or for [ecs.Vacant] if x is about the whole world. It
-// reads the image that x is bound to.
+// Of evaluates x for the living entity e, in the image of x. If x is about the whole world, e is
+// [ecs.Vacant].
 func (x *Expr) Of(e ecs.Entity) (Answer, error) {
 	for _, col := range x.columns {
 		if err := col.load(x.env, e); err != nil {
@@ -319,7 +305,7 @@ func (x *Expr) Of(e ecs.Entity) (Answer, error) {
 	return x.run(e)
 }
 
-// run evaluates x for entity e, whose components are loaded.
+// run runs the program for entity e, whose components are loaded.
 func (x *Expr) run(e ecs.Entity) (Answer, error) {
 	x.env["entity"], x.env["index"], x.env["generation"] = e.String(), int(e.Index()), int(e.Generation())
 	x.env["tick"], x.env["alive"] = int(x.im.Tick), x.im.Living
@@ -328,7 +314,7 @@ func (x *Expr) run(e ecs.Entity) (Answer, error) {
 		return Answer{dereferenced(v)}, nil
 	}
 	failed := x.failed(err)
-	// The error of an aggregate already names the entity.
+	// The error of an aggregate has the entity already.
 	if failed.Entity == "" && !x.isWorldly() {
 		failed.Entity = e.String()
 	}
@@ -344,7 +330,7 @@ func (x *Expr) Holds(e ecs.Entity) (bool, error) {
 	return x.condition(a)
 }
 
-// condition converts the answer a to the result of a condition.
+// condition converts an answer to the result of a condition.
 func (x *Expr) condition(a Answer) (bool, error) {
 	switch v := a.v.(type) {
 	case bool:
@@ -355,15 +341,14 @@ func (x *Expr) condition(a Answer) (bool, error) {
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is not a condition: it returns %v", a)})
 }
 
-// Text returns an answer of x as text, like [Answer.String]. If total is not empty, a is a total of
-// all answers of x, and total is its kind, such as "sum". If x is a field, its constants and
-// durations are written by name. A sum or mean of constants is a plain number.
+// Text returns an answer of x as text, like [Answer.String]. Constants and durations are written by
+// name. The parameter total is the kind of a total of all answers, such as "sum", or "".
 func (x *Expr) Text(total string, a Answer) string {
 	t := pointee(x.layout)
 	switch v := a.v.(type) {
 	case nil, string:
 		return a.String()
-	// The mean of durations is a duration, so round the mean to nanoseconds.
+	// Round the mean of durations to nanoseconds.
 	case float64:
 		if total == "avg" && t.Named() && len(t.Constants) == 0 {
 			a.v = int(math.Round(v))

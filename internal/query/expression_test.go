@@ -107,8 +107,8 @@ func testImage(t testing.TB) *inspect.Image {
 // ownerJSON is the component Unit of 0v1 as JSON.
 const ownerJSON = `{"HP":-7,"Max":200,"ID":9223372036854775809,"Serial":9007199254740993,"Speed":0.1,"Weight":"NaN","At":[3,4],"Elite":true,"Owner":"0v0","private":5}`
 
-// Each text has the JSON answers for the three entities. An exclamation mark stands for an error at
-// run time.
+// For each text, the map has the JSON answers for the three entities. An exclamation mark stands
+// for an error.
 func TestExpr_AnswersForEachEntity(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]string{
@@ -180,7 +180,7 @@ func TestExpr_AnswersForEachEntity(t *testing.T) {
 		`has(game.Dead)`:                     `false true false`,
 		`let Unit = {HP: 1}; Unit.HP`:        `1 1 1`,
 
-		// A missing component makes only its own condition false.
+		// A missing component makes only the condition that reads it false.
 		`Unit.HP < 100`:                               `true true false`,
 		`not (Unit.HP < 100)`:                         `false false true`,
 		`Unit.HP != 8`:                                `true false false`,
@@ -258,7 +258,7 @@ func TestExpr_AnswersForEachEntity(t *testing.T) {
 	}
 }
 
-// Each expression must fail with an error at the given column, in the given words.
+// Each expression fails with an error at the given column, in the given words.
 func TestCompile_Errors(t *testing.T) {
 	im := testImage(t)
 	for _, test := range []struct {

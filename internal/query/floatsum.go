@@ -5,15 +5,14 @@ import (
 	"math/big"
 )
 
-// A floatSum is an exact sum of floats. It has all digits of the sum. So it does not depend on the
-// order of the floats, and an added float can be removed again.
+// A floatSum is an exact sum of floats. The sum does not depend on the order of the floats, and an
+// added float can be removed again.
 //
 //	digits    | 0 | 1 | 2 | … |   in base 2^32; digit 0 counts units of the least float, 2^-1074
 //	a float   |   | · | · |       its 53 bits are in at most three digits
 //
-// Digits are signed, and may exceed the base. carry runs before a digit exceeds 64 bits. This is
-// the small superaccumulator of Radford Neal, "Fast exact summation using small and large
-// superaccumulators" (2015).
+// Digits are signed and may exceed the base. carry runs before a digit exceeds 64 bits. See Radford
+// Neal, "Fast exact summation using small and large superaccumulators" (2015).
 type floatSum struct {
 	digits [68]int64
 	since  int // Number of floats added since the last carry.
@@ -41,8 +40,7 @@ func (s *floatSum) add(f float64, n int) {
 	case exponent == 0x7ff:
 		s.down += n
 		return
-	// A normal float has an implicit leading bit. A subnormal float has the exponent of the least
-	// normal float.
+	// A normal float has an implicit leading bit.
 	case exponent > 0:
 		mantissa |= 1 << 52
 		exponent--
@@ -51,8 +49,8 @@ func (s *floatSum) add(f float64, n int) {
 	if f < 0 {
 		sign = -sign
 	}
-	// f is the mantissa in units of 2^(exponent-1074). Shifted left, it spans up to three digits.
-	// The shift may overflow 64 bits, but only its lowest 32 bits are used.
+	// f is the mantissa in units of 2^(exponent-1074). After the shift, it has up to three digits.
+	// Only the lowest 32 bits of each digit are used.
 	const low = 1<<digitBits - 1
 	i, shift := exponent/digitBits, exponent%digitBits
 	s.digits[i] += sign * int64(mantissa<<shift&low)
@@ -64,7 +62,7 @@ func (s *floatSum) add(f float64, n int) {
 	}
 }
 
-// carry normalizes the digits: all except the last become non-negative and less than the base.
+// carry makes all digits except the last non-negative and less than the base.
 func (s *floatSum) carry() {
 	s.since = 0
 	for i := range len(s.digits) - 1 {

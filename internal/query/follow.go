@@ -10,22 +10,22 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An aggregate that follows ticks does not evaluate all entities again. It caches the answer of
-// each entity, and updates the answers of the entities that a tick changed:
+// An aggregate can follow a world from tick to tick. It caches the answer for each entity, and
+// evaluates only the entities that a tick changed:
 //
 //	tick ──change──▶ again: indices that the tick may have changed
 //	                   │ take: removes the old answer from tally
 //	                   └ ask:  adds the new answer
 //	tally ──result──▶ the result
 
-// A dependence describes the inputs of an answer other than the rows of the entity.
+// A dependence lists the inputs of an answer, in addition to the rows of the entity.
 type dependence struct {
 	tick, alive bool // The answer depends on these variables.
-	// more says that the answer has inputs other than those above, so it cannot be cached.
+	// more is true if the answer has further inputs, so that it cannot be cached.
 	more bool
 }
 
-// dependenceOf returns the dependence of n, the tree from which x is compiled.
+// dependenceOf returns the dependence of x, which is compiled from the tree n.
 func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 	ast.Walk(&n, visitor(func(n ast.Node) {
 		id, ok := n.(*ast.IdentifierNode)
@@ -37,11 +37,11 @@ func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 			d.tick = true
 		case "alive":
 			d.alive = true
-		// exists needs no case: it records the entities that it checks when it runs.
+		// exists records the entities that it checks when it runs.
 		case existsName, compareName, narrowName:
 		default:
-			// Names that begin with a control character are internal. Columns read the entity's own
-			// rows, and all other internal names read other entities.
+			// A name that begins with a control character is internal. It is a column of the
+			// entity, or reads another entity.
 			isColumn := slices.ContainsFunc(x.columns, func(c *column) bool { return id.Value == c.key || id.Value == c.flag })
 			d.more = d.more || id.Value[0] < ' ' && !isColumn
 		}
@@ -55,8 +55,8 @@ type visitor func(n ast.Node)
 // Visit implements ast.Visitor.
 func (v visitor) Visit(p *ast.Node) { v(*p) }
 
-// Follow is [Expr.Bind] to the state after tick c. If c continues the state of the previous call,
-// an aggregate evaluates only entities whose answers the tick may have changed:
+// Follow binds x to the state after tick c, like [Expr.Bind]. If the tick follows the state of the
+// previous call, aggregates evaluate only the entities whose answers may have changed:
 //
 //	the tick               evaluates again
 //	writes rows            their entities
@@ -66,11 +66,10 @@ func (v visitor) Visit(p *ast.Node) { v(*p) }
 //	writes a resource      all entities, if answers depend on the resource
 //	any tick               all entities, if answers depend on the variable tick
 //
-// It evaluates all entities if the state was reached by other steps than one tick, or if it reads a
-// component that does not rewind. The results are always those after Bind. c may be nil.
+// Otherwise, with a nil c, and with a component that does not rewind, they evaluate all entities.
+// The results are always those after Bind.
 //
-// Each aggregate caches about 20 bytes per entity, or about 100 for percentiles and distinct. A
-// later Follow that compiles x again releases this memory.
+// Each aggregate caches about 20 bytes per entity, or about 100 for percentiles and distinct.
 func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 	if err := x.Bind(im); err != nil {
 		return err
@@ -88,35 +87,32 @@ func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 	return nil
 }
 
-// answerCache caches the answers of the entities in state seq, so that an aggregate can be updated.
-//
-// tally combines all answers. failing has the entities with an error instead of an answer. To
-// evaluate an entity again, the cache removes its old answer from tally and adds the new one.
+// answerCache caches the answers for the entities in one state. The field tally combines all
+// answers.
 type answerCache struct {
-	im      *inspect.Image // nil means that the cache has no state.
+	im      *inspect.Image // nil if the cache is empty.
 	seq     uint64
 	columns []*inspect.Component // Components that the expression reads.
 
-	// answers has the answers by index. For any, all and none, each is a boolean.
+	// answers has the answers by index of the entity. For any, all and none, they are booleans.
 	answers []Answer
 	// failing has the indices of entities whose evaluation failed.
 	failing map[uint32]bool
-	// asked maps an entity to the indices of those entities whose answers depend on whether it is
-	// alive. An outdated entry only causes a needless evaluation.
+	// asked maps an entity to the indices of the entities that checked whether it is alive. An
+	// outdated entry only causes a needless evaluation.
 	asked map[ecs.Entity]map[uint32]bool
 	asker ecs.Entity // The entity that is being evaluated.
 	tally tally
 
 	again []uint32 // Indices to evaluate again. Only used while follow runs.
-	noted []bool   // noted[i] says that index i is in the list above.
+	noted []bool   // noted[i] is true if index i is in again.
 }
 
-// isOf reports whether k has the state that x is bound to.
+// isOf reports whether k has the answers for the state of x.
 func (k *answerCache) isOf(x *Expr) bool { return k.im == x.im && k.im != nil && k.seq == x.im.Seq }
 
-// result returns the result of the aggregate. It returns false if the evaluation of an entity
-// failed. Then the caller evaluates all entities in order, because the order decides which error
-// occurs first.
+// result returns the result of the aggregate. It returns false if an entity failed. The caller then
+// evaluates all entities in order, to find the first error.
 func (k *answerCache) result(a *aggregate) (Answer, bool) {
 	if !k.isOf(a.of) {
 		k.begin(a)
@@ -127,7 +123,7 @@ func (k *answerCache) result(a *aggregate) (Answer, bool) {
 	return k.tally.result(k, a.of.im), true
 }
 
-// begin fills the cache by evaluating all entities of the state that a is bound to.
+// begin fills the cache by evaluating all entities of the current state of a.
 func (k *answerCache) begin(a *aggregate) {
 	im := a.of.im
 	*k = answerCache{
@@ -141,21 +137,20 @@ func (k *answerCache) begin(a *aggregate) {
 	}
 }
 
-// bind records the image and the seq of the state that a is bound to. The image alone is not
-// enough, because ticks change it in place.
+// bind records the current state of a: the image and the seq, because ticks change an image in
+// place.
 func (k *answerCache) bind(a *aggregate) {
 	k.im, k.seq, k.columns = a.of.im, a.of.im.Seq, a.of.Reads()
 }
 
-// grow extends answers and noted to that many indices.
+// grow extends the slices to the given number of indices.
 func (k *answerCache) grow(indices int) {
 	k.answers = append(k.answers, make([]Answer, max(0, indices-len(k.answers)))...)
 	k.noted = append(k.noted, make([]bool, max(0, indices-len(k.noted)))...)
 }
 
-// follow updates k to the state that a is bound to. c is the tick that led to this state. If an
-// update is impossible, follow leaves k.im nil, and the next result evaluates all entities. k.im is
-// nil while follow runs.
+// follow updates k to the current state of a, after tick c. If it cannot, it empties the cache, and
+// the next result evaluates all entities.
 func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	if k.im == nil {
 		return
@@ -166,8 +161,7 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	}
 	k.grow(a.of.im.Indices)
 	if k.change(a, c) {
-		// Replace the answer of the index by that of its current entity, in most cases the same
-		// entity.
+		// The index may belong to another entity after the tick.
 		for _, index := range k.again {
 			k.noted[index] = false
 			k.take(index)
@@ -180,9 +174,9 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	k.again = k.again[:0]
 }
 
-// change records the entities that c may have changed. It returns false if c may have changed all
-// answers. The ranges of c are rows of the state after the tick. So an entity that lost a row is
-// only in the operations of c.
+// change records the entities whose answers tick c may have changed. It returns false if all
+// answers may have changed. The rows of c are those after the tick, so removed rows are only in its
+// operations.
 func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	if a.of.needs.tick || !k.operations(a, c) {
 		return false
@@ -192,8 +186,8 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 		if !slices.Contains(k.columns, of) {
 			continue
 		}
-		// The ranges do not apply to a no-rewind component: the image omits its rows of dead
-		// entities, so the rows after them have lower numbers.
+		// The row numbers of c do not apply to a component that does not rewind: the image lacks
+		// its rows of dead entities.
 		if of.Resource || !of.Rewinds {
 			return false
 		}
@@ -210,9 +204,8 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// operations records the entities in the operations of c. It misses no change, because Apply checks
-// the operations of a tick against its patches. So every entity that is created, destroyed, added
-// or removed has an operation, except in components that do not rewind.
+// operations records the entities in the operations of c. Each entity that is created or destroyed,
+// or whose component is added or removed, has an operation.
 func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	components := a.of.im.Components
 	ops, err := c.Ops()
@@ -222,7 +215,7 @@ func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	for _, op := range ops {
 		isRegistry := op.Component < 0
 		switch {
-		// Creating and destroying changes the variable alive, on which all answers may depend.
+		// Creating and destroying entities changes the variable alive.
 		case isRegistry && (op.Kind == raw.OpClear || a.of.needs.alive):
 			return false
 		case !isRegistry && (op.Component >= len(components) || !slices.Contains(k.columns, components[op.Component])):
@@ -240,17 +233,16 @@ func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// note adds an index to again. A tick may contain an index many times, but it is evaluated once, in
-// the state after the tick.
+// note adds an index to again, unless the list has it already.
 func (k *answerCache) note(index uint32) {
-	// An index beyond the length of noted is unused before and after the tick.
+	// A higher index is unused before and after the tick.
 	if int(index) < len(k.noted) && !k.noted[index] {
 		k.noted[index] = true
 		k.again = append(k.again, index)
 	}
 }
 
-// ask evaluates e and adds the answer to the cache.
+// ask evaluates entity e and adds the answer to the cache.
 func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.asker = e
 	answer, err := k.answer(a)
@@ -264,8 +256,7 @@ func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.answers[e.Index()] = answer
 }
 
-// answer evaluates the entity k.asker. It passes the rows of the image, so that simple expressions
-// are evaluated directly.
+// answer evaluates the entity k.asker, directly if the expression is simple.
 func (k *answerCache) answer(a *aggregate) (Answer, error) {
 	rows := func(n int) ([]byte, bool, error) {
 		of := a.of.columns[n]
@@ -283,7 +274,7 @@ func (k *answerCache) answer(a *aggregate) (Answer, error) {
 	return a.of.OfRows(k.asker, rows)
 }
 
-// asks records that the answer of the entity k.asker depends on whether another entity is alive.
+// asks records that the answer of the entity k.asker depends on whether the given entity is alive.
 func (k *answerCache) asks(of ecs.Entity) {
 	if k.asked[of] == nil {
 		k.asked[of] = map[uint32]bool{}

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Components of the followed world. The first program that opens the store uses part. The second
-// one uses wider instead, and one more component.
+// Components of the test world. The second program that opens the store uses wider instead of part,
+// and has another component.
 type (
 	part struct {
 		I, J  int32
@@ -86,7 +86,7 @@ func (g *followedGame) any() ecs.Entity {
 	return all[g.rng.IntN(len(all))]
 }
 
-// value returns numbers of all kinds. A few of them cause errors.
+// value returns numbers of all types. A few of them cause errors.
 func (g *followedGame) value() wider {
 	floats := []float64{0, math.Copysign(0, -1), 0.1, 0.2, 0.3, 1e300, -1e300, 1e-310, math.Pi, 3}
 	wides := []uint64{0, 1, 7, 1 << 52}
@@ -166,12 +166,12 @@ func followedStore(t *testing.T, rng *rand.Rand) *inspect.View {
 			case 0:
 				_ = g.History().Rewind(1 + rng.IntN(3))
 			case 1:
-				// Goto fails if there is no such tick yet.
+				// Goto fails if there is no such tick yet, which does not matter.
 				_ = s.Goto(ctx, "@latest~2")
 			}
 		}
-		// After a rewind or a Goto, the world may have NoRewind values that are not in the store.
-		// Then Close returns ErrUncommitted.
+		// Close returns ErrUncommitted if the world has NoRewind values that the store lacks, for
+		// example after a rewind.
 		if err := s.Close(ctx); !errors.Is(err, persist.ErrUncommitted) {
 			require.NoError(t, err)
 		}
@@ -216,7 +216,7 @@ func randomExpression(rng *rand.Rand) string {
 	return aggregate()
 }
 
-// sameAnswers requires that two evaluations agree, also in their errors.
+// sameAnswers requires that two evaluations have the same answer or the same error.
 func sameAnswers(t *testing.T, want Answer, failed error, got Answer, err error, of string) {
 	t.Helper()
 	if failed != nil {
@@ -230,8 +230,8 @@ func sameAnswers(t *testing.T, want Answer, failed error, got Answer, err error,
 
 var followSeed = flag.Uint64("follow.seed", 1, "the first seed of what is followed")
 
-// Expressions follow random histories, also backward and on other branches. Copies of them evaluate
-// all entities at each state. The answers must be equal.
+// Expressions that follow random histories have the same answers as expressions that evaluate all
+// entities at each state.
 func TestFollow_RandomHistories(t *testing.T) {
 	for round := range deep.Or(12, 300) {
 		seed := *followSeed + uint64(round)
@@ -261,7 +261,7 @@ func TestFollow_RandomHistories(t *testing.T) {
 						of := fmt.Sprintf("%s at tick %d, record %d", x.text, im.Tick, im.Seq)
 						bound := anew[i].Bind(im)
 						require.Equal(t, fmt.Sprint(bound), fmt.Sprint(x.Follow(im, c)), of)
-						// Skip the evaluation of some expressions at some states.
+						// Leave out the evaluation at some states.
 						if bound != nil || rng.IntN(4) == 0 {
 							continue
 						}
@@ -276,7 +276,7 @@ func TestFollow_RandomHistories(t *testing.T) {
 	}
 }
 
-// The test counts the evaluations of an expression: only changed entities are evaluated.
+// Follow evaluates only the changed entities, according to the number of evaluations.
 func TestFollow_EvaluatesOnlyChangedEntities(t *testing.T) {
 	ctx := context.Background()
 	g := newFollowedGame(rand.New(rand.NewPCG(1, 1)), false)
@@ -324,7 +324,7 @@ func TestFollow_EvaluatesOnlyChangedEntities(t *testing.T) {
 	}
 }
 
-// countAsked makes each evaluation of x increment n.
+// countAsked counts the evaluations of x in n.
 func countAsked(x *Expr, n *int) {
 	if direct := x.direct; direct != nil {
 		x.direct = func(r *reading) any { *n++; return direct(r) }

@@ -10,24 +10,23 @@ import (
 )
 
 // A guarder adds guards to conditions. A condition is then false if the entity lacks a component,
-// or if a pointer in the component is nil:
+// or if a pointer is nil:
 //
 //	Position.X > 3 || not (Health == 0)
 //	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
 //
-// It guards the smallest conditions, so that a condition does not depend on the components of
-// another one. The operators between conditions keep their meaning. A need is a component or
-// pointer that a node reads. A sum or a call passes its needs to the condition around it. Without
-// such a condition, the whole expression is nil if a need is missing:
+// It guards the smallest conditions, so a condition does not depend on the components of another
+// one.
+//
+// A need is a component or pointer that an expression reads. Outside of conditions, an expression
+// is nil if one of its needs is missing:
 //
 //	Position.X + 1
 //	has(Position) ? Position.X + 1 : nil
-//
-// The guard of a component comes before the guards of the pointers in it.
 type guarder struct{ *resolver }
 
-// guard adds guards to the complete expression at p. A guard checks that a component exists, or
-// that a pointer is not nil.
+// guard adds guards to the whole expression at p. A guard checks that a component exists, or that a
+// pointer is not nil.
 func (g guarder) guard(p *ast.Node) {
 	if g.x.isCondition() {
 		*p = g.condition(*p)
@@ -36,16 +35,14 @@ func (g guarder) guard(p *ast.Node) {
 	}
 }
 
-// A need is a component, or a pointer in a component, that a node reads. If the need is nil, the
-// node has no value.
+// A need is a component or pointer that a node reads. Without it, the node has no value.
 type need struct {
 	name    string // Needs with the same name are equal.
 	node    ast.Node
 	pointer bool
 }
 
-// condition returns the condition n with guards. The result is false if a need of n itself is
-// missing.
+// condition returns the condition n with guards, so that it is false if a need of n is missing.
 func (g guarder) condition(n ast.Node) ast.Node {
 	n, needs := g.node(n)
 	return and(n, needs)
@@ -59,8 +56,7 @@ func and(n ast.Node, needs []need) ast.Node {
 	return n
 }
 
-// value returns a node whose value is that of n, or nil if a need of n is missing. A condition
-// treats nil as false, a sum ignores nil, and a table shows an empty cell.
+// value returns an expression with the value of n, or nil if a need of n is missing.
 func (g guarder) value(n ast.Node) ast.Node {
 	n, needs := g.node(n)
 	if len(needs) == 0 {
@@ -70,8 +66,8 @@ func (g guarder) value(n ast.Node) ast.Node {
 	return at(n, &ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: n, Exp2: at(n, &ast.NilNode{})})
 }
 
-// node adds guards to the conditions inside n, and returns the needs of n itself. A need of a
-// guarded condition is not a need of n.
+// node adds guards to the conditions inside n. It returns the needs of n outside of these
+// conditions.
 func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	switch n := n.(type) {
 	case nil:
@@ -84,7 +80,7 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 		}
 	case *ast.BinaryNode:
 		return g.binary(n)
-	// Put the guard inside the not: without Health, not (Health == 0) is true.
+	// Put the guard inside of not: otherwise not (Health == 0) is false without Health.
 	case *ast.UnaryNode:
 		if n.Operator == "not" || n.Operator == "!" {
 			n.Node = g.condition(n.Node)
@@ -100,13 +96,13 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	}
 	out, needs := g.below(n)
 	if m, ok := n.(*ast.MemberNode); ok && !m.Optional {
-		// If the member is reached through a pointer, that pointer must not be nil.
+		// The pointer that leads to the member must not be nil.
 		needs = g.ends(m.Node, needs)
 	}
 	return out, needs
 }
 
-// identifier returns the need of n if n is the value of a component.
+// identifier returns the need of n: the component whose value n is, if any.
 func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	col := g.columnOf(n)
 	if col == nil || n.Value == col.flag {
@@ -115,8 +111,8 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
 }
 
-// ends returns needs. If n is a pointer, ends first adds the need that this pointer is not nil.
-// Without this need, package expr would fail on a field of a nil pointer.
+// ends returns needs. If n is a pointer, it adds the need that n is not nil, because package expr
+// fails on a field of a nil pointer.
 func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs
@@ -138,14 +134,13 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
-// binary does the work of the method node for a binary operator. It guards the two sides of && and
-// || separately, so that a component missing on one side does not affect the other side.
+// binary adds guards to a binary operator, like node. It guards both sides of && and || separately.
 func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	switch n.Operator {
 	case "&&", "||", "and", "or":
 		n.Left, n.Right = g.condition(n.Left), g.condition(n.Right)
 		return n, nil
-	// The operator ?? has a value even if its left side has none, so guard both sides separately.
+	// The operator ?? has a value even if its left side has none.
 	case "??":
 		n.Left, n.Right = g.value(n.Left), g.value(n.Right)
 		return n, nil
@@ -155,11 +150,11 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	if !isCondition[n.Operator] {
 		return n, needs
 	}
-	// In A.B != nil, the pointer B itself may be nil, but A must exist, so only A is a need. In
-	// other comparisons, B must not be nil either.
+	// In A.B != nil, the pointer B may be nil, so only A is a need. In other comparisons, both are
+	// needs.
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
-		// A comparison of a component of another entity with nil checks whether that component
+		// For a component of another entity, a comparison with nil checks whether the component
 		// exists.
 	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok {
 		needs = slices.DeleteFunc(needs, func(n need) bool { return n.name == call.String() })
@@ -173,7 +168,7 @@ var isCondition = map[string]bool{
 	"in": true, "contains": true, "startsWith": true, "endsWith": true, "matches": true,
 }
 
-// below calls the method node for each child of n. It returns n, and the needs of all children.
+// below adds guards to all children of n, and returns n and the needs of the children.
 func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	var needs []need
 	for _, child := range children(n) {
@@ -183,8 +178,7 @@ func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	return n, needs
 }
 
-// united returns the union of two lists of needs, each need once. So a condition with three fields
-// of a component checks the component once.
+// united returns the union of two lists of needs, so that each need is checked once.
 func united(needs, more []need) []need {
 	for _, m := range more {
 		if !slices.ContainsFunc(needs, func(n need) bool { return n.name == m.name }) {

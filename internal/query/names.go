@@ -19,14 +19,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The resolver replaces names in the tree, between the parser and the checker of package expr. The
-// checker supports variables, fields and functions. But a component name may contain a dot or be
-// the name of a function, and has(…) and component("…") take names. So the resolver replaces the
-// name of each component by a name that cannot be typed. It walks the tree from the root, for two
-// reasons: a chain of members may be one name, and let hides names only below it.
+// The resolver replaces names in the tree, between the parser and the checker of package expr. It
+// replaces the name of each component by an internal name, because the name may contain a dot or be
+// the name of a function.
 //
-// An expression on the world changes as follows, with a tag named Tag. The digits 1 to 4 stand
-// for the bytes with these values:
+// An expression on the world changes as follows, with a tag named Tag. The digits 1 to 4 stand for
+// the bytes with these values:
 //
 //	any(Position.X > 3 && Tag)           the text
 //	ǅny(Position.X > 3 && Tag)           prepared: the parser takes it for a call
@@ -34,46 +32,49 @@ import (
 //	1Position.X > 3 && 2Tag              an expression of its own: a value and a flag
 //	2Position && 1Position.X > 3 && 2Tag     guarded
 
-// Names that no expression can contain, so that components may have any name.
+// Names of internal functions. No expression can contain them.
 const (
 	existsName  = "\x03exists"
 	compareName = "\x03compare"
 	narrowName  = "\x03narrow"
 
-	// marker replaces the first letter of a name or number that the parser would misread. Positions
-	// in the text stay valid, because it replaces exactly one character. The parser reads a name,
-	// because marker is a letter. No keyboard has this letter, a digraph in title case.
+	// marker replaces the first letter of a name or number that the parser would misread. It is a
+	// letter that no keyboard has, so the parser reads a name. Positions in the text stay valid.
 	marker = 'ǅ'
 )
 
-// variables has the names of variables, and whether a condition on the world may contain them.
+// variables has the names of variables. The value is true if an expression on the world may use the
+// variable.
 var variables = map[string]bool{"entity": false, "index": false, "generation": false, "tick": true, "alive": true}
 
-// A resolver resolves the names in an expression. It changes the tree in place, and collects the
-// columns that the program reads. The argument of an aggregate has its own resolver.
+// A resolver resolves the names in an expression, and collects the columns that the program reads.
+// The argument of an aggregate has its own resolver.
 type resolver struct {
 	im       *inspect.Image
 	x        *Expr
-	locals   []string // Names that enclosing let expressions declare.
+	locals   []string // Names that the surrounding let expressions declare.
 	columns  []*column
 	referred []*column
 	// calls maps each call that reads a component of another entity to the column of that
 	// component.
 	calls      map[*ast.CallNode]*column
 	aggregates []*aggregate
-	// wide maps each marked number from 2^63 on to its value.
+	// wide maps the marked form of each number from 2^63 on to the number.
 	wide map[string]uint64
 	err  error // The first error.
 }
 
-// prepare returns the text of x for the parser. The parser rejects two things that expressions
-// here may contain. These are integers from 1<<63 on, for comparisons with a uint64, and
-// aggregates such as count with one argument. Both become names, which the resolver handles.
+// prepare returns the text of x for the parser, which rejects two valid parts of an expression:
+//
+//   - integers from 1<<63 on
+//   - aggregates such as count, with one argument
+//
+// prepare replaces both by names, which the resolver replaces again.
 func prepare(x *Expr) (string, *resolver) {
 	r := &resolver{im: x.im, x: x, wide: map[string]uint64{}}
 	tokens, err := lexer.Lex(file.NewSource(x.text))
 	if err != nil {
-		// The lexer has rejected the text, so let the parser report the error.
+		// The parser reports the error of the lexer.
 		return x.text, r
 	}
 	text := []rune(x.text)
@@ -81,9 +82,8 @@ func prepare(x *Expr) (string, *resolver) {
 		if t.Kind != lexer.Number {
 			continue
 		}
-		// The marker replaces the first digit, and the other digits still identify the number.
-		// Without leading zeros, a number in this range has 19 digits and begins with 9, or has 20
-		// digits and begins with 1.
+		// The marker replaces the first digit: 9 of a number with 19 digits, or 1 of a number with
+		// 20 digits.
 		if n, err := strconv.ParseUint(t.Value, 10, 64); err == nil && n > 1<<63-1 {
 			text[t.From] = marker
 			r.wide[string(marker)+t.Value[1:]] = n
@@ -95,8 +95,8 @@ func prepare(x *Expr) (string, *resolver) {
 	return string(text), r
 }
 
-// unmarked returns the original text of a marked name or number. The marker replaces only the first
-// letter, and no two aggregates differ only in the first letter.
+// unmarked returns the original text of a marked name, or "number". No two aggregates differ only
+// in the first letter.
 func unmarked(name string) string {
 	for _, a := range slices.Sorted(maps.Keys(aggregateKinds)) {
 		if markedAs(a) == name {
@@ -119,9 +119,7 @@ func (r *resolver) fail(n ast.Node, format string, args ...any) {
 	}
 }
 
-// node resolves *p and the nodes below it, up to the first error. Steps that need the layout of an
-// operand (numbers, presence, duration) run after the operands are resolved, because layoutOf needs
-// resolved names.
+// node resolves *p and the nodes below it, up to the first error.
 func (r *resolver) node(p *ast.Node) {
 	if *p == nil || r.err != nil {
 		return
@@ -143,7 +141,7 @@ func (r *resolver) node(p *ast.Node) {
 			r.node(child)
 		}
 		r.duration(p, n)
-	// In "let NAME = Value; Expr", NAME hides a component in Expr.
+	// In "let NAME = Value; Expr", NAME hides a component of the same name in Expr.
 	case *ast.VariableDeclaratorNode:
 		r.node(&n.Value)
 		r.locals = append(r.locals, n.Name)
@@ -156,9 +154,8 @@ func (r *resolver) node(p *ast.Node) {
 	}
 }
 
-// identifier resolves a single name. A name declared by "let" takes precedence over a variable of
-// this package. A variable takes precedence over a component. In an expression, component("NAME")
-// means the component even if a variable has the same name.
+// identifier resolves a single name. The order is: a name that "let" declares, a variable of this
+// package, a component. In an expression, component("NAME") always means the component.
 func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	if slices.Contains(r.locals, n.Value) {
 		return
@@ -179,7 +176,7 @@ func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	}
 }
 
-// unknown reports an unknown name, with a hint to similar names.
+// unknown reports an unknown name and suggests similar names.
 func (r *resolver) unknown(n ast.Node, name string) {
 	known := slices.Concat(r.names(), slices.Sorted(maps.Keys(variables)))
 	text := fmt.Sprintf("no component and no variable %q", name)
@@ -197,8 +194,7 @@ func (r *resolver) names() (names []string) {
 	return names
 }
 
-// component replaces *p by the value of a component or resource, or by the flag of a tag. The
-// expression then reads a variable, which each evaluation sets.
+// component replaces *p by a variable: the value of a component or resource, or the flag of a tag.
 func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 	c := r.im.Find(name)
 	switch {
@@ -229,8 +225,7 @@ func (r *resolver) column(c *inspect.Component) *column {
 	return col
 }
 
-// columnOf returns the column of n if the resolved node n is the value or the flag of a column.
-// Otherwise it returns nil.
+// columnOf returns the column whose value or flag the resolved node n is, or nil.
 func (r *resolver) columnOf(n ast.Node) *column {
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok || slices.Contains(r.locals, id.Value) {
@@ -244,16 +239,20 @@ func (r *resolver) columnOf(n ast.Node) *column {
 	return nil
 }
 
-// member resolves a.b: a component with a dot in its name, a field, or a component of the entity in
-// a. member resolves the outermost member of a chain first, so the longest component name wins.
-// With components a and a.b, a.b.c is field c of a.b.
+// member resolves A.B, which is one of:
+//
+//	a component with a dot in its name
+//	a field of A
+//	a component of the entity in A
+//
+// The longest component name wins, because the last dot of A.B.C is resolved first.
 func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	if name, ok := r.dotted(n); ok && r.im.Find(name) != nil {
 		r.component(p, n, name)
 		return
 	}
 	r.node(&n.Node)
-	// In a[EXPR], an element of a list or a map, EXPR is an expression.
+	// In List[EXPR], EXPR is an expression too.
 	if _, isName := n.Property.(*ast.StringNode); !isName {
 		r.node(&n.Property)
 	}
@@ -267,8 +266,7 @@ func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	r.field(n)
 }
 
-// dotted returns a chain of names as text: "a.b" may be field b of component a, or a component
-// named "a.b".
+// dotted returns a chain of names as text, such as "Position.X". It returns false for other nodes.
 func (r *resolver) dotted(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -284,12 +282,11 @@ func (r *resolver) dotted(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// maxName is longer than any component name. It bounds the search in long chains.
+// maxName is longer than any component name.
 const maxName = 1 << 10
 
-// field checks that n names an existing field. Its error has a hint to similar fields. If the
-// layout is unknown, as for the result of a function, it leaves the check to the checker of package
-// expr.
+// field returns an error with similar names if the field does not exist. If the layout is unknown,
+// the checker of package expr checks the field.
 func (r *resolver) field(n *ast.MemberNode) {
 	t := pointee(r.layoutOf(n.Node))
 	name, isName := n.Property.(*ast.StringNode)
@@ -301,7 +298,7 @@ func (r *resolver) field(n *ast.MemberNode) {
 		if field, names := fieldOf(t, name.Value); field == nil {
 			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, names))
 		}
-	// For a map, the expression m.key means m["key"]. Every key is valid, so no check is needed.
+	// For a map, m.key means m["key"], and every key is valid.
 	case layout.Map:
 	default:
 		r.fail(n.Property, "no field %q: %s has no fields", name.Value, article(t.Kind.String()))
@@ -327,9 +324,8 @@ func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 	return nil, names
 }
 
-// layoutOf returns the layout of the resolved node n if n is a component or a part of one, or nil
-// for computed values. The types from the checker are not enough: as Go types, they have neither
-// names of constants nor entities.
+// layoutOf returns the layout of the resolved node n: that of a component, a field or an element.
+// It returns nil for computed values.
 func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -370,11 +366,11 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 		r.fail(n, "fields cannot be called")
 		return
 	}
-	// Calls of builtins of package expr are nodes of another type.
+	// The builtin functions of package expr have nodes of another type.
 	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
-	// The name is that of an aggregate. prepare marks aggregates only in expressions on the world.
+	// prepare has marked the name of an aggregate.
 	case strings.HasPrefix(name, string(marker)) && r.x.isWorldly():
 		r.aggregate(p, n, name)
 	case name == "exists":
@@ -389,7 +385,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	}
 }
 
-// ownFunctions has the functions that package expr does not have, for hints.
+// ownFunctions has the functions of this package, for suggestions.
 var ownFunctions = []string{"has", "component", "resource", "exists"}
 
 // builtinNames returns the functions of package expr that expressions may use.
@@ -402,8 +398,7 @@ func builtinNames() (names []string) {
 	return names
 }
 
-// literalEntity checks the argument of exists if it is a literal, so that an error is found
-// before anything runs.
+// literalEntity checks a literal argument of exists.
 func (r *resolver) literalEntity(n *ast.CallNode) {
 	if len(n.Arguments) != 1 {
 		r.fail(n, "exists takes one entity, as in exists(\"12v3\")")
@@ -433,12 +428,11 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	} else {
 		r.component(arg, s, s.Value)
 	}
-	// The argument is now a component. component(…) and resource(…) return its value, and has(…)
-	// returns its flag.
+	// component(…) and resource(…) return the value of the component, and has(…) returns its flag.
 	switch col := r.columnOf(*arg); {
 	case function != "has":
 		*p = *arg
-	// The argument is a field, as in has(Position.X), or could not be resolved.
+	// The argument is a field, as in has(Position.X), or the resolver has failed.
 	case col == nil:
 		r.fail(*arg, "has takes the name of a component")
 	default:
@@ -446,8 +440,8 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	}
 }
 
-// presence turns C == nil and C != nil into the flag of C. A comparison of the value would not
-// work: a condition on a missing component is false, so both comparisons would be false.
+// presence turns C == nil and C != nil into a test of the flag of C. Otherwise both would be false
+// for a missing component.
 func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
 	if n.Operator != "==" && n.Operator != "!=" {
 		return
@@ -472,9 +466,8 @@ func at(n, node ast.Node) ast.Node {
 	return node
 }
 
-// children returns the child nodes of n, in the order of the fields of n. It uses reflection, so
-// that it covers every type of node. Package ast visits children before their parent. This is too
-// late for names that let declares and for chains that are one name.
+// children returns the child nodes of n. Unlike package ast, it lets the caller visit a node before
+// its children.
 func children(n ast.Node) (below []*ast.Node) {
 	fields := reflect.ValueOf(n).Elem()
 	for i := range fields.NumField() {

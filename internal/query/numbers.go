@@ -11,18 +11,16 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// For some fields, the layout has names for their numbers, or says that they are durations. In
-// expressions these fields are numbers. If one of these fields is compared with a text, the text
-// becomes the number with that name:
+// A field may have named numbers, or be a duration. If an expression compares such a field with a
+// text, the text becomes the number with that name:
 //
 //	State == "Running"               State == 2
 //	State in ["Idle", "Running"]     State in [0, 2]
 //	Wait > "1.5s"                    Wait > 1500000000
 //
-// duration("1.5s") is a number of nanoseconds, too.
+// duration("1.5s") is a number of nanoseconds too.
 
-// numbers replaces texts in a comparison by numbers. In a comparison by the operator "in", the left
-// operand is the field, so numbers replaces only the texts on the right.
+// numbers replaces texts in a comparison by numbers. The operator "in" has its field on the left.
 func (r *resolver) numbers(n *ast.BinaryNode) {
 	if !isCondition[n.Operator] || r.err != nil {
 		return
@@ -33,7 +31,7 @@ func (r *resolver) numbers(n *ast.BinaryNode) {
 	}
 }
 
-// numbersOf replaces the text *p, or the texts in the list *p, by numbers of t.
+// numbersOf replaces a text, or the texts in a list, by numbers of type t.
 func (r *resolver) numbersOf(t *layout.Type, p *ast.Node) {
 	if t = pointee(t); t == nil || !t.Named() {
 		return

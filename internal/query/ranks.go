@@ -6,20 +6,19 @@ import (
 )
 
 // ranks is a sorted multiset of numbers: each distinct number with its count. It finds the number
-// at a position without sorting again. The numbers are split into runs:
+// at a position. The numbers are split into runs:
 //
 //	runs    [1 2 4] [5 8] [9 11 12]    each sorted and not empty, all before the next
 //	n          5      2       7        sum of the counts in a run
 //
-// Adding and removing take a search and a move within a run. Finding a position takes O(runs).
-// Runs are short enough for cheap moves, and long enough that there are few.
+// To add or remove a number, it moves the rest of one run. To find a position, it visits each run.
 type ranks struct {
 	runs []run
 }
 
-// A run is a sorted part of the numbers, with their counts.
+// A run is a part of the sorted numbers, with their counts.
 type run struct {
-	values []any // Distinct numbers in ascending order. The slice times has the count of each.
+	values []any // Distinct numbers in ascending order; times has their counts.
 	times  []int
 	n      int // Sum of the counts in times.
 }
@@ -57,7 +56,7 @@ func (r *ranks) counts() map[any]int {
 	return counts
 }
 
-// compareNumbers orders numbers, and equal numbers by their types. NaN is not allowed.
+// compareNumbers orders numbers, and equal numbers by their types. The numbers must not be NaN.
 func compareNumbers(a, b any) int {
 	if x, ok := a.(float64); ok {
 		if y, ok := b.(float64); ok {
@@ -67,12 +66,12 @@ func compareNumbers(a, b any) int {
 	return cmp.Or(Answer{a}.Compare(Answer{b}), cmp.Compare(kindOf(Answer{a}), kindOf(Answer{b})))
 }
 
-// add changes the count of v by the number times, which may be negative. If the count becomes 0,
-// add removes v. It returns the change in the number of distinct numbers: 1, 0 or -1.
+// add changes the count of v by the parameter times, which may be negative. It removes v if the
+// count becomes 0. It returns the change in the number of distinct numbers: 1, 0 or -1.
 func (r *ranks) add(v any, times int) (more int) {
-	// Find the first run whose greatest number is at least v, so that the runs stay in order.
+	// Find the first run whose greatest number is at least v.
 	k, _ := slices.BinarySearchFunc(r.runs, v, func(of run, v any) int { return compareNumbers(of.values[len(of.values)-1], v) })
-	// If v is greater than all numbers, it belongs to the last run.
+	// A number greater than all others belongs to the last run.
 	if k == len(r.runs) {
 		if k--; k < 0 {
 			r.runs, k = []run{{}}, 0
@@ -99,7 +98,7 @@ func (r *ranks) add(v any, times int) (more int) {
 	return -1
 }
 
-// split splits run k in two. The upper half gets its own memory, so that both halves can grow.
+// split splits run k in two.
 func (r *ranks) split(k int) {
 	of, half := &r.runs[k], len(r.runs[k].values)/2
 	upper := run{values: slices.Clone(of.values[half:]), times: slices.Clone(of.times[half:])}
@@ -111,8 +110,7 @@ func (r *ranks) split(k int) {
 	r.runs = slices.Insert(r.runs, k+1, upper)
 }
 
-// at returns the number at a position, counted from 1, or nil after the last position. It skips
-// whole runs by their n, and walks through only one run.
+// at returns the number at a position, counted from 1, or nil after the last position.
 func (r *ranks) at(place int) any {
 	for _, of := range r.runs {
 		if place > of.n {

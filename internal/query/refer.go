@@ -12,27 +12,22 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// A component after a field with an entity, or with a pointer to one, is the component of that
-// entity:
+// An expression can read the components of another entity. A component name after a field with an
+// entity is the component of that entity:
 //
-//	Target.Of.Health.Current < 0
-//
-// It becomes a call with the entity, whose result has the type of the component. The result is nil
-// if the entity is not alive or lacks the component, or if the pointer is nil. For a tag, the
-// result is false in these cases. An expression may read any other entity. If the state is not in
-// memory, the rows of that entity are looked up: see [Expr.Looking].
-//
+//	Target.Of.Health.Current < 0                                                  the text
 //	of(Target.Of).Current < 0                                                     resolved
 //	has(Target) && of(Target.Of) != nil && of(Target.Of).Current < 0              guarded
 //
-// An aggregate that reads other entities evaluates all entities each time, since it does not keep
-// the references between entities.
+// The call of(…) is nil if the entity is dead or lacks the component. For a tag, it is false.
+//
+// An aggregate with such an expression evaluates all entities at each tick.
 
-// referName returns the name of the function that reads referred column i in the compiled
-// program.
+// referName returns the internal name of the function that reads the column with index i in
+// referred.
 func referName(i int) string { return "\x05" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
-// refer replaces *p, a component of the entity n.Node, by a call.
+// refer replaces *p, a component of another entity, by a call.
 func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	c := r.im.Find(name)
 	switch {
@@ -43,8 +38,7 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 		r.fail(n.Property, "%s is a resource, which no entity has", name)
 		return
 	}
-	// Each reference in the text gets its own column, because a reading caches one entity per
-	// column.
+	// Each reference has its own column, because a reading caches one entity per column.
 	col := newColumn(c)
 	r.referred = append(r.referred, col)
 	call := ownCall(n, referName(len(r.referred)-1), n.Node).(*ast.CallNode)
@@ -55,11 +49,10 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	*p = call
 }
 
-// isEntity reports whether t is the type of entities. t may be nil.
+// isEntity reports whether t is the type Entity. The parameter t may be nil.
 func isEntity(t *layout.Type) bool { return t != nil && t.Kind == layout.Entity }
 
-// other returns the row of e in col, and whether there is one. If e is not alive, it has no row. It
-// checks first whether e is alive, because col.lookup uses only the index of e.
+// other returns the row of e in col, and whether e has one. A dead entity has no row.
 func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error) {
 	switch {
 	case !x.isAlive(e):
@@ -76,8 +69,8 @@ func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error
 	return col.component.Row(n), true, nil
 }
 
-// referredOf returns the value of col for the entity that text names. text is nil for a nil
-// pointer, for which there is no value.
+// referredOf returns the value of col for the entity with the name text. It returns nil for a nil
+// text.
 func (x *Expr) referredOf(col *column, text any) (any, error) {
 	e := ecs.Vacant
 	if text != nil {
@@ -99,7 +92,7 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Allocate a new value, because clones of x may run at the same time.
+	// Allocate a new value, because clones of x may run concurrently.
 	to := reflect.New(goType(col.layout))
 	setGo(to.Elem(), v)
 	if col.layout.Kind == layout.Struct {
@@ -108,8 +101,8 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	return to.Elem().Interface(), nil
 }
 
-// result returns the Go type of component c of another entity. The type must include nil, for an
-// entity without the component. So it is a pointer for a struct, and any for a scalar.
+// result returns the Go type of component c of another entity, which must include nil. So it is a
+// pointer for a struct, and any for a scalar.
 func (c *column) result() reflect.Type {
 	switch {
 	case c.typ == nil:
@@ -120,13 +113,13 @@ func (c *column) result() reflect.Type {
 	return reflect.TypeFor[any]()
 }
 
-// signature returns the type of the function that takes an entity as text and returns its component
+// signature returns the type of the function that takes the name of an entity and returns component
 // c.
 func (c *column) signature() reflect.Type {
 	return reflect.FuncOf([]reflect.Type{reflect.TypeFor[string]()}, []reflect.Type{c.result()}, false)
 }
 
-// referred returns the needs of call n. One of them is that the result of the call is not nil.
+// referred returns the needs of call n, including that its result is not nil.
 func (g guarder) referred(n *ast.CallNode) []need {
 	_, needs := g.below(n)
 	if g.calls[n].typ == nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A pointer to an entity works like an entity in a field. It refers to no entity if the pointer
-// is nil, points to a nil pointer, or points to a destroyed entity.
+// A pointer to an entity works like an entity in a field. A nil pointer refers to no entity.
 func TestReference_ThroughPointer(t *testing.T) {
 	type follower struct {
 		Boss *ecs.Entity

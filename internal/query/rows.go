@@ -10,15 +10,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An expression can be evaluated without an image: a caller that reads a state by pages passes
-// the rows. Such an expression may be cloned, so that several goroutines evaluate it.
+// An expression can be evaluated for rows that are not in an image. The caller passes the rows.
+// Several goroutines can evaluate clones of such an expression.
 
-// Rows returns the encoded value of an entity in component n, and whether there is one. n is an
-// index into the result of [Expr.Reads].
+// Rows returns the encoded value of an entity in component n, and whether the entity has the
+// component. The parameter n is an index into the result of [Expr.Reads].
 type Rows func(n int) (row []byte, has bool, err error)
 
-// Reads returns the components and resources of the current entity that x reads. An element is
-// nil if the image does not have the component.
+// Reads returns the components and resources of the current entity that x reads. An element is nil
+// if the image lacks the component.
 func (x *Expr) Reads() (components []*inspect.Component) {
 	for _, col := range x.columns {
 		components = append(components, col.component)
@@ -26,21 +26,20 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 	return components
 }
 
-// Among sets the function that reports whether an entity is alive, for x and its later clones. x
-// then ignores the image's list of live entities.
+// Among sets the function that reports whether an entity is alive, for x and its later clones.
+// Without it, the image decides.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
 
-// Looking sets how x and its clones look up components of other entities. x then ignores the rows
-// of the image. The clones may use a Lookup concurrently.
+// Looking sets how x and its clones look up components of other entities, instead of in the image.
+// Several clones may use a Lookup concurrently.
 func (x *Expr) Looking(up func(*inspect.Component) Lookup) {
 	for _, col := range x.referred {
 		col.lookup = up(col.component)
 	}
 }
 
-// Clone returns a copy of x that another goroutine may use. It copies what evaluation writes to:
-// variables, the machine, and values. The copies share the program and the functions, which do
-// not change. The functions still use alive and the referred columns of the original x.
+// Clone returns a copy of x that another goroutine may use. The copies share the program, and the
+// functions set by [Expr.Among] and [Expr.Looking].
 func (x *Expr) Clone() *Expr {
 	c := *x
 	c.env, c.vm = maps.Clone(x.env), vm.VM{MemoryBudget: memoryBudget}
@@ -56,8 +55,8 @@ func (x *Expr) Clone() *Expr {
 	return &c
 }
 
-// OfRows is like [Expr.Of], but evaluates rows that are not in the image. Direct evaluation looks
-// up only the rows that it reads, and the machine looks up all rows. Of always uses the machine.
+// OfRows is like [Expr.Of], but evaluates rows that are not in the image. A simple expression reads
+// only the rows that it needs.
 func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	if x.direct != nil {
 		r := &x.reading

@@ -9,11 +9,10 @@ import (
 	"github.com/expr-lang/expr/parser/lexer"
 )
 
-// Lists of expressions are split at tokens of package expr's lexer, not as text: a comma, an = or "
-// as " may be in quotes. Positions of tokens count runes.
+// This file splits lists of expressions at tokens, because a comma or " as " may be in quotes.
 
-// Split splits expressions at commas outside of brackets. Text that the lexer rejects is one
-// expression, and the compiler reports the error.
+// Split splits expressions at commas outside of brackets. It returns invalid text as one
+// expression.
 func Split(text string) (parts []string) {
 	tokens, err := lexer.Lex(file.NewSource(text))
 	if err != nil {
@@ -30,7 +29,8 @@ func Split(text string) (parts []string) {
 	return append(parts, string(runes[first:]))
 }
 
-// depths iterates over the indices of tokens, with the number of open brackets after each token.
+// depths iterates over the indices of tokens, each with the number of open brackets after the
+// token.
 func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	return func(yield func(i, depth int) bool) {
 		depth := 0
@@ -47,7 +47,7 @@ func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	}
 }
 
-// SplitName splits "EXPR as NAME". Without a name, the text is its own name.
+// SplitName splits "EXPR as NAME". Without "as", the name is the whole text.
 func SplitName(text string) (expr, name string) {
 	text = strings.TrimSpace(text)
 	tokens, err := lexer.Lex(file.NewSource(text))

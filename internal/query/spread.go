@@ -9,20 +9,19 @@ import (
 
 // A spread has the values for a percentile, with their counts.
 //
-// Spreads of one column share a memory limit. While their values fit, percentiles are exact.
-// Otherwise all values of the column are rounded toward zero to fewer significant bits, so that
-// many become equal. The number of bits depends only on the values, not on their order.
+// The spreads of one column share a memory limit. If there are too many distinct values, all values
+// of the column are rounded toward zero to fewer bits, so that many become equal. The number of
+// bits does not depend on the order of the values.
 type spread struct {
 	*precision
-	// n has the count of each value. Values have type int, uint64 or float64, without NaN. -0
-	// counts as 0.
+	// n has the count of each int, uint64 or float64. NaN is counted in nans, and -0 as 0.
 	n      map[any]int
 	nans   int // Number of NaNs, which come after all other values.
 	values int
-	order  *ranks // Nil until a percentile is read, then used instead of n.
+	order  *ranks // Nil until the first percentile is read, then used instead of n.
 }
 
-// A precision is the number of bits that the spreads of one column use. They share one precision.
+// A precision is the number of bits of the values in one column.
 type precision struct {
 	bits int // Significant bits of values.
 	kept int // Number of distinct values in all spreads.
@@ -31,9 +30,9 @@ type precision struct {
 
 const (
 	wholeBits  = 64
-	fewestBits = 8 // The least precision: values have a relative error of half a percent.
-	// mostValues is the maximum number of distinct values in all spreads of a precision. It does
-	// not apply once the precision is down to fewestBits.
+	fewestBits = 8 // The relative error of a value is then half a percent.
+	// mostValues is the maximum number of distinct values in all spreads of a precision. With
+	// fewestBits, there is no maximum.
 	mostValues = 1 << 18
 )
 
@@ -55,8 +54,7 @@ func (s *spread) add(v any) error {
 		return nil
 	}
 	s.put(v, 1)
-	// Round all spreads of the column, not only this one, so that all groups of a table have the
-	// same precision.
+	// Round all spreads of the column, so that all groups of a table have the same precision.
 	for s.kept > mostValues && s.bits > fewestBits {
 		// The bits decrease in the steps 64, 32, 30, … 8.
 		s.bits = min(s.bits-2, 32)
@@ -67,8 +65,7 @@ func (s *spread) add(v any) error {
 	return nil
 }
 
-// take removes v, which was added before. The values of s must not be rounded, because a rounded
-// value may stand for several values.
+// take removes v, which was added before. It must not be called after values were rounded.
 func (s *spread) take(v any) {
 	s.values--
 	if f, ok := v.(float64); ok && math.IsNaN(f) {
@@ -90,10 +87,10 @@ func numeric(v any) error {
 // put adds n to the count of v; n may be -1.
 func (s *spread) put(v any, n int) {
 	if v = rounded(v, s.bits); v == 0.0 {
-		// v == 0.0 also holds for -0, so this turns -0 into 0.
+		// -0 equals 0.0, so this turns -0 into 0.
 		v = 0.0
 	}
-	// The int 1 and the float 1 count as two values, at adjacent positions.
+	// The int 1 and the float 1 are two values.
 	if s.order != nil {
 		s.kept += s.order.add(v, n)
 		return
@@ -105,7 +102,7 @@ func (s *spread) put(v any, n int) {
 	s.kept += len(s.n) - before
 }
 
-// round rounds the values of s to the current bits.
+// round rounds the values of s to the current number of bits.
 func (s *spread) round() {
 	old := s.n
 	if s.order != nil {
@@ -118,8 +115,8 @@ func (s *spread) round() {
 	}
 }
 
-// rounded rounds a number toward zero to its first significant bits. The type stays the same.
-// Rounding in several steps returns the same as in one.
+// rounded rounds a number of any type toward zero to the given number of significant bits. Rounding
+// in several steps returns the same.
 func rounded(v any, significant int) any {
 	if significant == wholeBits {
 		return v
@@ -144,14 +141,14 @@ func rounded(v any, significant int) any {
 	return v
 }
 
-// cut returns n with only its first significant bits.
+// cut returns n with only the given number of leading bits.
 func cut(n uint64, significant int) uint64 {
 	drop := max(bits.Len64(n)-significant, 0)
 	return n >> drop << drop
 }
 
-// percentile returns the least value such that at least p percent of all values are not greater.
-// The value may be rounded. It returns nil if there are no values.
+// percentile returns the least value such that at least p percent of all values are not greater. It
+// returns nil without values.
 func (s *spread) percentile(p int) Answer {
 	if s.order == nil {
 		s.order, s.n = ranksOf(s.n), nil
@@ -160,25 +157,25 @@ func (s *spread) percentile(p int) Answer {
 	if v := s.order.at(place); v != nil || s.nans == 0 {
 		return Answer{v}
 	}
-	// No number has this position, so it belongs to a NaN.
+	// NaN comes after all numbers.
 	return Answer{math.NaN()}
 }
 
-// A variety counts distinct answers. The count is exact up to mostKept answers. Above that, variety
-// stores only the answers with the least hashes, and estimates the count from the density of these
-// hashes:
+// A variety counts distinct answers. Up to mostKept answers, the count is exact. Above that,
+// variety keeps only the hashes with the most leading zero bits, and estimates the count from their
+// number:
 //
 //	hash    000… 001… 01…. 1…..    hashes, grouped by leading zero bits
 //	zeros     3    2    1    0     at most mostKept hashes have this many zero bits or more
 //
-// The field zeros is the least such number. Hashes with fewer zero bits are dropped, unless answers
-// may be removed again. The field all is set then.
+// The field zeros is the least such number. Hashes with fewer zero bits are dropped, unless all is
+// set.
 type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
 	with   [65]int // Number of distinct hashes, by leading zero bits.
-	least  int     // Number of distinct hashes that have zeros or more leading zero bits.
-	all    bool    // If set, no hash is dropped.
+	least  int     // Number of distinct hashes with at least zeros leading zero bits.
+	all    bool    // True if answers may be removed, so that no hash is dropped.
 }
 
 // mostKept is the maximum number of hashes in a variety. The error of an estimate is about one part
@@ -201,7 +198,7 @@ func (s *variety) add(a Answer) {
 	if zeros >= s.zeros {
 		s.least++
 	}
-	// Each step requires one more zero bit, so it halves the number of hashes, approximately.
+	// Each step halves the number of hashes, approximately.
 	for before := s.zeros; s.least > mostKept; {
 		s.least -= s.with[s.zeros]
 		if s.zeros++; s.least <= mostKept && !s.all {
@@ -211,7 +208,7 @@ func (s *variety) add(a Answer) {
 	}
 }
 
-// take removes a, which was added before. It requires that all is set.
+// take removes a, which was added before. The field all must be set.
 func (s *variety) take(a Answer) {
 	h := hash(a.Key())
 	if s.hashes[h]--; s.hashes[h] > 0 {
@@ -229,8 +226,8 @@ func (s *variety) take(a Answer) {
 	}
 }
 
-// hash returns the FNV-1a hash of text, mixed by the finalizer of MurmurHash3 to make the leading
-// bits uniform.
+// hash returns the FNV-1a hash of text, mixed by the finalizer of MurmurHash3, so that the leading
+// bits are uniform.
 func hash(text string) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range []byte(text) {

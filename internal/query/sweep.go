@@ -7,23 +7,20 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A command that evaluates all entities compiles its expressions first, which determines the
-// components to read. Then it evaluates them in one sweep over the entities. So for a state of
-// gigabytes, it reads only the pages of a few columns. Components of other entities are looked up
-// in their columns (see [inspect.State.Lookup]).
+// A sweep evaluates expressions for all entities of a state. The expressions are compiled first, so
+// the sweep reads only the pages of their columns, even from a state of gigabytes.
 
-// A Sweeper evaluates expressions for the live entities of a state. It works span by span,
-// several at a time, and reads only the components that are used.
+// A Sweeper evaluates expressions for the living entities of a state. It reads only the components
+// that they use. Several goroutines evaluate spans of entities.
 type Sweeper struct {
 	State *inspect.State
-	Begin int // Index to begin with, see [inspect.State.Sweep].
+	Begin int // Index of the first entity, see [inspect.State.Sweep].
 
 	components []*inspect.Component // Components that the sweep reads, each once.
 	exprs      []*Swept
 }
 
-// A SweptEntity is an entity of a sweep: its position in a span, and the number of the worker
-// (asker) that evaluates it.
+// A SweptEntity is an entity of a sweep.
 type SweptEntity struct {
 	*inspect.Span
 	asker, i int
@@ -44,10 +41,10 @@ type Swept struct {
 	*Expr
 	sweeper *Sweeper
 	reads   []int       // Numbers of the components that the expression reads.
-	copies  []*exprCopy // One copy per asker.
+	copies  []*exprCopy // One copy for each goroutine.
 }
 
-// An exprCopy is the copy of an expression for one asker, with its current entity.
+// An exprCopy is the copy of an expression for one goroutine, with its current entity.
 type exprCopy struct {
 	*Expr
 	at   SweptEntity
@@ -69,7 +66,7 @@ func (w *Sweeper) Number(c *inspect.Component) int {
 func (w *Sweeper) Component(n int) *inspect.Component { return w.components[n] }
 
 // Compile compiles text for the sweep, see the function Compile. It must be called before the sweep
-// begins, because the sweep reads only the components that are registered before it begins.
+// begins.
 func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	x, err := Compile(w.State.Outline(), what, text, want)
 	if err != nil {
@@ -78,8 +75,7 @@ func (w *Sweeper) Compile(what, text string, want Want) (*Swept, error) {
 	return w.sweep(x), nil
 }
 
-// sweep adds x to the expressions that the sweep evaluates. It also adds the components that x
-// reads.
+// sweep adds the expression x, and the components that it reads, to the sweep.
 func (w *Sweeper) sweep(x *Expr) *Swept {
 	x.Among(w.State.IsAlive)
 	x.Looking(func(c *inspect.Component) Lookup { return w.State.Lookup(c) })
@@ -91,15 +87,15 @@ func (w *Sweeper) sweep(x *Expr) *Swept {
 	return s
 }
 
-// copy adds a copy of x for the next asker. The copy reads the rows of its current entity.
+// copy adds a copy of x for the next goroutine.
 func (x *Swept) copy() {
 	c := &exprCopy{Expr: x.Clone()}
 	c.rows = func(n int) ([]byte, bool, error) { return c.at.Row(x.reads[n]) }
 	x.copies = append(x.copies, c)
 }
 
-// The method named to returns the copy of x that belongs to the asker at.asker, and sets the copy's
-// current entity to at.
+// The method named to returns the copy of x for the goroutine at.asker, and sets its current
+// entity.
 func (x *Swept) to(at SweptEntity) *exprCopy {
 	c := x.copies[at.asker]
 	c.at = at
@@ -118,7 +114,7 @@ func (x *Swept) HoldsAt(at SweptEntity) (bool, error) {
 	return c.HoldsRows(at.Entity(), c.rows)
 }
 
-// LookUp evaluates x for a single entity outside of a sweep. Only one goroutine may call it.
+// LookUp evaluates x for a single entity, outside of a sweep. Only one goroutine may call it.
 func (x *Swept) LookUp(e ecs.Entity) (Answer, error) {
 	w := x.sweeper
 	return x.OfRows(e, func(n int) ([]byte, bool, error) { return w.State.Has(w.components[x.reads[n]], e) })
@@ -130,8 +126,7 @@ type Filter struct {
 	Where         []*Swept
 }
 
-// Holds reports whether f selects an entity of the sweep. It checks components first, because that
-// is cheaper than evaluating an expression.
+// Holds reports whether f selects an entity of the sweep. It checks components before expressions.
 func (f *Filter) Holds(at SweptEntity) (bool, error) {
 	for _, n := range f.With {
 		if !at.Has(n) {
@@ -151,14 +146,15 @@ func (f *Filter) Holds(at SweptEntity) (bool, error) {
 	return true, nil
 }
 
-// Sweep calls the function ask for each entity. Each span has one result, and ask adds its entity
-// to that result, *found. Then Sweep calls the function take for each span, in order, with the
-// result and the field Next of the span. If ask fails, Sweep still calls take with the partial
-// result of the span, and then returns the error.
+// Sweep calls the function ask for each entity. Each span of entities has one result, and ask adds
+// the entity to the result *found. Then Sweep calls the function take for each span, in order, with
+// the result and the start index of the next span.
 //
 //	asker 0: span 0 ask ask …   span 2 ask …          askers run concurrently, each with
 //	asker 1: span 1 ask ask ask …   span 3 ask …      its own copies of the expressions
 //	take:        0       1       2       3            one after the other, in order
+//
+// If ask fails, Sweep still calls take with the partial result of the span, and returns the error.
 func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, found *T) error, take func(found T, next int) error) error {
 	type span struct {
 		found T
@@ -167,8 +163,8 @@ func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, foun
 	}
 	askers := 0
 	return w.State.Sweep(ctx, w.Begin, w.components, func() func(*inspect.Span) (any, error) {
-		// State.Sweep calls this function once for each asker, in sequence. Then it runs the
-		// returned functions concurrently.
+		// State.Sweep calls this function once for each asker, one after the other, and runs the
+		// results concurrently.
 		asker := askers
 		askers++
 		for _, x := range w.exprs {

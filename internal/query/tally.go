@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A tally combines the answers of all entities. Each answer can be removed again.
+// A tally combines the answers for all entities, and can remove each answer again.
 //
 //	any, none, all    counts of true and false
 //	min, max          a heap
@@ -19,8 +19,7 @@ type tally struct {
 	best   extreme
 }
 
-// newTally returns an empty tally. Its variety, if any, stores all hashes, so that answers can be
-// removed.
+// newTally returns an empty tally.
 func newTally(kind string) tally {
 	t := tally{kind: kind, total: NewTotal(kind)}
 	if t.total.variety != nil {
@@ -32,7 +31,7 @@ func newTally(kind string) tally {
 	return t
 }
 
-// add adds a, the answer of the entity with that index. After an error the tally is unchanged.
+// add adds the answer a of the entity with the given index. After an error, the tally is unchanged.
 func (t *tally) add(a Answer, index uint32) error {
 	switch t.kind {
 	case "any", "none", "all":
@@ -58,9 +57,8 @@ func (t *tally) take(a Answer) {
 	}
 }
 
-// result returns the combined answers. k has the answers of the entities of im. The result may
-// depend on the order of the answers, or on digits that the total has dropped. Then result adds all
-// answers again in the order of the registry, so the result is the same as without following ticks.
+// result returns the combined answers. The parameter k has the answers for the entities of im. If
+// the result depends on the order of entities, or on dropped digits, result adds all answers again.
 func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
@@ -81,7 +79,7 @@ func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 	return t.total.Result()
 }
 
-// again adds all answers in k in the order of the registry, without evaluating entities.
+// again adds all answers in k in the order of the registry.
 func (t *tally) again(k *answerCache, im *inspect.Image) Answer {
 	again := NewTotal(t.kind)
 	for _, e := range im.Entities() {
@@ -98,16 +96,14 @@ func truth(a Answer) int {
 	return 0
 }
 
-// An extreme is the least or the greatest answer. It is a heap with lazy removal: a removed answer
-// stays in the heap until it is at the top. An element is outdated if its entity has another answer
-// now.
+// An extreme is the least or the greatest answer. It is a heap from which answers are removed late:
+// an outdated element stays until it is at the top.
 //
 //	answers   entity 1: 7   entity 2: 9   entity 3: 4
 //	heap      12 of entity 2   ── the answer is 9 now: popped
 //	          9 of entity 2    ── the greatest
 //
-// If most elements are outdated, the heap is rebuilt. So it has at most about twice as many
-// elements as there are answers.
+// If most elements are outdated, the heap is rebuilt.
 type extreme struct {
 	sign  int // 1 for the greatest answer, -1 for the least.
 	heap  []ranked
@@ -115,20 +111,20 @@ type extreme struct {
 	zeros int                  // Number of -0 answers.
 }
 
-// The type ranked is an element of the heap: an answer, and the index of its entity.
+// The type ranked is an element of the heap: an answer, with the index of its entity.
 type ranked struct {
 	Answer
 	index uint32
 }
 
-// add adds a, the answer of the entity with that index.
+// add adds the answer a of the entity with the given index.
 func (x *extreme) add(a Answer, index uint32) {
 	if x.count(a, 1) {
 		heap.Push(x, ranked{a, index})
 	}
 }
 
-// take removes the answer a. Its element stays in the heap.
+// take removes the answer a. Its element may stay in the heap.
 func (x *extreme) take(a Answer) { x.count(a, -1) }
 
 // count adds n to the counts for a, and reports whether a belongs in the heap.
@@ -141,12 +137,12 @@ func (x *extreme) count(a Answer, n int) bool {
 	return isRanked(kind)
 }
 
-// isRanked reports whether answers of that type belong in the heap.
+// isRanked reports whether answers of the given type belong in the heap.
 func isRanked(kind int) bool { return kind != noAnswer && kind != otherAnswer }
 
-// The method of returns the least or the greatest of the current answers. It returns false if equal
-// but distinct answers are possible: an integer and a float, 0 and -0, or lists. Then the order of
-// entities decides between them.
+// The method named of returns the least or the greatest of the current answers. It returns false if
+// the order of entities decides, because different answers compare as equal: 1 and 1.0, 0 and -0,
+// or lists.
 func (x *extreme) of(answers []Answer) (Answer, bool) {
 	kinds, n := 0, 0
 	for _, of := range x.kinds[noAnswer+1:] {
@@ -154,7 +150,7 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 			kinds++
 		}
 	}
-	// Rebuild the heap if most of it is outdated. This takes O(1) per added answer, amortized.
+	// Rebuild the heap if most of it is outdated, in amortized O(1) for each added answer.
 	if len(x.heap) > 2*n+64 {
 		x.rebuild(answers)
 	}
@@ -164,15 +160,12 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	case kinds > 1 || x.kinds[otherAnswer] > 0:
 		return Answer{}, false
 	}
-	// Pop outdated answers from the top. Every current answer is in the heap, so the loop ends
-	// before the heap is empty. If an answer of an entity changes and later changes back, the heap
-	// has it twice. That is harmless.
+	// Pop outdated answers from the top. The heap has every current answer, some of them twice.
 	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
 		heap.Pop(x)
 	}
 	best := x.heap[0].Answer
-	// If the best answer is 0 and some answer is -0, the order of the entities decides between 0
-	// and -0. The heap does not store that order.
+	// Between 0 and -0, the order of entities decides, which the heap does not store.
 	return best, best.v != 0.0 || x.zeros == 0
 }
 
@@ -198,8 +191,8 @@ func (x *extreme) Pop() any {
 	return last
 }
 
-// same reports whether two answers of the heap are identical. It treats 0 and -0 as different, and
-// all NaNs as identical.
+// same reports whether two answers are identical. 0 and -0 are different, and all NaNs are
+// identical.
 func same(a, b Answer) bool {
 	x, ok := a.v.(float64)
 	y, too := b.v.(float64)

@@ -25,8 +25,7 @@ func TestSum_LargeIntegers(t *testing.T) {
 	}
 }
 
-// Floats of all sizes are added in two orders, and some are removed again. The sums must equal
-// the exact sum.
+// The sum of floats of all sizes is exact, in any order, and after some floats are removed.
 func TestSum_IndependentOfFloatOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 500 {
@@ -72,7 +71,7 @@ func TestSum_IndependentOfFloatOrder(t *testing.T) {
 	require.True(t, math.IsNaN(infinite.Result().v.(float64)))
 }
 
-// carry must run before a digit exceeds 64 bits.
+// A digit never exceeds 64 bits.
 func TestFloatSum_CarriesBeforeOverflow(t *testing.T) {
 	s := &floatSum{since: maxAdded - 2}
 	s.add(-1.5, 1)
@@ -86,8 +85,8 @@ func TestFloatSum_CarriesBeforeOverflow(t *testing.T) {
 	require.Equal(t, pi-1.5, s.near())
 }
 
-// While answers change, the minimum and maximum must equal those of the current answers. The heap
-// must stay small.
+// The minimum and maximum are those of the current answers while the answers change. The heap stays
+// small.
 func TestMinMax_AnswersChange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, kind := range []string{"min", "max"} {
@@ -136,7 +135,7 @@ func TestPercentile_ExactForFewValues(t *testing.T) {
 	require.Error(t, NewTotal("p5").Add(Answer{"text"}))
 }
 
-// Numbers are added and removed. The percentiles must equal those of the sorted numbers.
+// The percentiles equal those of the sorted numbers, while numbers are added and removed.
 func TestPercentile_AddAndRemove(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -162,7 +161,7 @@ func TestPercentile_AddAndRemove(t *testing.T) {
 			total.percent = rng.IntN(101)
 			want := percentileOf(slices.Clone(values), total.percent)
 			if want.v == 0.0 {
-				// -0 and 0 count as equal, so turn -0 into 0.
+				// -0 and 0 count as equal.
 				want.v = 0.0
 			}
 			require.Equal(t, want.String(), total.Result().String(), "seed %d, p%d after %d", seed, total.percent, i)
@@ -176,8 +175,8 @@ func TestPercentile_AddAndRemove(t *testing.T) {
 	}
 }
 
-// One total removes answers, and the other one gets only the remaining answers. Their sizes are
-// around the limit above which counts are estimates.
+// A total from which answers were removed equals a total with only the remaining answers. The sizes
+// are near the limit above which counts are estimates.
 func TestDistinctCount_AddAndRemove(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -252,13 +251,13 @@ func TestPercentile_ApproximateForManyValues(t *testing.T) {
 	require.LessOrEqual(t, all[0].spread.kept, mostValues)
 }
 
-// A percentile accepts more values after its result was read. It rounds them when there are too
-// many.
+// A percentile accepts more values after its result was read, and still rounds them if there are
+// too many.
 func TestPercentile_AddAfterResult(t *testing.T) {
 	told, untold := NewTotal("p50"), NewTotal("p50")
 	for i := range mostValues {
 		for _, total := range []*Total{told, untold} {
-			// Each number is added twice, once by this step and once by the next.
+			// Add each number twice: i/2*2 is equal for two steps.
 			require.NoError(t, total.Add(Answer{float64(i / 2 * 2)}))
 			require.NoError(t, total.Add(Answer{float64(i) + 0.25}))
 		}

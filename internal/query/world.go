@@ -8,23 +8,23 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An expression on the world evaluates all entities for each of its aggregates. For a state in
-// pages, one sweep evaluates all aggregates and stores their results:
+// This file evaluates an expression on a world whose state is on disk. One sweep evaluates all
+// aggregates of the expression:
 //
 //	sweep ──▶ the argument of each aggregate ──▶ aggregateResults ──▶ the aggregates ──▶ x
 
-// An aggregateResult collects the result of an aggregate during a sweep.
+// An aggregateResult is the result of an aggregate during a sweep.
 type aggregateResult struct {
 	kind string
 	// total is nil for any, all and none.
 	total *Total
-	// found says that an entity has decided the result of any, all or none.
+	// found is true if an entity has decided the result of any, all or none.
 	found bool
-	// err is the error of the entity with the lowest index that failed.
+	// err is the first error by index of the entity.
 	err error
 }
 
-// An outcome is the answer of an entity for the argument of an aggregate, or an error.
+// An outcome is the answer or the error of an entity for the argument of an aggregate.
 type outcome struct {
 	Answer
 	err error
@@ -33,10 +33,9 @@ type outcome struct {
 // errDecided ends a sweep when further entities cannot change the results.
 var errDecided = errors.New("query: the results are decided")
 
-// World evaluates the expression in text, which is about the whole world, for the state st. The
-// parameter want is [WantTotal] or [WantWorld]. If st is not completely in memory, World reads the
-// columns in the expression page by page. If several entities fail, the error is that of the first
-// by index.
+// World evaluates an expression on the whole world for the state st. The parameter want is
+// [WantTotal] or [WantWorld]. If st is not in memory, World reads the columns that it needs page by
+// page. If several entities fail, the error is that of the first by index.
 func World(ctx context.Context, st *inspect.State, what, text string, want Want) (Answer, error) {
 	x, err := (&Sweeper{State: st}).Compile(what, text, want)
 	if err != nil {
@@ -45,8 +44,8 @@ func World(ctx context.Context, st *inspect.State, what, text string, want Want)
 	if st.Whole() {
 		return x.Of(ecs.Vacant)
 	}
-	// Outside of aggregates, only exists(…) needs the set of live entities. So Count, which reads
-	// this set, runs at the first call of exists.
+	// Count reads the set of living entities, which only exists(…) needs. So call Count only when
+	// needed.
 	x.Among(func(e ecs.Entity) bool { return st.Count(ctx) == nil && st.IsAlive(e) })
 	if len(x.aggregates) > 0 {
 		if err := x.gather(ctx, st); err != nil {
@@ -63,9 +62,8 @@ func WorldHolds(ctx context.Context, st *inspect.State, what, text string) (bool
 	return err == nil && a.v == true, err
 }
 
-// gather sweeps st once for all aggregates of x. It also sets the functions with which x reads st.
-// If an aggregate fails for an entity, gather stores the error as the result of the aggregate. It
-// does not return the error, because x may turn out not to need this aggregate.
+// gather sweeps st once for all aggregates of x. The error of an aggregate is its result, because x
+// may not need this aggregate.
 func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	w := &Sweeper{State: st}
 	var gathered []*aggregateResult
@@ -106,7 +104,7 @@ func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	return err
 }
 
-// outcomeOf evaluates s for an entity of a sweep. The caller sets truth if s is a condition.
+// outcomeOf evaluates s for an entity of a sweep. The parameter truth is true if s is a condition.
 func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	if truth {
 		var holds bool
@@ -118,7 +116,7 @@ func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	return o
 }
 
-// decided reports whether the result is final: further entities cannot change g.
+// decided reports whether the result is final.
 func (g *aggregateResult) decided() bool { return g.found || g.err != nil }
 
 // add adds the outcome of the next entity, in the order of indices.

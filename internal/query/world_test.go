@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An expression on the world must return the same result for a state in pages and in memory.
+// An expression on the world has the same result for a state in pages and in memory.
 func TestWorld_PagedStateEqualsMemory(t *testing.T) {
 	type (
 		Spot   struct{ X, Y float64 }
