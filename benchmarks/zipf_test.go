@@ -16,8 +16,8 @@ type zipf struct {
 	rng *rand.Rand
 	n   float64
 	sum float64 // Sum of all n weights.
-	// The generator multiplies sum by a random number from 0 to 1. A product below first draws rank
-	// 0, and otherwise a product below second draws rank 1.
+	// The generator draws a random number from 0 to sum. A number below first means rank 0. Any
+	// other number below second means rank 1.
 	first, second  float64
 	slope, inverse float64
 }

@@ -438,8 +438,7 @@ func TestExport_KeepsExistingFiles(t *testing.T) {
 	}
 }
 
-// An export that fails removes its files. This export fails at the conversion in the middle of the
-// store, when some files exist already.
+// A failed export removes its files. Here, a conversion fails after some files were written.
 func TestExport_FailureRemovesFiles(t *testing.T) {
 	temp := t.TempDir()
 	store := filepath.Join(temp, "D")

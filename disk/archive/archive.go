@@ -163,7 +163,8 @@ func makeDirs(files disk.FS, dir string) error {
 	return nil
 }
 
-// unpackFile unpacks a file of at most left bytes. It returns left without the bytes of the file.
+// unpackFile unpacks a file of at most left bytes. It returns how many bytes are left for the other
+// files.
 func unpackFile(files disk.FS, entry *zip.File, left int64) (int64, error) {
 	if err := makeDirs(files, path.Dir(entry.Name)); err != nil {
 		return left, err

@@ -312,7 +312,7 @@ func headerSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:headerSize-4], crcTable), crcTable, b[headerSize:])
 }
 
-// appendRecord appends the record of c, which begins at an offset of the file.
+// appendRecord appends the record of c to b. The record begins at the given offset of the file.
 func (l *nameLog) appendRecord(b []byte, offset int64, c change) []byte {
 	at := len(b)
 	b = binary.AppendUvarint(append(b, make([]byte, recordSize)...), uint64(l.synced))

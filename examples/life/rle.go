@@ -60,7 +60,7 @@ var (
 //	!            end of the pattern; the following text is ignored
 //
 // The lines about the pattern and the header are optional. #N is the name, and #r the rule. A
-// position is ignored: every pattern begins at (0, 0). A pattern without cells can end with its
+// position is ignored: every pattern begins at (0, 0). A pattern of size 0 can end with its
 // header. Line ends can be those of Unix, Windows or an old Mac, and the file can begin with a byte
 // order mark.
 //

@@ -2,8 +2,8 @@
 package background
 
 // Enter marks the calling goroutine as background work until the goroutine ends. Its share of
-// processor time stays the same. But when it wakes up, it waits for a free processor, and does not
-// preempt a thread that finishes a frame.
+// processor time stays the same. But when it wakes up, it does not preempt a thread that is
+// finishing a frame. It waits for a free processor, or for the end of a time slice.
 //
 // Enter locks the goroutine to a thread of the operating system, which ends with the goroutine.
 // Goroutines that it starts are not affected. On systems other than Linux, Enter does nothing.

@@ -52,7 +52,7 @@ type Log interface {
 	Bounds(ctx context.Context) (first, last Position, err error)
 
 	// Trim removes the entries before a position. The log may retain its last entry in any case.
-	// Bounds excludes the trimmed entries immediately, but Entries may yield them for a while.
+	// For a while, Entries may yield trimmed entries that Bounds no longer includes.
 	Trim(ctx context.Context, before Position) error
 }
 
@@ -155,9 +155,9 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation returns the first entry after the position of l that names l as its predecessor. If
-// there is none up to upto, it returns the first entry from upto on. It returns the zero Entry at
-// the end of the log.
+// continuation returns the first entry after the position of l that names l as its predecessor. It
+// searches up to the position upto. If it finds no such entry, it returns the first entry from upto
+// on. It returns the zero Entry at the end of the log.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {

@@ -38,7 +38,7 @@ type (
 	Life struct{ Ticks uint8 }
 	// A Spark flies in a straight line from the tick Born until the tick End. The Position of the
 	// entity is where it started. Each frame computes the current position from these values, so
-	// sparks add nothing to the history and the journal.
+	// flying sparks add nothing to the history and the journal.
 	Spark struct {
 		Velocity  Velocity
 		Born, End uint32

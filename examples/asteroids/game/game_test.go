@@ -414,8 +414,8 @@ func TestLoad_KeepsHighScore(t *testing.T) {
 	require.NoError(t, g.Close(t.Context()))
 }
 
-// replay runs the recorded buttons of a store again, and returns how many ticks differ from the
-// record.
+// replay runs the recorded buttons of a store again. It returns the first tick that differs from
+// the record, or 0.
 func replay(t *testing.T, dir string, g *Game) (differs uint64) {
 	t.Helper()
 	step := func(_ *ecs.World, _ uint64, inputs []inspect.Input) error {

@@ -37,7 +37,7 @@ type pointer struct {
 
 // input reads the keys, the mouse and the fingers.
 func (w *window) input() (in control.Input) {
-	// Keys with Control or Meta are commands of the browser or the desktop.
+	// Keys with Control, Alt or Meta are commands of the browser or the desktop.
 	command := ebiten.IsKeyPressed(ebiten.KeyControl) || ebiten.IsKeyPressed(ebiten.KeyMeta) || ebiten.IsKeyPressed(ebiten.KeyAlt)
 	pressed := func(key ebiten.Key) bool { return !command && inpututil.IsKeyJustPressed(key) }
 	for key, button := range keys {
