@@ -11,10 +11,8 @@
 // entry is the sequence of the message in the stream. A stream has one world or thousands.
 // Positions have gaps where other worlds have entries.
 //
-// A message is appended only if the last message of the subject is the expected one. Each entry has
-// an ID. If no answer arrives, the message is sent again. A server that still has the ID answers
-// with the first sequence. A server that no longer has the ID refuses the message, because the
-// subject has a newer message. The ID of that message then shows whether it is the same entry.
+// A message is appended only if the last message of the subject is the expected one. If no answer
+// arrives, the message is sent again. The ID in each message shows whether the first try succeeded.
 //
 // # Settings of the servers
 //
@@ -63,14 +61,17 @@
 //
 // # When an operator must act
 //
-// Permanent errors wrap [replica.ErrOperator], and say what to do: The stream was removed, is full,
-// is sealed, or accepts only small messages. JetStream is disabled for the account. The login lacks
-// a right. Its credentials or a certificate have expired. The connection is closed.
+// Permanent errors wrap [replica.ErrOperator], and say what to do. Their causes are:
+//   - The stream was removed, is full, is sealed, or accepts only small messages.
+//   - JetStream is disabled for the account.
+//   - The login lacks a right.
+//   - The credentials or a certificate have expired.
+//   - The connection is closed.
 //
-// A temporary error becomes [replica.ErrOperator] after 10 s. Refused credentials during a
-// reconnect are an example. Owners and followers continue by themselves after the repair. They
-// cannot repair a connection that nats.go closed. By default, nats.go closes a connection whose
-// login is refused twice; nats.IgnoreAuthErrorAbort prevents that.
+// A temporary error, such as refused credentials during a reconnect, becomes [replica.ErrOperator]
+// after 10 s. Owners and followers continue by themselves after the repair, except on a connection
+// that nats.go has closed. By default, nats.go closes a connection whose login is refused twice;
+// nats.IgnoreAuthErrorAbort prevents that.
 //
 // # The connection
 //
