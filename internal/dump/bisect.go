@@ -640,7 +640,7 @@ func (b *bisectCmd) commandJudge() (end func(), err error) {
 		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
 		return b.verdict(im, cmd.Run())
 	}
-	// ^The operating system will remove the directory later if RemoveAll fails.
+	// The operating system will remove the directory later if RemoveAll fails.
 	return func() { _ = os.RemoveAll(dir) }, systemError(err)
 }
 

@@ -258,8 +258,8 @@ func (b *writerSearch) setComponents(last *inspect.EntityState) {
 	}
 }
 
-// addEvent fills in the writers that event e tells. Events come newest first, so the first event
-// for a field is the last change of the field.
+// addEvent fills in the writers that follow from event e. Events come newest first, so the first
+// event for a field is the last change of the field.
 //
 //	written    sets the writer of the component; no field changed
 //	set        sets the writers of the fields that differ

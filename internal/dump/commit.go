@@ -92,7 +92,8 @@ type standing struct {
 func (s *source) standing() standing { return standing{s.latest(), s.rewoundFrom()} }
 
 // of returns the status of record seq. The parameter onHead is true for the last record of the
-// journal and its ancestors. A record counts as not rewound if the journal does not show it.
+// journal and its ancestors. If the journal does not show whether a record was rewound, the record
+// counts as not rewound.
 func (s standing) of(seq uint64, onHead bool) standingDoc {
 	return standingDoc{seq == s.newest, !onHead && seq != s.newest && seq >= s.known, onHead && seq > s.newest}
 }

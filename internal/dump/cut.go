@@ -33,8 +33,8 @@ const (
 )
 
 // A cutter copies a document token by token and leaves out what is too long. It preserves the order
-// of members and the digits of numbers. It counts omitted elements by path, and paths have no
-// indices, as in rows[].values.Bag.
+// of members and the digits of numbers. It counts omitted elements by path, such as
+// rows[].values.Bag.
 type cutter struct {
 	*json.Decoder
 	out   bytes.Buffer

@@ -225,7 +225,7 @@ func (x *exportCmd) directory(ctx context.Context, components []*inspect.Compone
 }
 
 // FileName converts name to a file name. Different names have different file names. Bytes other
-// than letters, digits, _, - and . become %2F and the like. A leading dot is escaped too.
+// than letters, digits, _, - and . are escaped, as in %2F. A leading dot is escaped too.
 func FileName(name string) string {
 	var b []byte
 	for i := range len(name) {

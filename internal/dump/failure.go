@@ -23,7 +23,7 @@ import (
 //
 // Programs read exit statuses, so a status has the same meaning for every command.
 
-// pageSize divides the size of every complete save.
+// The size of every complete save is a multiple of pageSize.
 const pageSize = 4 << 10
 
 // Exit statuses of the process. Scripts rely on these numbers, so the order is fixed.
@@ -122,8 +122,7 @@ func damaged(err error) bool {
 }
 
 // classifyOpen returns an error of opening path as a failure. For a file that may be a damaged
-// save, it suggests verify. A directory without snapshots and journal is "not a store", rather than
-// a damaged one.
+// save, it suggests verify.
 func classifyOpen(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -132,7 +131,7 @@ func classifyOpen(path string, err error) *failure {
 		return fail(exitNotFound, "", "%s: not a store: it holds no snapshots and no journal", path)
 	case errors.Is(err, persist.ErrForeign):
 		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
-		// ^A damaged save still has the size of a save.
+		// A damaged save still has the size of a save.
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 {
 			f.next = describe.Command("verify", path)
 		}

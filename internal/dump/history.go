@@ -182,15 +182,15 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 	}
 }
 
-// wants reports whether to print e. For the history of a field, wants first reduces the values of e
-// to the field. A change of other fields only becomes "written", which only --all prints.
+// wants reports whether to print e. For the history of a field, it first reduces the values of e to
+// the field. If only other fields changed, e becomes "written", which only --all prints.
 func (h *historyCmd) wants(e *inspect.TraceEvent) bool {
 	// Events of the entity itself, such as created, have the number -1. They belong to every
 	// history.
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
-	// A change of other fields becomes a write.
+	// If only other fields changed, the event becomes a write.
 	if e.Number >= 0 && len(h.steps) > 0 {
 		e.Old, _ = h.valueIn(e.Old)
 		e.New, _ = h.valueIn(e.New)

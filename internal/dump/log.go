@@ -118,10 +118,11 @@ func (l *logCmd) print(entries []journal.Entry, earlier int) error {
 }
 
 // applyLimit returns the newest records that pass the filter, and the number of earlier records in
-// the range, filtered or not. It reads backward until it has as many records as the limit.
+// the range, filtered or not. It reads backward until it has as many records as the limit. The
+// results are valid even with an error.
 //
-// Without a limit, applyLimit returns all records and the filter is applied later. A graph needs
-// the filtered records at once. The results are valid even with an error.
+// Without a limit, applyLimit returns all records and the filter is applied later. For a graph,
+// applyLimit always applies the filter.
 func (l *logCmd) applyLimit(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
@@ -246,7 +247,7 @@ func selected(names []string, name string) bool {
 }
 
 // mayMatch reports whether f can match a tick, without reading the state. A tick with a destroy or
-// a clear of the world always may match, because its record does not name the components.
+// a clear of the world may always match, because its record does not name the components.
 func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
@@ -261,7 +262,8 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 	if !f.any() {
 		return true
 	}
-	// A filter with components only also matches rows that were written with an equal value.
+	// If the filter has components only, it also matches rows that were written with an equal
+	// value.
 	if len(f.entities)+len(f.ops) == 0 {
 		return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 	}
@@ -333,8 +335,7 @@ func (l *logCmd) forward(entries []journal.Entry, visit func(*recordDoc) error) 
 	return unread
 }
 
-// A logReader reads ticks. It opens a cursor at the first tick that needs the states before and
-// after it.
+// A logReader reads ticks. It opens a cursor when a tick first needs the states.
 type logReader struct {
 	*logCmd
 	in     standing
@@ -454,8 +455,8 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 // touchedRows returns the rows of c that a tick writes or drops. The parameter c is the component
 // before or after the tick.
 //
-// For a component that does not rewind, touchedRows returns all rows. The tick numbers rows
-// including those of dead entities, but a loaded state lacks them.
+// For a component that does not rewind, touchedRows returns all rows. The tick also numbers rows of
+// dead entities, which a loaded state lacks.
 func touchedRows(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []raw.Range{{First: 0, N: c.Len()}}
@@ -478,9 +479,9 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities()[row]
 }
 
-// changes compares the old rows with the rows after the tick, which the component now has. It
-// returns the removed rows, then the added and changed rows. The function gone returns the op that
-// removed an entity's row.
+// changes compares the old rows with the rows after the tick, in the parameter now. It returns the
+// removed rows, then the added and changed rows. The function gone returns the op that removed an
+// entity's row.
 func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
 		// Copy the row, because the cursor will overwrite it.

@@ -161,7 +161,7 @@ func newRoff(name string, section int, short string) *roff {
 	return r
 }
 
-// page returns the finished page, with references to the other pages in also.
+// page returns the finished page. The parameter also has the names of the pages to refer to.
 func (r *roff) page(name string, section int, also []string) manPage {
 	r.section("SEE ALSO")
 	r.raw(strings.Join(also, ",\n"))

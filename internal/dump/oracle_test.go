@@ -276,9 +276,8 @@ type damage struct {
 	files *disktest.Mem
 	lost  map[uint64]bool // Records with damaged bytes.
 	blind map[uint64]bool // Intact records whose schema is damaged.
-	// Records that are intact but unreadable, because their schema is damaged.
-	bad   map[uint32]bool
-	knows bool // True if the headers of all records are valid.
+	bad   map[uint32]bool // Damaged snapshot files.
+	knows bool            // True if the headers of all records are valid.
 	// True if no data of a world is damaged.
 	harmless bool
 }

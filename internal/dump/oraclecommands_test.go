@@ -181,7 +181,7 @@ func (x *trial) state(seq uint64, args []string) {
 }
 
 // latest runs a command for the newest state. If damage hides that state, the command must print an
-// older readable one, and say so. The function at returns the arguments for the state of a record.
+// older readable one, and say so. The parameter at returns the arguments for the state of a record.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -434,8 +434,8 @@ func bisectOracle(x *trial) {
 }
 
 // valuesOverTime runs a command that prints values over time. Each printed value must equal the
-// original one. The command must print each readable state whose parent state it prints. The
-// function of returns the key of a value, such as its entity.
+// original one. If the command prints a state, it must also print the next one, if that is
+// readable. The parameter of returns the key of a value, such as its entity.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -456,8 +456,8 @@ func (x *trial) valuesOverTime(list string, of func(object) any, args ...string)
 	}
 }
 
-// changeWithin reports whether the original change, in the document was, is between the two states
-// in the document got.
+// changeWithin reports whether the original change is between the two states that the search in the
+// damaged store found. The parameters are the documents of both searches.
 func changeWithin(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]

@@ -416,7 +416,8 @@ func (c *choice) group(g *grouping) error {
 	})
 }
 
-// add adds the values of entity e to its group. The answers are the keys, then the values to total.
+// add adds the values of entity e to its group. The parameter answers has the keys, then the values
+// for the totals.
 func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	of, err := g.groupOf(answers[:len(g.by)])
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *source) setBound(text string, tick, seq *uint64) (err error) {
 	if text == "" {
 		return nil
 	}
-	// ^A tick number may name records on several branches, so do not resolve it to one record.
+	// A tick number may name records on several branches, so do not resolve it to one record.
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		*tick = n
 		return nil

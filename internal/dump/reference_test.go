@@ -209,8 +209,8 @@ func TestReference_KeepsDocumentMembers(t *testing.T) {
 	golden.Check(t, membersList, text)
 }
 
-// list returns the name of the only member of d that is a list of documents, like listOf does for a
-// value. Members of embedded structs count.
+// list returns the name of the only member of d that is a list of documents. Members of embedded
+// structs count. For the value of a document, listOf does the same.
 func (d *docType) list(types map[string]*docType) (name string, ok bool) {
 	var lists []string
 	var find func(members []docMember)

@@ -38,8 +38,8 @@ func (w statePath) sampled(i int, every uint) bool {
 	return uint64(i)%uint64(every) == 0 || i == len(w)-1
 }
 
-// statePath returns the states of a range. For an empty range, it returns the states from the
-// oldest one to the point at.
+// statePath returns the states of a range. For an empty range, it returns all states up to the
+// point in the parameter at.
 //
 // A range without an end ends at the newest state. A range without a start begins at the oldest
 // state that can be reconstructed. Lost records are included if their parents are known.
@@ -114,9 +114,9 @@ type route struct {
 	unread error           // First damage that the walk found, or nil.
 }
 
-// route returns the route of a range, or of the states up to the point at. Its cursor is at the
-// last state. States that are hidden by lost records are marked as lost. It returns an error if the
-// last state cannot be reached.
+// route returns the route of a range, or of all states up to the point in the parameter at. Its
+// cursor is at the last state. States that are hidden by lost records are marked as lost. It
+// returns an error if the last state cannot be reached.
 func (s *source) route(text, at string) (r *route, err error) {
 	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
 	if r.states, err = s.statePath(text, at); err != nil {

@@ -53,8 +53,9 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
-// readState calls do with the state at a point, and reads only the pages that do needs. After
-// damage, readState may call do again with the whole state, so do must print last.
+// readState calls the function do with the state at a point. It reads only the pages that the
+// function needs. After damage, it may call the function again with the whole state. So the
+// function must print last.
 func (s *source) readState(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {

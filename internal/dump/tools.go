@@ -27,8 +27,10 @@ import (
 //
 // Commands and flags that write files or run programs are hidden from agents.
 
-// A tool is a command that an agent can call. The field takes lists its arguments in the order of
-// the command line. The field docs lists all types of documents that it may print.
+// A tool is a command that an agent can call.
+//
+//	takes   its arguments, in the order of the command line
+//	docs    all types of documents that it may print
 type tool struct {
 	command *command
 	takes   []argument
@@ -130,8 +132,7 @@ func (t *tool) description() string {
 	return strings.Join(append(paragraphs, "If left_out says that something was left out: "+t.advice+"."), "\n\n")
 }
 
-// flags returns the flags of t, by the names of their members: with _ instead of -. The command
-// does not run.
+// flags returns the flags of t by member name. A member name has _ instead of -.
 func (t *tool) flags() map[string]*pflag.Flag {
 	cmd := &cobra.Command{}
 	t.command.run(flags{cmd.Flags(), cmd})

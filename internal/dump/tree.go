@@ -262,7 +262,7 @@ func (r *rails) prefix(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
-	// The line shows the levels after from.
+	// The line leaves out the first levels, up to the number in the brackets.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {

@@ -323,7 +323,8 @@ func (t *Total) pick(a Answer, sign int) {
 	}
 }
 
-// sum adds v times the factor, which is 1 or -1. Integers and floats have separate exact sums.
+// sum adds v if the parameter times is 1, and subtracts v if it is -1. Integers and floats have
+// separate exact sums.
 func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
@@ -354,7 +355,7 @@ func (t *Total) sum(v any, times int) error {
 	return nil
 }
 
-// large adds n times the factor, which is 1 or -1. It may change n.
+// large adds n if the parameter times is 1, and subtracts n if it is -1. It may change n.
 func (t *Total) large(n *big.Int, times int) {
 	t.whole.Add(&t.whole, n.Mul(n, big.NewInt(int64(times))))
 }

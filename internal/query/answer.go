@@ -19,8 +19,8 @@ import (
 // a float64 1. Numbers compare exactly, even beyond 2^53.
 
 // An Answer is the result of an expression for an entity. An answer without a value is "-" as text
-// and null as JSON. Other values are written as in package layout, but a string as a whole answer
-// has no quotes.
+// and null as JSON. Other values are written as in package layout, but a string that is the whole
+// answer has no quotes.
 type Answer struct{ v any }
 
 // String returns a as text on one line.

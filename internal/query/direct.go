@@ -50,7 +50,7 @@ type otherRow struct {
 }
 
 // A foundRow is the row of an entity in a column, once it was looked up. The caller of OfRows owns
-// its memory.
+// the memory of the row.
 type foundRow struct {
 	asked, has bool
 	row        []byte
@@ -83,8 +83,8 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// The type direct is an expression, or an operand, as a closure. Only the field for the type of its
-// result is set.
+// The type direct is a compiled expression or operand: a closure. Only the field for the type of
+// the result is set.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int
@@ -97,7 +97,7 @@ type direct struct {
 // is nil for entities that lack a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// only is the condition of the root: whether the entity has an answer.
+	// The function only is the condition of the root: whether the entity has an answer.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
@@ -258,8 +258,8 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
 			continue
 		}
-		// The argument is a field with an entity. It may be in a row of another entity too, as in
-		// Owner.Unit.Owner.Unit.HP.
+		// The argument is a field with an entity. This field may be in a row of another entity, as
+		// in Owner.Unit.Owner.Unit.HP.
 		of, t, offset, ok := x.place(call.Arguments[0])
 		if !ok || !isEntity(t) {
 			break

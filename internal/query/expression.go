@@ -121,7 +121,7 @@ func (x *Expr) Bind(im *inspect.Image) error {
 	if x.program != nil && x.fits(im) {
 		return nil
 	}
-	// If x does not compile now, Bind compiles it at the next state.
+	// If x does not compile now, Bind tries again at the next state.
 	x.im, x.program = im, nil
 	return x.build()
 }
@@ -342,7 +342,8 @@ func (x *Expr) condition(a Answer) (bool, error) {
 }
 
 // Text returns an answer of x as text, like [Answer.String]. Constants and durations are written by
-// name. The parameter total is the kind of a total of all answers, such as "sum", or "".
+// name. If a is a total of all answers, the parameter total is its kind, such as "sum"; otherwise
+// it is empty.
 func (x *Expr) Text(total string, a Answer) string {
 	t := pointee(x.layout)
 	switch v := a.v.(type) {

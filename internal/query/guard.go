@@ -102,7 +102,7 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	return out, needs
 }
 
-// identifier returns the need of n: the component whose value n is, if any.
+// If n is the value of a component, identifier returns this component as a need.
 func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	col := g.columnOf(n)
 	if col == nil || n.Value == col.flag {
@@ -134,7 +134,8 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
-// binary adds guards to a binary operator, like node. It guards both sides of && and || separately.
+// binary handles binary operators for the method node. It guards both sides of && and ||
+// separately.
 func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	switch n.Operator {
 	case "&&", "||", "and", "or":

@@ -225,7 +225,8 @@ func (r *resolver) column(c *inspect.Component) *column {
 	return col
 }
 
-// columnOf returns the column whose value or flag the resolved node n is, or nil.
+// If the resolved node n is the value or the flag of a column, columnOf returns this column.
+// Otherwise it returns nil.
 func (r *resolver) columnOf(n ast.Node) *column {
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok || slices.Contains(r.locals, id.Value) {

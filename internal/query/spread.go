@@ -30,7 +30,7 @@ type precision struct {
 
 const (
 	wholeBits  = 64
-	fewestBits = 8 // The relative error of a value is then half a percent.
+	fewestBits = 8 // Least number of bits: values have a relative error of half a percent.
 	// mostValues is the maximum number of distinct values in all spreads of a precision. With
 	// fewestBits, there is no maximum.
 	mostValues = 1 << 18
@@ -174,8 +174,10 @@ type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
 	with   [65]int // Number of distinct hashes, by leading zero bits.
-	least  int     // Number of distinct hashes with at least zeros leading zero bits.
-	all    bool    // True if answers may be removed, so that no hash is dropped.
+	// Number of distinct hashes that have at least the number of leading zero bits in the field
+	// zeros.
+	least int
+	all   bool // True if answers may be removed, so that no hash is dropped.
 }
 
 // mostKept is the maximum number of hashes in a variety. The error of an estimate is about one part

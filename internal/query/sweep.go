@@ -11,7 +11,7 @@ import (
 // the sweep reads only the pages of their columns, even from a state of gigabytes.
 
 // A Sweeper evaluates expressions for the living entities of a state. It reads only the components
-// that they use. Several goroutines evaluate spans of entities.
+// that the expressions use. Several goroutines evaluate spans of entities.
 type Sweeper struct {
 	State *inspect.State
 	Begin int // Index of the first entity, see [inspect.State.Sweep].
