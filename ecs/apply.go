@@ -233,7 +233,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.removeMembers(p.After, before.N)
 	s.grow(p.After)
 	members := p.Members
-	// The Clone of a row of data may panic. So save rows of data before rows of dense.
+	// Save values before entities: copying a value calls Clone, which may panic.
 	touchRanges(&s.data, p.Entities)
 	touchRanges(&s.dense, p.Entities)
 	for _, r := range p.Entities {
@@ -262,8 +262,7 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.set.afterRewind(before)
 }
 
-// touchRanges makes the rows of ranges writable. It collects the rows of short ranges, and makes up
-// to 64 of them writable at once.
+// touchRanges makes the rows of ranges writable.
 func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	var some [64]uint32
 	n := 0
@@ -311,7 +310,7 @@ func (s *set) addMembers(lo, hi int) {
 			s.mask.Add(e.Index())
 		}
 		if s.special {
-			continue // Indexed and Hashed storages do not use sparse pages.
+			continue // The sparse entries of Indexed and Hashed storages are written later.
 		}
 		i := e.Index()
 		page := s.page(i)

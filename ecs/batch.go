@@ -11,7 +11,7 @@ import (
 // entities. A batch is faster: it writes many rows at once, and removes the last rows by lowering a
 // count.
 //
-// A batch that removes rows goes from the last entity to the first:
+// A batch that removes rows goes from the last entity to the first, for these reasons:
 //
 //   - Removing the last row of a storage moves no other row.
 //   - Indices of entities that were created in one batch are reused in the same order.
@@ -280,8 +280,7 @@ func (s *Storage[T]) dropTail(k int) {
 	}
 }
 
-// tail returns the largest k for which the last k entities of the list are the last k rows of s, in
-// the same order.
+// tail returns how many of the last entities are in the last rows of s, in the same order.
 func (s *set) tail(entities []Entity) (k int) {
 	rows := s.dense.Live[:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[len(rows)-1-k] == entities[len(entities)-1-k] {
@@ -290,8 +289,8 @@ func (s *set) tail(entities []Entity) (k int) {
 	return k
 }
 
-// aligned returns the number of leading entities that are in consecutive rows, in the same order.
-// The first of these rows is row.
+// aligned returns how many of the first entities are in consecutive rows, the first of which is
+// row.
 func (s *set) aligned(row int, entities []Entity) (k int) {
 	rows := s.dense.Live[row:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[k] == entities[k] {

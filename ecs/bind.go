@@ -34,6 +34,8 @@ import (
 //	var game Game
 //	err := ecs.Bind(w, &game)
 //
+// # Storages, resources, events and random numbers
+//
 // Bind fills each exported field that is a nil Storage, Resource, Events or Rand. It first looks
 // for a registered handle of that type:
 //
@@ -43,32 +45,43 @@ import (
 //
 // If the world has no such handle, Bind registers one with the settings of the tag. A tag has a
 // name, then after commas a [Kind], masked, norewind, nopersist: `ecs:",norewind"` has no name. A
-// resource starts with its zero value. Some components and resources need other settings, such as
-// migrations or the seeds of a Rand. Register them before Bind, which then finds them:
+// resource starts with its zero value. If a component or resource needs other settings, such as
+// migrations, register it before Bind:
 //
 //	game.Health = ecs.MustRegister(w, ecs.Component[Health]{Version: 2, Migrations: …})
 //
-// If the tag contradicts the registered handle, Bind returns an error. It also returns an error if
-// two fields have the same handle. Bind leaves fields that are not nil unchanged; their handles
-// must belong to w.
+// Bind leaves fields that are not nil unchanged; their handles must belong to w.
 //
-// Then Bind makes the exported bundles that are nil, and the exported queries that have a tag. The
+// # Queries and bundles
+//
+// Bind then makes the exported bundles that are nil, and the exported queries that have a tag. The
 // tag of a query has the access to each component: write or read, and write? or read? if the
 // component is [Optional]. The world must have exactly one storage of each type, or one that is
 // named after the type.
 //
-// Then Bind calls the method Build, if the struct has one. Build creates the other objects that
+// # Build
+//
+// Bind then calls the method Build, if the struct has one. Build creates the other objects that
 // need these handles: indexes, relations, groups, and queries with filters. They may be in
-// unexported fields. Bind calls the Build of an embedded struct as Go resolves it: if the outer
-// struct has its own Build, only the outer Build runs. After Build, a nil field whose type is a
-// pointer to a type of this package is an error. The tag "-" excludes a field.
+// unexported fields. If an embedded struct and the outer struct both have a Build, only that of the
+// outer struct runs.
 //
-// In a clone or a loaded world, the handles are registered already, and Bind finds them. So to use
-// a clone, bind an empty struct of the same type to the clone. Build then creates the relations and
-// hooks, which a clone lacks.
+// # Clones
 //
-// An error names the field. Bind checks fields, tags and names before it registers anything. After
-// an error from a registration or from Build, some handles may be registered.
+// To use a clone, bind an empty struct of the same type to the clone. Bind finds the handles, which
+// are registered already. Build then creates the relations and hooks, which a clone lacks.
+//
+// # Errors
+//
+// An error names the field. Bind returns an error in these cases:
+//
+//   - The tag contradicts the registered handle.
+//   - Two fields have the same handle.
+//   - A field whose type is a pointer to a type of this package is nil after Build. The tag "-"
+//     excludes a field.
+//
+// Bind checks fields, tags and names before it registers anything. After an error from a
+// registration or from Build, some handles may be registered.
 func Bind(w *World, game any) error {
 	v := reflect.ValueOf(game)
 	if w == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {

@@ -24,9 +24,8 @@ type parts struct {
 	err     error
 }
 
-// assemble schedules the making of a query or a bundle for the field at path. It leaves a query
-// without a tag to Build. It also leaves a bundle to Build if a component has no storage or
-// several.
+// assemble schedules the making of a query or a bundle for the field at path. The method Build
+// makes queries without a tag, and bundles whose storages are missing or ambiguous.
 func (b *binding) assemble(path string, v reflect.Value, h assembled, tag string, tagged bool) error {
 	query := strings.HasPrefix(v.Type().Elem().Name(), "Query")
 	switch {

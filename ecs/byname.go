@@ -26,7 +26,7 @@ type valueError struct {
 func (e *valueError) Error() string { return "ecs: " + e.text }
 func (e *valueError) Unwrap() error { return e.err }
 
-// valueFault adds to err the component or resource that it concerns. It also adds the entity of a
+// valueFault adds the name of the component or resource to err. It also adds the entity of a
 // component, and the path of the field if err has one.
 func valueFault(name string, t *layout.Type, e Entity, resource bool, err error) error {
 	if err == nil {

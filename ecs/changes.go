@@ -363,9 +363,8 @@ func (d *Delta[T]) walk(limit int) {
 	}
 }
 
-// compareSingles is a faster compareRows for spans of one row. It compares spans from the i-th on,
-// and stops at a longer span or at limit. It returns the position of the first span that it has not
-// compared.
+// compareSingles is a faster compareRows for spans of one row. It starts with span i, and returns
+// the position of the first span that it has not compared.
 func (d *Delta[T]) compareSingles(i, limit int) int {
 	s, l := d.s, &d.changed
 	spans, order := d.values.Spans()

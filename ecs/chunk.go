@@ -15,7 +15,7 @@ const (
 	maxWords   = 16          // Maximum length of a span of scattered rows, in words of 64 rows.
 	missing    = track.NoRow // The row of an entity without the optional component.
 
-	listRatio = 8 // Minimum number of searched positions for each position in a list.
+	listRatio = 8 // A list has at most 1/8 of the searched positions.
 )
 
 // A chunk stores the matches of a query at 4096 positions of the driving storage. It has one of
@@ -68,8 +68,8 @@ type listBuffer struct {
 	rows  [maxColumns][]uint32
 }
 
-// add appends the n positions whose bits in word are set. Bit 0 stands for position 64*w. The list
-// has many positions before the call.
+// add appends to the list the n positions whose bits in word are set. Bit 0 stands for position
+// 64*w. The parameter many is the length of the list.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -167,8 +167,7 @@ func (c *chunk) move(i, by int) {
 	c.many += by
 }
 
-// makeRoom grows the slices of the list c, for a list of length many and for words up to position
-// i.
+// makeRoom grows the list to a length of many, and its words up to position i.
 func (c *chunk) makeRoom(i, many int) {
 	c.n = max(c.n, i+1)
 	c.words = longer(c.words, i>>6+1)
@@ -213,7 +212,7 @@ func consecutive(rows []uint32) bool {
 	if first == missing {
 		step = 0
 	}
-	// A fast test that excludes almost all other rows.
+	// This test alone excludes most rows that are not consecutive.
 	if last := len(rows) - 1; rows[last] != first+uint32(last)*step {
 		return false
 	}

@@ -56,9 +56,10 @@ type cursor struct {
 	// The iteration reuses the run of the previous iteration, without a search.
 	repeating bool
 
-	// Pointers to the current word's elements of order.
+	// Pointers to the first elements of the current word, for access without bounds checks.
 	wordOrder *uint32
-	// The last addrs[k].row that belongs to a column other than the driver's, or else wordOrder.
+	// The rows that length tests first: those of one column other than the driver's, or of the
+	// driver.
 	wordRows *uint32
 	entities *Entity
 	addrs    [maxColumns]struct {
@@ -312,9 +313,9 @@ func (c *cursor) advanceAhead() bool {
 	return false
 }
 
-// advanceIn sets the span to the next positions of chunk from lo to hi-1, or to fewer of them. It
-// moves the cursor past the span. Positions count from base. It returns false if the span has no
-// match.
+// advanceIn sets the span to positions of chunk, from lo up to at most hi-1, and moves the cursor
+// past the span. lo and hi count from base, the first position of chunk. It returns false if the
+// span has no match.
 func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	w := lo >> 6
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
@@ -511,8 +512,7 @@ func (c *cursor) entitiesOf(run []uint32) []Entity {
 	return c.set.dense.Live[run[m]:][:run[m+1]]
 }
 
-// end runs after the last span. It records that the old values of all rows that the loop may have
-// written are saved.
+// end runs after the last span. It records that all rows that the loop may write are saved.
 func (c *cursor) end() {
 	c.finish()
 	if len(c.j.predicates) > 0 {

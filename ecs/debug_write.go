@@ -106,8 +106,8 @@ func (s *set) refusesWrite(op string, e Entity) *refusal {
 	return s.w.refusesUse(name, raw.Writes, raw.Writes, "the members of "+naming.Shown(name), "the storage")
 }
 
-// refusesUse returns a refusal if the access of the running system does not include the use. For
-// its text, the parameter what names the data, and the parameter add names the missing access.
+// refusesUse returns a refusal if the access of the running system does not include the use. The
+// parameters what and add are for its text: the data and the missing access.
 func (w *World) refusesUse(name string, values, members raw.Mode, what, add string) *refusal {
 	step := w.guards.stepped
 	if step == nil || step.system.May(name, values, members) {

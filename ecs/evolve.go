@@ -128,8 +128,8 @@ func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip 
 	return nil
 }
 
-// newEvolution checks and copies the evolution said of a component. It returns nil if said is
-// empty. current is the layout of the component, or nil.
+// newEvolution checks and copies the argument said. It returns nil if all fields of said are empty.
+// current is the layout of the component, or nil.
 func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	if said.version == 0 && said.former == nil && said.dropped == nil && said.migrations == nil {
 		return nil, nil
@@ -157,8 +157,8 @@ func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	return e, nil
 }
 
-// checkStep returns an error if rows with the layout before cannot be converted to the layout next.
-// If a layout is nil, it returns nil.
+// checkStep returns an error if rows cannot be converted from one layout to the next. It returns
+// nil if one of the layouts is nil.
 func (e *evolution) checkStep(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil

@@ -56,8 +56,9 @@ type frame struct {
 	name string // Name that the program gave the checkpoint, if any.
 	// The world's tick at the start of the frame. In the forward list: at its end.
 	at  uint64
-	seq seqs // The recorders' record numbers of that tick.
-	// That tick has no record yet, and seq is unused. A later record will contain its changes.
+	seq seqs // The recorders' numbers for the tick in the field at.
+	// The tick in the field at has no record yet, and seq is unused. A later record will contain
+	// its changes.
 	deferred bool
 	// The first id of the boundary. It stays the same when the frame is undone and redone with new
 	// ids.
@@ -128,8 +129,8 @@ func (w *World) newSpan() {
 	w.remember()
 }
 
-// putBack undoes all writes since the start of frames[k], for good. frames[k] becomes the open
-// frame.
+// putBack undoes all writes since the start of frames[k], which becomes the open frame. A redo is
+// not possible.
 func (w *World) putBack(k int) {
 	f := &w.frames[k]
 	for i := k; i < len(w.frames); i++ {
@@ -163,7 +164,7 @@ func (w *World) release(k int) {
 	w.newSpan()
 }
 
-// cutFrames removes frames[k:]. The logs of these frames are removed already.
+// cutFrames removes frames[k:]. The caller has removed their logs.
 func (tl *timeline) cutFrames(k int) {
 	for i := len(tl.frames) - 1; i >= k; i-- {
 		f := &tl.frames[i]
@@ -185,7 +186,7 @@ func (tl *timeline) cutFrames(k int) {
 	tl.oldest = min(tl.oldest, k)
 }
 
-// removeFrame removes frames[k] from the list. The logs of the frame are removed already.
+// removeFrame removes frames[k] from the list. The caller has removed its logs.
 func (tl *timeline) removeFrame(k int) {
 	f, before, after := &tl.frames[k], tl.older(k), tl.younger(k)
 	if f.tick {

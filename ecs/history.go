@@ -186,8 +186,7 @@ func (h History) retainedRange() string {
 const noHistory = "the world has no history, because ecs.Options.History is 0: " +
 	"set it to the number of ticks to retain, and create the world with it"
 
-// forwardTo returns the position, in the forward branch, of the undone frame that ends with tick,
-// or -1.
+// forwardTo returns the position in w.forward of the frame that ends with the given tick, or -1.
 func (w *World) forwardTo(tick uint64) int {
 	for i := range w.forward {
 		if w.forward[i].at == tick {

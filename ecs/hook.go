@@ -222,9 +222,9 @@ func (s *set) removeEach() {
 	}, nil)
 }
 
-// destroyEach destroys the entities of w one by one if hooks must be called. Otherwise it does
-// nothing and returns false. It then applies the relation policies to sources that the hooks
-// attached.
+// If hooks must be called, destroyEach destroys the entities of w one by one. Then it applies the
+// relation policies to sources that the hooks attached, and returns true. Otherwise it does nothing
+// and returns false.
 func (w *World) destroyEach() bool {
 	told := len(w.hooks.destroy) > 0 && w.Len() > 0
 	for _, s := range w.sets {
@@ -268,8 +268,7 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities
 // The mask comes first, so that it is correct in hooks. Hooks may change the world: they run last
 // when a member is added, and first when a member is removed.
 
-// updateObserved updates the flags of the world and of its sets that report whether there are
-// observers.
+// updateObserved updates the flags of the world and of its sets that report observers.
 func (w *World) updateObserved() {
 	w.hasObservers = len(w.recorders) > 0 || len(w.hooks.create) > 0
 	w.hooked = len(w.hooks.create)+len(w.hooks.destroy) > 0

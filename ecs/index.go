@@ -425,7 +425,8 @@ func (x *Index[T, K]) unlistAll(lo, hi int) {
 }
 
 // unlist removes rows from their lists if their entity or key has changed. It checks the rows whose
-// bits in written are set. Bit 0 is the row first. It skips rows that the index does not know.
+// bits in written are set. Bit 0 stands for the row in the parameter first. It skips rows that the
+// index does not know.
 func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]

@@ -34,7 +34,7 @@ type join struct {
 	allSets    []*set   // All sets above.
 	predicates []predicate
 
-	// Computed from the sets by validate.
+	// The fields below are computed by validate.
 	validAt   uint64 // World.changes at the last call of validate.
 	newest    uint64 // The newest version of the sets.
 	driver    int
@@ -251,8 +251,8 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe reports whether e matches, and writes the row of e in each set to at. The parameter row is
-// the row of e in the set with the position driver, if that is not -1.
+// probe reports whether e matches, and writes the row of e in each set to at. If driver is not -1,
+// the parameter row is the row of e in j.sets[driver].
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -373,7 +373,8 @@ func (j *join) setMatch(f *matchCache, c *chunk, p int, found bool, at *[maxSets
 	j.setWhole(c, w)
 }
 
-// continuesRun reports whether chunk c stays a run if the entity at position i has the rows at.
+// continuesRun reports whether chunk c stays a run if the entity at position i has the rows in the
+// parameter at.
 func (j *join) continuesRun(c *chunk, i int, at *[maxSets]uint32) bool {
 	for k := range j.columns {
 		if at[k] != c.at[k]+uint32(i) {

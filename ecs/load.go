@@ -79,8 +79,8 @@ func (w rawWorld) Load(state *raw.State) error {
 	return nil
 }
 
-// stateError marks err as an error of the state. It leaves errors unmarked if this platform does
-// not support the size of an int.
+// stateError marks err as an error of the state, unless this platform does not support the size of
+// an int in the state.
 func stateError(err error) error {
 	if errors.Is(err, layout.ErrIntSize) {
 		return fmt.Errorf("ecs: %w", err)

@@ -39,7 +39,7 @@ type Mask struct {
 
 	w *World
 	// rows.N is the length of the longer column. rows.Extra is the current epoch: see maskWord.
-	// rows.Total is the negative number of indices in the set.
+	// rows.Total is minus the number of indices in the set.
 	rows track.Tracker
 
 	// Row of the first word of each page in the column words. It is 0, the row of an empty page,

@@ -130,8 +130,8 @@ func (s *Storage[T]) SetAny(e Entity, v any) error {
 }
 
 // GetJSON returns the component of e as JSON, in the format of [layout.Value.AppendExact]. It
-// returns false if e does not have the component, or if values of T cannot be encoded. SetJSON then
-// returns the reason.
+// returns false if e does not have the component, or if values of T cannot be encoded. In the
+// second case, SetJSON returns the reason.
 func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 	row := s.row(e)
 	if row < 0 {
@@ -141,9 +141,9 @@ func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
 }
 
 // SetJSON is like [Storage.Set], but takes JSON in the form that [Storage.GetJSON] returns. Fields
-// that src does not contain keep their value, also in nested structs. They are zero if e has no
-// component. Arrays, slices, maps and pointers are replaced as a whole. An error names the field,
-// and leaves the world unchanged.
+// that src does not contain keep their value, also in nested structs. They are zero if e does not
+// have the component. Arrays, slices, maps and pointers are replaced as a whole. An error names the
+// field, and leaves the world unchanged.
 func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
 	row, err := s.adapter.ofJSON(&s.spec, s.row(e), src)
 	return s.setChecked(e, row, err)
@@ -382,12 +382,11 @@ func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	}
 }
 
-// saveRow saves row r of dense and data. The caller tests only dense, because each write to a row
-// of dense also writes data.
+// saveRow saves row r of dense, and of data if necessary.
 //
 //go:noinline
 func (s *Storage[T]) saveRow(r int) {
-	// The Clone of a row of data may panic. So save data before dense.
+	// Save values before entities: copying a value calls Clone, which may panic.
 	if s.data.Unsaved(r) {
 		s.data.Save(r)
 	}

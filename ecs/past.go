@@ -321,7 +321,8 @@ func (x *pastSet) notePastEnd(lo int) {
 	x.notedFrom = lo
 }
 
-// search is a slower notePastEnd and notedRow that does not write to oldRows.
+// search returns the row that e had at the tick, or -1. Unlike notePastEnd, it does not write to
+// oldRows.
 func (x *pastSet) search(e Entity, lo int) int {
 	for row := lo; row < min(x.notedFrom, x.then.N); row++ {
 		if x.dense.Live[row] == e && !x.old(pastDense).Has(row) {
@@ -472,8 +473,8 @@ func (x *PastStorage[T]) gather(entities []Entity) []T {
 	return dst
 }
 
-// runOf returns the current row of entities[0], and the number of first entities whose rows are
-// consecutive, both now and at the tick.
+// runOf returns the current row of entities[0], and how many of the first entities have consecutive
+// rows, both now and at the tick.
 func (x *PastStorage[T]) runOf(entities []Entity) (row, n int) {
 	if row = x.set.row(entities[0]); row < 0 {
 		return 0, 0

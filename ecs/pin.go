@@ -122,8 +122,8 @@ func (w *World) absorb(k int) {
 }
 
 // absorb copies the rows that t has saved since the start of the frame with the id from.
-// World.absorb calls it for each later frame that changed t. Only the first of these calls copies
-// rows; the parameter id is the id of the later frame.
+// World.absorb calls it for each later frame that changed t, and passes the id of that frame. Only
+// the first of these calls copies rows.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {

@@ -191,7 +191,7 @@ func (w *World) recordTick() frame {
 		return frame{deferred: true}
 	}
 	n := w.record(w.tick+1, false)
-	// The record has the operations of the tick. A restore to a later state does not need them.
+	// The record has the operations of the tick, so they are no longer needed.
 	last := &w.frames[len(w.frames)-1]
 	last.ops = last.ops[:0]
 	return frame{seq: n}
@@ -237,9 +237,9 @@ func (w rawWorld) RecordLast() error {
 	return nil
 }
 
-// recordLate records the ticks since the newest record, or else the newest tick again. It includes
-// later writes of NoRewind storages; the open frame must have no other writes. It drops undone
-// ticks, because their records do not continue the new record.
+// recordLate records the ticks since the newest record. If there are none, it records the newest
+// tick again. The record includes later writes of NoRewind storages; the open frame must have no
+// other writes. Undone ticks are dropped, because their records do not continue the new record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()

@@ -95,7 +95,7 @@ type Component[T any] struct {
 	// fields fails, and its error has the names to add here.
 	Dropped []string
 
-	// Version is the version of the meaning of values, and is saved with them. A load converts
+	// Version is the version of the component's values, and is saved with them. A load converts
 	// values of an earlier version step by step with Migrations. A step without a migration
 	// converts values by field names: see layout.NewConversion. A load of values with a later
 	// version fails.

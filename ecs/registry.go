@@ -37,7 +37,7 @@ func (r *registry) init(w *World) {
 	r.dense.Init(&w.clock, false)
 	r.dense.Log.Moved = func(m track.Run) { r.enterRows(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
 	r.rows.Init(&w.clock, false, &r.dense.Log)
-	// A redo also appends rows that are not in the logs.
+	// Also write the entries of rows that a redo appends, which are not in the logs.
 	r.rows.Rewound = func(before track.Lengths) { r.enterRows(before.Total, r.rows.Total) }
 }
 
@@ -80,7 +80,8 @@ func (r *registry) addIndex() {
 	r.rows.Extra++
 }
 
-// createAt makes e alive. The generation of e must not be lower than that of its index now.
+// createAt makes e alive. The generation of e must not be lower than that of the last entity with
+// its index.
 func (r *registry) createAt(e Entity) error {
 	i := int(e.Index())
 	switch {

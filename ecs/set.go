@@ -36,8 +36,8 @@ type set struct {
 	lent lending //nolint:unused // Used only in a debug build.
 	// The set has a group, hooks, a mask or a recorder.
 	observed bool
-	slow     bool   // observed or special. Excludes the fast path of Set.
-	heavy    bool   // Excludes the fast path of a removal.
+	slow     bool   // Set needs the slow path.
+	heavy    bool   // A removal needs the slow path.
 	mask     *Mask  // The indices of the members, if the storage has a mask.
 	group    *Group // The group of the storage, or nil.
 	hooks    *setHooks
@@ -176,8 +176,8 @@ func (s *set) dropNotes() { s.notes += uint64(len(s.ring)) + 1 }
 // minNotes is the minimum length of the ring.
 const minNotes = 64
 
-// keepNotes makes the set keep notes, for up to an eighth of its rows. With more notes than that, a
-// query is faster if it looks up all entities.
+// keepNotes makes the set keep notes, in a ring with room for at least an eighth of its rows. After
+// more changes than that, looking up all entities is faster.
 func (s *set) keepNotes() {
 	if s.rows.N>>3 <= len(s.ring) && s.ring != nil {
 		return
@@ -401,8 +401,9 @@ func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 }
 
 // The sparse array of a Hashed storage consists of blocks of 4096 indices. Several blocks can share
-// a page, unless two members need the same entry of the page. If a new member does, its block moves
-// to another page (row displacement: Tarjan and Yao, Storing a sparse table, 1979).
+// a page, unless two members need the same entry of the page. If a new member needs an entry in
+// use, its block moves to another page. (Row displacement: Tarjan and Yao, Storing a sparse table,
+// 1979.)
 //
 //	blocks   0  1  2  3  4  5
 //	         A  A  -  A  B  A       A: entries of blocks 0, 1, 3 and 5
@@ -450,7 +451,7 @@ func (s *set) collides(page *track.Page, i uint32) bool {
 	return x != i && x&pageMask == i&pageMask
 }
 
-// membersOf returns the members of a block whose page is page.
+// membersOf returns the members of the block, whose sparse entries are in page.
 func (s *set) membersOf(page *track.Page, block uint32) (members []Entity) {
 	for i, r := range page.Rows {
 		if int(r) < s.rows.N {

@@ -14,7 +14,7 @@ func (s *set) arrange(plan func(from []uint32)) {
 	}
 	changes, packed := w.changes, s.packed()
 	from := appendRows(w.from[:0], s.rows.N)
-	w.from = nil // plan may sort a storage, which needs its own buffer.
+	w.from = nil // A sort inside of plan needs its own buffer.
 	plan(from[:packed])
 	plan(from[packed:])
 	if w.changes != changes {
@@ -69,7 +69,7 @@ func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(
 	if k == nil {
 		k = new(ranking[V])
 	}
-	// compare may sort this storage, which needs its own buffer.
+	// A sort inside of compare needs its own buffer.
 	s.sorting = nil
 	k.rows = slices.Grow(k.rows[:0], len(from))
 	for _, r := range from {
@@ -257,7 +257,7 @@ func (s *Storage[T]) place(row int, e Entity, v T) {
 	p.Rows[e&pageMask] = uint32(row)
 }
 
-// permute moves row from[k] to row lo+k for each k. The list from has each row from lo on once.
+// permute moves row from[k] to row lo+k for each k. from is a permutation of the rows from lo on.
 // permute writes only rows that move. It overwrites from.
 func (s *Storage[T]) permute(lo int, from []uint32) {
 	k := moving(from, lo, 0)

@@ -335,7 +335,7 @@ func (s *Storage[T]) Reserve(n int) {
 			s.w.spoil()
 		}
 	}
-	if s.special { // These kinds have no sparse pages to allocate.
+	if s.special { // Indexed and Hashed storages have no sparse pages to allocate.
 		return
 	}
 	for first := 0; first < n; first += pageMask + 1 {
@@ -537,8 +537,7 @@ type predicate interface {
 	// keeps reports whether the predicate keeps e. e must be in all storages of the query.
 	keeps(e Entity) bool
 
-	// kept returns all entities that the predicate keeps. Some may be missing in the query's
-	// storages.
+	// kept returns all entities that the predicate keeps. Some of them may not match the query.
 	kept() []Entity
 
 	// uses returns what begin, keeps and kept read and write.

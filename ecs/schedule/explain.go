@@ -14,7 +14,7 @@ type Explanation struct {
 // A PlannedSystem is the place of a system in the plan.
 type PlannedSystem struct {
 	System string `json:"system"`
-	// Number of the batch, from 1. A batch begins after the batch before.
+	// Number of the batch, from 1. A batch begins when the batch before has ended.
 	Batch   int    `json:"batch"`
 	Alone   bool   `json:"alone,omitempty"` // The system may do anything, or runs hooks.
 	Every   uint64 `json:"every,omitempty"` // The rate, if it is not 1.

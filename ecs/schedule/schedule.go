@@ -29,11 +29,11 @@ type Schedule[In any] struct {
 	running bool // A step is running.
 
 	completed uint64 // The tick of the last step that ran all systems, or 0.
-	undone    uint64 // World.Restores after that step. A restore that undoes the step changes it.
+	undone    uint64 // World.Restores after that step. A restore changes the number.
 
 	next     int              // The system that StepSystem runs next.
-	points   []ecs.Checkpoint // Checkpoints before these systems.
-	at       uint64           // Tick of these systems.
+	points   []ecs.Checkpoint // The checkpoints before the systems that StepSystem ran.
+	at       uint64           // The tick that StepSystem makes.
 	restores uint64           // World.Restores after the last StepSystem or BackSystem.
 }
 
@@ -78,7 +78,7 @@ type System[In any] struct {
 	group   *Group
 	when    []func(*Tick[In]) bool
 	now     Tick[In]
-	body    func()         // Runs the system with the tick now.
+	body    func()         // Runs the system with the Tick in the field now.
 	ran     bool           // The last call of body also called run.
 	queries []system.Query // The queries of the access.
 	times   Time

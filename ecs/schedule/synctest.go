@@ -79,9 +79,12 @@ func (t *SyncTest[In]) Shuffle(seed uint64) *SyncTest[In] {
 // Step runs a tick with the input in, goes back and repeats the last ticks. Later steps use the
 // input again, so its memory must not change.
 //
-// The error is a [*Divergence]. It wraps [raw.ErrDirty] if the world was written outside a step, or
-// [ecs.ErrNotHeld] if a limit of bytes made the history drop a tick. An error ends the test: the
-// world stays at its tick, and later calls return the same error.
+// The error is a [*Divergence], or wraps one of these errors:
+//
+//   - [raw.ErrDirty]: the world was written outside a step.
+//   - [ecs.ErrNotHeld]: a limit of bytes made the history drop a tick.
+//
+// An error ends the test: the world stays at its tick, and later calls return the same error.
 func (t *SyncTest[In]) Step(in In) error {
 	if t.err == nil {
 		t.err = t.step(in)
@@ -180,8 +183,8 @@ func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, firs
 }
 
 // run runs a tick, and returns the digests after each system and at the end. It also detects which
-// storages each system wrote. The systems run in the given order of their positions, or in the
-// order of the list if order is nil.
+// storages each system wrote. The parameter order has the positions of the systems to run; nil
+// means the order of the list.
 func (t *SyncTest[In]) run(in In, before sums, order []int) []sums {
 	t.s.prepare()
 	stages := make([]sums, 0, len(t.s.systems)+1)
