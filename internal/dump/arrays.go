@@ -212,8 +212,8 @@ func (a *app) denseAndData(l *arraysWindow) error {
 	return nil
 }
 
-// sparse prints the window of sparse. Sparse is longer than dense if some indices are free or
-// belong to entities without the component.
+// sparse prints the window of the array sparse. This array is longer than dense if some indices are
+// free or belong to entities without the component.
 func (a *app) sparse(l *arraysWindow) {
 	g := a.Grid(">INDEX", ">SPARSE")
 	first, end := l.of(l.indices)

@@ -51,7 +51,7 @@ type bisectDoc struct {
 	Held *heldDoc `json:"held,omitempty"`
 	// True with --last: all states from the result to the end were judged.
 	Last bool `json:"last"`
-	// The builds that wrote the state in before and the result, if they differ.
+	// The builds that wrote the result and the state before it, if the builds differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
 	// The states that a binary search judged, in order; empty for a scan.
 	Probes []probeDoc `json:"probes"`
@@ -59,7 +59,7 @@ type bisectDoc struct {
 	by *bisectCmd
 }
 
-// A heldDoc is the range at the start in which a condition held, before it stopped holding.
+// A heldDoc is the range of states, at the start of the search, for which the condition held.
 type heldDoc struct {
 	// The first state at which the search found that the condition holds.
 	From stateDoc `json:"from"`
@@ -95,7 +95,7 @@ type flipDoc struct {
 	stateDoc
 	Holds  bool     `json:"holds"`
 	Before stateDoc `json:"before"` // The last judged state before this one.
-	// The builds that wrote the state in before and this state, if they differ.
+	// The builds that wrote this state and the state before it, if the builds differ.
 	Builds *describe.Builds `json:"builds,omitempty"`
 }
 
@@ -204,7 +204,7 @@ type bisectCmd struct {
 	oldest probeDoc
 	// The last state, in the last call of changes, that was not skipped.
 	newest probeDoc
-	// In a scan, the range at the start in which the condition held; nil while it still holds.
+	// In a scan: the states at the start for which the condition held; nil until it stops holding.
 	held *heldDoc
 	doc  *bisectDoc
 }
@@ -463,7 +463,8 @@ func (b *bisectCmd) changes(first, last int, visit func(flipDoc) error) error {
 	})
 }
 
-// flip returns the change from the state in before to the state in p.
+// flip returns the change between two judged states: before is the earlier one, and p the later
+// one.
 func (b *bisectCmd) flip(p, before probeDoc) flipDoc {
 	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }

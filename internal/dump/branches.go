@@ -95,7 +95,7 @@ func (d *branchesDoc) print(a *app) {
 	}, "BRANCH", ">TICK", ">RECORD", ">PARENT", "TIME", ">FIRST", ">RECORDS", "NOTE")
 }
 
-// time returns when record seq was committed, or nil if the record cannot be read.
+// time returns the commit time of record seq, or nil if the record cannot be read.
 func (s *source) time(seq uint64) *time.Time {
 	commits, err := s.Commits(seq, seq)
 	if err != nil || len(commits) == 0 {

@@ -22,7 +22,7 @@ var dataDir = flag.String("data", "", "what make inspect-data made, for Benchmar
 // A commandBudget is the time and memory limit of a command on one of the data sets.
 type commandBudget struct {
 	name string
-	// The first argument that names a data set is replaced by the path of the data set.
+	// The second argument is the name of a data set. The path of the data set replaces it.
 	args   []string
 	limit  time.Duration
 	memory int64 // In MB; 0 means unlimited.

@@ -29,7 +29,7 @@ type diffDoc struct {
 	Old  diffSideDoc `json:"old"`
 	New  diffSideDoc `json:"new"`
 	Same bool        `json:"same"`
-	// The builds that wrote the two states, if they differ.
+	// The builds that wrote the two states, if the builds differ.
 	Builds     *describe.Builds `json:"builds,omitempty"`
 	Schema     []typeDifference `json:"schema"`
 	Entities   entitiesDiffDoc  `json:"entities"`

@@ -146,7 +146,8 @@ func (e *editCmd) edit(s *source, st *inspect.State) error {
 	return s.printReport(doc)
 }
 
-// editDocOf reports the assignments. entities is the number of entities that the filters select.
+// editDocOf reports the assignments. The parameter entities is the number of entities that the
+// filters select.
 func editDocOf(im state, entities int, assignments []*assignment) *editDoc {
 	return &editDoc{stateDoc: im.doc(), Entities: entities, Edits: describe.Listed(assignments, func(a *assignment) editedDoc { return a.editedDoc })}
 }

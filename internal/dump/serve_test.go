@@ -23,8 +23,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// startServe starts serve with args and returns the first line of its output. end interrupts serve
-// and returns its exit status.
+// startServe starts serve with args and returns the first line of its output. The function end
+// interrupts serve and returns the exit status.
 func startServe(t *testing.T, args ...string) (first string, end func() int) {
 	t.Helper()
 	// These variables set the cache directory on different systems.

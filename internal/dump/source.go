@@ -72,7 +72,8 @@ func withSource(f func(s *source) error) action {
 	return func(c *call) error { return c.read(c.args[0], f) }
 }
 
-// withState declares --at and returns an action that calls do with the state of that point.
+// withState declares --at, and returns an action that calls the function do with the state of that
+// point.
 func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 	var at string
 	f.point(&at)

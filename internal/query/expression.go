@@ -74,7 +74,8 @@ const (
 // value is nil. Tags are booleans.
 type Expr struct {
 	text string
-	// what is the name of the argument that contains the expression, for errors: "--where".
+	// The field what is the name of the argument that contains the expression, for errors:
+	// "--where".
 	what string
 	want Want
 

@@ -314,7 +314,8 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// fieldOf returns the type of a field, or nil and the names of all fields.
+// fieldOf returns the type of a field. If the field does not exist, it returns nil and the names of
+// all fields.
 func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 	for _, f := range t.Fields {
 		if f.Name == name {
