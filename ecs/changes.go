@@ -9,19 +9,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A Delta is the difference of a storage between an earlier boundary and now, by entity. A row that
-// only moved is not a difference. Neither is a value that was changed and then changed back. A
-// destroyed entity differs from the entity that uses its index now.
+// A Delta lists the entities whose component was added, changed or removed between an earlier
+// boundary and now. [Storage.Since] creates a Delta. The methods Since and SinceCommit of a Delta
+// reuse its memory. They allocate nothing once the memory is large enough.
 //
-// Two values are the same if their canonical bytes are equal: NaN equals itself, -0 differs from
-// 0, and padding does not count. NoPersist values that cannot be encoded are compared by
+// A row that only moved is not a change. Neither is a value that was changed and then changed back.
+// Two entities that use the same index one after the other are different entities.
+//
+// Two values are the same if their canonical bytes are equal: NaN equals itself, -0 differs from 0,
+// and padding does not count. NoPersist values that cannot be encoded are compared by
 // [reflect.DeepEqual].
 //
 // A Delta has copies of the values, so the program may change the world while it reads the Delta. A
 // pointer in a copied value still points to the memory of the world.
-//
-// [Storage.Since] creates a Delta. The methods Since and SinceCommit of a Delta reuse its memory.
-// They allocate nothing once the memory is large enough.
 type Delta[T any] struct {
 	s *Storage[T]
 	comparison
@@ -164,10 +164,11 @@ func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
-// OnSet adds a hook that runs when a component that an entity has is set again. It runs at the end
-// of Set, of a batch, a bundle or a command, once for each entity, whether or not the values
-// differ. old is the previous value, for reading only. Writes through pointers do not call the
-// hook; see [Storage.OnChange]. See [Storage.OnAdd] for what f may do. If an OnSet hook calls Set
+// OnSet adds a hook that runs when an existing component of an entity is set again, even to an
+// equal value. It runs at the end of Set, of a batch, a bundle or a command, once for each entity.
+// old is the previous value, for reading only. See [Storage.OnAdd] for what f may do.
+//
+// Writes through pointers do not call the hook; see [Storage.OnChange]. If an OnSet hook calls Set
 // of the same storage, the hooks run again inside this call.
 func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 	s.ensureHooks()

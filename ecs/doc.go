@@ -105,11 +105,7 @@
 //
 // # Loops
 //
-// The compiler inlines a loop over All of a query into the calling function, so no row costs a
-// call. In a function of about 700 statements or more, the compiler does not inline all calls. One
-// call then remains for each run of rows. This cost is small if rows are contiguous, but it is two
-// calls a row if rows are scattered. If the loop body has some hundred statements or more, it
-// becomes a function that is called for each row. So put a loop into a separate function,
+// Put a loop over All of a query into a separate function:
 //
 //	func move(q *ecs.Query2[Position, Velocity]) {
 //		for _, row := range q.All() {
@@ -117,9 +113,16 @@
 //		}
 //	}
 //
-// and move long blocks of its body into other functions. A loop over Runs receives slices and has
-// none of these limits. Cut all slices of a run to one length, as in c := run.B[:len(run.A)]. In a
-// loop with i in range of run.A, the compiler then omits the bounds checks.
+// The compiler inlines the loop into this function, so no row costs a call. There are two limits:
+//
+//   - In a function of about 700 statements or more, one call remains for each run of rows. If rows
+//     are scattered, two calls remain for each row.
+//   - A loop body of some hundred statements or more becomes a function that is called for each
+//     row. Move long blocks of the body into other functions.
+//
+// A loop over Runs receives slices and has none of these limits. Cut all slices of a run to one
+// length, as in c := run.B[:len(run.A)]. In a loop with i in range of run.A, the compiler then
+// omits the bounds checks.
 //
 // # Frames
 //

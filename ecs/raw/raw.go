@@ -167,9 +167,10 @@ type World interface {
 	// storages. It needs no rows.
 	//
 	// The error is that of Load. It lists at most 20 fields that cannot be converted or would be
-	// lost, and the number of the rest. If values would only be lost, it wraps [ErrDropped], and
-	// the conversions are returned too. If a later version of a component was stored, it wraps
-	// [ErrNewer] and names only that component.
+	// lost, and the number of the rest. It wraps:
+	//
+	//   - [ErrDropped] if values would only be lost. The conversions are then returned too.
+	//   - [ErrNewer] if a later version of a component was stored. It names only that component.
 	Conversions(storages []StorageState) ([]Conversion, error)
 }
 
