@@ -535,9 +535,10 @@ func (w *World) Clone() *World {
 	return c
 }
 
-// Blank returns a world without entities, at the same tick. It has the storages and resources of
-// w for which keep returns true; nil keeps all. The options are the zero options. Each resource
-// has the zero value of its type. A resource that the program has not registered keeps its value.
+// Blank returns a world without entities, at the same tick. It has the storages and resources of w
+// for which keep returns true, or all of them if keep is nil. The options are the zero options.
+// Each resource has the zero value of its type. A resource that the program has not registered
+// keeps its value.
 //
 // A blank world is useful for a part of w, for templates, and to inspect saved data. The cost is
 // O(storages).

@@ -69,8 +69,8 @@ type cursor struct {
 
 	// Backing array of words for spans of at most one word.
 	part [1]uint64
-	// The first row of each column, the first row of the driver, and the number of rows. Backing
-	// array of rows and order, and the result of nextRun.
+	// Result of nextRun: the first row of each column, the first row of the driver, and the number
+	// of rows. Also the backing array of rows and order.
 	run [maxColumns + 2]uint32
 
 	span
@@ -471,8 +471,8 @@ func (c *cursor) nextRun() []uint32 {
 	return run
 }
 
-// length returns the number of consecutive rows from position i on, which takeNext has just
-// returned. It marks their positions as visited.
+// length returns the number of consecutive rows that begin at position i, and marks their positions
+// as visited.
 func (c *cursor) length(i int) int {
 	if c.rest>>(i&63)>>1&1 == 0 || *rowAfter(c.wordRows, i+1)-*rowAfter(c.wordRows, i) > 1 {
 		return c.n

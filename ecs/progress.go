@@ -116,7 +116,7 @@ func addTo(v **visited, e Entity, w *World) {
 
 func removeFrom(v *visited, e Entity) bool { return v != nil && v.remove(e) }
 
-// isVisited reports whether the loop has visited e, whose row the loop has not reached.
+// isVisited reports whether the loop has visited e although it has not reached the row of e.
 func (p *progress) isVisited(e Entity) bool { return p.ahead != nil && p.ahead.has(e) }
 
 // takeBehind removes an entity from the set p.behind, and returns it with its row. The row is -1 if

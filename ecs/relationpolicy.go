@@ -176,8 +176,8 @@ func (b *relations) mayDestroy(entities []Entity) bool {
 	return free
 }
 
-// gather returns entities and the sources that the policies destroy with them, and adds all of them
-// to seen. The result free is false if another source has the policy Refuse.
+// gather returns the given entities and the sources that the policies destroy with them. It adds
+// all of them to seen. The result free is false if another source has the policy Refuse.
 func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
