@@ -33,7 +33,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs window site tables nats model failover narrow types machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs window site tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -120,10 +120,6 @@ failover: ## a world on three NATS servers through FAULTS faults of all KINDS (k
 narrow: ## the tests of what knows no store, and of an int in saves, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal
 	GOARCH=386 go test -short -run NarrowInt ./persist
-
-types: ## the types of code and tests where an int has 32 bits, and under WASI
-	GOARCH=386 go vet ./ecs/... ./journal ./persist
-	GOOS=wasip1 GOARCH=wasm go vet ./ecs ./journal ./persist
 
 machines: ## the digests of every tick of two examples on arm64, by qemu, and under WASI are those of this machine. Installs qemu-user if there is none
 	WAZERO=$(WAZERO) .ci/machines

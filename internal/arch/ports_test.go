@@ -17,18 +17,19 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// ports are additional systems and processors on which the code must compile. The test checks only
-// types, which takes seconds; `make ports` compiles the code, which takes minutes. Without
-// STET_DEEP, the test checks only the first two ports. They find constants that overflow an int of
-// 32 bits, and calls that Windows lacks.
-var ports = []string{"linux/386", "windows/amd64", "linux/arm", "darwin/arm64", "freebsd/amd64"}
+// ports are systems and processors on which the code must compile, in addition to those that run
+// the tests. `make ports` compiles for all ports. This test only checks types, also those of tests,
+// which takes seconds instead of minutes. It finds constants that overflow an int, such as on
+// linux/386, and calls that a system lacks, such as windows/amd64. The other ports are checked only
+// with STET_DEEP, as in CI.
+var ports = []string{"linux/386", "windows/amd64", "wasip1/wasm", "linux/arm", "darwin/arm64", "freebsd/amd64", "js/wasm"}
 
 func TestPorts_TypeCheck(t *testing.T) {
-	for _, port := range ports[:deep.Or(2, len(ports))] {
+	for _, port := range ports[:deep.Or(3, len(ports))] {
 		t.Run(port, func(t *testing.T) {
 			t.Parallel()
 			system, processor, _ := strings.Cut(port, "/")
-			list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap", "../../...")
+			list := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap", "../../...")
 			list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 			list.Stderr = os.Stderr
 			out, err := list.Output()

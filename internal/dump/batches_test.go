@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -101,4 +102,12 @@ func TestQuery_DamageBeforeFirstRow(t *testing.T) {
 		}
 	}
 	assert.Positive(t, damaged)
+}
+
+// runCommand runs a command line and returns its standard streams.
+func runCommand(t *testing.T, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, bad bytes.Buffer
+	run(t.Context(), func() {}, nil, args, &out, &bad)
+	return out.String(), bad.String()
 }

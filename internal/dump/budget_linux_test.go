@@ -182,7 +182,7 @@ func BenchmarkInspectorCommands(b *testing.B) {
 				}
 				walls = append(walls, time.Since(begun))
 				cpus = append(cpus, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
-				memory = max(memory, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+				memory = max(memory, int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss))
 			}
 			// The first run is not counted, because it reads from the disk.
 			walls, cpus = walls[1:], cpus[1:]

@@ -3,7 +3,6 @@
 package dump
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -100,14 +99,6 @@ func (a *agent) call(tool string, arguments members) (doc, problem string) {
 	}
 	assert.Equal(a, r.IsError, len(texts) > 0, "%s %v: %s", tool, arguments, texts)
 	return doc, strings.Join(texts, "\n")
-}
-
-// runCommand runs a command line and returns its standard streams.
-func runCommand(t *testing.T, args ...string) (stdout, stderr string) {
-	t.Helper()
-	var out, bad bytes.Buffer
-	run(t.Context(), func() {}, nil, args, &out, &bad)
-	return out.String(), bad.String()
 }
 
 func TestMCP_SameAnswersAsCommands(t *testing.T) {

@@ -215,7 +215,7 @@ func TestPercentile_ApproximateForManyValues(t *testing.T) {
 	for i := range values {
 		values[i] = Answer{rng.ExpFloat64() - 0.5}
 		if i%2 == 0 {
-			values[i] = Answer{rng.IntN(1 << 40)}
+			values[i] = Answer{rng.IntN(math.MaxInt32)}
 		}
 	}
 	// results returns the totals of group 0 and then of group 1.

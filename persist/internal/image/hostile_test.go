@@ -56,9 +56,9 @@ func TestApply_InvalidTicks(t *testing.T) {
 	}
 	storage := func(p format.StoragePatch) *format.Tick { return &format.Tick{Storages: []format.StoragePatch{p}} }
 	row := w.Position.Raw().AppendRows(nil, 0, 1)
-	ops := func(kind raw.OpKind, component, count int, entities ...int64) *format.Tick {
+	ops := func(kind raw.OpKind, component int, count uint64, entities ...int64) *format.Tick {
 		b := binary.AppendUvarint(nil, uint64(int(kind)+8*(component+1)))
-		b = binary.AppendUvarint(b, uint64(count))
+		b = binary.AppendUvarint(b, count)
 		for _, v := range entities {
 			b = binary.AppendVarint(b, v)
 		}
@@ -77,7 +77,7 @@ func TestApply_InvalidTicks(t *testing.T) {
 		"more free than there are":              registry(func(p *format.RegistryPatch) { p.Free = total + 1 }),
 		"fewer alive than after the operations": registry(func(p *format.RegistryPatch) { p.Alive-- }),
 		"a registry that grows without rows": registry(func(p *format.RegistryPatch) {
-			p.Total, p.Free, p.Ranges, p.Rows = 1<<31, 1<<31, nil, nil
+			p.Total, p.Free, p.Ranges, p.Rows = math.MaxInt32, math.MaxInt32, nil, nil
 		}),
 		"a registry that shrinks":         registry(func(p *format.RegistryPatch) { p.Total, p.Free, p.Alive, p.Ranges, p.Rows = 1, 1, 1, nil, nil }),
 		"rows that are not in the ranges": registry(func(p *format.RegistryPatch) { p.Ranges = storetest.All(2) }),
@@ -93,7 +93,7 @@ func TestApply_InvalidTicks(t *testing.T) {
 		}),
 		"a component without a number":         storage(format.StoragePatch{Number: 1000}),
 		"wrong number of rows before":          storage(format.StoragePatch{Before: n + 1, After: n}),
-		"more rows than values":                storage(format.StoragePatch{Before: n, After: math.MaxUint32}),
+		"more rows than values":                storage(format.StoragePatch{Before: n, After: math.MaxInt32}),
 		"an entity twice":                      storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[1])}),
 		"an entity that is dead":               storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1])}),
 		"an entity that is not in the world":   storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(1 << 30)}),
