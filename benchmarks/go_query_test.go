@@ -28,8 +28,8 @@ func moveRuns(q *ecs.Query2[position, velocity]) {
 	}
 }
 
-// queries returns a benchmark for each form of the query that adds velocities to positions. fill
-// creates the world of the query.
+// queries returns a benchmark for each form of the query that adds velocities to positions. The
+// function fill creates the world of the query.
 func queries(fill func(n int) *movers) (forms []form) {
 	for _, f := range queryForms {
 		forms = append(forms, form{f.name, func(n int) *work {

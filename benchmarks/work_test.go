@@ -27,8 +27,8 @@ type work struct {
 	world *ecs.World
 
 	prepare func() // Undoes the previous repetition. Its time is not measured. It may be nil.
-	// checkpoint is called before each tracked repetition. If it is nil, a checkpoint of world is
-	// taken.
+	// checkpoint is called before each tracked repetition. If it is nil, the repetition takes a
+	// checkpoint of the world.
 	checkpoint func()
 	repeat     func() // The timed operation.
 

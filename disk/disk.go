@@ -106,8 +106,8 @@ type File interface {
 	Named(name string) (bool, error)
 }
 
-// SyncLocal calls f.Sync. If f is replicated, SyncLocal calls local as soon as the bytes survive a
-// crash of this machine, and then waits for the other machines.
+// SyncLocal calls f.Sync. If f is replicated, SyncLocal calls local() as soon as the bytes survive
+// a crash of this machine. It then waits for the other machines.
 func SyncLocal(f File, local func()) error {
 	if f, ok := f.(interface{ SyncLocal(local func()) error }); ok {
 		return f.SyncLocal(local)
@@ -125,8 +125,8 @@ func SyncDir(fsys FS, dir string) error {
 }
 
 // Replicated reports whether the Sync of a file of fsys waits for other machines. If a Sync is
-// waiting for a known reason, the error why says so; otherwise it is nil. A replicated FS
-// implements the method Replicated() (bool, error).
+// waiting for a known reason, the returned error is that reason; otherwise the error is nil. A
+// replicated FS implements the method Replicated() (bool, error).
 func Replicated(fsys FS) (replicated bool, why error) {
 	if fsys, ok := fsys.(interface{ Replicated() (bool, error) }); ok {
 		return fsys.Replicated()

@@ -48,9 +48,9 @@ type Mem struct {
 	origin  string
 }
 
-// A nameChange is a change in one directory that no SyncDir has covered yet. An empty from adds a
-// name, and an empty to removes a name. If both are set, the change renames a file or a directory
-// with its contents.
+// A nameChange is a change in one directory that no SyncDir has covered yet. It is a rename of a
+// file, or of a directory with its contents, if both fields are set. With an empty from, a name is
+// added; with an empty to, a name is removed.
 type nameChange struct {
 	from, to string
 	file     *inode

@@ -141,7 +141,8 @@ func (m *model) fits(got map[string]string) bool {
 	})
 }
 
-// A crash loses only the last changes that are not durable, and no durable contents.
+// After a crash, the tree has the names of one of its states since the last SyncDir. Contents that
+// were durable before the crash are complete.
 func TestOpen_AfterCrash(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(400, 20_000)) {

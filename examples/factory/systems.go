@@ -24,8 +24,8 @@ func (f *factory) build() {
 // supply builds a line of belts to a chest or a machine, and a machine at its start. Then it builds
 // the supply of that machine.
 //
-// The last belt of a line is created first. Therefore, carry visits it first, and all items of a
-// full line move in the same tick.
+// The last belt of a line is created first. Therefore, the system carry() visits the last belt
+// first, and all items of a full line move in the same tick.
 func (f *factory) supply(plant, to ecs.Entity, item Item) {
 	for range beltLen {
 		to = f.NewBelt.Create(PartOf{plant}, Feeds{to}, Belt{})

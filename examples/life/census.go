@@ -45,8 +45,8 @@ func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	}
 }
 
-// takeObject appends to object the cell first and all cells that belong to the same object. It
-// removes these cells from the set left.
+// takeObject appends a cell, and all other cells that belong to the same object, to a list of
+// cells. It removes them from the set of cells that belong to no object yet.
 func takeObject(object []Cell, left map[Cell]bool, first Cell) []Cell {
 	object = append(object, first)
 	delete(left, first)

@@ -58,7 +58,7 @@ func TestGliders_CellNearGlider(t *testing.T) {
 				nearest = min(nearest, max(abs(cell.X-x), abs(cell.Y-y)))
 			}
 			want := 0
-			// If nearest is 0, the cell is one of the glider's cells.
+			// At distance 0, the cell is one of the glider's cells.
 			if nearest == 0 || nearest > 2 {
 				want = 1
 			}

@@ -47,7 +47,7 @@ func (t *tour) killChild(ctx context.Context) (durable uint64, err error) {
 	return 0, errors.Join(errors.New("the child process ended before it was killed"), err, errors.New(complaints.String()))
 }
 
-// readAcks calls durable for every line "durable G" of r, until r ends.
+// readAcks reads r to its end, and calls the given function for every line "durable G".
 func readAcks(r io.Reader, durable func(generation uint64)) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		var generation uint64

@@ -37,8 +37,8 @@ func newBoard(size int) *board {
 	return b
 }
 
-// solve calls found for every way to place all queens, while the queens are on the board. After
-// solve, the board is unchanged.
+// solve places all queens in every possible way. It calls the function found for each way, while
+// the queens are on the board. After solve, the board is unchanged.
 func (b *board) solve(found func()) { b.solveFrom(0, found) }
 
 // solveFrom places the queens of the given row and of all later rows.

@@ -53,8 +53,8 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// printWays prints the number of ways to place size queens, and the boards if
-// show is set.
+// printWays prints the number of ways to place size queens, and with the argument show also the
+// boards.
 func printWays(w io.Writer, size int, show bool) error {
 	out := bufio.NewWriter(w) // out records the first error, which Flush returns.
 	b := newBoard(size)

@@ -57,9 +57,9 @@ func TestPorts_FindsIntOverflow(t *testing.T) {
 	}
 }
 
-// checkTypes returns the type errors of the packages of this module for a processor. listed is the
-// output of go list -deps -json. source has the text of each file, or is nil to read the files from
-// the disk. If visit is not nil, it is called for each package of the module.
+// checkTypes returns the type errors of the packages of this module for a processor. The second
+// argument is the output of go list -deps -json. source has the text of each file, or is nil to
+// read the files from the disk. If visit is not nil, it is called for each package of the module.
 func checkTypes(processor, listed string, source map[string]string, visit func(*token.FileSet, []*ast.File, *types.Info)) (errs []error) {
 	fset, checked := token.NewFileSet(), map[string]*types.Package{"unsafe": types.Unsafe}
 	for d := json.NewDecoder(strings.NewReader(listed)); ; {

@@ -52,9 +52,9 @@ func main() {
 	}
 }
 
-// run reads the output of go test -bench from in and writes the table to out. It calls bench to
-// repeat a benchmark above its allowed value. The result ok reports whether all final results are
-// allowed.
+// run reads the output of go test -bench and writes the table to out. It calls the function bench
+// to repeat a benchmark above its allowed value. The returned ok reports whether all final results
+// are allowed.
 func run(o options, in io.Reader, out io.Writer, bench func(result) (result, error)) (ok bool, err error) {
 	t := &table{noise: o.noise}
 	if o.limits != "" {

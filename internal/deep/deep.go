@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// Or returns all if STET_DEEP is set, and some otherwise.
+// Or returns its second argument if STET_DEEP is set, and its first argument otherwise.
 func Or[T any](some, all T) T {
 	if os.Getenv("STET_DEEP") != "" {
 		return all

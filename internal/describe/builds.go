@@ -23,8 +23,8 @@ func BuildsOf(before, after string) *Builds {
 	return &Builds{before, after, build.Floats(before) != build.Floats(after)}
 }
 
-// Line describes the builds of two states in one line. before and after are the names of the states
-// in the text. If b is nil, Line returns "".
+// Line describes the builds of two states in one line. The arguments are the names of the two
+// states in the text. If b is nil, Line returns "".
 func (b *Builds) Line(before, after string) string {
 	if b == nil {
 		return ""

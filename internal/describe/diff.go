@@ -43,9 +43,9 @@ type Difference struct {
 // Differences returns the differences of two states: first those of resources, then those of each
 // entity, and after them those of its components.
 //
-// The parameter of is a filter by the name of a component, or "" for created, destroyed and moved
-// entities. A nil filter includes everything. Without moved, rows and entities that have only moved
-// are omitted.
+// The filter of(name) selects components by name; of("") selects created, destroyed and moved
+// entities. A nil filter includes everything. If the argument moved is false, rows and entities
+// that have only moved are omitted.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }

@@ -112,7 +112,7 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 }
 
 // arraysWindow is the printed part of the arrays of c. If the full state is in memory, dense and
-// data stay empty, and the method row reads from the state. Otherwise the method read fills them.
+// data stay empty, and row() reads from the state. Otherwise read() fills dense and data.
 type arraysWindow struct {
 	*inspect.State
 	c *inspect.Component

@@ -106,9 +106,9 @@ func (b *batch) find(index uint32) (place int, ok bool) {
 	return int(b.slots[n].place), true
 }
 
-// fill evaluates the expressions for the entities of b in one pass over the state. It calls take
-// with the end index of each span of indices. With the parameter all, fill also evaluates the
-// entities outside of b, to find damaged pages.
+// fill evaluates the expressions for the entities of b in one pass over the state. It calls
+// take(next) for each span of indices, with the end index of the span. If the argument all is true,
+// fill also evaluates the entities outside of b, to find damaged pages.
 func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
 	// Spans are evaluated in parallel. Each span writes only the cells of its own entities.
 	return ignoreEnough(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {

@@ -204,13 +204,15 @@ type bisectCmd struct {
 	oldest probeDoc
 	// The last state, in the last call of changes, that was not skipped.
 	newest probeDoc
-	// In a scan: the states at the start for which the condition held; nil until it stops holding.
+	// Only set in a scan in which the condition holds at the start and later does not. It then has
+	// the range in which the condition held.
 	held *heldDoc
 	doc  *bisectDoc
 }
 
-// A judge decides whether a state is bad. If the previous call judged the state before the tick c,
-// the judge may evaluate only what c changed. With a nil c, it evaluates the whole state.
+// A judge decides whether the state im is bad. The argument c is the tick that led to im, or nil.
+// If the previous call judged the state before this tick, the judge may evaluate only what the tick
+// changed. Otherwise it evaluates the whole state.
 type judge func(im state, c *inspect.Commit) (verdict string, err error)
 
 // Verdicts on a state. The condition holds for a bad state.
@@ -290,7 +292,8 @@ func (b *bisectCmd) bisect(s *source) (err error) {
 }
 
 // setJudge sets b.judge. It compiles the condition for the parameter im, the last state, which most
-// likely has all components. The caller calls end to remove temporary files.
+// likely has all components. The caller must call the returned function, which removes temporary
+// files.
 //
 //	--run             the command, see commandJudge
 //	--entity          a condition on the entity; false while the entity is not alive
@@ -463,14 +466,13 @@ func (b *bisectCmd) changes(first, last int, visit func(flipDoc) error) error {
 	})
 }
 
-// flip returns the change between two judged states: before is the earlier one, and p the later
-// one.
+// flip returns the change between two judged states. The argument p is the later state.
 func (b *bisectCmd) flip(p, before probeDoc) flipDoc {
 	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }
 
-// firstBad finds the first change to bad. If the condition holds at the start, firstBad stores the
-// range in which it holds in the field held.
+// firstBad finds the first change to bad. If the condition holds at the start, firstBad sets b.held
+// to the range in which the condition holds.
 func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 	err = b.changes(0, last, func(f flipDoc) error {
 		if f.Holds {
@@ -623,9 +625,9 @@ const (
 )
 
 // commandJudge sets b.judge to a function that runs the command on a state. For each run, the
-// function saves the state to a temporary file. The caller calls end to remove the directory of the
-// files. The output of the command goes to standard error. The command line contains the passwords
-// of URLs, because the command must open the URLs.
+// function saves the state to a temporary file. The caller must call the returned function, which
+// removes the directory of the files. The output of the command goes to standard error. The command
+// line contains the passwords of URLs, because the command must open the URLs.
 func (b *bisectCmd) commandJudge() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
 	b.judge = func(im state, _ *inspect.Commit) (string, error) {

@@ -170,7 +170,7 @@ func (w *writerDoc) String() string {
 	return fmt.Sprintf("tick %d", w.Tick)
 }
 
-// textUnless returns w as text, or "" if the parameter other names the same tick.
+// textUnless returns w as text, or "" if w and the argument name the same tick.
 func (w *writerDoc) textUnless(other *writerDoc) string {
 	if w.Seq == other.Seq && w.Exact == other.Exact {
 		return ""
@@ -199,8 +199,8 @@ func (w *writerDoc) at(e *inspect.TraceEvent) {
 	}
 }
 
-// notSince records that no tick after the state s wrote the value. It reports whether the writer is
-// known. If it is unknown, w becomes "at or before s".
+// notSince records in w that no tick after the state s wrote the value. If w has the exact tick,
+// notSince returns true and does not change w. Otherwise w becomes "at or before s".
 func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	if !w.Exact {
 		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}
@@ -287,8 +287,8 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	}
 }
 
-// change records the tick of e for each field that changed, as reported by the parameter changed. A
-// field that has a newer tick keeps it.
+// change records the tick of e for each field for which the function changed returns true. If a
+// field already has a newer tick, the newer tick remains.
 func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
 	for _, f := range d.Fields {
 		if changed(f.Field) {
@@ -307,7 +307,8 @@ func has(v layout.Value, path string) bool {
 	return false
 }
 
-// addOldest records that no state before first was read, and reports whether all writers are known.
+// addOldest records that the given state is the oldest one that was read. It reports whether all
+// writers are known.
 func (b *writerSearch) addOldest(first *inspect.EntityState) bool {
 	known := true
 	for _, d := range b.components {

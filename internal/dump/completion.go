@@ -113,7 +113,7 @@ func documentedCommands(root *cobra.Command) (commands []*cobra.Command) {
 	return commands
 }
 
-// completeWith answers a shell with the words that find offers. It hides errors.
+// completeWith answers a shell with the words that the function find offers. It hides errors.
 func (a *app) completeWith(find completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) (offers []cobra.Completion, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -147,8 +147,8 @@ func (c *completion) offer(word, description string) {
 	}
 }
 
-// afterPrefix runs find on the typed text after its first n bytes, then puts these bytes in front
-// of each offer. It omits the words in the parameter without.
+// afterPrefix calls the function find for the typed text without its first n bytes, and then puts
+// these bytes in front of each offer. It does not offer the words of the last argument.
 func (c *completion) afterPrefix(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil
@@ -232,7 +232,7 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	return c.Peek(c.ctx, e, seq)
 }
 
-// components offers components. With the parameter resources, it offers resources too.
+// components offers components. If the argument resources is true, it offers resources too.
 func components(resources bool) completer {
 	return func(c *completion) error {
 		// The entity may be dead: any EntityState lists all components.

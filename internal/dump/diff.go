@@ -420,8 +420,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	return nil
 }
 
-// diffLine prints a difference. An empty text before or after means that this state lacks the
-// value.
+// diffLine prints a difference. If before is "", the old state lacks the value; if after is "", the
+// new state lacks it.
 func diffLine(g *term.Grid, what, before, after string) {
 	switch {
 	case before == "":

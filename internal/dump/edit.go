@@ -221,8 +221,9 @@ type editResult struct {
 	rows  []repair.RowEdit
 }
 
-// computeEdits returns the number of entities that the conditions select and, with the parameter
-// wanted, the new rows. Resources come last, and the conditions do not apply to them.
+// computeEdits returns the number of entities that the conditions select. If the argument wanted is
+// true, computeEdits also returns the new rows. Resources come last, and the conditions do not
+// apply to them.
 func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, wanted bool) (rows []repair.RowEdit, entities int, err error) {
 	take := func(found editResult, _ int) error {
 		entities += found.entities

@@ -144,7 +144,7 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 // Component names may contain dots. The longest known name wins.
 type subject struct {
 	entity    ecs.Entity // [ecs.Vacant] for a resource; component then names the resource.
-	component string     // Empty for all components.
+	component string     // Name of the component or resource. "" stands for all components.
 	number    int        // Number of the component.
 	field     string     // The text after the component.
 	steps     []pathStep // Path to the field; empty for the whole component.

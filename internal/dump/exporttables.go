@@ -225,8 +225,8 @@ func (x *exportCmd) tables(s *source) (err error) {
 	})
 }
 
-// writeTables creates the output and calls write to fill it. It removes the output after an error.
-// The components that the flags name must exist in im.
+// writeTables creates the output, and calls the function write, which fills the output. After an
+// error, writeTables removes the output. The components that the flags name must exist in im.
 func (x *exportCmd) writeTables(s *source, im state, write func(*tableWriter) error) error {
 	if _, err := s.components(im, x.components, true); err != nil {
 		return err

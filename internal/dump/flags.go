@@ -26,8 +26,8 @@ type flags struct {
 	cmd *cobra.Command
 }
 
-// A value is the value of a flag that needs parsing or can be repeated. The function set is called
-// for each occurrence of the flag.
+// A value is the value of a flag that needs parsing or can be repeated. set() is called for each
+// occurrence of the flag.
 type value struct {
 	kind  string   // Name of the kind in help.
 	takes string   // The valid values, as in an error after "takes".
@@ -132,8 +132,8 @@ func (f flags) entities(to *[]string, usage string) {
 	})}, "entity", usage)
 }
 
-// commaSeparated returns a setter for a comma-separated list. The setter calls the function one
-// with each word, and appends the result.
+// commaSeparated returns a setter for a comma-separated list. The setter calls one(word) for each
+// word, and appends the result to the list.
 func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
 	return func(text string) error {
 		for word := range strings.SplitSeq(text, ",") {
@@ -158,8 +158,8 @@ func (f flags) condition(to *[]string, name, usage string) {
 	f.texts(to, name, "expr", usage, func(text string) []string { return []string{text} })
 }
 
-// texts declares a flag that can be repeated. The function parts splits each text. An empty text
-// adds nothing, so a script can pass an empty condition.
+// texts declares a flag that can be repeated. parts() splits each text. An empty text adds nothing,
+// so a script can pass an empty condition.
 func (f flags) texts(to *[]string, name, kind, usage string, parts func(text string) []string) {
 	f.Var(&value{kind: kind, takes: "an expression", set: func(text string) error {
 		if strings.TrimSpace(text) != "" {

@@ -31,7 +31,8 @@ func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 }
 
 // flipBits flips single bits of the files under dir, one at a time, and calls f after each flip. It
-// checks that f changes no file. With a larger parameter apart, it flips fewer bits.
+// checks that f changes no file. The argument apart is a factor for the distance between two
+// flipped bits.
 func flipBits(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
 	t.Helper()
 	n := 0

@@ -20,7 +20,7 @@ type branches map[uint64]branchLines
 
 // branchLines are the lines of one record.
 type branchLines struct {
-	apart bool // True if fork is printed, on its own line above the record.
+	apart bool // True if the field fork is printed, on its own line above the record.
 	// The line above the record: a fork, or a separator before a new tree.
 	fork   string
 	row    string // Drawn on the line of the record.
@@ -124,7 +124,8 @@ func (d *branchDrawer) free(least int) int {
 	return len(d.columns) - 1
 }
 
-// state draws a vertical bar in each used column, and mark in the given column.
+// state draws a vertical bar in each used column, except that it draws the given mark in the given
+// column.
 func (d *branchDrawer) state(column int, mark string) string {
 	var b strings.Builder
 	for i, seq := range d.columns {

@@ -96,8 +96,9 @@ type historyCmd struct {
 	limit limit
 
 	subject
-	from, to uint64 // Record numbers. The range begins after from and ends with to.
-	wanted   int    // Number of wanted events so far.
+	// Numbers of two records. The events are those after the first record, up to the second.
+	from, to uint64
+	wanted   int // Number of wanted events so far.
 }
 
 // run prints the events as they are read. With a limit, it reads all events first, because it
@@ -138,8 +139,9 @@ func (h *historyCmd) run(s *source) error {
 	return nil
 }
 
-// bounds sets the fields from and to. In the range A..B, from is the parent of A, so the range has
-// the changes of tick A. A single point is one tick. Without a range, from is 0, the oldest state.
+// bounds sets h.from and h.to. For the range A..B, h.from is the parent of A, so the events of tick
+// A are included. A single point stands for one tick. Without a range, h.from is 0, which stands
+// for the oldest state.
 func (h *historyCmd) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
@@ -156,7 +158,7 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 		return fail(exitUsage, describe.Command("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
-		// from is exclusive, so set it to the parent to include tick A.
+		// The events begin after record h.from. Begin after the parent, so that tick A is included.
 		h.from = e.Parent
 	}
 	return nil

@@ -256,8 +256,8 @@ func (f *logFilter) mayMatch(d *recordDoc) bool {
 }
 
 // matches reports whether a single change of the tick matches all lists of f. For example, --op set
-// --component Health excludes a tick that sets Position and adds Health. The parameter values is
-// empty unless byValue returns true.
+// --component Health excludes a tick that sets Position and adds Health. The last argument is empty
+// unless byValue() returns true.
 func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) bool {
 	if !f.any() {
 		return true
@@ -479,9 +479,8 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities()[row]
 }
 
-// changes compares the old rows with the rows after the tick, in the parameter now. It returns the
-// removed rows, then the added and changed rows. The function gone returns the op that removed an
-// entity's row.
+// changes compares the old rows with those of the component after the tick. It returns the removed
+// rows, then the added and changed rows. gone(e) returns the op that removed the row of e.
 func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
 		// Copy the row, because the cursor will overwrite it.

@@ -161,7 +161,7 @@ func newRoff(name string, section int, short string) *roff {
 	return r
 }
 
-// page returns the finished page. The parameter also has the names of the pages to refer to.
+// page returns the finished page. The page ends with references to the pages of the last argument.
 func (r *roff) page(name string, section int, also []string) manPage {
 	r.section("SEE ALSO")
 	r.raw(strings.Join(also, ",\n"))
@@ -173,7 +173,7 @@ func (r *roff) raw(line string) { r.WriteString(line + "\n") }
 
 func (r *roff) section(title string) { r.raw(`.SH "` + title + `"`) }
 
-// item adds a paragraph with a heading; the parameter tag is roff source.
+// item adds a paragraph with a heading. The heading (tag) is roff source.
 func (r *roff) item(tag, text string) { r.raw(".TP\n" + tag + "\n" + roffLine(text)) }
 
 // prose adds help text. Paragraphs are filled, and indented lines are copied unchanged.

@@ -181,7 +181,7 @@ func (x *trial) state(seq uint64, args []string) {
 }
 
 // latest runs a command for the newest state. If damage hides that state, the command must print an
-// older readable one, and say so. The parameter at returns the arguments for the state of a record.
+// older readable one, and say so. at(seq) returns the arguments for the state of record seq.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)
@@ -258,7 +258,7 @@ func (x *trial) writers(args ...string) {
 		a := x.try(args...)
 		doc := x.object(a, args...)
 		if doc == nil {
-			continue // The method states checks whether the command may fail.
+			continue // states() checks whether the command may fail.
 		}
 		seq := seqOf(doc)
 		if point == at(seq) || seq == x.original.head || saysNewestMissing(a) {
@@ -434,8 +434,8 @@ func bisectOracle(x *trial) {
 }
 
 // valuesOverTime runs a command that prints values over time. Each printed value must equal the
-// original one. If the command prints a state, it must also print the next one, if that is
-// readable. The parameter of returns the key of a value, such as its entity.
+// original one. If the command prints a state, it must also print the next state, if the next state
+// is readable. of(value) returns the key of a value, such as its entity.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -522,7 +522,7 @@ func statsOracle(x *trial) {
 				x.fail(a, args, "the original component is %v", w)
 			}
 		}
-		// The member shared depends on other files, which may be damaged.
+		// Ignore the member "shared": it depends on other files, which may be damaged.
 		for _, s := range items(doc, "snapshots") {
 			same := func(w object) bool {
 				return reflect.DeepEqual(withoutMembers(s, "shared"), withoutMembers(w, "shared"))

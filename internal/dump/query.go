@@ -147,8 +147,8 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 	return q.broke
 }
 
-// records prints the rows of a query, with a note for each approximate column. The parameters one
-// and many are the nouns for a row and for several rows.
+// records prints the rows of a query, with a note for each approximate column. The texts one and
+// many are the nouns for a row and for several rows.
 func (s *source) records(im state, fields []field, p part, one, many string, rows walk[[]query.Answer]) error {
 	names := namesOf(fields)
 	records := mapped(rows, func(answers []query.Answer) (cellsDoc, error) { return cellsDoc{names, answers}, nil })
@@ -186,8 +186,8 @@ func exprsOf(fields []field) []*query.Swept {
 	return describe.Listed(fields, func(f field) *query.Swept { return f.expr })
 }
 
-// fields compiles texts, which are expressions with an optional "as NAME". The parameter what is
-// the flag or argument of the texts, for errors.
+// fields compiles texts, which are expressions with an optional "as NAME". In errors, the text what
+// names the flag or argument of the expressions.
 func (w *sweeper) fields(what string, texts []string) (fields []field, err error) {
 	for _, text := range texts {
 		text, name := query.SplitName(text)

@@ -86,8 +86,7 @@ func (s *source) setBound(text string, tick, seq *uint64) (err error) {
 	return err
 }
 
-// resolveEnds returns the records of the points first and last. For an empty first point, the
-// record is 0.
+// resolveEnds returns the records of two points. If the first point is "", its record is 0.
 func (s *source) resolveEnds(first, last string) (from, to uint64, err error) {
 	if to, err = s.Resolve(last); err == nil && first != "" {
 		from, err = s.Resolve(first)

@@ -38,8 +38,8 @@ func (w statePath) sampled(i int, every uint) bool {
 	return uint64(i)%uint64(every) == 0 || i == len(w)-1
 }
 
-// statePath returns the states of a range. For an empty range, it returns all states up to the
-// point in the parameter at.
+// statePath returns the states of a range. If the range is "", it returns all states up to the
+// given point.
 //
 // A range without an end ends at the newest state. A range without a start begins at the oldest
 // state that can be reconstructed. Lost records are included if their parents are known.
@@ -114,9 +114,9 @@ type route struct {
 	unread error           // First damage that the walk found, or nil.
 }
 
-// route returns the route of a range, or of all states up to the point in the parameter at. Its
-// cursor is at the last state. States that are hidden by lost records are marked as lost. It
-// returns an error if the last state cannot be reached.
+// route returns the route of a range. If the range is "", the route has all states up to the given
+// point. The cursor of the route is at its last state. States that are hidden by lost records are
+// marked as lost. It returns an error if the last state cannot be reached.
 func (s *source) route(text, at string) (r *route, err error) {
 	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
 	if r.states, err = s.statePath(text, at); err != nil {
@@ -137,7 +137,7 @@ func (s *source) route(text, at string) (r *route, err error) {
 func (r *route) lastState() state { return state{r.cursor.Image(), r.cursor.Seq()} }
 
 // markLost marks the states from index i up to the next snapshot as lost. It returns the index of
-// the snapshot's state. The field unread keeps the first damage.
+// the snapshot's state. r.unread keeps the first damage.
 func (r *route) markLost(i int, damage error) (next int) {
 	r.unread = cmp.Or(r.unread, damage)
 	for next = i; next == i || next < len(r.states) && !r.stored[r.states[next]]; next++ {
@@ -146,9 +146,9 @@ func (r *route) markLost(i int, damage error) (next int) {
 	return next
 }
 
-// each calls visit for the reachable states with the indices first to last. The parameter c is the
-// tick that led to the state, or nil for a state that was loaded from a snapshot. After damage,
-// each continues at the next snapshot.
+// each calls visit() for the reachable states in a range of indices, both ends included. The
+// argument c is the tick that led to the state, or nil for a state that was loaded from a snapshot.
+// After damage, each continues at the next snapshot.
 func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *inspect.Commit) error) error {
 	i := first
 	next := func(im *inspect.Image, c *inspect.Commit) error {

@@ -91,8 +91,8 @@ type part struct {
 	open     bool
 }
 
-// part returns the entities of c within offset and limit. With the parameter counted, it also
-// returns the total. Without it, the result may be open: more entities follow, but their number is
+// part returns the entities of c within offset and limit. If the argument counted is true, it also
+// returns the total. Otherwise the result may be open: more entities follow, but their number is
 // unknown.
 //
 // The search ends at the first entity after the limit in two cases:
@@ -243,8 +243,8 @@ func (s *source) printRest(err error, g *term.Grid, p part, one, many string) er
 	return nil
 }
 
-// compile compiles an expression for the components of im. The parameter what is the name of the
-// expression's argument, for errors.
+// compile compiles an expression for the components of im. In errors, the text what names the
+// argument of the command that has the expression.
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
 	return x, s.uncompiled(err)

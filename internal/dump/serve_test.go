@@ -23,7 +23,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// startServe starts serve with args and returns the first line of its output. The function end
+// startServe starts serve with args and returns the first line of its output. The returned function
 // interrupts serve and returns the exit status.
 func startServe(t *testing.T, args ...string) (first string, end func() int) {
 	t.Helper()

@@ -270,8 +270,8 @@ func (o *showCmd) componentNumbers(s *source, e ecs.Entity, seq uint64) (only []
 }
 
 // findWriters returns a writerSearch for entity e at record seq. For a resource, e is [ecs.Vacant].
-// The list only has the numbers of the wanted components; nil means all. With --brief, the result
-// has the components without their writers.
+// The numbers of the wanted components are given as a list; nil means all components. With --brief,
+// the result has the components without their writers.
 func (o *showCmd) findWriters(s *source, e ecs.Entity, only []int, seq uint64) (b *writerSearch, err error) {
 	b = &writerSearch{only: only, bytes: showBytes}
 	if o.brief {

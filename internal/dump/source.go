@@ -53,9 +53,8 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
-// readState calls the function do with the state at a point. It reads only the pages that the
-// function needs. After damage, it may call the function again with the whole state. So the
-// function must print last.
+// readState calls do() with the state at a point. It reads only the pages that do() needs. After
+// damage, it may call do() again with the whole state. So do() must print last.
 func (s *source) readState(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -72,8 +71,7 @@ func withSource(f func(s *source) error) action {
 	return func(c *call) error { return c.read(c.args[0], f) }
 }
 
-// withState declares --at, and returns an action that calls the function do with the state of that
-// point.
+// withState declares --at, and returns an action that calls do() with the state of that point.
 func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 	var at string
 	f.point(&at)
@@ -150,7 +148,7 @@ func (s *source) withNewest(f *failure) *failure {
 
 // latest returns the record of the newest state, which @latest names.
 func (s *source) latest() uint64 {
-	// The method read reports this error as damage.
+	// read() reports this error as damage.
 	seq, _ := s.Newest()
 	return seq
 }
@@ -218,8 +216,8 @@ func (s *source) noJournal(next, why string) error {
 	return s.missing(next, "a save has no journal: %s", why)
 }
 
-// components returns the components with these names. With the parameter resources, it accepts the
-// names of resources too.
+// components returns the components with these names. If the argument resources is true, it accepts
+// the names of resources too.
 func (s *source) components(im state, names []string, resources bool) ([]*inspect.Component, error) {
 	return describe.TryListed(names, func(name string) (*inspect.Component, error) {
 		c, err := s.component(im, name)

@@ -290,7 +290,7 @@ func nonZero[N int | int64](n N) any {
 	return n
 }
 
-// share returns part of whole in percent.
+// share returns the quotient part / whole in percent.
 func share(part, whole int64) string {
 	if part == 0 {
 		return ""

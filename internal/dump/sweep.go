@@ -28,8 +28,8 @@ func (w *sweeper) present(names []string) (numbers []int, err error) {
 	return numbers, err
 }
 
-// compile compiles an expression for all entities. The parameter what is the name of the
-// expression's argument, for errors.
+// compile compiles an expression for all entities. In errors, the text what names the argument of
+// the command that has the expression.
 func (w *sweeper) compile(what, text string, want query.Want) (*query.Swept, error) {
 	x, err := w.Compile(what, text, want)
 	return x, w.uncompiled(err)

@@ -35,8 +35,8 @@ func Main(openers map[string]Opener, formats ...Format) int {
 	return run(ctx, stop, openers, os.Args[1:], os.Stdout, os.Stderr, formats...)
 }
 
-// run runs the command in args until ctx ends. It calls stop, which ends ctx, when the reader of
-// standard output has gone.
+// run runs the command in args until ctx ends. When the reader of standard output has gone, it
+// calls stop(), which ends ctx.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer, formats ...Format) (code int) {
 	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, secrets: secrets{}, formats: formats}
 	var f *failure

@@ -294,7 +294,7 @@ func (t *tailCmd) undone(seq uint64) (n int) {
 	return n
 }
 
-// rewindText returns the message for a head that moved to record seq. The parameter undone is the
+// rewindText returns the message for a head that moved to record seq. The argument undone is the
 // number of rewound records.
 func (t *tailCmd) rewindText(seq uint64, undone int) string {
 	to := fmt.Sprintf("record %d", seq)

@@ -239,7 +239,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
 		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
-		// The method positional adds arguments.
+		// positional() adds arguments.
 		case f == nil:
 			continue
 		}

@@ -177,8 +177,8 @@ func nodeOf(n *inspect.TreeNode) nodeDoc {
 	return doc
 }
 
-// label returns d as text. With the parameter cut, label adds the number of descendants, which are
-// not drawn.
+// label returns d as text. If the argument cut is true, the descendants of d are not drawn, and
+// label adds their number.
 func (d nodeDoc) label(cut bool) string {
 	text := d.Entity
 	switch {

@@ -102,8 +102,8 @@ func parseNodes(t testing.TB, text string) []nodeDoc {
 	return doc.Nodes
 }
 
-// parseTreeLine parses a line of a drawn tree. The result last is true for the last child of a
-// parent. The result passing has the levels with a vertical line.
+// parseTreeLine parses a line of a drawn tree. It also returns whether the entity is the last child
+// of its parent, and the set of levels with a vertical line.
 func parseTreeLine(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
 	t.Helper()
 	if strings.HasPrefix(line, "[") {

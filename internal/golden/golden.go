@@ -14,8 +14,8 @@ var Update = flag.Bool("update", false, "write the golden files; files of earlie
 
 const hint = "if that is right, write it again: go test -update"
 
-// Check requires that the text got equals the contents of a golden file. With -update it writes the
-// file instead.
+// Check requires that a text equals the contents of a golden file. With -update, it writes the text
+// to the file instead.
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *Update {

@@ -31,8 +31,8 @@ func allocated(n int, sizeOf func(i int) int) (bytes, total int) {
 func TestGrowFor_Allocations(t *testing.T) {
 	const n = 1 << 20
 	for name, c := range map[string]struct {
-		// n is the number of elements. The field times limits the allocated bytes, as a multiple of
-		// the total size of the elements.
+		// n: the number of elements. times: the limit of the allocated bytes, as a multiple of the
+		// total size of the elements.
 		n, times int
 		sizeOf   func(i int) int
 	}{

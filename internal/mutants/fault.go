@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A fault is a change of one node in the source. It inserts the text before in front of the node,
-// and the text after behind it, so line numbers stay the same. In these texts, "\x00" stands for a
-// call that reports whether the fault is active.
+// A fault is a change of one node in the source. It inserts a text (f.before) in front of the node,
+// and a text (f.after) behind the node, so line numbers stay the same. In these texts, "\x00"
+// stands for a call that reports whether the fault is active.
 type fault struct {
 	*source
 	function   string

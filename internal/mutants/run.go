@@ -83,7 +83,7 @@ func build(temp string, sources []*source, faults []*fault) (tests []*test, err 
 	return tests, nil
 }
 
-// reach runs each test alone and without a fault. It adds the test to the field tests of the faults
+// reach runs each test alone and without a fault. It adds the test to fault.tests of each fault
 // that the test reaches.
 func reach(temp string, tests []*test, faults []*fault, out io.Writer) error {
 	reached := map[*test]string{}

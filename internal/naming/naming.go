@@ -14,7 +14,7 @@ import (
 const maxSize = 255
 
 // Check returns an error if name is invalid. A valid name has 1 to 255 bytes of UTF-8, only visible
-// characters, and no space at its start or end. The parameter what is the subject of the error
+// characters, and no space at its start or end. The first argument is the subject of the error
 // text, such as "the name of a component". Files of older versions may contain invalid names.
 func Check(what, name string) error {
 	switch {
