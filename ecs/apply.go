@@ -113,13 +113,13 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	return puts, nil
 }
 
-// checkRanges checks the row ranges of a patch that changes the number of rows from before to
-// after. Valid ranges:
+// checkRanges checks the row ranges of a patch. The parameters before and after are the numbers of
+// rows without and with the patch. Valid ranges:
 //
 //   - are ascending and disjoint
-//   - end at or before row after
+//   - contain only rows that exist after the patch
 //   - include every new row
-//   - have as many rows in total as the parameter given
+//   - have the number of rows in the parameter given, in total
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {
@@ -135,7 +135,7 @@ func checkRanges(ranges []raw.Range, given, before, after int) error {
 	return nil
 }
 
-// checkIndices returns an error unless all entities have indices below total.
+// checkIndices returns an error unless all entities have indices less than the parameter total.
 func checkIndices(entities []byte, total int) error {
 	if len(entities)%8 != 0 {
 		return fmt.Errorf("%d bytes of entities", len(entities))

@@ -202,8 +202,8 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *batchValues[T]) int {
 	return k
 }
 
-// setAligned writes values to the longest run of consecutive rows that starts with entities[i] at
-// row. It returns the number of written rows.
+// setAligned writes values to the longest run of consecutive rows that starts with entities[i] in
+// the given row. It returns the number of written rows.
 func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *batchValues[T]) int {
 	s.rows.Open()
 	k := s.aligned(row, entities[i:])
@@ -289,7 +289,7 @@ func (s *set) tail(entities []Entity) (k int) {
 	return k
 }
 
-// aligned returns how many of the first entities are in consecutive rows, the first of which is
+// aligned returns how many of the first entities are in consecutive rows that start at the given
 // row.
 func (s *set) aligned(row int, entities []Entity) (k int) {
 	rows := s.dense.Live[row:s.rows.N]

@@ -229,7 +229,7 @@ func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
 	})
 }
 
-// Since sets d to the changes since the end of tick. After an error d is empty.
+// Since sets d to the changes since the end of the given tick. After an error d is empty.
 func (d *Delta[T]) Since(tick uint64) error { return d.since(d.s.w.lastBoundary(tick), tick) }
 
 // SinceCommit sets d to the changes since the last commit. After an error d is empty.
@@ -494,7 +494,7 @@ func (w *World) SinceCommit() (*EntityDelta, error) {
 	return d, d.SinceCommit()
 }
 
-// Since sets d to the changes since the end of tick. After an error d is empty.
+// Since sets d to the changes since the end of the given tick. After an error d is empty.
 func (d *EntityDelta) Since(tick uint64) error { return d.since(d.w.lastBoundary(tick), tick) }
 
 // SinceCommit sets d to the changes since the last commit. After an error d is empty.

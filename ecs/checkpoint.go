@@ -125,7 +125,7 @@ func (w *World) Try(f func() error) (err error) {
 
 var errTooFar = errors.New("ecs: the function given to Try restored a checkpoint or tick from before Try; the world keeps that state")
 
-// asError returns reason, which is the value of a panic, as an error.
+// asError converts the value of a panic to an error.
 func asError(reason any) error {
 	if err, ok := reason.(error); ok {
 		return err

@@ -68,8 +68,8 @@ type listBuffer struct {
 	rows  [maxColumns][]uint32
 }
 
-// add appends to the list the n positions whose bits in word are set. Bit 0 stands for position
-// 64*w. The parameter many is the length of the list.
+// add appends to the list the n positions whose bits are set in the parameter word. Bit 0 stands
+// for position 64*w. The parameter many is the length of the list.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -115,8 +115,8 @@ func (c *chunk) index() {
 	}
 }
 
-// updateList adds position i with its rows to the list, or removes position i if found is false. If
-// the list would become too long, it changes nothing and returns false.
+// updateList adds position i with its rows to the list, or removes position i if the parameter
+// found is false. If the list would become too long, it changes nothing and returns false.
 func (c *chunk) updateList(i int, found bool, at []uint32) bool {
 	if c.ahead == nil {
 		c.index()
@@ -148,7 +148,8 @@ func (c *chunk) updateList(i int, found bool, at []uint32) bool {
 	return true
 }
 
-// move makes room for position i in the list if by is 1. If by is -1, it removes position i.
+// move makes room for position i in the list if the parameter by is 1. If this parameter is -1, it
+// removes position i.
 func (c *chunk) move(i, by int) {
 	from := c.before(i)
 	to := from + 1
@@ -167,7 +168,7 @@ func (c *chunk) move(i, by int) {
 	c.many += by
 }
 
-// makeRoom grows the list to a length of many, and its words up to position i.
+// makeRoom grows the list to the length in the parameter many, and its words up to position i.
 func (c *chunk) makeRoom(i, many int) {
 	c.n = max(c.n, i+1)
 	c.words = longer(c.words, i>>6+1)

@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A comparison matches the rows of a sparse set at an earlier boundary with its rows now. In this
-// example the set had 11 rows, and has 6 rows now:
+// A comparison matches the rows of a sparse set at an earlier boundary with the current rows. In
+// this example the set had 11 rows, and currently has 6 rows:
 //
 //	rows    3 4 5     9 10       rows whose entity may have changed, ascending
 //	then    a b c     d e        entity at the boundary, or 0 if the row did not exist
@@ -31,8 +31,9 @@ type comparison struct {
 	spans track.Spans // Scratch memory.
 }
 
-// load compares the rows of dense now with its rows at the start of frame k. The parameters now and
-// before are the two numbers of rows. rowOf returns the current row of an entity, or -1.
+// load compares the current rows of the column dense with its rows at the start of frame k. The
+// parameters before and now are the numbers of rows at that start and currently. rowOf returns the
+// current row of an entity, or -1.
 func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
 	c.rows, c.then = c.rows[:0], c.then[:0]
 	limit := min(before, now)

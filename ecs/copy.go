@@ -185,7 +185,7 @@ type copyJob struct {
 	source  AnyStorage
 	holders []Entity // The entities that have the component, or 0 for a resource.
 	holder  Entity   // The entity whose value is being processed.
-	// The copies that belong to the same repetition as holder's value: see CopyOptions.Times.
+	// The copies that belong to the same repetition as the value of holder: see CopyOptions.Times.
 	round    []Entity
 	resolved map[externalRef]Entity // Results of CopyOptions.Outside.
 }

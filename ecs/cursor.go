@@ -41,7 +41,7 @@ func (s *span) hasAny(k int) bool {
 type cursor struct {
 	word int    // Index of the current element of words.
 	rest uint64 // Bits of the current word whose positions are not visited yet.
-	at   int    // Row of the current position in the driver, minus from.
+	at   int    // Row of the current position in the driver, minus the field from.
 
 	j       *join
 	idle    *cursor // Next element in the list of finished cursors.
@@ -107,8 +107,8 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 	return j.startWalk(columns)
 }
 
-// walkAll is walk for the method All. It panics if the join has an optional column, because the
-// loop body of All cannot test for a missing component.
+// walkAll does the same as walk(), for the method All. It panics if the join has an optional
+// column, because the loop body of All cannot test for a missing component.
 func (j *join) walkAll() *cursor {
 	if c := j.idle; j.optional == 0 && c.repeats(j.columns) {
 		c.repeat()
@@ -185,7 +185,7 @@ func (j *join) startWalk(columns []joinedColumn) *cursor {
 }
 
 // next moves c to the next span with at least one match. It returns false after the last span.
-// After a structural change of the world, call resume before next.
+// After a structural change of the world, the caller calls resume() before next().
 func (c *cursor) next() bool {
 	for c.advance() {
 		if c.step *= 2; c.step > maxRun {
@@ -431,7 +431,7 @@ func followsRow(before, row uint32) bool {
 }
 
 // setRun sets the span to n consecutive rows, and moves the cursor past them. They begin at row
-// c.run[k] in each column k, and at the row first in the driver.
+// c.run[k] in each column k, and at the row in the parameter first in the driver.
 func (c *cursor) setRun(first, n int) {
 	run, m := &c.run, len(c.j.columns)
 	for k := range m {
@@ -480,7 +480,7 @@ func (c *cursor) length(i int) int {
 	return c.extendRun(i)
 }
 
-// extendRun is the slow path of length: position i+1 has a match as well.
+// extendRun is the slow path of length(): position i+1 has a match as well.
 func (c *cursor) extendRun(i int) int {
 	for n := 1; ; n++ {
 		next := c.rest & -c.rest

@@ -106,8 +106,8 @@ type Migration struct {
 	target *layout.Type
 	fault  error // The reason why a type of the migration cannot be stored, or nil.
 
-	// run converts n rows of the layout stored to the layout target. Rows for which skip returns
-	// true become zero.
+	// run converts n rows from the stored layout to the layout in target. Rows for which skip
+	// returns true become zero.
 	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
 }
 
@@ -305,8 +305,8 @@ type plan struct {
 // A stage converts n rows. It may skip rows that belong to no entity.
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
-// planOne plans the conversion of s to the storage heir. If heir is nil or unsuitable, it plans to
-// load the rows into a new unknown component.
+// planOne plans the conversion of s to the storage in the parameter heir. If that storage is nil or
+// unsuitable, planOne plans to load the rows into a new unknown component.
 func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err

@@ -301,8 +301,8 @@ func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
 	return nearest, ok
 }
 
-// around returns the nearest reachable ticks before and after tick. ok is false if either does not
-// exist.
+// around returns the nearest reachable ticks before and after the given tick. ok is false if one of
+// the two does not exist.
 func (h History) around(tick uint64) (before, after uint64, ok bool) {
 	for t := range h.Ticks() {
 		if t > tick {
@@ -313,9 +313,9 @@ func (h History) around(tick uint64) (before, after uint64, ok bool) {
 	return 0, 0, false
 }
 
-// TickBytes returns the number of bytes saved between the end of tick and the end of the next
-// retained tick. [History.Bytes] includes them. It returns 0 for a tick that is not retained. It
-// costs O(ticks retained, storages written).
+// TickBytes returns the number of bytes saved between the end of the given tick and the end of the
+// next retained tick. [History.Bytes] includes these bytes. TickBytes returns 0 for a tick that is
+// not retained. It costs O(ticks retained, storages written).
 func (h History) TickBytes(tick uint64) (n int64) {
 	w := h.w
 	if k := w.lastBoundary(tick); k >= 0 && w.frames[k].held() {

@@ -194,7 +194,8 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy pops an entity from h.destroying, and pops h.notifiedSets down to the length told.
+// endDestroy pops an entity from h.destroying, and shortens h.notifiedSets to the length in the
+// parameter told.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {
@@ -249,7 +250,7 @@ func (w *World) destroyReleased(e Entity) {
 }
 
 // each calls f for each element of a copy of entities, from the last to the first. Then it calls
-// end with the copy, unless end is nil.
+// the function end with the copy, unless the function is nil.
 func (h *worldHooks) each(entities []Entity, f func(e Entity), end func(entities []Entity)) {
 	lo := len(h.members)
 	h.members = append(h.members, entities...)

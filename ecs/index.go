@@ -446,7 +446,7 @@ func (x *Index[T, K]) unlist(first int, written uint64) {
 	}
 }
 
-// list adds the entity of row to the list of its key. The row must be in no list.
+// list adds the entity of the given row to the list of its key. The row must be in no list.
 func (x *Index[T, K]) list(row int) {
 	e := x.s.dense.Live[row]
 	x.rows[row] = entry{e, unlisted}

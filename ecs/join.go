@@ -34,8 +34,8 @@ type join struct {
 	allSets    []*set   // All sets above.
 	predicates []predicate
 
-	// The fields below are computed by validate.
-	validAt   uint64 // World.changes at the last call of validate.
+	// validate() computes the fields below.
+	validAt   uint64 // World.changes at the last call of validate().
 	newest    uint64 // The newest version of the sets.
 	driver    int
 	singleSet bool // Every row of the driver matches.
@@ -44,7 +44,7 @@ type join struct {
 	// World.changes at the start of the last iteration that saved all rows that it may write.
 	saved uint64
 
-	// Result of the last find.
+	// Result of the last call of find().
 	at [maxColumns]uint32
 	// The word of a span with one entity.
 	part [1]uint64
@@ -192,7 +192,7 @@ func (j *join) find(e Entity) []uint32 {
 	return j.at[:copy(j.at[:], rows[:len(j.columns)])]
 }
 
-// get is like find, but also saves the rows that the caller may write.
+// get is like find(), but also saves the rows that the caller may write.
 func (j *join) get(e Entity) []uint32 {
 	rows := j.find(e)
 	if rows != nil {
@@ -251,8 +251,8 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe reports whether e matches, and writes the row of e in each set to at. If driver is not -1,
-// the parameter row is the row of e in j.sets[driver].
+// probe reports whether e matches, and sets at[i] to the row of e in j.sets[i] for each i. If the
+// parameter driver is not -1, the parameter row is the row of e in j.sets[driver].
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -275,7 +275,7 @@ type matchCache struct {
 	chunks []chunk
 	// A chunk with another epoch is stale. Epoch 0 has no chunks.
 	epoch     uint64
-	readNotes []uint64 // Number of notes that update has read, for each of allSets.
+	readNotes []uint64 // Number of notes that update() has read, for each of allSets.
 }
 
 // update looks up all entities again that the sets have noted since the last update. If a set has

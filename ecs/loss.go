@@ -82,7 +82,7 @@ func (f typeFaults) lines() (all []string) {
 }
 
 // remedy returns a line that says how to change the program so that it loads the fields. The
-// parameter convert says how to convert them.
+// parameter convert says how to convert the fields.
 func (f typeFaults) remedy(name, goType, convert string) string {
 	var names []string
 	for _, fault := range f {

@@ -17,7 +17,7 @@ type rowMove struct {
 // A moveLog has the row moves of a set while loops over the set are running.
 type moveLog struct {
 	loops int       // Number of running loops over the set, including loops whose body panicked.
-	moves []rowMove // Empty if loops is 0.
+	moves []rowMove // The logged moves. Empty while the field loops is 0.
 	first uint64    // Number of the first move in moves.
 }
 

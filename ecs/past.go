@@ -51,9 +51,9 @@ type Past struct {
 
 	w    *World
 	tick uint64
-	// frame.state of the boundary at the end of tick.
+	// frame.state of the boundary at the end of the tick.
 	state     uint64
-	checkedAt uint64 // World.turn when find last found the frame.
+	checkedAt uint64 // World.turn at the last call of find() that found the frame.
 	// Id of the frame that begins at the end of tick. For an undone tick: id of the frame that ends
 	// there.
 	frame uint64
@@ -158,7 +158,7 @@ type pastReader struct {
 	p         *Past
 	w         *World
 	then      track.AsOf
-	updatedAt uint64 // World.turn at the last update, or 0 before the first one.
+	updatedAt uint64 // World.turn at the last call of update(), or 0 before the first call.
 }
 
 // reset drops what x has read, because its Past has moved to another tick.

@@ -57,21 +57,21 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 	return p, nil
 }
 
-// add makes part read the rows of t. From now on, t saves the rows that part needs.
+// add makes the given part read the rows of t. From now on, t saves the rows that the part needs.
 func (p *rawPin) add(t *track.Tracker, part *pinPart) {
 	part.Lengths = t.Lengths
 	p.parts[t] = part
 	part.protect(t)
 }
 
-// protect makes t save the rows that part still needs.
+// protect makes t save the rows that the part still needs.
 func (part *pinPart) protect(t *track.Tracker) {
 	if !part.finished() {
 		t.Protect(part.Lengths)
 	}
 }
 
-// finished reports whether part has been read completely.
+// finished reports whether the part has been read completely.
 func (part *pinPart) finished() bool { return part.columns[0].Finished() }
 
 // Valid reports whether the pinned state can still be read.
@@ -215,8 +215,8 @@ func pastEntities(dense *track.Column[Entity], rows int) *pinPart {
 	return part
 }
 
-// pinColumn adds the first rows of the column c to part. It returns a writer that encodes these
-// rows.
+// pinColumn adds the first rows of the column c to the given part. It returns a writer that encodes
+// these rows.
 func pinColumn[T any](part *pinPart, c *track.Column[T], rows int, encode func(dst []byte, rows []T) []byte) rowWriter {
 	old := track.Pin(c, rows)
 	part.columns = append(part.columns, old)

@@ -46,7 +46,7 @@ func (a Access[T]) joined() joinedColumn {
 	return joinedColumn{a.s.name, &a.s.set, &a.s.data, a.s.data.Raw(), a.write, a.optional}
 }
 
-// at returns the component in row, or nil if row is missing.
+// at returns the component in the given row, or nil if the row equals the constant missing.
 func (a Access[T]) at(row uint32) *T {
 	if row == missing {
 		return nil
@@ -54,7 +54,8 @@ func (a Access[T]) at(row uint32) *T {
 	return &a.s.data.Live[row]
 }
 
-// rowsFrom returns n rows of live, starting at base+row. It returns nil if row is missing.
+// rowsFrom returns n rows of the slice live, starting at base+row. It returns nil if row equals the
+// constant missing.
 func rowsFrom[T any](live []T, base int, row uint32, n int) []T {
 	if row == missing {
 		return nil

@@ -238,8 +238,8 @@ func (q queryCase) checkEntity(e Entity) {
 	}
 }
 
-// A moduloPredicate keeps the entities whose index modulo 6 is in rests. It panics if the query
-// calls keeps before begin.
+// A moduloPredicate keeps the entities whose index modulo 6 has a true element in rests. It panics
+// if the query calls keeps() without an earlier call of begin().
 type moduloPredicate struct {
 	w     *World
 	rests [6]bool

@@ -426,8 +426,8 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
 }
 
-// eachBefore calls tell for each row below limit that log k or a later log has saved, in ascending
-// order. It passes the encoded row before the tick and the encoded current row.
+// eachBefore calls the function tell, in ascending order, for each row below limit that log k or a
+// later log has saved. It passes the row's encoding before the tick and its current encoding.
 func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()
@@ -442,7 +442,7 @@ func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, 
 }
 
 // encode returns the encoding of rows. If the encoding equals the rows in memory, it returns that
-// memory, otherwise scratch.
+// memory. Otherwise it returns the memory of scratch.
 func (f *rowAdapter[T]) encode(scratch *[]byte, rows []T) []byte {
 	if c, ok := f.codec.(typedRows[T]); ok {
 		if view, ok := layout.View(c.codec, rows); ok {

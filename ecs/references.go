@@ -78,7 +78,7 @@ func (f *finder) find(places []place, t reflect.Type, offset uintptr, path strin
 	return places
 }
 
-// inside is find for arrays, slices, pointers and maps.
+// inside does the same as find(), for arrays, slices, pointers and maps.
 func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path string) []place {
 	if f.open[t] {
 		f.again[t] = true
@@ -105,12 +105,13 @@ func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path str
 	return append(places, p)
 }
 
-// at returns the container at p in the value at base.
+// at returns the container with the place p in a value. The parameter base is the address of the
+// value.
 func (p *place) at(base unsafe.Pointer) reflect.Value {
 	return reflect.NewAt(p.typ, unsafe.Add(base, p.offset)).Elem()
 }
 
-// hold reports whether the value at base contains e.
+// hold reports whether the value at the address base contains e.
 func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	for i := range r.places {
 		if p := &r.places[i]; p.kind == 0 { // A fast path for entities outside of containers.
@@ -124,8 +125,9 @@ func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	return false
 }
 
-// find calls the function is for each entity in the value at base, even for zero entities. It stops
-// and returns true when the call returns true. The order of map entries is undefined.
+// find passes each entity in the value at the address base to the callback, even zero entities.
+// When the callback returns true, find stops and returns true. The order of map entries is
+// undefined.
 func (r *references) find(base unsafe.Pointer, is func(*place, Entity) bool) bool {
 	for i := range r.places {
 		if p := &r.places[i]; p.kind == 0 {
@@ -174,8 +176,8 @@ type renaming struct {
 	collided bool // Replacements made two keys of a map equal.
 }
 
-// rename replaces the entities in the value at base. It first copies slices, maps and pointed-to
-// values, which other values may share.
+// rename replaces the entities in the value at the address base. It first copies slices, maps and
+// pointed-to values, which other values may share.
 func (r *references) rename(base unsafe.Pointer, n *renaming) {
 	for i := range r.places {
 		p := &r.places[i]

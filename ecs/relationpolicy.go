@@ -52,7 +52,7 @@ func (r *Relation[T]) policy() Policy { return r.options.Policy }
 func (r *Relation[T]) hasAny() bool { return r.sources.s.Len() > 0 }
 
 // detach removes the component from source. It returns false if source still has the component,
-// because a hook of the same removal called detach.
+// because this call of detach comes from a hook of the same removal.
 func (r *Relation[T]) detach(source Entity) bool {
 	r.sources.s.Remove(source)
 	return !r.sources.s.Has(source)
@@ -70,7 +70,7 @@ func (r *Relation[T]) each(target Entity, f func(Entity)) {
 	}
 }
 
-// appendNew appends the sources of target that are not in seen, and adds them to seen.
+// appendNew appends the sources of target that are not in the set seen, and adds them to that set.
 func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Entity {
 	l := r.sources.find(target)
 	if l == nil {
@@ -112,7 +112,7 @@ func (b *relations) addAlive(m *visited, e Entity) {
 	}
 }
 
-// takeVisited returns an empty set. The caller returns the set by dropVisited.
+// takeVisited returns an empty set. The caller returns the set with dropVisited().
 func (b *relations) takeVisited() *visited {
 	if b.w.parallel { // Each goroutine needs a separate set.
 		return new(visited)
@@ -177,7 +177,8 @@ func (b *relations) mayDestroy(entities []Entity) bool {
 }
 
 // gather returns the given entities and the sources that the policies destroy with them. It adds
-// all of them to seen. The result free is false if another source has the policy Refuse.
+// all of these entities to the set seen. The result free is false if another source has the policy
+// Refuse.
 func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
@@ -193,8 +194,8 @@ func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, f
 	return doomed, true
 }
 
-// applyPolicies applies the policies to the sources of doomed, and then destroys doomed[from:]. If
-// another source has the policy Refuse, it destroys nothing and returns false.
+// applyPolicies applies the policies to the sources of the entities in doomed, and then destroys
+// doomed[from:]. If another source has the policy Refuse, it destroys nothing and returns false.
 func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -215,8 +216,8 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 // destroyed.
 const maxRounds = 1000
 
-// reapplyPolicies applies the policies to new sources of doomed. The entities doomed[from:] are
-// destroyed already.
+// reapplyPolicies applies the policies to new sources of the entities in doomed. The entities
+// doomed[from:] are already destroyed.
 func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -225,9 +226,9 @@ func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool)
 	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
 }
 
-// carryOut detaches the sources of doomed, and destroys doomed[n:]. Then it applies the policies to
-// sources that hooks have added, until there are no more. The result did reports whether it
-// detached or destroyed anything.
+// carryOut detaches the sources of the entities in doomed, and destroys doomed[n:]. Then it applies
+// the policies to sources that hooks have added, until there are no more. The second result reports
+// whether carryOut detached or destroyed anything.
 //
 //	doomed[:from]    the caller destroys these
 //	doomed[from:n]   destroyed already
@@ -247,8 +248,8 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 	return destroyed{doomed, b.version()}, did
 }
 
-// withoutRevived returns doomed without those entities in doomed[from:] that hooks have revived. It
-// sets seen to the returned entities that are still alive.
+// withoutRevived returns the slice doomed without those entities in doomed[from:] that hooks have
+// revived. It sets the set seen to the returned entities that are still alive.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]
@@ -286,8 +287,8 @@ func (b *relations) hasSources(e Entity) bool {
 	return false
 }
 
-// doomed returns entities and all entities that Cascade destroys with them, targets before their
-// sources. It adds the new ones to seen.
+// doomed returns the given entities and all entities that Cascade destroys with them, targets
+// before their sources. It adds the entities that were not given to the set seen.
 func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
@@ -305,7 +306,8 @@ func holds(r anyRelation, target Entity, doomed *visited) (held bool) {
 	return held
 }
 
-// detach detaches the sources of doomed that are not in seen. It returns false if it detached none.
+// detach detaches the sources of the entities in doomed, except the sources in the set seen. It
+// returns false if it detached none.
 func (b *relations) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {

@@ -2,8 +2,8 @@ package ecs
 
 import "slices"
 
-// arrange moves the rows of s into a new order. It calls plan to sort row numbers: first those of
-// group members, then the others.
+// arrange moves the rows of s into a new order. It calls the function plan to sort row numbers:
+// first those of group members, then the others.
 func (s *set) arrange(plan func(from []uint32)) {
 	w := s.w
 	if debug {
@@ -14,7 +14,7 @@ func (s *set) arrange(plan func(from []uint32)) {
 	}
 	changes, packed := w.changes, s.packed()
 	from := appendRows(w.from[:0], s.rows.N)
-	w.from = nil // A sort inside of plan needs its own buffer.
+	w.from = nil // A sort inside of plan() needs its own buffer.
 	plan(from[:packed])
 	plan(from[packed:])
 	if w.changes != changes {
@@ -56,20 +56,20 @@ type ranking[V any] struct{ rows, half []ranked[V] }
 // A scratch is a ranking of any type of values.
 type scratch interface{ room() int64 }
 
-// sorted reports whether the values of the rows in from are in order. The row numbers are
-// consecutive.
+// sorted reports whether the values of the given rows are in order. from: the row numbers, which
+// are consecutive.
 func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
 }
 
-// sortRows sorts the ascending row numbers in from, by the value that the function at returns for
-// each row. Rows with equal values keep their order.
+// sortRows sorts rows by the value that the function at() returns for each row. Rows with equal
+// values keep their order. from: the row numbers, ascending before the call.
 func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
 	k, _ := s.sorting.(*ranking[V])
 	if k == nil {
 		k = new(ranking[V])
 	}
-	// A sort inside of compare needs its own buffer.
+	// A sort inside of compare() needs its own buffer.
 	s.sorting = nil
 	k.rows = slices.Grow(k.rows[:0], len(from))
 	for _, r := range from {
@@ -105,7 +105,7 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 		return
 	}
 	left := half[:copy(half, rows[:n])]
-	// Merge left with the second half of rows.
+	// Merge the slice left with the second half of rows.
 	k, i, j := 0, 0, n
 	for i < len(left) && j < len(rows) {
 		if compare(rows[j].by, left[i].by) < 0 {
@@ -120,8 +120,9 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	copy(rows[k:], left[i:])
 }
 
-// sortLike sorts the consecutive row numbers in from, so that the entities have the same order as
-// in the set other. Entities that are not in that set come last.
+// sortLike sorts row numbers of s so that the entities get the same order as in the parameter
+// other. Entities that are not in that set come last. from: the row numbers, consecutive before the
+// call.
 func sortLike(from []uint32, s, other *set) {
 	if len(from) == 0 || likeAlready(from, s, other) {
 		return
@@ -142,7 +143,8 @@ func sortLike(from []uint32, s, other *set) {
 	}
 }
 
-// likeAlready reports whether the rows in from already have the order of the set other.
+// likeAlready reports whether rows of s already have the same order of entities as the parameter
+// other. from: the row numbers.
 func likeAlready(from []uint32, s, other *set) bool {
 	last := uint32(0)
 	for _, r := range from {
@@ -183,9 +185,9 @@ func (w *World) align(sets []*set) {
 	}
 }
 
-// bringForward reorders the consecutive row numbers in from. The rows of entities come first, in
-// the order of entities. They swap places with the rows that were in front. Entities without a row
-// in from are ignored.
+// bringForward reorders row numbers. The rows of the given entities come first, in the order of
+// these entities. They swap places with the rows that were in front. from: the row numbers,
+// consecutive before the call. Entities without a row among them are ignored.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return
@@ -257,8 +259,8 @@ func (s *Storage[T]) place(row int, e Entity, v T) {
 	p.Rows[e&pageMask] = uint32(row)
 }
 
-// permute moves row from[k] to row lo+k for each k. from is a permutation of the rows from lo on.
-// permute writes only rows that move. It overwrites from.
+// permute moves row from[k] to row lo+k for each k. The slice from is a permutation of the row
+// numbers that begin with lo. permute writes only rows that move. It overwrites the slice.
 func (s *Storage[T]) permute(lo int, from []uint32) {
 	k := moving(from, lo, 0)
 	if k == len(from) {
@@ -285,7 +287,8 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	}
 }
 
-// moving returns the first position from k on whose row moves, or the length of from.
+// moving returns the position of the first row that moves, at or after position k. Without such a
+// row, it returns the length of the slice.
 func moving(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) == lo+k {
 		k++
@@ -293,7 +296,8 @@ func moving(from []uint32, lo, k int) int {
 	return k
 }
 
-// staying returns the first position from k on whose row stays, or the length of from.
+// staying returns the position of the first row that stays, at or after position k. Without such a
+// row, it returns the length of the slice.
 func staying(from []uint32, lo, k int) int {
 	for k < len(from) && int(from[k]) != lo+k {
 		k++
@@ -301,7 +305,8 @@ func staying(from []uint32, lo, k int) int {
 	return k
 }
 
-// rotate moves all rows of the cycle that contains row lo+k, and marks them in from as moved.
+// rotate moves all rows of the cycle that contains row lo+k, and marks them as moved in the slice
+// from.
 func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 	first := lo + k
 	if int(from[k]) == first {

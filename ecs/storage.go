@@ -376,9 +376,10 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	})
 }
 
-// SortLike moves the entities that are also in the storage other to the front, in the same order as
-// there. The remaining entities follow in their previous order. A query over both storages then
-// finds long runs, until entities are added or removed. A [Group] keeps this order permanently.
+// SortLike moves the entities that are also in another storage to the front, in the same order as
+// in that storage. The remaining entities follow in their previous order. A query over both
+// storages then finds long runs, until entities are added or removed. A [Group] keeps this order
+// permanently.
 //
 // It costs O(rows of both), and a write for each row that moves. The rules are those of
 // [Storage.SortFunc]. SortLike panics if the argument other is a resource or belongs to another
@@ -530,8 +531,8 @@ type narrowed interface {
 
 // A predicate is a filter that a query evaluates for each entity in each iteration.
 type predicate interface {
-	// begin computes the state that keeps and kept use. It runs at the start of an iteration, and
-	// in Has and Get. Another iteration may be running.
+	// begin computes the state that keeps() and kept() use. It runs at the start of an iteration,
+	// and in Has and Get. Another iteration may be running.
 	begin()
 
 	// keeps reports whether the predicate keeps e. e must be in all storages of the query.
@@ -540,7 +541,7 @@ type predicate interface {
 	// kept returns all entities that the predicate keeps. Some of them may not match the query.
 	kept() []Entity
 
-	// uses returns what begin, keeps and kept read and write.
+	// uses returns what begin(), keeps() and kept() read and write.
 	uses() []raw.Use
 }
 
@@ -597,8 +598,8 @@ func (s *Storage[T]) settle() {
 	}
 }
 
-// settle calls settle of each storage. It runs when undone ticks are dropped, because a redo cannot
-// make removed rows live again after that.
+// settle calls the Settle function of each storage. It runs when undone ticks are dropped, because
+// a redo cannot make removed rows live again after that.
 func (w *World) settle() {
 	for _, s := range w.storages {
 		if settle := s.tracked().Settle; settle != nil {

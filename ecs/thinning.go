@@ -17,7 +17,7 @@ import "math/bits"
 // In the long run, a commit drops at most one tick.
 type thinning struct {
 	from   [64]uint64 // First tick of each level that may be dropped.
-	oldest uint64     // Lowest tick in from.
+	oldest uint64     // The lowest tick in the field from.
 }
 
 func levelOf(tick uint64) int { return min(63, bits.TrailingZeros64(tick)) }

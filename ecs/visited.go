@@ -44,7 +44,7 @@ func (m *visited) clear() {
 // spareSets is a pool of empty sets.
 type spareSets []*visited
 
-// take returns an empty set. The caller returns the set by drop.
+// take returns an empty set. The caller returns the set with drop().
 func (s *spareSets) take() (m *visited) {
 	k := len(*s) - 1
 	if k < 0 {

@@ -148,7 +148,7 @@ func (c *Codec) decode(src []byte, mem ptr, n int) *DataError {
 	return nil
 }
 
-// decodeVariable implements decode for types that are not fixed.
+// decodeVariable implements decode() for types without a fixed size.
 func (c *Codec) decodeVariable(src []byte, mem ptr, n int) *DataError {
 	r := reader{src: src}
 	for i := range n {

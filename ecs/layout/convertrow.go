@@ -49,7 +49,7 @@ func (c conversion) compile(pair *match) converter {
 	}
 }
 
-// nilOr returns a converter that copies nil and calls full for other values.
+// nilOr returns a converter that copies nil and passes other values to the converter full.
 func nilOr(full converter) converter {
 	return func(r *reader, dst []byte) ([]byte, *DataError) {
 		if r.isNil() {

@@ -60,8 +60,8 @@ func isPlain(moves []move, size int) bool {
 	return len(moves) == 1 && m.op <= opEight && m.mem == 0 && m.pack == 0 && m.size == size
 }
 
-// collect appends the moves for a value of type t at offsets mem and pack. It merges adjacent
-// moves.
+// collect appends the moves for a value of type t. The parameters mem and pack are the value's
+// offsets in memory and in packed form. collect merges adjacent moves.
 func collect(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
 	switch kindOf(t) {
 	case Struct:
@@ -103,7 +103,7 @@ func scalarMoves(t reflect.Type, checked bool) []move {
 	return []move{{size: size}}
 }
 
-// collectArray implements collect for arrays. Plain elements become one move. A small number of
+// collectArray implements collect() for arrays. Plain elements become one move. A small number of
 // moves is unrolled, and a large number becomes a loop.
 func collectArray(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
 	const fewMoves = 32

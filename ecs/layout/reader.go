@@ -235,7 +235,7 @@ func (r *reader) bytes(f *form) ([]byte, *DataError) {
 }
 
 // open reads the head of an array or map. For each element it reserves the given number of bytes,
-// the minimum size of an element. The caller calls element before it reads an element.
+// the minimum size of an element. The caller calls element() before it reads an element.
 func (r *reader) open(f *form, least int) (int, *DataError) {
 	n, err := r.length(f)
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *reader) open(f *form, least int) (int, *DataError) {
 	return n, r.reserve(n, least)
 }
 
-// expect is like open, for a list that must have n elements.
+// expect is like open(), for a list that must have n elements.
 func (r *reader) expect(f *form, n, least int) *DataError {
 	if err := r.exactly(f, n); err != nil {
 		return err
@@ -269,10 +269,11 @@ func (r *reader) fits(n, least int) *DataError {
 	return nil
 }
 
-// element releases the bytes that open reserved for one element.
+// element releases the bytes that open() reserved for one element.
 func (r *reader) element(least int) { r.reserved -= least }
 
-// exactly reads the head of a value of family f. The length in the head must be want.
+// exactly reads the head of a value of family f. The length in the head must equal the parameter
+// want.
 func (r *reader) exactly(f *form, want int) *DataError {
 	n, err := r.length(f)
 	if err == nil && n != want {

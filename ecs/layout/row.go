@@ -57,7 +57,7 @@ func (t *Type) firstBad(src []byte, first, rows, width int) *DataError {
 	return nil
 }
 
-// checkVariable implements check for types of variable width.
+// checkVariable implements Check for types of variable width.
 func (t *Type) checkVariable(src []byte, n int) *DataError {
 	if n < 0 {
 		return bad(fmt.Sprintf("the number of rows is %d", n))
@@ -98,8 +98,8 @@ func fixedLength(src []byte, n, width int) *DataError {
 	return nil
 }
 
-// read reads the first row of src and returns its size. If v is not nil, read sets v to the content
-// of the row.
+// read reads the first row of src and returns its size. If v is not nil, it receives the content of
+// the row.
 func (t *Type) read(src []byte, v *Value) (int, *DataError) {
 	if width := t.Width(); width != varies {
 		if len(src) < width {
@@ -160,8 +160,8 @@ func (t *Type) arrayBoolsHold(src []byte, offset, stride, n int) (width int, fou
 	return t.Len * width, found, hold
 }
 
-// packed reads the first packed value of src and returns its width. If v is not nil, packed sets v
-// to the value. src must be long enough.
+// packed reads the first packed value of src and returns its width. If v is not nil, it receives
+// the value. src must be long enough.
 func (t *Type) packed(src []byte, v *Value) (int, *DataError) {
 	v.init(t)
 	switch t.Kind {
@@ -199,7 +199,7 @@ func (t *Type) packed(src []byte, v *Value) (int, *DataError) {
 	return width, nil
 }
 
-// packedFields implements packed for structs.
+// packedFields implements packed() for structs.
 func (t *Type) packedFields(src []byte, v *Value) (int, *DataError) {
 	v.grow(len(t.Fields))
 	read := 0
@@ -213,7 +213,7 @@ func (t *Type) packedFields(src []byte, v *Value) (int, *DataError) {
 	return read, nil
 }
 
-// packedArray implements packed for arrays.
+// packedArray implements packed() for arrays.
 func (t *Type) packedArray(src []byte, v *Value) (int, *DataError) {
 	v.grow(t.Len)
 	read := 0
@@ -227,7 +227,7 @@ func (t *Type) packedArray(src []byte, v *Value) (int, *DataError) {
 	return read, nil
 }
 
-// value reads a msgpack value of type t. If v is not nil, value sets v.
+// value reads a msgpack value of type t. If v is not nil, it receives the value.
 func (r *reader) value(t *Type, v *Value) *DataError {
 	v.init(t)
 	switch t.Kind {

@@ -158,7 +158,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// fillReference implements fill for types that can be nil.
+// fillReference implements fill() for types that can be nil.
 func fillReference(r *rand.Rand, v reflect.Value) {
 	if r.IntN(4) == 0 {
 		v.SetZero()

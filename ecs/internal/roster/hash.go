@@ -20,7 +20,7 @@ func newHasher[K comparable]() hasher[K] {
 	return hasher[K]{seed, maphash.Comparable(seed, 0), t.Size() <= 8 && isWord(t)}
 }
 
-// of returns the hash of key. Its low bits are as well distributed as its high bits.
+// of returns the hash of the given key. Its low bits are as well distributed as its high bits.
 func (h *hasher[K]) of(key K) uint32 {
 	// A multiplication takes a third of the time of maphash.
 	if h.words {

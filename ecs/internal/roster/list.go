@@ -138,7 +138,8 @@ func (l *List[E]) Remove(e E) bool {
 	return true
 }
 
-// remove removes the entity at index at of the chunk with index i.
+// remove removes an entity from the chunk with index i. The parameter at is the entity's index in
+// the chunk.
 func (m *many[E]) remove(i, at int) {
 	m.n--
 	c := slices.Delete(m.chunks[i], at, at+1)

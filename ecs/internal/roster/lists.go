@@ -36,7 +36,7 @@ const fewSlots = 8
 // Len returns the number of lists.
 func (m *Lists[K, E]) Len() int { return len(m.lists) - len(m.spare) }
 
-// Of returns the list of key, or nil. The list is valid until m changes.
+// Of returns the list of the given key, or nil. The list is valid until m changes.
 func (m *Lists[K, E]) Of(key K) *List[E] {
 	if len(m.slots) == 0 {
 		return nil
@@ -47,11 +47,11 @@ func (m *Lists[K, E]) Of(key K) *List[E] {
 	return nil
 }
 
-// Is reports whether list number i belongs to key.
+// Is reports whether list number i belongs to the given key.
 func (m *Lists[K, E]) Is(i uint32, key K) bool { return m.lists[i].key == key }
 
-// Insert adds e to the list of key and returns the number of the list. No other entity in that list
-// may have the index of e. The key must be equal to itself, so NaN is not allowed.
+// Insert adds e to the list of the given key and returns the number of the list. No other entity in
+// that list may have the index of e. The key must be equal to itself, so NaN is not allowed.
 func (m *Lists[K, E]) Insert(key K, e E) (i uint32) {
 	if 2*(m.Len()+1) > len(m.slots) {
 		m.grow()
@@ -65,7 +65,7 @@ func (m *Lists[K, E]) Insert(key K, e E) (i uint32) {
 	return s.next - 1
 }
 
-// add creates an empty list for key and returns its number.
+// add creates an empty list for the given key and returns the number of the list.
 func (m *Lists[K, E]) add(key K) (i uint32) {
 	if k := len(m.spare); k > 0 {
 		i, m.spare = m.spare[k-1], m.spare[:k-1]
@@ -100,7 +100,8 @@ func (m *Lists[K, E]) find(key K, hash uint32) int {
 	}
 }
 
-// free clears the slot with the index gap, and moves later slots up to close the gap.
+// free clears a slot, and moves later slots up to close the gap. The parameter gap is the slot's
+// index.
 func (m *Lists[K, E]) free(gap int) {
 	last := len(m.slots) - 1
 	for at := (gap + 1) & last; m.slots[at].next != 0; at = (at + 1) & last {

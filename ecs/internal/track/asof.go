@@ -147,11 +147,11 @@ func blocksOf(rows int) int { return (rows + 63) >> 6 }
 // A place is a position in a log.
 type place struct {
 	log *undoLog
-	// Index of the chunk that was read last, and of the last run that was read in this chunk.
+	// The chunk that was read last and the last run that was read in this chunk, as indices.
 	chunk, run int
-	// Number of rows already read from the run with index run.
+	// Number of rows already read from the last run.
 	rows int
-	// Number of rows in the chunk before the run with index run.
+	// Number of rows in the chunk before its last run.
 	before int
 }
 

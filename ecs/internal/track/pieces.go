@@ -62,7 +62,7 @@ func (p *pieceRows) put(runs []Run, from unsafe.Pointer) {
 	}
 }
 
-// bytes returns n pieces, which begin at the address from, as bytes.
+// bytes returns n pieces as bytes. The parameter from is the address of the first piece.
 func (p *pieceRows) bytes(from unsafe.Pointer, n int) []byte {
 	return unsafe.Slice((*byte)(from), n*int(p.size))
 }

@@ -117,8 +117,8 @@ type undoStack struct {
 	logs    []*undoLog // Oldest first. The last one is open.
 	forward []*undoLog // Undone logs. The next one to redo is last.
 	top     *undoLog   // The open log, or nil.
-	// The last chunk of top if the fast path may append a row to it, else noRoom. pick sets tip to
-	// noRoom, and placeSlow sets it to the last chunk.
+	// The last chunk of the field top if the fast path may append a row to that chunk, else noRoom.
+	// pick() sets this field to noRoom, and placeSlow() sets it to the last chunk.
 	tip *chunk
 
 	rows rowsOf
@@ -157,7 +157,7 @@ type undoStack struct {
 	used int64
 	// The highest value of used so far.
 	most int64
-	// Bytes of the chunks in spares and bare.
+	// Bytes of the chunks in the fields spares and bare.
 	spare int64
 	// Number of pieces per row: 1, or more if rows are large.
 	pieces int
@@ -168,8 +168,8 @@ type undoStack struct {
 }
 
 // push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
-// log. With bare, the log stores values only if Keeps is set, or if read is set and rows are not
-// derived.
+// log. The parameter bare asks for a log without values. The log stores them anyway if Keeps is
+// set, or if the parameter read is set and rows are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.dropUnchanged()
 	var l *undoLog
@@ -228,8 +228,8 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 func (c *chunk) ready() bool { return c.rows.n < c.rows.room }
 
 // note adds a row number to the runs of c, which has at least one run. If joins is set and the row
-// follows the last run, note extends that run. It returns false if there is no space for another
-// run.
+// follows the last run, note extends that run. Otherwise it adds a run, or returns false if c has
+// no space for another run.
 func (c *chunk) note(row uint32, joins bool) bool {
 	k := len(c.runs)
 	last := (*Run)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.runs)), uintptr(k-1)*unsafe.Sizeof(Run{})))
@@ -245,7 +245,7 @@ func (c *chunk) note(row uint32, joins bool) bool {
 	return false
 }
 
-// next returns the address for the value of the row that note recorded last.
+// next returns the address for the value of the row that the last call of note() recorded.
 func (c *chunk) next(size uintptr) unsafe.Pointer {
 	n := c.rows.n
 	c.rows.n = n + 1
