@@ -22,7 +22,7 @@ func (j *Journal) Buffer() []byte {
 	return b[:0]
 }
 
-// maxIdleBuffer is the capacity above which keep drops a mostly unused buffer.
+// maxIdleBuffer is the capacity above which keep() drops a mostly unused buffer.
 const maxIdleBuffer = 1 << 20
 
 // keep puts a buffer on the free list, unless the free buffers would then have more than atMost
@@ -59,8 +59,8 @@ const (
 )
 
 // trim releases buffers that were unused since the last call, and the queue's memory if the queue
-// was mostly empty. It reports whether a later call may release more. The writer calls trim while
-// idle.
+// was mostly empty. It reports whether a later call may release more. The writer calls trim() while
+// it is idle.
 func (j *Journal) trim() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,10 +79,10 @@ func (j *Journal) trim() bool {
 // room returns the capacity of the longer one of the slices queue and batch, in items.
 func (j *Journal) room() int { return max(cap(j.queue), cap(j.batch)) }
 
-// untrimmed reports whether trim may have memory to release. The caller holds j.mu.
+// untrimmed reports whether trim() may have memory to release. The caller holds j.mu.
 func (j *Journal) untrimmed() bool { return j.freed > trimBytes || j.room() > trimItems }
 
-// hasUntrimmed is untrimmed for callers without the lock.
+// hasUntrimmed does the same as untrimmed(), for callers without the lock.
 func (j *Journal) hasUntrimmed() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -131,9 +131,9 @@ func (h *history) prune(j *journal.Journal, keep uint64) error {
 	return err
 }
 
-// crashes calls h.work with fs and simulates a crash before every call of fs, including the
-// writer's calls. It returns the directory after each crash. For each call, the first image has
-// only the synced bytes, and the other images also have some of the unsynced bytes.
+// crashes runs h.work with fs and simulates a crash before every call of fs, including the writer's
+// calls. It returns the directory after each crash. For each call, the first image has only the
+// synced bytes, and the other images also have some of the unsynced bytes.
 func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 	t.Helper()
 	var mu sync.Mutex // Guards images and j.

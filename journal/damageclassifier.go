@@ -307,8 +307,9 @@ func (l *Log) setLost(found []Entry) {
 	l.addLostBetween(before, nil, found)
 }
 
-// addLostBetween adds the missing records between two consecutive entries to l.Lost. If before is
-// nil, it starts at the beginning of the journal. If after is nil, it continues to the end.
+// addLostBetween adds the missing records between two consecutive entries to l.Lost. A nil in place
+// of the first entry stands for the beginning of the journal. A nil in place of the second entry
+// stands for the end.
 func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 	if before != nil && after != nil && after.ID.Seq == before.ID.Seq+1 {
 		return
@@ -329,7 +330,7 @@ func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 
 // addInferredLost adds the records that are missing between two entries to l.Lost. It adds them
 // only if the bytes between the two entries have room for that many records. The numbers of the
-// ticks must also grow by one per record. This shows that each record continued the record before.
+// ticks must also grow by one per record. This shows that each record continued the previous one.
 func (l *Log) addInferredLost(before, after *Entry) {
 	if before == nil {
 		return

@@ -502,7 +502,7 @@ func (j *Journal) fail(err error) {
 	j.space.Broadcast()
 }
 
-// announce wakes all callers of await.
+// announce wakes all callers of await().
 func (j *Journal) announce() {
 	if j.progress != nil {
 		close(j.progress)
@@ -535,5 +535,6 @@ func (j *Journal) recycle(batch []item) {
 	j.space.Broadcast()
 }
 
-// isPayload reports whether an item is a record or a preamble. Only these count towards queued.
+// isPayload reports whether an item is a record or a preamble. Only these items count towards the
+// field queued.
 func (it *item) isPayload() bool { return it.kind == itemRecord || it.kind == itemPreamble }

@@ -15,15 +15,15 @@ import (
 )
 
 // A ledger is the file that lists the segments of a journal. It shows when a segment is missing,
-// even the newest one. It also contains summaries of complete segments, so that a scan can skip
-// reading them.
+// even the newest one. The ledger also contains summaries of complete segments, so that a scan need
+// not read these segments.
 //
 //	header | features | pruned 2 | segment 3 | segment 4, sums of 3 | pruned 3 | segment 5, …
 //
-// The writer adds a segment once its name is durable, and before any of its records is
-// acknowledged. Every opening writes a new ledger, numbered like the segment that it begins. A roll
-// also does this if most of the ledger describes pruned segments. Older ledgers are removed then.
-// FORMAT.md describes the bytes.
+// The writer adds a segment to the ledger once the segment's name is durable, and before any of its
+// records is acknowledged. Every opening writes a new ledger, with the number of the segment that
+// the opening begins. A roll also writes a new ledger if most of the old one describes pruned
+// segments. Once a new ledger is written, older ledgers are removed. FORMAT.md describes the bytes.
 type ledger struct {
 	name     string
 	size     int64

@@ -255,12 +255,14 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 	return e, ok
 }
 
-// Path returns the records that change the state after record from into the state after record to,
-// oldest first. The result contains record to, but not record from, which may have been pruned. If
-// from is 0, the path starts before the first record.
+// Path returns the records that lead from one state to a later one, oldest first. from: the last
+// record of the first state, to: the last record of the later state. The first element of the path
+// continues the record in from, which may have been pruned. The last element is the record in to.
+// If from is 0, the path starts before the first record.
 //
 // Path fails with the damage if a record on the path is lost, and with [ErrNotFound] if a record is
-// unknown. It fails with [ErrNotAncestor] if from is not an ancestor of to.
+// unknown. It fails with [ErrNotAncestor] if the record in from is not an ancestor of the record in
+// to.
 //
 // Cost: O(length of the path · log n).
 func (l *Log) Path(from, to uint64) ([]Entry, error) {

@@ -157,8 +157,8 @@ func withoutPruned(entries []Entry, pruned int) []Entry {
 	return entries
 }
 
-// resume makes s continue the earlier scan of the newest segment. next already contains the records
-// of that scan.
+// resume makes s continue the earlier scan of the newest segment. The parameter next already
+// contains the records of that scan.
 func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	at := &l.newest.sound
 	s.start, s.vouched, s.due, s.sound = at.offset, at.vouched, at.due, *at

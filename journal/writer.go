@@ -54,10 +54,10 @@ type writer struct {
 	looked time.Time // Time of the last check for missing segments.
 
 	timer *time.Timer
-	idle  *time.Timer // Timer that triggers trim while there may be memory to release.
+	idle  *time.Timer // Timer that triggers trim() while there may be memory to release.
 	trims bool        // Set while the idle timer is running.
 
-	trimmed uint64 // Value of items at the last trim.
+	trimmed uint64 // Value of the field items at the last call of trim().
 }
 
 // lookPeriod is how often the writer checks for missing segments while it confirms records.
@@ -310,9 +310,9 @@ func (w *writer) confirm() error {
 	return nil
 }
 
-// retryBriefly calls look. If look fails because no file descriptor is free, it calls look again,
-// for about half a second. During that time the result of look is unknown, and nothing is
-// acknowledged.
+// retryBriefly calls the function look. If that function fails because no file descriptor is free,
+// retryBriefly calls it again, for about half a second. During that time the function's result is
+// unknown, and nothing is acknowledged.
 func retryBriefly(look func() error) error {
 	err := look()
 	for pause := time.Millisecond; pause <= 256*time.Millisecond && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)); pause *= 2 {

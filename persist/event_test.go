@@ -36,8 +36,8 @@ func newRing(t *testing.T) *ring {
 	return r
 }
 
-// Events of a committed tick exist in the next one, also across a store or a save. Events that do
-// not persist end with their tick everywhere.
+// Events of a committed tick still exist in the next tick, also after a save or an opening of the
+// store in between. Events of a NoPersist type end with their tick in every case.
 func TestEvents_AcrossStoreAndSave(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -94,7 +94,7 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 }
 
 // load is like [Store.Load], but reads the named file in the file system files. The caller has
-// called leave.
+// called leave().
 func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	s.moving = true
 	defer func() { s.moving = false }()

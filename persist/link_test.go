@@ -16,7 +16,7 @@ import (
 )
 
 // irregulars are ways to put a link or another irregular file at a path. The caller has moved the
-// original file or directory from that path to the path moved.
+// original file or directory to another path. at: the path, moved: the other path.
 var irregulars = map[string]func(at, moved string) error{
 	"relative link": func(at, moved string) error {
 		to, err := filepath.Rel(filepath.Dir(at), moved)

@@ -58,10 +58,10 @@ type counters struct {
 	failed  error
 	opening uint64        // The first record of the current journal.
 	durable uint64        // The last durable tick of the earlier journals.
-	before  journal.Stats // Statistics of the syncs of earlier journals, which failed.
+	before  journal.Stats // Statistics of the syncs of earlier journals. These journals failed.
 
 	// The tick that an opening or a restore moved the world to. It is the newest tick until the
-	// journal has the record with number next.
+	// journal has a record whose number is in the field next.
 	tick, next uint64
 
 	snapshots, failures int
@@ -234,7 +234,8 @@ func (t *counters) lost(removed int64, k *RetentionStatus) {
 	}
 }
 
-// forget removes the records before record first from the list seqs, and returns their number.
+// forget removes the records with lower numbers than first from the list seqs. It returns how many
+// records it removed.
 func forget(seqs *[]uint64, first uint64) int {
 	n, _ := slices.BinarySearch(*seqs, first)
 	*seqs = slices.Delete(*seqs, 0, n)
@@ -248,8 +249,9 @@ func (t *counters) marked(seq uint64) {
 	t.marks = append(t.marks, seq)
 }
 
-// observeBranch updates the branch tips when the next record continues record parent instead of
-// record last. last becomes a tip, and parent is no longer one.
+// observeBranch updates the branch tips when the next record does not continue the last one.
+// parent: the record that it continues, which is no longer a tip; last: the last record, which
+// becomes a tip.
 func (t *counters) observeBranch(parent, last uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

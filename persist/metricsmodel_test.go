@@ -286,7 +286,8 @@ func coherent(t testing.TB, m *persist.Metrics) {
 	}
 }
 
-// grows checks that no count in m is less than the same count in the earlier metrics before.
+// grows checks that no count in m is less than the same count in earlier metrics. before: the
+// earlier metrics.
 func grows(t testing.TB, before, m *persist.Metrics) {
 	t.Helper()
 	require.GreaterOrEqual(t, m.Syncs, before.Syncs)

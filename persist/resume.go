@@ -58,8 +58,8 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err := c.Scan(ctx); err != nil {
 		return err
 	}
-	// An empty point means the newest durable state. If the world went back and no durable tick
-	// continues that older state, the point is the older state.
+	// An empty point means the newest durable state. If the world went back to an older state and
+	// no durable tick continues it, the point is that older state.
 	at := ""
 	if s.older && c.Head() < s.first {
 		at = fmt.Sprint("record:", s.head)
@@ -140,9 +140,9 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	return nil
 }
 
-// journalAll journals the whole present state as one tick that continues parent. The parameter
-// before returns the number of rows of a storage in the parent's state. The caller has already
-// attached the world with the seq of the new record.
+// journalAll journals the whole present state as one tick that continues the record parent. The
+// function before returns the number of rows of a storage in the parent's state. The caller has
+// already attached the world with the seq of the new record.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
 	seq, tick := s.seq(), s.world.Tick()
 	payload := s.encodeAll(parent, before, now)
@@ -193,8 +193,8 @@ func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now t
 		}
 	}
 	t.Storages(len(storages))
-	// The operations record the lifetime of entities: all entities end, and those alive now begin
-	// again.
+	// The operations record the lifetime of entities: all entities end, and the currently alive
+	// ones begin again.
 	t.Ops.Add(raw.OpClear, format.NoComponent, 0)
 	for _, e := range entities[:alive] {
 		t.Ops.Add(raw.OpCreate, format.NoComponent, e)

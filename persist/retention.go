@@ -155,8 +155,8 @@ type lineage struct {
 	next uint64
 }
 
-// branch updates the lineage of the snapshot at record seq. The next record, last+1, continues
-// record parent.
+// branch updates the lineage of the snapshot at record seq. The next record, last+1, continues the
+// record with number parent.
 func (l *lineage) branch(seq, parent, last uint64) {
 	switch {
 	case seq > parent:
@@ -396,8 +396,9 @@ func (r Retention) plan(p past, bound int64) pruning {
 	return pruned
 }
 
-// whole returns the pruning that removes nothing. asked means that Retention.KeepAll is set. A
-// negative apart means that each base shares a file with the newest one.
+// whole returns the pruning that removes nothing. The parameter asked means that Retention.KeepAll
+// is set. A negative value of the parameter apart means that each base shares a file with the
+// newest one.
 func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	c.all, c.oldest = true, len(c.bases)-1
 	k := c.keeping(0, bound)
@@ -568,7 +569,8 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 	return bytes
 }
 
-// branched updates the lineages of all snapshots. The next record, last+1, continues record parent.
+// branched updates the lineages of all snapshots. The next record, last+1, continues the record
+// with number parent.
 func (s *Store) branched(parent, last uint64) {
 	s.observeBranch(parent, last)
 	for i := range s.list {

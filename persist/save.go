@@ -161,8 +161,8 @@ func (q *saveQueue) remove(f string, written chan struct{}) {
 }
 
 // inDirectoryOf opens the directory of a file, and calls f with the directory and the file's name
-// there. It follows symbolic links. If the file system in is not nil, inDirectoryOf calls f with in
-// and the whole name.
+// there. It follows symbolic links. If a file system is given in the parameter in, inDirectoryOf
+// calls f with this file system and the whole name.
 func inDirectoryOf(file string, in disk.FS, f func(files disk.FS, name string) error) error {
 	if in != nil {
 		return f(in, file)

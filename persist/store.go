@@ -340,7 +340,7 @@ func (s *Store) await(seq, tick uint64) {
 	s.mu.Unlock()
 }
 
-// kept calls OnLocal for the ticks up to seq. The journal calls kept.
+// kept calls OnLocal for the ticks up to record seq. The journal calls kept().
 func (s *Store) kept(seq uint64) {
 	s.mu.Lock()
 	from := s.local
@@ -350,7 +350,8 @@ func (s *Store) kept(seq uint64) {
 	tell(s.options.OnLocal, ticks)
 }
 
-// durable calls OnDurable for the ticks up to seq. The journal calls durable after kept.
+// durable calls OnDurable for the ticks up to record seq. The journal calls kept(), and later
+// durable().
 func (s *Store) durable(seq uint64) {
 	s.mu.Lock()
 	n := s.waiting(seq)
@@ -482,7 +483,7 @@ func (s *Store) Load(ctx context.Context, file string) error {
 	return inDirectoryOf(file, nil, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
 }
 
-// LoadFrom reads a save from in up to the end, in the format of [SaveTo], and loads it as
+// LoadFrom reads a save in the format of [SaveTo], up to the end of the reader, and loads it as
 // [Store.Load] does. See also the function [LoadFrom].
 func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
 	files, err := received(in)

@@ -38,9 +38,9 @@ func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...FileOptions) 
 }
 
 // LoadFrom replaces the contents of w with a save, as [Load] does with a file. It reads the save
-// from the present position of in up to the end. If in is an [io.ReaderAt] and an [io.Seeker], one
-// goroutine per processor reads it in place, and in is at its end afterwards. Any other reader is
-// copied into memory first:
+// from the present position of the reader up to the end. If the reader is an [io.ReaderAt] and an
+// [io.Seeker], one goroutine per processor reads from it directly, and the reader is at its end
+// afterwards. Any other reader is copied into memory first:
 //
 //	LoadFrom(ctx, file, w)                               an open *os.File
 //	LoadFrom(ctx, bytes.NewReader(data), w)              bytes in memory
@@ -48,8 +48,8 @@ func SaveTo(ctx context.Context, out io.Writer, w *ecs.World, o ...FileOptions) 
 //	LoadFrom(ctx, response.Body, w)                      is copied
 //
 // Offsets in errors count from the beginning of the save, in a file called "stream". LoadFrom reads
-// in to its end: limit untrusted input with [io.LimitReader]. The memory that w needs is at most
-// about 1000 times the size of the input.
+// all bytes: limit untrusted input with [io.LimitReader]. The memory that w needs is at most about
+// 1000 times the size of the input.
 func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	files, err := received(in)
 	if err != nil {
@@ -58,8 +58,8 @@ func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
 	return Load(ctx, stream, w, FileOptions{Files: files})
 }
 
-// received returns a file system with one file, called stream. The file has all bytes that the
-// reader in returns.
+// received returns a file system with one file, called stream. The file has all bytes of the given
+// reader.
 func received(in io.Reader) (disk.FS, error) {
 	if placed := placedIn(in); placed != nil {
 		return placedFS{disk.Memory(), placed}, nil
@@ -75,8 +75,8 @@ func received(in io.Reader) (disk.FS, error) {
 	return files, f.Close()
 }
 
-// placedIn returns the unread bytes of in as a section, if the reader in allows random access. It
-// returns nil for sequential readers, for example pipes and terminals, which have no length.
+// placedIn returns the unread bytes of a reader as a section, if the reader allows random access.
+// It returns nil for sequential readers, for example pipes and terminals, which have no length.
 func placedIn(in io.Reader) *io.SectionReader {
 	r, ok := in.(interface {
 		io.ReaderAt
@@ -96,7 +96,7 @@ func placedIn(in io.Reader) *io.SectionReader {
 	return io.NewSectionReader(r, begin, end-begin)
 }
 
-// A placedFS is a file system with one read-only file, whose bytes are in a reader.
+// A placedFS is a file system with one read-only file, whose bytes a reader has.
 type placedFS struct {
 	disk.FS // An empty file system.
 	in      *io.SectionReader

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// Backup copies a store to the directory dir. from has the files of the store. Backup copies the
-// ticks up to the record that durable returns.
+// Backup copies a store to the directory dir, with the ticks up to the record that the function
+// durable() returns. The parameter from has the files of the store.
 func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64) error {
 	if err := MakeDir(dir); err != nil {
 		return err

@@ -133,8 +133,8 @@ func (c *Catalog) Oldest(seq uint64) uint64 {
 	return seq
 }
 
-// back returns the record n records before seq. It does not count records that repeat their parent.
-// point is for messages.
+// back returns the record that precedes record seq by n records. It does not count records that
+// repeat their parent. The parameter point is for messages.
 func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := uint64(0); i < n; {
 		e, ok := c.Log.Known(seq)
@@ -233,9 +233,9 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 	return seq, err
 }
 
-// clock parses a time or a time of day, in UTC unless the text has a zone. Its result then returns
-// the time that the text means. A time of day means its last occurrence before the parameter
-// newest, the time of the newest state.
+// clock parses a time or a time of day, in UTC unless the text has a zone. The resulting function
+// returns the time that the text means. Its argument is the time of the newest state. A time of day
+// means its last occurrence before that time.
 func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -260,10 +260,10 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 // errTooEarly reports a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by searches the path to the newest state for the newest record that was committed at or before a
-// limit. The parameter then returns the limit for the time of the newest state. If all records are
-// later, by returns [errTooEarly] and the time of the oldest record. The clock may go backwards, so
-// by stops at the first match from the newest state.
+// by searches the path to the newest state for the newest record that was committed before a limit
+// or at that time. The function then() computes the limit from the time of the newest state. If all
+// records are later, the error is [errTooEarly], and the second result is the time of the oldest
+// record. The clock may go backwards, so the search stops at the first match from the newest state.
 func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
 	// If the record of the newest state is lost, its snapshot provides the time.
@@ -371,8 +371,8 @@ func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	return 0, s.notFound("the newest state")
 }
 
-// tickBefore returns the newest record of a tick on the path to record end. point is the name of
-// end, for messages.
+// tickBefore returns the newest record of a tick on the path to another record. end: the other
+// record, point: its name for messages.
 func (c *Catalog) tickBefore(tick uint64, point string, end uint64) (uint64, error) {
 	s := tickSearch{Catalog: c, tick: tick}
 	if seq, ok := s.onPath(end); ok {
@@ -407,7 +407,7 @@ func (s *tickSearch) inSnapshot(seq uint64) bool {
 	return ok && s.see(info.Tick)
 }
 
-// onPath returns the newest record with the tick on the path to record end.
+// onPath returns the newest record with the tick on the path to the record with number end.
 func (s *tickSearch) onPath(end uint64) (seq uint64, ok bool) {
 	seq = end
 	for e := range s.Log.Ancestors(end) {

@@ -312,14 +312,14 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	}
 }
 
-// LastReachableBefore returns an older record to try if no snapshot leads to record target:
+// LastReachableBefore returns an older record to try if no snapshot leads to the record target:
 //
 //   - If the path back from target has a lost record, the result is the parent of that record.
-//   - Otherwise the path ends at an unknown record. The result is the newest record or snapshot
-//     state before it that is not in bad, and whose tick can precede the unknown tick.
+//   - Otherwise the path ends at an unknown record. The result is the newest earlier record or
+//     snapshot state that is not in the map bad, and whose tick can precede the unknown tick.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
-	// hole is the first unknown record on the path back from target. ticks is the tick of the
-	// record after hole, plus 1 if that record repeats the tick of hole.
+	// hole is the first unknown record on the path back from the target. ticks is the tick of the
+	// record after the unknown one, plus 1 if both records have the same tick.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -343,10 +343,11 @@ func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, b
 	return seq, ok
 }
 
-// newestOn returns the newest record on the path to seq whose state can be loaded. It walks back
-// from seq to the first state in whole, the set of states with a complete snapshot. Records after a
-// lost one are unreachable. If the path has no state in whole, newestOn returns the parent of its
-// oldest known record, and false. In these examples, S marks the states in whole:
+// newestOn returns the newest record on the path to seq whose state can be loaded. The map whole
+// has the states with a complete snapshot. newestOn walks back from record seq to the first of
+// these states. Records after a lost one are unreachable. If the path has no state with a snapshot,
+// newestOn returns the parent of the oldest known record of the path, and false. In these examples,
+// S marks the states with a snapshot:
 //
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3
 //	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6

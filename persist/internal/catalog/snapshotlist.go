@@ -13,7 +13,7 @@ import (
 
 // The formats of the journal's note: its first byte.
 const (
-	snapshotListFormat = 1 // Every snapshot has the name in its file.
+	snapshotListFormat = 1 // No snapshot lost the name in its file.
 	// Each file has a third value: 1 if the snapshot lost the name in its file.
 	namedListFormat = 2
 )

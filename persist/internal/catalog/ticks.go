@@ -153,8 +153,9 @@ func (c *Catalog) EntriesBetween(first, last uint64) []journal.Entry {
 	return all[from:max(from, to)]
 }
 
-// Path returns the records that lead from one state to a later one, oldest first. The states are
-// those after the records from and to. The record from must be an ancestor of the record to.
+// Path returns the records that lead from one state to a later one, oldest first. from: the last
+// record of the first state, to: the last record of the later state. The first record must be an
+// ancestor of the second one.
 func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 	path, err := c.Log.Path(from, to)
 	if err != nil {

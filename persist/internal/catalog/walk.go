@@ -19,7 +19,8 @@ import (
 type Walk struct {
 	Catalog *Catalog
 	// Before, if not nil, is called before a tick is applied to im. If the store was converted
-	// before the tick, the second parameter is the state before the conversion. Otherwise it is im.
+	// before the tick, the parameter was is the state before the conversion. Otherwise it is the
+	// same as im.
 	Before func(ctx context.Context, was, im *image.Image, r *Record) error
 	// After, if not nil, is called with the state after a tick.
 	After func(ctx context.Context, im *image.Image, r *Record) error
@@ -66,7 +67,8 @@ func (w *Walk) Along(ctx context.Context, im *image.Image, path []journal.Entry)
 	return im, n, nil
 }
 
-// Between walks from one state to a later one. The states are those after the records from and to.
+// Between walks from one state to a later one. from: the last record of the first state, to: the
+// last record of the later state.
 func (w *Walk) Between(ctx context.Context, from, to uint64) error {
 	path, err := w.Catalog.Path(from, to)
 	if err != nil || len(path) == 0 {

@@ -23,10 +23,10 @@ import (
 //
 //	abc10def to abc7def   1   3 2 1 7
 //
-// All numbers are varints. skipped is the number of kept bytes before the edit, removed the number
-// of removed bytes, and given the number of new bytes. Each edit begins and ends with differing
-// bytes, and at least editsApart bytes between two edits are kept. So a change has exactly one
-// encoding.
+// All numbers are varints. "skipped" is the number of kept bytes before the edit, "removed" the
+// number of removed bytes, and "given" the number of new bytes. Each edit begins and ends with
+// differing bytes, and at least editsApart bytes between two edits are kept. So a change has
+// exactly one encoding.
 type edit struct{ from, to, at, end int }
 
 // editsApart is the minimum number of equal bytes between two edits. Beginning another edit costs
@@ -82,7 +82,7 @@ func leastSize(edits []edit) (n int) {
 	return n
 }
 
-// encodeEdits appends the encoded edits. now is the new row.
+// encodeEdits appends the encoded edits. now: the new row.
 func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(edits)))
 	last := 0
@@ -96,7 +96,8 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 	return dst
 }
 
-// appendEdits appends the edits that change the old row, then, into the new row, now:
+// appendEdits appends the edits that change an old row into a new one. then: the old row, now: the
+// new row.
 //
 //   - If the lengths differ, the common suffix is left out.
 //   - The rest is compared byte by byte. Each differing span is an edit.
@@ -146,9 +147,9 @@ func appendSpans(dst []edit, a, b []byte) []edit {
 	return dst
 }
 
-// differs returns the index of the first difference between a and b that is not before the index
-// at. Without such a difference, it returns the length of a and b, which is the same. Long equal
-// parts are compared in blocks.
+// differs returns the index of the first difference between a and b. at: the index at which the
+// search starts. Without a difference, differs returns the length of a, which is also that of b.
+// Long equal parts are compared in blocks.
 func differs(a, b []byte, at int) int {
 	const block = 256
 	for at+block <= len(a) && string(a[at:at+block]) == string(b[at:at+block]) {
@@ -165,7 +166,7 @@ func differs(a, b []byte, at int) int {
 	return at
 }
 
-// spanEnd returns the end of the span that begins at index at, and the start of the next span. Two
+// spanEnd returns the end of a span and the start of the next one. at: the start of the span. Two
 // differing bytes in a word have at most six equal bytes between them. So a span never ends between
 // two differing bytes of a word.
 func spanEnd(a, b []byte, at int) (end, next int) {
@@ -218,7 +219,7 @@ func dense(a, b []byte) (n int) {
 	return n
 }
 
-// word returns the eight bytes of b at index at.
+// word returns eight bytes of b. at: the index of the first of them.
 func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 
 // ErrEdits reports edits that do not fit the row that they change.
@@ -274,7 +275,7 @@ func (v *varints) nextEdits() []byte {
 }
 
 // EachEdited calls f with each edited row of p in ascending order, and its new encoding. The
-// encoding is valid until f returns. The rows have type t. The function was returns the old
+// encoding is valid until f returns. The rows have type t. The function was() returns the old
 // encoding of a row.
 func (p *StoragePatch) EachEdited(t *layout.Type, was func(row int) []byte, f func(row int, edited []byte)) error {
 	var buf []byte
@@ -312,7 +313,7 @@ func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 }
 
 // Whole returns p with whole values in place of edits, for callers that do not support edits. The
-// rows have type t. The function was returns the old encoding of a row. The values of the result
+// rows have type t. The function was() returns the old encoding of a row. The values of the result
 // are in the order of their rows.
 func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePatch, error) {
 	if len(p.EditRanges) == 0 {

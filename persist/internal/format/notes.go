@@ -84,8 +84,8 @@ func (n *Notes) About(parent StateID) {
 	}
 }
 
-// Recorded tells n that the state was now has a record with number seq. Notes that were added in
-// that state remain valid.
+// Recorded tells n that a state got a record. was: the ID of the state until then, seq: the number
+// of the record. Notes that were added in that state remain valid.
 func (n *Notes) Recorded(was StateID, seq uint64) {
 	if n.parent == was {
 		n.parent.Seq = seq

@@ -261,7 +261,7 @@ var zeros [2 * PageRows]byte
 const NoRow = ^uint32(0)
 
 // DecodeSparsePage calls the function entries for each run in a page. The run has n entries and
-// begins with index i. The rows of its entries are consecutive and begin with row.
+// begins with index i. The rows of its entries are consecutive and begin with the argument row.
 func DecodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
 	r := sparseRuns{src: src}
 	for len(r.src) > 0 {
@@ -309,8 +309,8 @@ type sparseRuns struct {
 	err error
 }
 
-// next decodes a run of n entries from index i on, whose rows are row, row+1 and so on. If n is 0,
-// err is set.
+// next decodes a run of n entries from index i on. The result row is the row of the first entry,
+// and the rows are consecutive. If n is 0, the field err is set.
 func (r *sparseRuns) next() (i int, row uint32, n int) {
 	v := varints{src: r.src}
 	// The row is computed in 64 bits, so neither a large nor a negative step overflows.

@@ -211,8 +211,8 @@ func Resized[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// SetRows replaces n rows, beginning with row first, by rows from the beginning of src. It checks
-// these rows and returns the remaining bytes of src.
+// SetRows replaces n rows by rows from the beginning of src. first: the first replaced row. It
+// checks these rows and returns the remaining bytes of src.
 func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	if c.Width >= 0 {
 		size := n * c.Width
@@ -248,10 +248,10 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 	return nil
 }
 
-// SetEntities sets the entities of consecutive rows, beginning with row first, to those encoded in
-// src. The index of each entity must be less than the parameter indices. SetEntities does not
-// detect an entity that already has another row: Apply compares the result with the operations
-// later.
+// SetEntities sets the entities of consecutive rows to the entities encoded in src. first: the
+// first of these rows. The index of each entity must be less than the parameter indices.
+// SetEntities does not detect an entity that already has another row: Apply compares the result
+// with the operations later.
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))

@@ -61,7 +61,7 @@ func (c *opCheck) do(op format.Op) {
 			c.members[i].clear()
 		}
 	case op.Component == format.NoComponent || op.Component >= len(c.members):
-		// The tick lacks the component of this operation. compare reports the difference.
+		// The tick lacks the component of this operation. compare() reports the difference.
 	case op.Kind == raw.OpClear:
 		c.members[op.Component].clear()
 	default:
@@ -137,8 +137,8 @@ func (s *opSet) clear() {
 }
 
 // compare returns an error if s differs from the set in the image, which has n entities. It runs
-// after the patches, so the callback before reports the members after the tick. The error names the
-// first difference in the order of the operations.
+// after the patches, so the callback s.before() reports the members after the tick. The error names
+// the first difference in the order of the operations.
 func (s *opSet) compare(n int) error {
 	if s.n != n {
 		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)
@@ -159,13 +159,13 @@ func (s *opSet) compare(n int) error {
 type entityMap struct {
 	slots   []uint32
 	entries []entityEntry
-	missed  uint32 // The empty slot at which find stopped.
+	missed  uint32 // The empty slot at which find() stopped.
 	shift   uint8  // 64 - log2(len(slots)). Slots after the length are zero.
 }
 
 type entityEntry struct {
 	entity ecs.Entity
-	slot   uint32 // Slot of the entry. Method clear empties this slot.
+	slot   uint32 // Slot of the entry. clear() empties this slot.
 	in     bool
 }
 
@@ -178,10 +178,10 @@ func (m *entityMap) slot(e ecs.Entity) uint32 {
 	return uint32((h ^ h>>32) * hashFactor >> m.shift)
 }
 
-// find returns the entry of e, or nil. The entry is valid until the next add.
+// find returns the entry of e, or nil. The entry is valid until the next call of add().
 func (m *entityMap) find(e ecs.Entity) *entityEntry {
 	if len(m.entries) == 0 {
-		return nil // The map has no slots. The first add creates them and does not use missed.
+		return nil // No slots yet. The first add() creates them and ignores missed.
 	}
 	slots := m.slots
 	at := m.slot(e)
@@ -194,7 +194,7 @@ func (m *entityMap) find(e ecs.Entity) *entityEntry {
 	return nil
 }
 
-// add adds an entity that the map does not have: the last call of find must have looked for this
+// add adds an entity that the map does not have: the last call of find() must have looked for this
 // entity and returned nil.
 func (m *entityMap) add(e ecs.Entity, in bool) {
 	m.entries = append(m.entries, entityEntry{entity: e, in: in})
@@ -221,8 +221,8 @@ func (m *entityMap) place(i int) {
 // firstSlots is the initial number of slots of a non-empty map.
 const firstSlots = 1 << 6
 
-// grow doubles the slots in use. After every clear the map starts small, so a small tick after a
-// large one stays in the faster caches.
+// grow doubles the slots in use. After every call of clear() the map starts small, so a small tick
+// after a large one stays in the faster caches.
 func (m *entityMap) grow() {
 	n := max(firstSlots, 2*len(m.slots))
 	m.shift = uint8(64 - bits.TrailingZeros(uint(n)))

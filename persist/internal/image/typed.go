@@ -54,9 +54,9 @@ func (t *Typed) find(s *format.Schema) {
 // ErrUnlike reports that a tick cannot be applied to a world because the types differ.
 var ErrUnlike = errors.New("the world has other types")
 
-// Patch converts tick, which has ID id and schema s, to a patch for the world. The world has the
-// state that tick continues. The patch shares memory with tick. If s does not fit, the error is
-// [ErrUnlike].
+// Patch converts the given tick, which has ID id and schema s, to a patch for the world. The world
+// has the state that the tick continues. The patch shares memory with the tick. If s does not fit,
+// the error is [ErrUnlike].
 //
 // A raw.Patch contains whole rows. So Patch applies the edits of tick to the rows of the world.
 func (t *Typed) Patch(tick *format.Tick, s *format.Schema, id journal.ID) (*raw.Patch, error) {

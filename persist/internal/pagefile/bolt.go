@@ -41,13 +41,14 @@ const (
 //	verify   reads all pages and compares their sum with the sum of the put pages
 //
 // bbolt maps the file into memory and reads its committed pages from the mapping. If the device
-// cannot read these bytes, the processor faults, and guard turns the fault into an error. bbolt
-// then cannot be closed, because it still holds its locks. So the file is truncated to zero bytes,
-// which frees its disk space. The mapping stays until the process ends.
+// cannot read these bytes, the processor faults, and guard() turns the fault into an error. After
+// that, bbolt cannot be closed, because it still holds its locks. So the file is truncated to zero
+// bytes, which frees its disk space. The mapping stays until the process ends.
 //
-// A failed transaction is rolled back. bbolt then needs the file's free list. Without one, it scans
-// for free pages in its own goroutine, where a fault would end the process. So every commit except
-// the last one writes the free list, and no commit follows the last one.
+// A failed transaction is rolled back. For the rollback, bbolt needs the free list in the file. If
+// the file has no free list, bbolt searches the pages in its own goroutine, where a fault would end
+// the process. So every commit except the last one writes the free list. The last commit needs
+// none, because no transaction follows it.
 type boltTree struct {
 	temp *disk.Temp
 	file disk.File // The file of temp. Used to write the bytes after the tree.
@@ -299,7 +300,7 @@ func (t *boltTree) verify(dir disk.FS, temp string) (Info, error) {
 	return f.Info(), err
 }
 
-// close rolls the open transaction back and closes the database, unless finish has done so.
+// close rolls the open transaction back and closes the database, unless finish() has closed it.
 func (t *boltTree) close() {
 	if t.db != nil && !t.broken {
 		_ = t.guard(func() error {

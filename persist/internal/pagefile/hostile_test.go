@@ -234,8 +234,8 @@ func TestHostileFile_ChangedMetaPages(t *testing.T) {
 	checkHostile(t, "another checksum", sealed(b, pagesOf(data)))
 }
 
-// grow appends a branch whose only child is the node at page below, whose first key is first. It
-// returns the page of the branch.
+// grow appends a branch with one child, and returns the page of the branch. below: the page of the
+// child, first: the child's first key.
 func (f *forgery) grow(below uint64, first pagefile.Key) uint64 {
 	id := uint64(len(f.body) / pageSize)
 	branch := make([]byte, pageSize)

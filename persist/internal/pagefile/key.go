@@ -15,7 +15,7 @@ type Key struct {
 	Column, Page uint32
 }
 
-// Compare returns -1, 0 or +1 if k is less than, equal to or greater than other.
+// Compare returns -1, 0 or +1 if k is less than, equal to or greater than the other key.
 func (k Key) Compare(other Key) int {
 	return cmp.Compare(k.number(), other.number())
 }
@@ -38,7 +38,7 @@ func (k Key) encode() (b [keySize]byte) {
 	return b
 }
 
-// decodeKey is the inverse of encode. b has at least keySize bytes.
+// decodeKey is the inverse of encode(). b has at least keySize bytes.
 func decodeKey(b []byte) Key {
 	n := binary.BigEndian.Uint64(b)
 	return Key{Column: uint32(n >> 32), Page: uint32(n)}

@@ -35,7 +35,8 @@ const (
 // starts early, so the device works in parallel. The checksums of blocks are computed before
 // writing.
 //
-// buf holds the bytes that are not written yet, as they will be in the file at offset at:
+// buf holds the bytes that are not written yet, as they will be in the file. The field at is their
+// file offset:
 //
 //	buf | whole nodes | room | key value key value …
 //	                  leaf   └ leafRoom after it
@@ -47,7 +48,7 @@ type sequentialTree struct {
 	name string // The final name of the file.
 
 	first []byte   // Bytes of block 0, which is written last.
-	sums  []uint32 // Checksums of the blocks before at.
+	sums  []uint32 // Checksums of the blocks before the offset at.
 	at    int64    // File offset of buf.
 	buf   []byte   // Whole nodes that are not written yet, followed by the open leaf.
 

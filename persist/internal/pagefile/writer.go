@@ -50,7 +50,8 @@ type tree interface {
 	// verify reads the finished file. temp is its name until it is published.
 	verify(dir disk.FS, temp string) (Info, error)
 
-	// close releases the resources of the tree. It is called once, after finish or instead of it.
+	// close releases the resources of the tree. It is called once, after finish() or instead of
+	// finish().
 	close()
 }
 

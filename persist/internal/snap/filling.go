@@ -65,8 +65,8 @@ type reference struct {
 }
 
 // newFilling returns the image of the state that m describes, without pages. It allocates at most
-// room bytes for rows. If m claims more rows, put fails for the first page without room. bare is
-// the argument of [Reader.Load].
+// the given number of bytes for rows. If m claims more rows, put() fails for the first page without
+// room. The parameter bare is the argument of [Reader.Load].
 func newFilling(ctx context.Context, name string, m *format.Manifest, room int64, bare bool) (*Filling, error) {
 	alloc := func(n int) []byte { return make([]byte, n) }
 	// A bare image has all pages, so each byte is overwritten and need not be zero.
@@ -161,8 +161,8 @@ func fitting(a *format.Array, room *int64) int {
 	return int(n)
 }
 
-// read decodes the value of a page of the file itself. It returns the arguments of put: the part of
-// the page, the content and its position. If the value is a reference, read records the reference
+// read decodes the value of a page of the file itself. It returns arguments for put(): the part of
+// the page, the content and its position. If the value is a reference, read() records the reference
 // and returns a nil part. The part is also nil for the manifest and for an unused page.
 func (f *Filling) read(k pagefile.Key, value []byte) (p *part, content []byte, ref format.PageRef, err error) {
 	if p = f.parts[k.Column]; p == nil || int64(k.Page) >= int64(p.Pages()) {
@@ -191,9 +191,9 @@ func (f *Filling) refer(r reference) {
 	f.references[r.ref.File][there] = append(f.references[r.ref.File][there], r)
 }
 
-// readReferred calls take for each reference in refs, with the content of the page that they name.
-// value is that page. readReferred skips a reference with another checksum than the page, and all
-// references if the page has no content.
+// readReferred passes each reference in refs to the function take, with the content of the page
+// that they all name. value is the value of that page. readReferred skips a reference with another
+// checksum than the page, and all references if the page has no content.
 func readReferred(refs []reference, value []byte, take func(r reference, content []byte)) {
 	content, held, err := format.DecodePage(value)
 	if len(refs) == 0 || err != nil || content == nil {
@@ -208,8 +208,8 @@ func readReferred(refs []reference, value []byte, take func(r reference, content
 	}
 }
 
-// kept returns content in a form that put may keep. It copies a page of a sparse array, which stays
-// after its buffer is reused.
+// kept returns the given content in a form that put() may keep. It copies a page of a sparse array,
+// which stays after its buffer is reused.
 func (p *part) kept(content []byte) []byte {
 	if p.Kind == format.SparseArray {
 		return slices.Clone(content)
@@ -218,7 +218,7 @@ func (p *part) kept(content []byte) []byte {
 }
 
 // put checks a page and puts it in place. It keeps the content of a page of a sparse array. Several
-// goroutines may call put.
+// goroutines may call put().
 func (f *Filling) put(p *part, page int, content []byte, crc uint32) error {
 	if p.Kind != format.SparseArray {
 		if err := f.place(p.Array, page, content); err != nil {

@@ -108,8 +108,8 @@ func (l *pageList) write(ctx context.Context, files disk.FS, name string, o page
 	return info, err
 }
 
-// put writes all pages to a file, ordered by key. While it writes a batch, encode encodes the next
-// one. If put fails, it stops encode and waits until encode has returned.
+// put writes all pages to a file, ordered by key. While it writes a batch, encode() encodes the
+// next one in another goroutine. If put fails, it stops that goroutine and waits for its end.
 func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Meter) error {
 	e := format.NewEncoder()
 	manifest := l.Manifest.Encode()
@@ -184,8 +184,8 @@ func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
 	}
 }
 
-// encodePage returns the value of p. If p repeats another page, the value is empty: refer writes it
-// once the other page is encoded.
+// encodePage returns the value of p. If p repeats another page, the value is empty: refer() writes
+// it once the other page is encoded.
 func (l *pageList) encodePage(p *page) *encodedPage {
 	e := encodedPages.Get().(*encodedPage)
 	e.head.Buf, e.content = e.head.Buf[:0], p.content

@@ -51,7 +51,7 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
-	// Without a manifest, find uses file number 0 and accepts neither a compressed page nor a
+	// Without a manifest, find() uses file number 0 and accepts neither a compressed page nor a
 	// reference.
 	content, _, err := r.find(format.Key(format.ManifestColumn, 0), nil)
 	if err == nil && content == nil {
@@ -147,7 +147,7 @@ func fits(a *format.Array, page int, content []byte) error {
 }
 
 // find returns the content of a page and its position. The position always has a file number. The
-// content is nil if the page does not exist. find may use the memory of buf.
+// content is nil if the page does not exist. find() may use the memory of buf.
 func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := r.own(k, buf)
 	if err != nil || content != nil || !ref.Elsewhere() {
@@ -283,7 +283,7 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 }
 
 // room returns an upper bound of the bytes of state in the files, so that a wrong manifest cannot
-// make the caller allocate more. Any small page may repeat another page, so room adds the maximum
+// make the caller allocate more. Any small page may repeat another page, so room() adds the maximum
 // size of a repeated page for each small page.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
@@ -293,8 +293,8 @@ func (r *Reader) room() int64 {
 	return room
 }
 
-// roomOnce returns room without repeated pages, for arrays such as the registry. Files that cannot
-// be opened count as empty.
+// roomOnce returns the bound of room() without repeated pages, for arrays such as the registry.
+// Files that cannot be opened count as empty.
 func (r *Reader) roomOnce() int64 {
 	files := map[*pagefile.File]bool{r.File: true}
 	for _, ref := range r.Manifest.Files {

@@ -79,7 +79,7 @@ type Snapshot struct {
 	previous PageTable
 	before   PageSums // Checksums of the previous snapshot.
 
-	// Checksums of this snapshot, set by Assemble. They become field before of the next snapshot.
+	// Checksums of this snapshot, set by Assemble. The next snapshot has them in its field before.
 	Sums  PageSums
 	Bytes int64 // Size of the pages that no other file has.
 }
@@ -92,9 +92,9 @@ type SnapshotBase struct {
 	Dirty Dirty
 }
 
-// NewSnapshot returns a snapshot of from, a state of w. It covers the storages for which keep
-// returns true; they must be in s. It immediately copies resources and storages that do not rewind.
-// Advance copies all other storages.
+// NewSnapshot returns a snapshot of a state of w. from: that state. The snapshot covers the
+// storages for which keep returns true; they must be in s. NewSnapshot immediately copies resources
+// and storages that do not rewind. Advance copies all other storages.
 //
 // NewSnapshot calls from.Done for all rows that will not be copied, so the world keeps fewer old
 // values while the program continues.
@@ -141,9 +141,9 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, base *SnapshotBase, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
-	// fixed reports whether from, which is the state of a tick, covers this storage. Resources and
-	// storages that do not rewind can change without a tick. So they are copied completely and
-	// immediately, whatever Dirty contains.
+	// fixed reports whether the state in the parameter from, which is that of a tick, covers this
+	// storage. Resources and storages that do not rewind can change without a tick. So they are
+	// copied completely and immediately, whatever Dirty contains.
 	fixed := !st.IsResource() && st.Rewinds()
 	if fixed {
 		c.size.Rows = from.Len(st)
@@ -296,8 +296,8 @@ func (sn *Snapshot) sum() error {
 	return nil
 }
 
-// sumGroups returns the checksums of the groups of c. If the last group has fewer rows than before,
-// it is dirty, so its checksum is computed again.
+// sumGroups returns the checksums of the groups of c. If the last group has fewer rows than in the
+// previous snapshot, it is dirty, so its checksum is computed again.
 func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 	before := sn.before[c.number]
 	sums := make([]uint64, len(c.groups))
