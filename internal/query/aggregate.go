@@ -110,8 +110,9 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 	}
 }
 
-// argument returns the index of the token that closes the bracket at token i. The result single is
-// true if the brackets contain one argument: they have no comma outside of inner brackets.
+// argument returns the index of the token that closes the bracket at token i. The second result
+// reports whether the brackets contain one argument. This is so if they have no comma outside of
+// inner brackets.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {
@@ -130,7 +131,8 @@ type aggregate struct {
 	of *Expr
 	// kept caches the answers of all entities, for an aggregate that follows ticks; nil otherwise.
 	kept *answerCache
-	// given returns the result of a sweep. If it is nil, run evaluates the entities of the image.
+	// given returns the result of a sweep. If given is nil, run() evaluates the entities of the
+	// image.
 	given func() (any, error)
 }
 
@@ -201,7 +203,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition has the result like for at least one entity.
+// find reports whether the condition is true (or false, if like is false) for at least one entity.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -323,8 +325,8 @@ func (t *Total) pick(a Answer, sign int) {
 	}
 }
 
-// sum adds v if the parameter times is 1, and subtracts v if it is -1. Integers and floats have
-// separate exact sums.
+// sum adds v if its second argument is 1, and subtracts v if that argument is -1. Integers and
+// floats have separate exact sums.
 func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
@@ -335,7 +337,7 @@ func (t *Total) sum(v any, times int) error {
 		}
 		v *= times
 		sum := t.small + v
-		// On overflow, move small to whole.
+		// On overflow, add t.small to t.whole.
 		if (sum < t.small) != (v < 0) {
 			t.flush()
 			sum = v
@@ -355,12 +357,13 @@ func (t *Total) sum(v any, times int) error {
 	return nil
 }
 
-// large adds n if the parameter times is 1, and subtracts n if it is -1. It may change n.
+// large adds n if its second argument is 1, and subtracts n if that argument is -1. It may change
+// n.
 func (t *Total) large(n *big.Int, times int) {
 	t.whole.Add(&t.whole, n.Mul(n, big.NewInt(int64(times))))
 }
 
-// flush moves small to whole.
+// flush adds t.small to t.whole, and sets t.small to 0.
 func (t *Total) flush() {
 	t.whole.Add(&t.whole, big.NewInt(int64(t.small)))
 	t.small = 0

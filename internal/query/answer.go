@@ -285,7 +285,7 @@ func (a Answer) rank() int {
 // unordered is the result of comparing a number with NaN.
 const unordered = 2
 
-// ordered compares two numbers exactly, or two texts. The result ok is false for other types.
+// ordered compares two numbers exactly, or two texts. ok is false for all other types.
 func ordered(a, b any) (c int, ok bool) {
 	if a, ok := a.(string); ok {
 		b, ok := b.(string)

@@ -62,7 +62,7 @@ const (
 	codeNothing = math.MaxUint64
 )
 
-// codeOf returns the code of a key. The result all is true if the code is exact.
+// codeOf returns the code of a key. The second result reports whether the code is exact.
 func (b *Best) codeOf(a Answer) (code uint64, all bool) {
 	switch all = true; a.rank() {
 	case 0:
@@ -291,8 +291,8 @@ func (b *Best) Sorted() iter.Seq[Place] {
 // merged returns the places of all sorted runs in order.
 func (b *Best) merged() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		// The heap contains the runs, ordered by their first places. Another run has the full
-		// places.
+		// The heap contains the runs, ordered by their first places. One more run has the places of
+		// b.full.
 		type run struct {
 			first Place
 			plain []plainPlace

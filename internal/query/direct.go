@@ -36,14 +36,15 @@ func (x *Expr) newReading() reading {
 	return reading{found: make([]foundRow, len(x.columns)), others: make([]otherRow, len(x.referred))}
 }
 
-// begin prepares r for entity e, whose rows the function rows finds.
+// begin prepares r to evaluate entity e. The second argument looks up the rows of e.
 func (r *reading) begin(e ecs.Entity, rows Rows) {
 	r.entity, r.find, r.err = e, rows, nil
 	clear(r.found)
 	clear(r.others)
 }
 
-// An otherRow is the last row of another entity that was looked up in a column.
+// An otherRow is the result of the most recent look-up of another entity in a column: the entity,
+// and its row.
 type otherRow struct {
 	entity ecs.Entity
 	foundRow
@@ -83,8 +84,8 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// The type direct is a compiled expression or operand: a closure. Only the field for the type of
-// the result is set.
+// direct is an expression or operand, compiled to a closure. Only one field is set: the field for
+// the type of the result.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int
@@ -97,7 +98,7 @@ type direct struct {
 // is nil for entities that lack a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// The function only is the condition of the root: whether the entity has an answer.
+	// only() is the condition of the root: it reports whether the entity has an answer.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
@@ -127,7 +128,7 @@ func (x *Expr) directly(n ast.Node) {
 	}
 }
 
-// part compiles node n to a closure, or returns a zero direct if n is not simple.
+// part compiles node n to a closure, or returns direct{} if n is not simple.
 func (x *Expr) part(n ast.Node) direct {
 	switch n := n.(type) {
 	case *ast.BoolNode:
@@ -164,7 +165,7 @@ func (x *Expr) part(n ast.Node) direct {
 }
 
 // exactly compiles a call of [compareCall] that compares a uint64 with an integer, or an int with a
-// float. It returns a zero direct for other calls.
+// float. It returns direct{} for all other calls.
 func (x *Expr) exactly(n *ast.CallNode) direct {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok || callee.Value != compareName {
@@ -342,7 +343,7 @@ func placeIn(t *layout.Type, property ast.Node) (in *layout.Type, offset int, ok
 	return nil, 0, false
 }
 
-// field compiles a scalar field of type t at an offset. It returns a zero direct for other types.
+// field compiles a scalar field of type t at an offset. It returns direct{} for all other types.
 func field(of rowOf, t *layout.Type, offset int) direct {
 	width := t.Width()
 	bits := func(r *reading) uint64 { return of(r).bits(offset, width) }

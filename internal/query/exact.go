@@ -19,7 +19,7 @@ import (
 // A comparison of an int or a float with a small constant is exact and stays as it is.
 type exactness struct{}
 
-// The function exactly applies exactness to a whole expression.
+// exactly visits all nodes of an expression with [exactness].
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
 // Visit implements ast.Visitor. It visits the operands of a node before the node.
@@ -27,7 +27,7 @@ func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
-		// The map outcomes has an entry for each of these operators.
+		// outcomes[…] has an entry for each of these operators.
 		case "==", "!=", "<", ">", "<=", ">=":
 			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right) || isMixed(n.Left, n.Right)) {
 				*p = comparison(n)

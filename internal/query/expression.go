@@ -74,8 +74,7 @@ const (
 // value is nil. Tags are booleans.
 type Expr struct {
 	text string
-	// The field what is the name of the argument that contains the expression, for errors:
-	// "--where".
+	// what: the name of the argument that contains the expression, for errors, such as "--where".
 	what string
 	want Want
 
@@ -107,8 +106,8 @@ type Expr struct {
 	asking func(ecs.Entity)
 }
 
-// Compile compiles text for the components of im. The parameter what is the name of the argument
-// that contains the text, for errors: "--where". Errors have type [*Error].
+// Compile compiles an expression for the components of im. The second argument is for errors: it
+// names the argument that contains the expression, such as "--where". Errors have type [*Error].
 func Compile(im *inspect.Image, what, text string, w Want) (*Expr, error) {
 	x := &Expr{text: text, what: what, want: w}
 	if err := x.Bind(im); err != nil {
@@ -343,8 +342,8 @@ func (x *Expr) condition(a Answer) (bool, error) {
 }
 
 // Text returns an answer of x as text, like [Answer.String]. Constants and durations are written by
-// name. If a is a total of all answers, the parameter total is its kind, such as "sum"; otherwise
-// it is empty.
+// name. If a is a total of all answers, the first argument is the kind of this total, such as
+// "sum". Otherwise the first argument is "".
 func (x *Expr) Text(total string, a Answer) string {
 	t := pointee(x.layout)
 	switch v := a.v.(type) {

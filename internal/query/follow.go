@@ -104,7 +104,7 @@ type answerCache struct {
 	asker ecs.Entity // The entity that is being evaluated.
 	tally tally
 
-	again []uint32 // Indices to evaluate again. Only used while follow runs.
+	again []uint32 // Indices to evaluate again. Only used while follow() runs.
 	noted []bool   // noted[i] is true if index i is in again.
 }
 

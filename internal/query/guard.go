@@ -48,7 +48,7 @@ func (g guarder) condition(n ast.Node) ast.Node {
 	return and(n, needs)
 }
 
-// The function named and joins nodes: need1 && (need2 && n), for any number of needs.
+// and returns a node that joins n with needs: need1 && (need2 && n), for any number of needs.
 func and(n ast.Node, needs []need) ast.Node {
 	for i := len(needs) - 1; i >= 0; i-- {
 		n = at(n, &ast.BinaryNode{Operator: "&&", Left: needs[i].node, Right: n})
@@ -134,8 +134,7 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
-// binary handles binary operators for the method node. It guards both sides of && and ||
-// separately.
+// binary is the case of node() for binary operators. It guards each side of && and || separately.
 func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	switch n.Operator {
 	case "&&", "||", "and", "or":

@@ -66,8 +66,8 @@ func compareNumbers(a, b any) int {
 	return cmp.Or(Answer{a}.Compare(Answer{b}), cmp.Compare(kindOf(Answer{a}), kindOf(Answer{b})))
 }
 
-// add changes the count of v by the parameter times, which may be negative. It removes v if the
-// count becomes 0. It returns the change in the number of distinct numbers: 1, 0 or -1.
+// add adds times, which may be negative, to the count of v. If the count becomes 0, add removes v.
+// It returns the change in the number of distinct numbers: 1, 0 or -1.
 func (r *ranks) add(v any, times int) (more int) {
 	// Find the first run whose greatest number is at least v.
 	k, _ := slices.BinarySearchFunc(r.runs, v, func(of run, v any) int { return compareNumbers(of.values[len(of.values)-1], v) })

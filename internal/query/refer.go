@@ -49,10 +49,10 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	*p = call
 }
 
-// isEntity reports whether t is the type Entity. The parameter t may be nil.
+// isEntity reports whether t is the type Entity. t may be nil.
 func isEntity(t *layout.Type) bool { return t != nil && t.Kind == layout.Entity }
 
-// other returns the row of e in col, and whether e has one. A dead entity has no row.
+// other returns the row of e in col, and whether e has a row there. A dead entity has no row.
 func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error) {
 	switch {
 	case !x.isAlive(e):

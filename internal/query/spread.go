@@ -168,14 +168,13 @@ func (s *spread) percentile(p int) Answer {
 //	hash    000… 001… 01…. 1…..    hashes, grouped by leading zero bits
 //	zeros     3    2    1    0     at most mostKept hashes have this many zero bits or more
 //
-// The field zeros is the least such number. Hashes with fewer zero bits are dropped, unless all is
-// set.
+// s.zeros is the least such number of zero bits. Hashes with fewer zero bits are dropped, unless
+// s.all is true.
 type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
 	with   [65]int // Number of distinct hashes, by leading zero bits.
-	// Number of distinct hashes that have at least the number of leading zero bits in the field
-	// zeros.
+	// least is the number of distinct hashes with at least s.zeros leading zero bits.
 	least int
 	all   bool // True if answers may be removed, so that no hash is dropped.
 }
@@ -210,7 +209,7 @@ func (s *variety) add(a Answer) {
 	}
 }
 
-// take removes a, which was added before. The field all must be set.
+// take removes the answer a, which was added before. It may be called only if s.all is true.
 func (s *variety) take(a Answer) {
 	h := hash(a.Key())
 	if s.hashes[h]--; s.hashes[h] > 0 {

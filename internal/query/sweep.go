@@ -94,8 +94,7 @@ func (x *Swept) copy() {
 	x.copies = append(x.copies, c)
 }
 
-// The method named to returns the copy of x for the goroutine at.asker, and sets its current
-// entity.
+// to returns the copy of x for the goroutine at.asker, and sets the current entity of this copy.
 func (x *Swept) to(at SweptEntity) *exprCopy {
 	c := x.copies[at.asker]
 	c.at = at
@@ -146,15 +145,16 @@ func (f *Filter) Holds(at SweptEntity) (bool, error) {
 	return true, nil
 }
 
-// Sweep calls the function ask for each entity. Each span of entities has one result, and ask adds
-// the entity to the result *found. Then Sweep calls the function take for each span, in order, with
-// the result and the start index of the next span.
+// Sweep calls ask() for each entity. Each span of entities has one result, and ask() adds the
+// entity to this result, *found. Then Sweep calls take() for each span, in order, with the result
+// and the start index of the next span.
 //
 //	asker 0: span 0 ask ask …   span 2 ask …          askers run concurrently, each with
 //	asker 1: span 1 ask ask ask …   span 3 ask …      its own copies of the expressions
 //	take:        0       1       2       3            one after the other, in order
 //
-// If ask fails, Sweep still calls take with the partial result of the span, and returns the error.
+// If ask() fails, Sweep still calls take() with the partial result of the span, and returns the
+// error.
 func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, found *T) error, take func(found T, next int) error) error {
 	type span struct {
 		found T

@@ -111,7 +111,7 @@ type extreme struct {
 	zeros int                  // Number of -0 answers.
 }
 
-// The type ranked is an element of the heap: an answer, with the index of its entity.
+// ranked is an element of the heap: an answer, with the index of its entity.
 type ranked struct {
 	Answer
 	index uint32
@@ -140,9 +140,8 @@ func (x *extreme) count(a Answer, n int) bool {
 // isRanked reports whether answers of the given type belong in the heap.
 func isRanked(kind int) bool { return kind != noAnswer && kind != otherAnswer }
 
-// The method named of returns the least or the greatest of the current answers. It returns false if
-// the order of entities decides, because different answers compare as equal: 1 and 1.0, 0 and -0,
-// or lists.
+// of returns the least or the greatest of the current answers. It returns false if the order of
+// entities decides, because different answers compare as equal: 1 and 1.0, 0 and -0, or lists.
 func (x *extreme) of(answers []Answer) (Answer, bool) {
 	kinds, n := 0, 0
 	for _, of := range x.kinds[noAnswer+1:] {

@@ -33,7 +33,7 @@ type outcome struct {
 // errDecided ends a sweep when further entities cannot change the results.
 var errDecided = errors.New("query: the results are decided")
 
-// World evaluates an expression on the whole world for the state st. The parameter want is
+// World evaluates an expression on the whole world for the state st. The last argument is
 // [WantTotal] or [WantWorld]. If st is not in memory, World reads the columns that it needs page by
 // page. If several entities fail, the error is that of the first by index.
 func World(ctx context.Context, st *inspect.State, what, text string, want Want) (Answer, error) {
@@ -104,7 +104,8 @@ func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	return err
 }
 
-// outcomeOf evaluates s for an entity of a sweep. The parameter truth is true if s is a condition.
+// outcomeOf evaluates s for an entity of a sweep. The second argument reports whether s is a
+// condition.
 func outcomeOf(s *Swept, truth bool, at SweptEntity) (o outcome) {
 	if truth {
 		var holds bool

@@ -122,8 +122,8 @@ func (g *Grid) Flush() {
 	g.rows = g.rows[:0]
 }
 
-// fit returns the widths of all columns. It narrows the columns with the indices shown until they
-// fit into a line, or cannot be narrower.
+// fit returns the widths of all columns. The argument has the indices of the shown columns. fit
+// narrows these columns until they fit into a line, or cannot be narrower.
 func (g *Grid) fit(shown []int) (widths []int) {
 	widths = make([]int, len(g.columns))
 	over := -g.out.Width - len(gap)
@@ -150,8 +150,8 @@ func (g *Grid) fit(shown []int) (widths []int) {
 	return widths
 }
 
-// blocks splits the columns in shown into blocks, each of which fits into a line if possible. Every
-// block begins with the first column, because that column names the row.
+// blocks splits the columns with the given indices into blocks, each of which fits into a line if
+// possible. Every block begins with the first column, because that column names the row.
 func (g *Grid) blocks(shown, widths []int) (blocks [][]int) {
 	room := 0
 	for n, i := range shown {

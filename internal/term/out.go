@@ -31,7 +31,7 @@ type Out struct {
 	screen *screen
 }
 
-// NewOut returns an Out that prints to w. It calls failed when a write to w fails.
+// NewOut returns an Out that prints to w. It calls the function failed when a write to w fails.
 func NewOut(w io.Writer, failed func()) *Out {
 	s := &screen{out: w, failed: failed}
 	return &Out{Writer: bufio.NewWriter(s), Width: lineWidth(w), screen: s}

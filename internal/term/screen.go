@@ -65,7 +65,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// pass writes p to w. If the write fails, pass calls failed, so that the command can end early.
+// pass writes p to w. If the write fails, pass calls s.failed(), so that the command can end early.
 func (s *screen) pass(w io.Writer, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil

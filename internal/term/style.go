@@ -47,8 +47,7 @@ const (
 	Never  When = "never"
 )
 
-// The method is reports whether a feature is on. The argument says whether the output is a
-// terminal.
+// is reports whether a feature is on. The argument tells whether the output is a terminal.
 func (w When) is(terminal bool) bool { return w == Always || w != Never && terminal }
 
 // wantsColour reports whether the environment permits colours (no-color.org).

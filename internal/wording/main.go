@@ -82,8 +82,8 @@ func run(lists string, record bool, dirs []string, out io.Writer) (ok bool, err 
 	return ok, nil
 }
 
-// report prints the faults of each directory that has more faults than its debt. If all is set, it
-// prints every fault.
+// report prints the faults of each directory that has more faults than its debt. If its last
+// argument is true, it prints every fault.
 func report(out io.Writer, faults map[string][]fault, debts map[string]int, all bool) (ok bool) {
 	ok = true
 	dirs := make([]string, 0, len(faults))
