@@ -66,7 +66,7 @@ func (c *aliveSet) generation(i int) uint32 {
 	return g
 }
 
-// The method of reports whether c is the set of live entities of s.
+// of reports whether c is the set of live entities of s.
 func (c *aliveSet) of(s *State) bool {
 	return c != nil && c.digest == s.digest && s.digest != 0 && len(c.low) == s.indices
 }
@@ -144,8 +144,8 @@ func (s *State) appendAlive(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 }
 
 // Skip returns the index at which a [State.Sweep] must begin to leave out the first n live
-// entities. The sweep may leave out fewer, because it must begin at the start of a [Span]. skipped
-// is how many it leaves out.
+// entities. The sweep may leave out fewer, because it must begin at the start of a [Span]. The
+// second result is the number of entities that it leaves out.
 func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) {
 	if err := s.Count(ctx); err != nil {
 		return 0, 0, err

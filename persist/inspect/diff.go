@@ -51,7 +51,7 @@ type ComponentDiff struct {
 	// Rows are ordered by index and generation of their entities.
 	Rows []RowDiff
 
-	// older and newer read the rows that Rows lists. Other rows may be unloaded.
+	// Access to the old and the new rows. Rows that the field Rows does not list may be unloaded.
 	older, newer diffRows
 }
 
@@ -131,8 +131,8 @@ func pairs[T any](older, newer []*T, name func(*T) string) iter.Seq2[*T, *T] {
 	}
 }
 
-// matched merges two lists that are sorted by compare, and pairs equal elements. The missing side
-// of a pair is nil.
+// matched merges two lists that are sorted by compare(), and pairs equal elements. If an element is
+// in only one list, the other side of its pair is nil.
 func matched[T any](older, newer []T, compare func(a, b T) int) iter.Seq2[*T, *T] {
 	return func(yield func(o, n *T) bool) {
 		for len(older) > 0 || len(newer) > 0 {

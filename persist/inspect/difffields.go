@@ -114,7 +114,7 @@ func (f *fieldDiffs) entries(path string, a, b layout.Value) {
 			f.add(entryPath(path, a.Key(i)), a.Index(i), layout.Value{})
 		}
 	}
-	// The map at now has only keys of the new map.
+	// The remaining keys in at[…] exist only in the new map.
 	for i := range b.Len() {
 		if _, ok := at[keyText(b.Key(i))]; ok {
 			f.add(entryPath(path, b.Key(i)), layout.Value{}, b.Index(i))

@@ -207,8 +207,8 @@ func (a *pagedArray) compare(page int) (bool, error) {
 //   - The newer file refers to the page in the older file.
 //   - Both files refer to a page in a third file.
 //
-// The result is false for a save, which has no number, and for files of different worlds. Pages
-// that shared reads stay in memory.
+// The result is false for a save, which has no number, and for files of different worlds. The pages
+// that this method reads stay in memory.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0
 	if a.files[0].Number() > a.files[1].Number() {
@@ -234,8 +234,8 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	return ref.Elsewhere() && ref == other, nil
 }
 
-// own returns the reference to a page, for one state. If the page is in the state's own file, own
-// reads the page into held.
+// own returns the reference to a page, for one state. If the page is in the file of this state, own
+// reads the page into a.held.
 func (a *pagedArray) own(side, page int) (format.PageRef, error) {
 	content, ref, err := a.files[side].Own(a.arrays[side], page)
 	if err != nil {

@@ -112,8 +112,8 @@ func (f *follower) state() (*EntityState, error) {
 	return s, nil
 }
 
-// each calls do with the records between the state of f and record seq, in order. It fails if seq
-// does not descend from the state of f.
+// each calls do() with the records after the state of f, up to record seq, in order. It fails if
+// record seq does not descend from the state of f.
 func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, *catalog.Record) error) error {
 	path, err := f.view.cat.Path(f.id.Seq, seq)
 	if err != nil {

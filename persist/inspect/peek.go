@@ -181,9 +181,10 @@ func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	return fmt.Errorf("no row holds index %d of %d", index, a.Rows)
 }
 
-// registryPages iterates over the pages of the registry, likely pages first. First come the page
-// of the row that equals the index, and the pages of the entity's component rows. Then come all
-// pages, outward from the first one. A page may come twice.
+// registryPages iterates over the pages of the registry. Pages that are likely to have the row of
+// the entity come first. The first page has the row whose number equals the index of the entity.
+// Next come the pages with the row numbers that the entity has in components. Then come all pages,
+// by their distance from the first page. A page may come twice.
 func registryPages(f *follower, pages int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := int(f.entity.Index()) / format.PageRows

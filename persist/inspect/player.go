@@ -143,7 +143,8 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	if err != nil {
 		return err
 	}
-	// If no snapshot leads to record end, start there. The cursor below then returns the error.
+	// If no snapshot leads to the last record, start at that record. The cursor below then returns
+	// the error.
 	p.start = end
 	if oldest, ok := p.view.OldestBase(end); ok {
 		p.start = oldest.ID.Seq
@@ -440,8 +441,8 @@ func (p *Player) seek(ctx context.Context, n int) error {
 	return nil
 }
 
-// fill replaces the world with the recorded state. It first empties the world: load does not
-// remove resources that the state lacks.
+// fill replaces the world with the recorded state. It first empties the world, because load() does
+// not remove resources that the state lacks.
 func (p *Player) fill() error {
 	if err := p.checkTypes(); err != nil {
 		return err

@@ -52,8 +52,8 @@ type State struct {
 }
 
 // readAt calls f with the state after record seq, from the nearest readable snapshot and the ticks
-// after it. f may use only the components that wanted selects. f may be called again with the state
-// from another snapshot.
+// after it. f may use only the components for which wanted() returns true. f may be called again
+// with the state from another snapshot.
 func (v *View) readAt(ctx context.Context, seq uint64, wanted func(*image.Component) bool, f func(*State) error) error {
 	return v.cat.RetryOnChange(ctx, func() error {
 		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s catalog.SnapshotInfo) error {
@@ -77,7 +77,7 @@ func leadingBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
 	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s catalog.SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
 }
 
-// firstReadable calls read with each snapshot of bases until a call succeeds. All bases lead to
+// firstReadable calls read() with each snapshot of bases until a call succeeds. All bases lead to
 // record seq: an older snapshot needs more ticks. If all calls fail, firstReadable joins their
 // errors.
 func firstReadable(ctx context.Context, v *catalog.Catalog, bases []catalog.SnapshotInfo, seq uint64, read func(catalog.SnapshotInfo) error) error {

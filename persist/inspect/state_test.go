@@ -55,8 +55,7 @@ func sameState(t *testing.T, im *image.Image, s *inspect.State) {
 	sameSweep(t, im, s)
 }
 
-// sameRows requires that the component in s, given by the parameter of, has the same rows as
-// component c of im.
+// sameRows requires that component c of im has the same rows as the given component of s.
 func sameRows(t *testing.T, im *image.Image, c *image.Component, s *inspect.State, of *inspect.Component) {
 	t.Helper()
 	require.Equal(t, []any{c.Name, c.Len()}, []any{of.Name, of.Len()})
@@ -233,7 +232,7 @@ func TestRead_PagesSameAsWholeState(t *testing.T) {
 // The columns have several pages, and their rows are not in the order of entities.
 func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
-		// If every is 3, about a third of the entities is destroyed: see manyPages.
+		// With 3, about a third of the entities is destroyed: see manyPages.
 		every int
 		persist.FileOptions
 	}{{every: 3}, {every: 400}, {every: 3, FileOptions: persist.FileOptions{Compress: true}}} {
@@ -261,9 +260,9 @@ func TestState_ManyPages(t *testing.T) {
 	}
 }
 
-// manyPages creates n entities and destroys n/every random ones. Each destroyed entity's row is
-// filled by the last row. So if few entities are destroyed, most rows are in the order of indices,
-// with a few exceptions on each page.
+// manyPages creates n entities, and destroys n/every of them at random. Each destroyed entity's row
+// is filled by the last row. So if few entities are destroyed, most rows are in the order of
+// indices, with a few exceptions on each page.
 func manyPages(t *testing.T, n, every int) *ecs.World {
 	t.Helper()
 	type place struct{ X, Y float64 }

@@ -76,15 +76,15 @@ func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 	return im.Fill(w, fmt.Sprintf("state after record %d", seq))
 }
 
-// Path returns the records that lead from the state after record from to the state after record
-// to, in order. from must be an ancestor of to.
+// Path returns the records that lead from the state after one record (from) to the state after
+// another one (to), in order. The first record must be an ancestor of the second.
 func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
 
-// Walk calls f for the states along a path, oldest first. The first state is the one after the
-// record from, and the last state is the one after the record to. Record from must be an ancestor
-// of record to. The argument c is the tick that led to the state, or nil in the first call. The
-// image im is valid until f returns, because the next tick changes it in place. Walk ends at an
-// error of f, at damage, or when ctx ends.
+// Walk calls f for the states along a path, oldest first. Two records define the path. The first
+// state is the one after the first record (from). The last state is the one after the second record
+// (to). The first record must be an ancestor of the second. The argument c is the tick that led to
+// the state, or nil in the first call. The image im is valid until f returns, because the next tick
+// changes it in place. Walk ends at an error of f, at damage, or when ctx ends.
 //
 // If a program converted the store between two ticks, the next tick continues the converted state,
 // and im is a new image. Walk loads the nearest snapshot and reads the ticks after it. It reports
@@ -140,10 +140,10 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 	return commits, err
 }
 
-// Changes calls f for each record of a path, oldest first. The path begins after the record from,
-// and ends with the record to. Record from must be an ancestor of record to. f gets the changes of
-// the record as a [Diff], which is valid until f returns. Changes ends at an error of f, at damage,
-// or when ctx ends.
+// Changes calls f for each record of a path, oldest first. The path begins after one record (from),
+// and ends with another one (to). The first record must be an ancestor of the second. f gets the
+// changes of the record as a [Diff], which is valid until f returns. Changes ends at an error of f,
+// at damage, or when ctx ends.
 //
 // The cost of a tick grows with the rows that it wrote. Two whole states are compared only if a
 // program converted the store between two ticks.

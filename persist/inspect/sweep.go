@@ -34,13 +34,13 @@ type Span struct {
 	of       []spanColumn
 }
 
-// Sweep visits all live entities with index at least from. The parameter from must be the start of
-// a span: 0 or the Next of another span. Several goroutines compute a result for each span. Sweep
-// passes the results to the function take in index order. It ends at the first error.
+// Sweep visits all live entities whose index is at least the given one. That index must be the
+// start of a span: 0 or the Next of another span. Several goroutines compute a result for each
+// span. Sweep passes the results to take() in index order. It ends at the first error.
 //
-// Each goroutine calls asker once to make its own function, and then calls that function with each
-// of its spans. The function may read the given components of the span's entities. The components
-// must be in the outline of s.
+// Each goroutine calls asker() once to make its own function, and then calls this function with
+// each of its spans. This function may read the given components of the span's entities. The
+// components must be in the outline of s.
 //
 // Each page is read once. If most rows are in index order, only a few pages are in memory. When
 // most rows of a page are passed, only the remaining rows stay in memory. At worst the whole column
@@ -59,7 +59,8 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	for i := range asks {
 		asks[i], spans[i] = asker(), newSpan(kept)
 	}
-	// Round up: from may be the end of the indices, which need not be a multiple of PageRows.
+	// Round up: the given index may be the end of the indices, which need not be a multiple of
+	// PageRows.
 	first := (from + format.PageRows - 1) / format.PageRows
 	work := func(worker, i int) (found any, err error) {
 		span := spans[worker]
@@ -75,7 +76,7 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	return parallel.InOrder(ctx, max(0, (s.indices+format.PageRows-1)/format.PageRows-first), work, take)
 }
 
-// newSpan returns a span that fill can be called on repeatedly.
+// newSpan returns a span for repeated calls of fill().
 func newSpan(kept []*sweptPages) *Span {
 	s := &Span{of: make([]spanColumn, len(kept))}
 	for n, k := range kept {
@@ -106,7 +107,7 @@ func (s *Span) fill(st *State, page int) (err error) {
 func (s *Span) Has(n, i int) bool { return s.of[n].find(s.Entities[i]) >= 0 }
 
 // Row returns the encoded value of component number n of the sweep for entity i of the span, and
-// whether the entity has the component. The value is valid until the function made by asker
+// whether the entity has the component. The value is valid until the function that asker() has made
 // returns.
 func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 	of := &s.of[n]
@@ -208,8 +209,8 @@ type sweptPage struct {
 	mu   sync.Mutex
 	rows *pageRows // nil before the page is read.
 
-	// The lock of sweptPages guards the fields below. n is the number of rows of the page. The
-	// field left is the number of its rows that are not passed yet.
+	// The lock of sweptPages guards the fields below. n: the number of rows of the page. left: the
+	// number of these rows that are not passed yet.
 	n, left int
 	passed  []uint64 // Passed rows, as bits.
 	shrunk  bool
@@ -218,7 +219,7 @@ type sweptPage struct {
 // When at most 1/fewRows of a page's rows remain, only these rows stay in memory.
 const fewRows = 16
 
-// manyPages returns how many whole pages of a column may be in memory before skip is called. If
+// manyPages returns how many whole pages of a column may be in memory before skip() is called. If
 // rows are in index order, a sweep has fewer pages in memory: those of one or two spans per
 // goroutine.
 func (k *sweptPages) manyPages() int {
@@ -310,8 +311,8 @@ func (k *sweptPages) pass(lo, hi int) {
 	}
 }
 
-// release removes a page if all of its rows are passed, or shrinks it if few rows remain. The
-// parameter before is the number of rows that remained before the caller marked some as passed.
+// release removes a page if all of its rows are passed, or shrinks it if few rows remain. The last
+// argument is the number of rows that remained before the caller marked some rows as passed.
 func (k *sweptPages) release(p *sweptPage, page, before int) {
 	switch few := p.n / fewRows; {
 	// A goroutine that still reads rows of the page keeps its memory alive.

@@ -23,7 +23,7 @@ import (
 type keptTick struct {
 	tick     uint64
 	schema   *format.Schema
-	registry registryRows // registry has only the rows in the field ranges.
+	registry registryRows // registry has only the rows in k.ranges.
 	ranges   []raw.Range
 	// columns has the old rows of each component, by number. A column without ranges does not
 	// change.

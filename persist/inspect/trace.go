@@ -88,7 +88,7 @@ type Stretch struct {
 }
 
 // stretch returns the Stretch that ends at record seq, and the snapshot at which it begins. That is
-// the nearest snapshot whose number is less than the parameter older. Without such a snapshot,
+// the nearest snapshot whose number is less than the last argument. Without such a snapshot,
 // stretch returns nil. The limit is a snapshot number and not a seq, because a conversion makes two
 // snapshots of one state.
 func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
@@ -162,9 +162,10 @@ type trace struct {
 	err   error // The first error of the function in field found.
 }
 
-// newTrace returns a trace that begins after record from, or at the oldest state that leads to
-// record to if from is 0. It fails if record from is not an ancestor of record to. If lost records
-// hide the ancestors, the trace begins anyway.
+// newTrace returns a trace between two records (from, to). The trace begins at the state after the
+// first record. If the first record is 0, the trace begins at the oldest state that leads to the
+// second record. newTrace fails if the first record is not an ancestor of the second. If lost
+// records hide the ancestors, newTrace returns a trace anyway.
 func newTrace(ctx context.Context, v *View, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
 	err := v.cat.RetryOnChange(ctx, func() (err error) {
@@ -203,9 +204,9 @@ func oldestFollower(ctx context.Context, v *View, e ecs.Entity, seq uint64) (*fo
 	return nearestFollower(ctx, v, e, seq)
 }
 
-// parts reports the values of the first state, and the events up to record to. After damage it
-// continues at the next snapshot, and reports the values in that state. At the end it returns the
-// first damage.
+// parts reports the values of the first state, and the events up to the given record. After damage
+// it continues at the next snapshot, and reports the values in that state. At the end it returns
+// the first damage.
 //
 //	snapshot ── 1 ── 2 ── 3 ── lost ── 5 ── snapshot ── 7 ── to
 //	           └─────────┘                             └───────┘
@@ -215,7 +216,8 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 		if err == nil {
 			err = t.run(ctx, t.reachable(to))
 		}
-		// If the trace has stopped before record to, a record is lost, and Path returns the error.
+		// If the trace has stopped before the last record, a record is lost, and Path returns the
+		// error.
 		if err == nil && t.id.Seq != to {
 			_, err = t.view.cat.Log.Path(t.id.Seq, to)
 			err = t.view.cat.JournalError(err)
@@ -233,7 +235,7 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 	}
 }
 
-// reachable returns the last record before the first known loss on the path to record to.
+// reachable returns the last record before the first known loss on the path to the given record.
 func (t *trace) reachable(to uint64) uint64 {
 	last := to
 	for e := range t.view.cat.Log.Ancestors(to) {
@@ -303,8 +305,8 @@ func (t *trace) begin() error {
 	return t.err
 }
 
-// event reports an event. The parameter before is the follower at the state before the event, and t
-// is at the state after it. A removal has no new value, and an addition has no old value.
+// event reports an event. The first argument is the follower at the state before the event, and t
+// is at the state after the event. A removal has no new value, and an addition has no old value.
 func (t *trace) event(before *follower, kind TraceKind, number int) {
 	if t.err != nil {
 		return
@@ -324,7 +326,8 @@ func (t *trace) event(before *follower, kind TraceKind, number int) {
 	}
 }
 
-// valueOf returns row and value of component number n. It sets failed to the first error.
+// valueOf returns the row and the value of component number n. If an error occurs and *failed is
+// nil, valueOf sets *failed to this error.
 func (f *follower) valueOf(n int, failed *error) (row int, v layout.Value) {
 	row = f.has(n)
 	if row < 0 {

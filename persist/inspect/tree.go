@@ -141,7 +141,7 @@ func (c *column) add(row int, value []byte) error {
 //	members[target[i]] is the target of members[i]; its sources are sources[first[i]:first[i+1]]
 type relation struct {
 	members []member
-	// target is -1 if there is no target, or if it is not alive.
+	// target[i] is -1 if members[i] has no target, or if its target is not alive.
 	target  []int
 	first   []int
 	sources []int
@@ -186,8 +186,8 @@ func newRelation(c *column) *relation {
 	return r
 }
 
-// link sets the fields target, first and sources. It groups the sources by target, with a counting
-// sort. The sources of a target stay in the order of members.
+// link sets r.target, r.first and r.sources. It groups the sources by target, with a counting sort.
+// The sources of a target stay in the order of members.
 func (r *relation) link() {
 	r.target, r.first = make([]int, len(r.members)), make([]int, len(r.members)+1)
 	for i, m := range r.members {
@@ -229,8 +229,8 @@ func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	return nodes, rootless
 }
 
-// The method of returns the entities above e, the highest first, and the tree below e. The depths
-// of entities above e are negative, and e has depth 0.
+// of returns the entities above e, the highest first, and the tree below e. The depths of entities
+// above e are negative, and e has depth 0.
 func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	start, ok := r.number[e]
 	if !ok {
@@ -256,9 +256,9 @@ func (r *relation) node(i, depth int, last bool) TreeNode {
 	}
 }
 
-// walk appends start and all entities below it to nodes, and marks them as visited in the slice
-// met. If start is in a cycle, the walk returns to start. It visits every other entity once, since
-// each has one target.
+// walk appends the entity members[start] and all entities below it to nodes, and marks them as
+// visited in the slice met. If the entity is in a cycle, the walk returns to it. The walk visits
+// every other entity once, since each has one target.
 func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 	type open struct {
 		number, node int

@@ -34,7 +34,8 @@ type (
 		}
 		Near []ecs.Entity
 	}
-	// socket is an indexed component with an entity in its default value, so gaps contain one.
+	// socket is an indexed component with an entity in its default value, so gaps contain an
+	// entity.
 	socket struct{ On ecs.Entity }
 	// last is a no-rewind component.
 	last struct{ Seen ecs.Entity }
@@ -74,7 +75,7 @@ var forestFields = [][2]string{
 	{"childOf", "Parent"}, {"owner", ""}, {"spring", "A"}, {"spring", "Link.B"}, {"spring", "Link.Deep.Most.C"}, {"spring", "Link.Deep.Most.D"}, {"socket", "On"}, {"last", "Seen"}, {"late", "Of"},
 }
 
-// grow changes w at random. The parameter all has every entity ever created, so many targets are
+// grow changes w at random. The last argument has every entity ever created, so many targets are
 // dead.
 func (w *forest) grow(rng *rand.Rand, all *[]ecs.Entity) {
 	pick := func() ecs.Entity {

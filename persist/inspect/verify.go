@@ -43,9 +43,9 @@ type VerifyReport struct {
 	Notes    []string
 }
 
-// verifyFiles calls check for all snapshot files. The file of the oldest state comes last: replay
-// begins with its image, which is then still in memory. verifyFiles also reports the known damage
-// of the journal.
+// verifyFiles calls check() for each snapshot file. The file of the oldest state comes last. Replay
+// begins with the image of this state, which is then still in memory. verifyFiles also reports the
+// known damage of the journal.
 func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, catalog.SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = size(v)
 	done := int64(0)

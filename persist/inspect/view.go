@@ -112,8 +112,8 @@ func (v *View) InUse() bool { return v.cat.InUse }
 func (v *View) InUseNow() bool { return !v.IsSave() && catalog.Held(v.cat.Files) }
 
 // WatchWriter returns a function that checks the lock of the store. Call the function repeatedly
-// until v is closed. It calls changed when the writing program has ended, and when another program
-// has opened the store. The first check only stores the current status.
+// until v is closed. The returned function calls changed() when the writing program has ended, and
+// when another program has opened the store. The first check only stores the current status.
 //
 // The argument program is the text of the lock file, as [View.LockHolder] returns it. The other
 // arguments tell what happened:

@@ -25,7 +25,8 @@ type writerWatch struct {
 // lookPause is the time between two checks of a lock.
 const lookPause = 500 * time.Millisecond
 
-// look calls changed if the writing program has changed since the last successful check.
+// look calls w.changed() if the status of the writing program has changed since the last successful
+// check.
 func (w *writerWatch) look() {
 	now := time.Now()
 	if now.Before(w.next) {
