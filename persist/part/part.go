@@ -142,7 +142,8 @@ func (o *outsiders) standIn(r ecs.Reference) (ecs.Entity, error) {
 	return e, nil
 }
 
-// newPart returns a part without entities. The part has the types of w for which keep returns true.
+// newPart returns a part without entities. The part has the types of w for which keep() returns
+// true.
 func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 	for _, name := range [2]string{originName, outsideName} {
 		if s, ok := w.Storage(name); ok && !s.Raw().Unknown() {
@@ -207,14 +208,14 @@ func Load(ctx context.Context, file string, w *ecs.World, o ...persist.FileOptio
 	return load(file, w, func(into *ecs.World) error { return persist.Load(ctx, file, into, o...) })
 }
 
-// LoadFrom reads a part from the reader in up to the end, as [Load] does from a file. See
+// LoadFrom reads a part from a reader up to its end, as [Load] does from a file. See
 // [persist.LoadFrom] for untrusted input.
 func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) (*Part, error) {
 	return load("stream", w, func(into *ecs.World) error { return persist.LoadFrom(ctx, in, into) })
 }
 
-// load returns a part with the world that the function fill reads. In errors, file names what fill
-// reads.
+// load returns a part with the world that fill() reads. The first argument names the source of the
+// world in errors.
 func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error) {
 	p, err := newPart(w, func(s ecs.AnyStorage) bool { return !s.Raw().Unknown() })
 	if err == nil {

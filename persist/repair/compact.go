@@ -52,14 +52,14 @@ type CompactReport struct {
 // snapshot and as much of the history before that state as options say. It leaves out rewound
 // branches. States keep their digests. A program opens the copy with the same types as v.
 //
-// Nothing may exist at out. The copy appears at out only when it is complete and durable. Compact
-// reads and writes only what the copy contains, and needs memory for one world.
+// Nothing may exist at the path out. The copy appears at this path only when it is complete and
+// durable. Compact reads and writes only what the copy contains, and needs memory for one world.
 //
 // The state of At keeps its seq and tick, with one exception: after lost or rewound records, seqs
 // are renumbered without gaps.
 //
 // The errors are those of [inspect.View.At]. An error wraps [fs.ErrExist] if something exists at
-// out.
+// the path out.
 func Compact(ctx context.Context, v *inspect.View, out string, options CompactOptions) (CompactReport, error) {
 	to, err := v.Resolve(options.At)
 	if err != nil {

@@ -139,14 +139,15 @@ func exportComponentOf(c *image.Component) (*importItem, error) {
 	return d, err
 }
 
-// An exporter writes an export item by item, so memory does not grow with the state. Method end
-// returns the first error of the writer.
+// An exporter writes an export item by item, so memory does not grow with the state. end() returns
+// the first error of the writer.
 type exporter struct {
 	w     *bufio.Writer
 	lines bool
 	value bytes.Buffer
 
-	// before is written before the next item, for example a separator. behind closes the list.
+	// before: text to write before the next item, for example a separator. behind: the text that
+	// closes the list.
 	before, behind string
 }
 

@@ -58,8 +58,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 	return inspect.NewImage(x.image), nil
 }
 
-// A lineReader counts lines, because the JSON decoder reports only the offset of an error. Method
-// at converts that offset to a line number.
+// A lineReader counts lines, because the JSON decoder reports only the offset of an error. at()
+// converts this offset to a line number.
 type lineReader struct {
 	r    io.Reader
 	read int64
@@ -145,7 +145,7 @@ func (x *importer) read(ctx context.Context) error {
 	return x.enter(exportRows)
 }
 
-// decode reads a value. It sets unread if the error occurs before the value.
+// decode reads a value. It sets x.unread to whether an error occurred before the value.
 func (x *importer) decode(v any) error {
 	before := x.d.InputOffset()
 	err := x.d.Decode(v)
@@ -165,7 +165,7 @@ func syntax(err error) error {
 	return err
 }
 
-// delim reads the bracket want. In an error, the parameter what names that bracket.
+// delim reads the given bracket. In an error, the second argument names that bracket.
 func (x *importer) delim(want json.Delim, what string) error {
 	token, err := x.d.Token()
 	if err != nil {

@@ -104,15 +104,16 @@ func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil &&
 // consistent history as possible, before that state and on rewound branches. Without Partial, the
 // saved state has the digest of its tick.
 //
-// Recover only reads path, without a lock. Nothing may exist at out. The result appears at out only
-// when it is complete and durable. Records keep their seqs, unless records between them are lost.
+// Recover only reads path, without a lock. Nothing may exist at the path out. The result appears at
+// this path only when it is complete and durable. Records keep their seqs, unless records between
+// them are lost.
 //
-// If out is empty, Recover writes nothing. The report then says which state it would save, and what
-// is lost.
+// If the path out is "", Recover writes nothing. The report then says which state it would save,
+// and what is lost.
 //
 // If no state can be reached, the error wraps persist.ErrCorrupt and gives the reason. The report
-// lists the damage. Recover replays the history twice, and needs memory for one world. Even if out
-// is empty, it opens the store and reads the journal.
+// lists the damage. Recover replays the history twice, and needs memory for one world. Even if the
+// path out is "", Recover opens the store and reads the journal.
 func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
 	if out != "" {
 		if err := checkUnused(out); err != nil {

@@ -56,9 +56,8 @@ func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load lo
 }
 
 // store writes a new store to a directory with a temporary name, see [tempDir], and renames the
-// directory to dir. The function fill writes the files, and makes them durable before the rename.
-// If anything fails before the rename, store removes the directory. The parent directory is synced
-// last.
+// directory to dir. fill() writes the files, and makes them durable before the rename. If anything
+// fails before the rename, store removes the directory. The parent directory is synced last.
 func (r *rewrite) store(dir string, fill func() error) error {
 	if err := checkUnused(dir); err != nil {
 		return err
@@ -187,7 +186,7 @@ func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*im
 }
 
 // writeBranches writes rewound records with seqs from first to last, if their parents were written.
-// It does nothing unless branches is set, and skips records that cannot be read.
+// It does nothing unless r.branches is true, and skips records that cannot be read.
 func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	if !r.branches {
 		return nil
@@ -211,7 +210,7 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 }
 
 // writeSnapshots writes a snapshot of im for each name of that state. If the state has no name, it
-// writes one without a name, but only if the parameter must is set.
+// writes one without a name, but only if the last argument is true.
 func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool) error {
 	named := slices.DeleteFunc(slices.Clone(r.labelled), func(s catalog.SnapshotInfo) bool { return s.ID != im.ID })
 	if must && len(named) == 0 {

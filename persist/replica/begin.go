@@ -72,8 +72,8 @@ func (f *Follower) begin(ctx context.Context) error {
 	return f.saveState()
 }
 
-// bounds returns the bounds of the log. If the log seems to end before the position known, the
-// answer may be stale, so bounds retries for a while.
+// bounds returns the bounds of the log. If the log seems to end before a known position, the answer
+// may be stale, so bounds retries for a while.
 func (f *Follower) bounds(ctx context.Context, known Position) (first, last Position, err error) {
 	err = f.retry(ctx, func() error {
 		if first, last, err = f.log.Bounds(ctx); err == nil && last < known {
@@ -87,7 +87,7 @@ func (f *Follower) bounds(ctx context.Context, known Position) (first, last Posi
 	return first, last, err
 }
 
-// retry repeats try after a stale answer, a missing entry, or a damaged entry. It gives up after
+// retry repeats try() after a stale answer, a missing entry, or a damaged entry. It gives up after
 // the duration Options.sure.
 func (f *Follower) retry(ctx context.Context, try func() error) error {
 	begun, tries := time.Now(), backoff{5 * time.Millisecond, 100 * time.Millisecond}

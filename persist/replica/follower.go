@@ -98,12 +98,12 @@ type Follower struct {
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continuesLog.
 	fresh   time.Time // When the last valid entry was read, or when Follow was called.
-	// Whether fresh is the time of an entry.
+	// Whether f.fresh is the time of an entry.
 	timed bool
 	gap   time.Duration // The time between the last two entries, or an upper bound.
 	// Bytes of entries since the beginning of the last complete store in the log.
 	logged int64
-	// The value of logged at the last opBegin.
+	// The value of f.logged at the last opBegin.
 	begun  int64
 	end    Position      // The last entry that was read, valid or not.
 	term   uint64        // The highest term of all claims.
@@ -116,7 +116,7 @@ type Follower struct {
 	since  int           // The number of bytes applied since the file state was written.
 	aside  *quarantine   // The quarantine for bytes that the log does not have.
 	offer  offer
-	grown  chan struct{} // Closed when the field at or err changes.
+	grown  chan struct{} // Closed when f.at or f.err changes.
 	err    error         // The reason why following has ended.
 	stuck  error         // Why the last try to apply the next entry failed.
 	closed bool
@@ -395,11 +395,12 @@ const (
 	longWait  = time.Second
 )
 
-// errReached is the error with which read ends at the position upto.
+// errReached is the error of read() when it has reached the given position.
 var errReached = errors.New("reached")
 
 // read applies entries as they arrive. It always ends with an error, which is errReached at the
-// position upto. The next call of read continues after the last entry that was applied completely.
+// given position. The next call of read() continues after the last entry that was applied
+// completely.
 func (f *Follower) read(ctx context.Context, upto *Position) error {
 	if upto != nil && f.end >= *upto {
 		return errReached

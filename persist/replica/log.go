@@ -28,9 +28,9 @@ var (
 // retains every acknowledged entry until the entry is trimmed. Its methods may be called from
 // several goroutines.
 type Log interface {
-	// Append adds an entry if the last entry of the log is at position after. In an empty log,
-	// after may also be 0, or the position of the last entry before the log became empty. Append
-	// returns the position of the new entry once the entry is durable.
+	// Append adds an entry if the last entry of the log is at the given position. If the log is
+	// empty, this position may also be 0, or that of the last entry before the log became empty.
+	// Append returns the position of the new entry once the entry is durable.
 	//
 	// Append returns [ErrTaken] if the log ends at another position. After any other error, such as
 	// [ErrUnknown], the log may have the entry, or may get it later.
@@ -47,8 +47,8 @@ type Log interface {
 	Next(ctx context.Context, after Position) (Entry, error)
 
 	// Bounds returns the positions of the oldest retained entry and of the last entry. For an empty
-	// log, first is 0, and last is the position of the last entry before the log became empty. Both
-	// are lower bounds, because the answer may be stale.
+	// log, the first result is 0, and the second is the position of the last entry before the log
+	// became empty. Both are lower bounds, because the answer may be stale.
 	Bounds(ctx context.Context) (first, last Position, err error)
 
 	// Trim removes the entries before a position. The log may retain its last entry in any case.
@@ -156,8 +156,8 @@ func (t *trail) check(ctx context.Context, log Log) error {
 }
 
 // continuation returns the first entry after the position of l that names l as its predecessor. It
-// searches up to the position upto. If it finds no such entry, it returns the first entry from upto
-// on. It returns the zero Entry at the end of the log.
+// searches up to the given position. If it finds no such entry, it returns the first entry from
+// that position on. It returns the zero Entry at the end of the log.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {

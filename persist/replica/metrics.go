@@ -56,7 +56,7 @@ func (m *monitor) fail(err error) {
 	m.metrics.Errors[ClassOf(err)]++
 }
 
-// setPaused records why the owner makes no calls. The parameter why is nil when the owner makes
+// setPaused records the reason why the owner makes no calls. The reason is nil when the owner makes
 // calls again.
 func (m *monitor) setPaused(why error) {
 	m.mu.Lock()

@@ -337,9 +337,9 @@ func (o *Owner) saveOwnerState() error {
 	return f.saveState()
 }
 
-// Offer records that the machine named by the parameter to may claim the store. See
-// [Follower.Offered]. Close the store first, so that the journal is sealed. A machine that is down
-// finds the offer when it follows again. Any other machine may also claim, including this one.
+// Offer records that the machine with the given name may claim the store. See [Follower.Offered].
+// Close the store first, so that the journal is sealed. A machine that is down finds the offer when
+// it follows again. Any other machine may also claim, including this one.
 //
 // If ctx ends before the log has the offer, Offer returns the error of ctx. The log may get the
 // offer later.

@@ -24,7 +24,7 @@ const (
 func (o *Owner) watch(ctx context.Context) {
 	defer close(o.watched)
 	var read link // The last entry that was read back. Zero before the first reading.
-	// The time of the next reading, and of the next reading of the whole log.
+	// next: the time of the next reading. all: the time from which a reading covers the whole log.
 	var next, all time.Time
 	failures, trims := o.sender.monitor.failures(), o.trims.Load()
 	every := o.f.options.readBack()
@@ -56,10 +56,10 @@ func (o *Owner) watch(ctx context.Context) {
 	}
 }
 
-// readBack reads the entries after from, up to the last entry that the owner appended, and returns
-// the link of that entry. It returns a [HoleError] if an entry is missing in two readings, even on
-// the server that decides on appends. It also returns one if a reading from the beginning finds no
-// complete store.
+// readBack reads the entries after a given one, up to the last entry that the owner appended. It
+// returns the link of that last entry. It returns a [HoleError] if an entry is missing in two
+// readings, even on the server that decides on appends. It also returns one if a reading from the
+// beginning finds no complete store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()

@@ -59,10 +59,11 @@ type sender struct {
 	number uint64    // The number of entries that this sender appended.
 	at     trail     // The newest valid entries of the log, newest first.
 	end    Position  // The last entry of the log, valid or not.
-	// Set if the next append must first verify that the log still has the entries in the field at.
+	// Set if the next append must first verify that the log still has the entries in s.at.
 	check bool
 	heard time.Time // When the log last acknowledged an entry.
-	// Since when the log lacks an entry that is no longer in recent. Zero if it lacks none.
+	// The time since which the log lacks an entry that is no longer in s.recent. Zero if the log
+	// lacks no such entry.
 	short time.Time
 	beats int // Heartbeats since the last entry with operations.
 	room  room
@@ -108,8 +109,8 @@ const (
 	longSilence = 2 * time.Second
 )
 
-// newSender returns a sender that continues after the newest entry of t. end is the last position
-// in the log. ctx is the context of the claim. The owner replaces it later.
+// newSender returns a sender that continues after the newest entry of t. The argument end is the
+// last position in the log. ctx is the context of the claim. The owner replaces this context later.
 func newSender(ctx context.Context, log Log, t trail, end Position, options *Options) *sender {
 	var b [8]byte
 	crand.Read(b[:]) // Never fails.
@@ -473,11 +474,11 @@ func (s *sender) headerAfter(after Position) (h header, at Position, err error) 
 	return h, e.Position, err
 }
 
-// reappend appends the entries after position last again, if the log has lost them. They must get
-// their old positions, because other machines know them. It returns an error if recent no longer
-// has them, or if another machine has appended to the log.
+// reappend appends the entries after the second given position again, if the log has lost them. The
+// entries must get their old positions, because other machines know these positions. It returns an
+// error if s.recent no longer has the entries, or if another machine has appended to the log.
 //
-// The position last may be from a stale answer, so the log may still have the entries. Then, a
+// The second position may be from a stale answer, so the log may still have the entries. Then, a
 // later call gets a newer answer.
 func (s *sender) reappend(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
@@ -567,13 +568,14 @@ func (s *sender) isRemovalPending(name string) bool {
 }
 
 // sendParts sends the content of a file, up to size(). It holds s.order for each part, so that
-// other files are sent between parts. Before each part, it calls admit without the lock, and
-// returns its error. A named file may grow, so it calls size for each part.
+// other files are sent between parts. Before each part, it calls admit() without the lock. If
+// admit() fails, sendParts returns that error. A named file may grow, so sendParts calls size() for
+// each part.
 //
 // If the sender begins to send all files again, sendParts restarts the file for new followers.
 //
-// When the log has the complete file, sendParts calls end with the lock. Otherwise, a new follower
-// could miss a write between the last part and end.
+// When the log has the complete file, sendParts calls end() with the lock. Without the lock, a new
+// follower could miss a write between the last part and end().
 func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size func() int64, end func() error) error {
 	buf := make([]byte, maxData)
 	for at, begun := int64(0), uint64(0); ; {

@@ -70,8 +70,8 @@ func (g *sendingFS) Publish(from, to string) error { return g.renameWith(from, t
 // Rename implements [disk.FS].
 func (g *sendingFS) Rename(from, to string) error { return g.renameWith(from, to, g.FS.Rename) }
 
-// renameWith renames or publishes a file by a call of name. If the new name is replicated, it also
-// sends the file to the log.
+// renameWith renames or publishes a file by a call of name(). If the new name is replicated,
+// renameWith also sends the file to the log.
 func (g *sendingFS) renameWith(from, to string, name func(from, to string) error) error {
 	s, err := g.currentSender()
 	if err != nil {
@@ -175,7 +175,7 @@ func (f *sentFile) Close() error {
 // all writes.
 func (f *sentFile) Sync() error { return f.SyncLocal(func() {}) }
 
-// SyncLocal is called by [disk.SyncLocal]. It calls local when the writes are durable on this
+// SyncLocal is called by [disk.SyncLocal]. It calls local() when the writes are durable on this
 // machine. The log may get these writes much later, or never.
 func (f *sentFile) SyncLocal(local func()) error {
 	name, err := f.current()

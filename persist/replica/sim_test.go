@@ -286,9 +286,9 @@ func (s *sim) begin(n *simNode) error {
 	return nil
 }
 
-// setAside reports whether one quarantine directory restores the content of a file. now has the
-// bytes of the file in the store. The directory has either the complete file, or parts that
-// continue these bytes.
+// setAside reports whether one quarantine directory restores the content of a file. The last
+// argument has the bytes of the file in the store. The directory has either the complete file, or
+// parts that continue these bytes.
 func setAside(m *disktest.Mem, name string, content, now []byte) bool {
 	parts := map[string]map[int][]byte{} // Quarantined bytes, by directory and offset.
 	for _, file := range m.Files() {

@@ -114,12 +114,13 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 	return err
 }
 
-// stops returns the positions on the path at which seek stores anchors on its way to position to.
-// It first moves the cursor to a copy of the nearest anchor, if the cursor and all snapshots are
-// farther away. The positions are so far apart that anchors on the whole path fit into room.
+// stops returns the positions on the path at which seek() stores anchors on its way to the given
+// position. If the nearest anchor is nearer than the cursor and all snapshots, stops first moves
+// the cursor to a copy of that anchor. The positions are so far apart that anchors on the whole
+// path fit into d.room.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
-	// base is the position from which replay can start: that of the last snapshot or anchor at or
-	// before position to. It is -1 if there is none.
+	// base is the position from which replay can start: the position of the last snapshot or anchor
+	// that is not after the target. It is -1 if there is no such snapshot or anchor.
 	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {
@@ -134,12 +135,11 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	} else if d.cursor == nil {
 		_ = d.jump(ctx, d.line.path[0].Parent)
 	}
-	// Store no anchors if not even one fits into room.
+	// Store no anchors if not even one fits into d.room.
 	if d.cursor == nil || d.size > d.room {
 		return nil
 	}
-	// The variable here says whether the cursor has a state on the path, and at is the position of
-	// that state.
+	// here: whether the cursor has a state on the path. at: the position of that state.
 	at, here := d.line.find(d.cursor.Seq())
 	here = here && d.cursor.Image() != nil
 	if a := d.anchors.find(seq); a != nil {
@@ -155,7 +155,7 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	// A short move back, without an anchor near, is probably the first of many single steps back.
 	// An anchor shortly before the target makes the next steps fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	// A cursor cannot replay backward. If it is after position to, replay starts at base.
+	// A cursor cannot replay backward. If the cursor is after the target, replay starts at base.
 	if at > to {
 		here = false
 	}

@@ -155,8 +155,8 @@ type differDoc struct {
 	Fields []changeDoc `json:"fields,omitempty"`
 }
 
-// Special values of the parameter component. ofEntities selects the created and destroyed entities,
-// ofAll selects all rows.
+// Special values of the parameter "component". ofEntities selects the created and destroyed
+// entities. ofAll selects all rows.
 const (
 	ofEntities = "(entities)"
 	ofAll      = "*"
@@ -177,8 +177,8 @@ func (h *server) diff(a *params) (any, error) {
 			return err
 		}
 		// Changes reads only the rows that the tick wrote. Diff reads both states, or the pages in
-		// which their files differ. The data that Changes passes is valid only until tell returns,
-		// so doc has texts instead of references to the data.
+		// which their files differ. The data that Changes passes is valid only until tell()
+		// returns, so doc has texts instead of references to the data.
 		if e, ok := v.Log().Find(to); ok && e.Parent == from && from != to {
 			err = v.Changes(a.ctx, from, to, tell)
 		} else {

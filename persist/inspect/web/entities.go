@@ -99,8 +99,8 @@ func (h *server) entities(a *params) (any, error) {
 	})
 }
 
-// list lists entities of a state. If the argument named is not empty, it lists those of its
-// entities that are alive. Otherwise it lists the entities that match s.
+// list lists entities of a state. If specific entities are given, it lists those that are alive.
+// Otherwise it lists the entities that match s.
 func (d *session) list(ctx context.Context, st *inspect.State, s listQuery, named []ecs.Entity, offset, limit int) (*entitiesDoc, error) {
 	columns, names, sorts, err := columnsOf(st, s.columns)
 	if err == nil {
@@ -339,8 +339,8 @@ func (c *selection) addSpan(l spanResult, from int) {
 	}
 }
 
-// sweep evaluates the entities from an index on. It calls the function take for each span, with the
-// result, the first index of the span, and the first index after it.
+// sweep evaluates the entities from an index on. It calls take() for each span, with the result,
+// the first index of the span, and the first index after the span.
 func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take func(l spanResult, from, next int) error) error {
 	w := &query.Sweeper{State: st, Begin: from}
 	filter, key, err := c.compile(w)

@@ -59,7 +59,7 @@ type follower struct {
 
 	// look checks the lock of the store. Only the follow goroutine calls it.
 	look func()
-	// writer is the last event that look has detected.
+	// writer is the last event that look() has detected.
 	writer writerDoc
 }
 

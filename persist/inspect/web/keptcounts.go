@@ -84,14 +84,14 @@ func (k keptCounts) read(world [16]byte) counts {
 		return counts{}
 	}
 	now := time.Now()
-	// Mark the file as recently used: prune removes the least recently used file first.
+	// Mark the file as recently used, because prune() removes the least recently used file first.
 	_ = os.Chtimes(name, now, now)
 	return c
 }
 
-// write stores c, and ignores errors. It writes a new file and renames it, so a reader finds
-// either the old or the new file. The file is not synced. If a crash damages it, its checksum is
-// wrong. prune also removes unfinished files.
+// write stores c, and ignores errors. It writes a new file and renames it, so a reader finds either
+// the old or the new file. The file is not synced. If a crash damages the file, its checksum is
+// wrong. prune() also removes unfinished files.
 func (k keptCounts) write(c *counts) {
 	if k == "" || c.world == [16]byte{} || os.MkdirAll(string(k), 0o700) != nil {
 		return

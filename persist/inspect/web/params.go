@@ -30,8 +30,8 @@ func (a *params) invalid(format string, args ...any) {
 // text returns a parameter, or "" if it is missing.
 func (a *params) text(name string) string { return a.values.Get(name) }
 
-// number returns a parameter that is a whole number. The argument most is the largest valid
-// number, and otherwise is the result if the parameter is missing.
+// number returns a parameter that is a whole number. The second argument is the result if the
+// parameter is missing. The third argument is the largest valid number.
 func (a *params) number(name string, otherwise, most uint64) uint64 {
 	text := a.text(name)
 	if text == "" {

@@ -176,11 +176,11 @@ type line struct {
 	// if the log has grown by more records than the path.
 	entries int
 
-	// newest is the record of the newest state: see [inspect.View.Newest]. In a damaged store the
-	// path may lead beyond newest or end before it. In that case it is unknown which records were
-	// rewound.
+	// newest is the record of the newest state: see [inspect.View.Newest]. In a damaged store, the
+	// path may lead beyond this record, or end before it. In that case it is unknown which records
+	// were rewound.
 	newest uint64
-	// apart says that the path does not lead to newest.
+	// apart: the path does not lead to the newest state.
 	apart bool
 }
 
@@ -323,7 +323,7 @@ func (l *line) rewound(log *journal.Log) (n int) {
 }
 
 // end returns the last record after record seq: the newest state, or the end of the branch. If
-// apart is set, it returns the end of the path instead of the newest state.
+// l.apart is true, it returns the end of the path instead of the newest state.
 func (l *line) end(log *journal.Log, seq uint64) uint64 {
 	switch {
 	case l.apart && l.leadsToNewest(seq):

@@ -49,7 +49,8 @@ type lineDoc struct {
 }
 
 // series evaluates expressions over a range of ticks on the path to a record, for the whole world
-// or for one entity. If the range has more ticks than the parameter samples, it samples them.
+// or for one entity. The parameter samples limits the number of values. If the range has more
+// ticks, series evaluates only some of them.
 func (h *server) series(a *params) (any, error) {
 	seq := a.record("record")
 	texts := a.expressions("expr", maxExpressions)
@@ -77,13 +78,15 @@ type way struct {
 	view *inspect.View
 	// start is the parent record of the first tick.
 	start uint64
-	// first says that start is the oldest state and in the range. No tick leads to that state.
+	// first: the range includes the oldest state, and the field start has its record. No tick leads
+	// to that state.
 	first bool
 	ticks []journal.Entry
 }
 
 // way returns the ticks in [from, to] on the path to record seq. For the path to the newest state,
-// the session stores the list of records. For a branch, way follows the parents from seq backward.
+// the session stores the list of records. For a branch, it follows the parents from record seq
+// backward.
 func (d *session) way(seq, from, to uint64) way {
 	w := way{view: d.view, start: seq}
 	if i, ok := d.line.find(seq); ok {
@@ -119,9 +122,9 @@ func (w *way) states() int {
 	return len(w.ticks)
 }
 
-// walk calls the function first with the oldest state, if that state is in the range. It then calls
-// f with each later state and its tick. If a page is damaged, walk calls the function first again.
-// So that function must have no effects before it has read everything.
+// walk calls first() with the oldest state, if that state is in the range. It then calls f with
+// each later state and its tick. If a page is damaged, walk calls first() again. So first() must
+// have no effects before it has read everything.
 func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f func(im *inspect.Image, c *inspect.Commit) error) error {
 	if w.first {
 		if err := w.view.Read(ctx, w.start, first); err != nil {
@@ -133,7 +136,7 @@ func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f f
 	}
 	return w.view.Walk(ctx, w.start, w.ticks[len(w.ticks)-1].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
 		if c == nil {
-			// The state is before the range, or the function first has read it.
+			// The state is before the range, or first() has read it.
 			return nil
 		}
 		return f(im, c)
@@ -150,11 +153,11 @@ type sampler struct {
 	exprs []*query.Expr
 }
 
-// The method along visits the states of a way, and samples at most as many of them as the parameter
-// samples says. It always samples the last state.
+// along visits the states of a way, and evaluates the expressions for some of them. The last
+// argument is the maximum number of evaluated states. The last state is always evaluated.
 func (s *sampler) along(ctx context.Context, way way, samples int) error {
-	// The variable left is the number of states still to visit. It is 0 after the last state is
-	// counted, so the last state is sampled.
+	// left: the number of states still to visit. It is 0 after the last state is counted, so the
+	// last state is evaluated.
 	left := way.states()
 	stride := max(1, (left+samples-1)/samples)
 	var answers []outcome
@@ -232,8 +235,8 @@ func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error
 	return err
 }
 
-// of returns the outcome of expression i for im. The parameter err is the error that the method
-// follow returned. If the entity is dead, the outcome has neither a value nor an error.
+// of returns the outcome of expression i for im. The last argument is the error that follow() has
+// returned. If the entity is dead, the outcome has neither a value nor an error.
 func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
 		return o

@@ -70,8 +70,8 @@ func newSession(v *inspect.View, room int) *session {
 	return d
 }
 
-// The method with waits for the session's turn and calls f. If ctx ends first, it returns the error
-// of ctx. f has exclusive use of the session, and must not call with.
+// with waits for the session's turn and calls f. If ctx ends first, it returns the error of ctx. f
+// has exclusive use of the session, and must not call with() again.
 func (d *session) with(ctx context.Context, f func() error) error {
 	select {
 	case d.turn <- struct{}{}:
@@ -196,8 +196,7 @@ func (d *session) reach(ctx context.Context, seq uint64) error {
 	return d.refresh(ctx)
 }
 
-// close closes the view after the current request. Method with fails later requests with
-// errClosed.
+// close closes the view after the current request. Later calls of with() return errClosed.
 func (d *session) close() error {
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()

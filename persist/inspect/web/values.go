@@ -45,8 +45,7 @@ type nodeDoc struct {
 	More int `json:"more,omitempty"`
 }
 
-// A treeMaker builds the trees of one document. left is the number of nodes that it may still
-// add.
+// A treeMaker builds the trees of one document. left: the number of nodes that it may still add.
 type treeMaker struct{ left int }
 
 // node returns v as a tree. A pointer is shown as its target, with a * in its kind. At maxDepth
@@ -158,8 +157,8 @@ func numberOf(v layout.Value) (x float64, ok bool) {
 	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// cut returns text if it is no longer than the limit most, in bytes. Otherwise it returns the
-// beginning of text that fits, and dots. It does not split a character.
+// cut returns the text if it is not longer than a limit in bytes. Otherwise it returns as much of
+// the beginning of the text as the limit permits, and dots. It does not split a character.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

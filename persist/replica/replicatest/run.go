@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// Run checks that a log keeps the promises of [replica.Log]. Each call of empty must return a new,
-// empty log.
+// Run checks that a log keeps the promises of [replica.Log]. Each call of empty() must return a
+// new, empty log.
 func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -176,8 +176,8 @@ func add(ctx context.Context, t *testing.T, log replica.Log, after replica.Posit
 	return at
 }
 
-// next checks that log.Next(after) returns the entry with this text at position at. If at is 0,
-// there must be no entry.
+// next checks that log.Next(after) returns the entry with this text at the second given position.
+// If that position is 0, there must be no entry.
 func next(ctx context.Context, t *testing.T, log replica.Log, after, at replica.Position, text string) {
 	t.Helper()
 	if e, err := log.Next(ctx, after); err != nil || e.Position != at || string(e.Data) != text {

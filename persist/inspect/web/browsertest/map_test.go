@@ -13,7 +13,7 @@ import (
 // A Spot is a component with a position. Its numbers may be any float64.
 type Spot struct{ X, Y float64 }
 
-// spots saves a world with one entity per place. The parameter others is the number of additional
+// spots saves a world with one entity per place. The last argument is the number of additional
 // entities without a Spot.
 func spots(t testing.TB, places []Spot, others int) string {
 	t.Helper()
