@@ -153,8 +153,8 @@ type merging struct {
 	refused error
 }
 
-// resolve returns the replacement for r, a reference to an entity outside the part. If the world
-// lacks the replacement, resolve returns 0 and reports r as cleared.
+// resolve returns the replacement for r, a reference to an entity outside the part. If the
+// replacement is not alive, resolve returns 0 and reports r as cleared.
 func (m *merging) resolve(r ecs.Reference) (ecs.Entity, error) {
 	o := m.describe(r)
 	e, err := m.outside(o)

@@ -474,12 +474,13 @@ func (s *sender) headerAfter(after Position) (h header, at Position, err error) 
 	return h, e.Position, err
 }
 
-// reappend appends the entries after the second given position again, if the log has lost them. The
-// entries must get their old positions, because other machines know these positions. It returns an
-// error if s.recent no longer has the entries, or if another machine has appended to the log.
+// The arguments are the bounds of the log. reappend appends the entries after the end of the log
+// again, if the log has lost them. The entries must get their old positions, because other machines
+// know these positions. It returns an error if s.recent no longer has the entries, or if another
+// machine has appended to the log.
 //
-// The second position may be from a stale answer, so the log may still have the entries. Then, a
-// later call gets a newer answer.
+// The bounds may be from a stale answer, so the log may still have the entries. Then, a later call
+// gets a newer answer.
 func (s *sender) reappend(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sentEntry) bool { return e.before.Position == last })

@@ -123,7 +123,7 @@ func (l *hooked) Entries(ctx context.Context, after replica.Position) iter.Seq2[
 	return l.Memory.Entries(ctx, after)
 }
 
-// after makes the log call f in the n-th append after this call.
+// after makes the log call f in the n-th append from now on.
 func (l *hooked) after(n int, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

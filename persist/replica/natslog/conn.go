@@ -18,7 +18,7 @@ import (
 type connection struct {
 	mu       sync.Mutex
 	answered time.Time // Time of the last answer from the leader of a stream.
-	moved    time.Time // Time at which leave last moved the connection.
+	moved    time.Time // Time of the last move of the connection by leave().
 	denied   string    // The first part of a subject that the login may not publish to.
 }
 
@@ -47,7 +47,7 @@ func (c *connection) heard() {
 }
 
 // mayRemove reports whether the login may remove consumers. It returns true until a server has
-// denied a request whose subject begins with the parameter subject.
+// denied a request whose subject begins with the given text.
 func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,9 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave moves nc to another server if no leader has answered for the duration unheard. This time
-// begins with the latest of three events: the last answer, the last move, and the parameter since.
-// leave reports whether it moved nc. The move affects all logs on nc.
+// leave moves nc to another server if no leader has answered for a certain time (the constant
+// unheard). This time begins with the latest of three times: the last answer, the last move, and
+// the given time. leave reports whether it moved nc. The move affects all logs on nc.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

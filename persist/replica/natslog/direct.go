@@ -19,7 +19,8 @@ const (
 	pollEvery = 250 * time.Millisecond // Interval between polls without a consumer.
 	// Time after which a reader without a consumer tries to create one again.
 	pollFor = 10 * time.Second
-	// The maximum number of entries of a batch. The constant ahead limits the bytes of a batch.
+	// The maximum number of entries of a batch. Another constant, ahead, limits the bytes of a
+	// batch.
 	batchSize = 10_000
 )
 

@@ -166,8 +166,8 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// Wait until leave may move the connection. The limits are the constant answer and an
-		// eighth of it.
+		// Wait for the leader until leave() may move the connection. Wait at most for the usual
+		// time of one answer, and at least for an eighth of this time.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

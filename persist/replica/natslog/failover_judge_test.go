@@ -40,7 +40,7 @@ type judge struct {
 	term     int    // The number of times that a machine became the owner.
 	last     time.Time
 	lastTerm int           // The term in which a tick was last confirmed.
-	longest  time.Duration // The longest time without a confirmed tick since the call of watch.
+	longest  time.Duration // The longest time without a confirmed tick since the call of watch().
 	// The confirmed ticks at the time of the loss. nil after the verdict.
 	before map[uint64]uint64
 
@@ -60,11 +60,12 @@ type testimony struct {
 	head  uint64 // Sum of the newest tick that the process showed or confirmed.
 	owned bool   // Whether the process confirmed head as the owner.
 
-	knew      uint64 // The value of head at the call of forget.
-	ownedThen bool   // The value of owned at the call of forget.
-	reported  bool   // Whether the process reported after forget that the log lost entries.
-	lost      bool   // Whether the process reported after forget that it lost the store.
-	again     bool   // Whether the process reported after forget that it appended entries again.
+	knew      uint64 // The value of head when forget() was called.
+	ownedThen bool   // The value of owned when forget() was called.
+	reported  bool   // Whether the process reported, after forget(), that the log lost entries.
+	lost      bool   // Whether the process reported, after forget(), that it lost the store.
+	// Whether the process reported, after forget(), that it appended entries again.
+	again bool
 
 	refused bool   // Whether a claim of the process was refused because its program is too old.
 	shown   uint64 // The newest tick that the process showed.
@@ -176,7 +177,7 @@ func (j *judge) watch() {
 	j.longest = 0
 }
 
-// outage returns the longest time without a confirmed tick since watch.
+// outage returns the longest time without a confirmed tick since the call of watch().
 func (j *judge) outage() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -242,7 +243,7 @@ func (j *judge) forget() {
 	}
 }
 
-// reported returns whether a machine reported after forget that the log lost entries.
+// reported returns whether a machine reported, after forget(), that the log lost entries.
 func (j *judge) reported(machine string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -272,7 +273,8 @@ func (j *judge) history(head uint64) (history map[uint64]uint64, ok bool) {
 	return history, true
 }
 
-// knows reports whether the judge has read the tick whose sum is head, and all ticks before it.
+// knows reports whether the judge has read the tick with the given sum, and all ticks before this
+// tick.
 func (j *judge) knows(head uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -296,7 +298,7 @@ func (j *judge) follows(machine string) bool {
 }
 
 // silent returns the machines that had a lost tick and did not report the loss. A tick is lost if
-// it is not in the history that ends with the sum head. Machines that started after forget are
+// it is not in the history that ends with the given sum. Machines that started after forget() are
 // ignored.
 func (j *judge) silent(head uint64) (owners, followers []string) {
 	j.mu.Lock()
@@ -314,9 +316,9 @@ func (j *judge) silent(head uint64) (owners, followers []string) {
 	return owners, followers
 }
 
-// verdict compares the confirmed and the shown ticks with the history that ends with the sum head.
-// The history must have all confirmed ticks up to upto. verdict returns how many confirmed ticks
-// the engine lost. This is 0 unless forget was called.
+// verdict compares the confirmed and the shown ticks with the history that ends with the given sum.
+// The history must have all confirmed ticks up to the given tick. verdict returns how many
+// confirmed ticks the engine lost: 0 unless forget() was called.
 func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	owners, followers := j.silent(head)
 	j.mu.Lock()
@@ -351,7 +353,7 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	return forgotten
 }
 
-// pardon counts the ticks that were confirmed before forget and are missing in the history. The
+// pardon counts the ticks that were confirmed before forget() and are missing in the history. The
 // judge no longer demands them.
 func (j *judge) pardon(history map[uint64]uint64, owners, followers []string) (forgotten int) {
 	for tick, sum := range j.before {

@@ -384,8 +384,8 @@ func (s *scene) examineBy(n *node) {
 	s.judge.verdict(upto, head)
 }
 
-// freshFollower reads the log through one server with a new follower, until it shows the tick upto.
-// It returns the sum of the last tick.
+// freshFollower reads the log through one server with a new follower, until the follower shows the
+// given tick. It returns the sum of the last shown tick.
 func (s *scene) freshFollower(n *node, upto uint64) (head uint64, took time.Duration, err error) {
 	begun := time.Now()
 	js, err := dial(s.url(n), true)

@@ -118,8 +118,8 @@ func flipBit(path string, at int64, bit int) error {
 	return err
 }
 
-// replaceDir replaces a directory by a copy of the directory from. If from does not exist,
-// replaceDir only removes the directory.
+// replaceDir replaces the first directory by a copy of the second one. If the second directory does
+// not exist, replaceDir only removes the first one.
 func replaceDir(dir, from string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

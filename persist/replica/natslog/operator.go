@@ -41,8 +41,8 @@ const (
 	codeOfflineSince = 10194
 )
 
-// A remedy says how an operator can resolve an error code. With mayPass, the error is permanent
-// only if it lasts longer than the constant patience.
+// A remedy says how an operator can resolve an error code. If mayPass is true, the error is
+// permanent only if it lasts longer than 10 seconds (the constant patience).
 type remedy struct {
 	text    string
 	mayPass bool
@@ -90,9 +90,9 @@ func remedyOf(err error) (r remedy, ok bool) {
 	return r, false
 }
 
-// explain returns err, or an [operatorError] if only an operator can resolve it. The result stays
-// reports whether the error is permanent. last is the last error of the connection before the
-// attempt. A newer error may be the reason why no server answered.
+// explain returns err, or an [operatorError] if only an operator can resolve it. The second result
+// reports whether the error is permanent. The second argument is the last error of the connection
+// before the attempt. A newer error may be the reason why no server answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
 		return err, true

@@ -28,9 +28,9 @@ const (
 	queued  = 64      // Maximum messages of a consumer that are read before they are needed.
 )
 
-// patiently calls try until it succeeds, fails with a permanent error, or the duration patience has
-// passed. If no answer arrives through the connected server, the connection moves to another
-// server.
+// patiently calls try() until it succeeds or fails with a permanent error, but not longer than 10
+// seconds (the constant patience). If no answer arrives through the connected server, the
+// connection moves to another server.
 func (e *engine) patiently(ctx context.Context, try func(context.Context) error) error {
 	long, done := context.WithTimeout(ctx, patience)
 	defer done()

@@ -89,8 +89,8 @@ func (l *Log) check(ctx context.Context, o Options) error {
 	return settings("stream "+l.stream, wrong)
 }
 
-// settings returns an error that lists wrong settings, or nil if the list is empty. what names the
-// stream or the servers.
+// settings returns an error that lists wrong settings, or nil if the list is empty. The first
+// argument names the stream or the servers.
 func settings(what string, wrong []string) error {
 	if len(wrong) == 0 {
 		return nil
