@@ -171,7 +171,7 @@ func BenchmarkBudgetChangeFirst(b *testing.B) {
 }
 
 // The hand-written code for first writes in a frame is a sparse set with undo logs. Each log is one
-// slice that grows by append. It saves the same data as the package:
+// slice that grows by append. The logs save the same data as the package:
 //
 //   - a row and its value; one bit says whether they are saved
 //   - a sparse entry, when its entity is added

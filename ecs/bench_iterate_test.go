@@ -188,8 +188,8 @@ func getLimit(s *partSet, handles []limitEntity) {
 }
 
 // A thousand rows are processed on all processors. If rows are expensive, the hand-written code
-// splits the slices over goroutines. If rows are cheap, it is a single loop, because waking a
-// goroutine takes longer than the loop.
+// splits the slices over goroutines. If rows are cheap, the hand-written code is a single loop,
+// because waking a goroutine takes longer than the loop.
 //
 // The measured time is the time of the calling thread. If two processors do not share the work,
 // this time is twice that of the hand-written code.

@@ -63,10 +63,10 @@ func (l *edits[T]) room(n int) {
 // Since returns the changes since the end of the given tick, on the current branch of history.
 // Writes after the last commit are included.
 //
-// The cost is O(rows written since). If many scattered rows were written, the cost also includes
-// one bit for each row of the storage. An error wraps [ErrNotHeld] if the history does not hold the
-// tick, or if the component is NoRewind. The history holds the ticks that [Options.History]
-// retains.
+// The cost is O(rows written since that tick). If many scattered rows were written, the cost also
+// includes one bit for each row of the storage. An error wraps [ErrNotHeld] if the history does not
+// hold the tick, or if the component is NoRewind. The history holds the ticks that
+// [Options.History] retains.
 func (s *Storage[T]) Since(tick uint64) (*Delta[T], error) {
 	d := &Delta[T]{s: s}
 	return d, d.Since(tick)

@@ -78,7 +78,7 @@ func (w *World) Restore(cp Checkpoint) {
 // restored. The cost is O(rows written between cp and the next checkpoint). If no older checkpoint
 // or tick is retained, the cost does not depend on the number of rows.
 //
-// It panics if cp is not valid.
+// Release panics if cp is not valid.
 func (w *World) Release(cp Checkpoint) {
 	if debug {
 		w.mustBeAlone("Release")

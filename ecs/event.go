@@ -161,8 +161,9 @@ type EventReader[T any] struct {
 }
 
 // Reader adds a reader to the world, which starts at the oldest event in the queue. The reader is a
-// resource. Its name is the name of the events, a dot, and name: "Hit.sounds". It is journaled and
-// saved if the events are. The error is a [*RegisterError], for example for a name that is in use.
+// resource. Its name is the name of the events, a dot, and name: "Hit.sounds". The reader is
+// journaled and saved if the events are. The error is a [*RegisterError], for example for a name
+// that is in use.
 func (e *Events[T]) Reader(name string) (*EventReader[T], error) {
 	q := e.queue
 	said := Component[uint64]{Name: q.name + "." + name, NoRewind: q.noRewind, NoPersist: q.noPersist}

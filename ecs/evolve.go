@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Migrate converts values of version from into values of the next version. Use it for changes
-// beyond a conversion of fields by name:
+// Migrate converts values of one version into values of the next version. The argument from is the
+// earlier version. Use Migrate for changes beyond a conversion of fields by name:
 //
 //	type speedV1 struct{ Text string } // The old type.
 //

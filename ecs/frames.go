@@ -269,8 +269,8 @@ func (tl *timeline) lastBoundary(at uint64) int {
 // anyCheckpoint reports whether the program holds a checkpoint.
 func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl.ticks }
 
-// isEvictable reports whether evict can remove the boundary at the start of frames[k]. next is the
-// position of the following frame. These boundaries cannot be removed:
+// isEvictable reports whether evict() can remove the boundary at the start of frames[k]. next is
+// the position of the following frame. These boundaries cannot be removed:
 //
 //   - the newest boundary
 //   - checkpoints, and the boundary before a checkpoint
@@ -282,7 +282,7 @@ func (tl *timeline) isEvictable(k, next int) bool {
 	return tl.frames[k].deferred || !tl.frames[next].deferred
 }
 
-// markEvictable counts the boundary at the start of frames[k] if evict can remove it. next is the
+// markEvictable counts the boundary at the start of frames[k] if evict() can remove it. next is the
 // position of the following frame.
 func (tl *timeline) markEvictable(k, next int) {
 	if tl.isEvictable(k, next) {

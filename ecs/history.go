@@ -397,7 +397,7 @@ func (w *World) nextThinned() int {
 	}
 }
 
-// oldestEvictable returns the position of the oldest boundary that evict can remove, or -1.
+// oldestEvictable returns the position of the oldest boundary that evict() can remove, or -1.
 func (tl *timeline) oldestEvictable() int {
 	t := &tl.thinning
 	if tl.evictableTicks == 0 {

@@ -8,8 +8,8 @@ import (
 )
 
 // A checkpointRun runs a random program on a model that holds 8 to 64 checkpoints. In one of four
-// seeds, it holds at most one. The checkpoints are in several ticks of a history, or all in one
-// tick.
+// seeds, the model holds at most one checkpoint. The checkpoints are in several ticks of a history,
+// or all in one tick.
 //
 // The program releases neighbouring checkpoints, and restores checkpoints while pins read the
 // world. Meanwhile storages grow, shrink and are cleared.

@@ -339,7 +339,7 @@ func (w *oracle) commit() {
 }
 
 // evict removes ticks until the history is within its limits. It removes the oldest tick or, in a
-// thinned history, the tick that thinnable returns. It never removes these ticks:
+// thinned history, the tick that thinnable() returns. It never removes these ticks:
 //
 //   - the newest tick
 //   - a tick that is followed by a checkpoint

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A walker computes which entity a loop must visit next, whatever changed in between. It checks the
-// rows of the driver one by one. If the loop is in the order of indices, it checks the indices.
+// A walker computes which entity a loop must visit next, even if the world has changed since the
+// last visit. The walker checks the rows of the driver one by one. If the loop is in the order of
+// indices, the walker checks the indices instead.
 type walker struct {
 	queryCase
 	drives  intStore

@@ -408,8 +408,8 @@ func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 	return w.group(storages), nil
 }
 
-// Align moves the entities that are in all of storages to the front of each storage, in the order
-// of the first storage:
+// Align moves the entities that are in all given storages to the front of each storage, in the
+// order of the first storage:
 //
 //	positions     | x | a | b | y | c |         | a | b | c | y | x |
 //	velocities    | c | w | b | a |        →    | a | b | c | w |
@@ -429,7 +429,7 @@ func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 //
 // In a storage of a group, the group's members stay in front. An [Ordered] storage keeps its order
 // of iteration. A NoRewind storage is not restored together with the others. Align panics and moves
-// nothing if one of storages is [Indexed], is a resource, or belongs to another world.
+// nothing if a given storage is [Indexed], is a resource, or belongs to another world.
 func (w *World) Align(storages ...AnyStorage) {
 	w.align(w.mustAlign(make([]*set, 0, 8), storages))
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // Copy copies the segments of l to an empty directory and makes the copies durable. From the last
-// segment, it copies only the bytes before the first record whose seq is greater than last. Copy
-// skips torn bytes, and bytes after the end that the next segment's header states. The copy looks
-// like a journal that was not closed.
+// segment, it copies only the bytes before the first record whose seq is greater than the argument
+// last. Copy skips torn bytes, and bytes after the end that the next segment's header states. The
+// copy looks like a journal that was not closed.
 //
 // Copy may run while another goroutine or process appends. If l has problems, Copy fails with the
 // first one. If a segment is missing, the error wraps fs.ErrNotExist. Copy calls progress, if not

@@ -342,8 +342,8 @@ func (j *Journal) KeepNote(b []byte) error {
 func (j *Journal) KeepsNotes() bool { return j.ledger != nil }
 
 // waitForFailure returns the journal's error if the journal has failed, and otherwise err, which
-// comes from the ledger. A failed fsync of the ledger fails the journal too. So after such an
-// error, waitForFailure first waits until the writer goroutine has done so.
+// comes from the ledger. If an fsync of the ledger fails, the writer goroutine also fails the
+// journal. So after such an error, waitForFailure first waits until the journal has failed.
 func (j *Journal) waitForFailure(err error) error {
 	if err == nil {
 		return nil

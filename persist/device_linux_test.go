@@ -106,8 +106,9 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 // is the root of the file system, so few requests occur.
 //
 // A separate process answers the requests, and uses no file of the file system that it serves. When
-// it ends, callers that wait for the disk get an error instead of waiting forever. The process has
-// its own mount namespace, so that it never unmounts the disk, which would wait for its answers.
+// that process ends, callers that wait for the disk get an error instead of waiting forever. The
+// process has its own mount namespace, so that it never unmounts the disk, which would wait for its
+// answers.
 type served struct {
 	name    string
 	process *exec.Cmd

@@ -159,7 +159,7 @@ func listed(names []string) string {
 //
 // Recovery can take long. If ctx ends, Open returns the error of ctx. See [WithProgress].
 //
-// Open truncates and deletes nothing, except on a full disk. It then removes what [Options.Retain]
+// Open truncates and deletes nothing, except on a full disk: there it removes what [Options.Retain]
 // allows before it returns. So a store that filled its own disk can be opened with another Retain.
 //
 // If Open fails, w is unchanged. Errors:

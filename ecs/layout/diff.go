@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Diff returns the first difference between stored and current as text, or "" if they are equal. An
-// example is "Position.Z: stored float64, program has none". Fields are compared by name, in stored
-// order. Diff reports a different order of fields only if there is no other difference.
+// Diff returns the first difference between the stored and the current type as text, or "" if the
+// two types are equal. An example is "Position.Z: stored float64, program has none". Fields are
+// compared by name, in stored order. Diff reports a different order of fields only if there is no
+// other difference.
 func Diff(stored, current *Type) string {
 	path, text := diff(stored, current)
 	if text == "" {

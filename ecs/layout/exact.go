@@ -28,9 +28,9 @@ func (t *Type) AppendRow(dst, src []byte) ([]byte, error) {
 	return r.row(t, dst, src, nil)
 }
 
-// AppendPatched appends a copy of row, with the changes in src, to dst. src is JSON in the form of
-// [Type.AppendRow], but members of structs may be missing. A missing member keeps its value from
-// row, or is zero if row is nil.
+// AppendPatched appends a copy of the given row, with the changes in src, to dst. src is JSON in
+// the form of [Type.AppendRow], but members of structs may be missing. A missing member keeps its
+// value from the row, or is zero if the row is nil.
 //
 // Arrays, slices, maps and pointers in src replace the old value completely. So members that are
 // missing inside them are zero.

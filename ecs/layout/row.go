@@ -118,9 +118,9 @@ func (t *Type) read(src []byte, v *Value) (int, *DataError) {
 	return len(src) - len(r.src), err
 }
 
-// boolsHold reports whether all bools in n packed values of t are 0 or 1. The first value starts at
-// offset in src, and consecutive values are stride bytes apart. The other results are the width of
-// t, and whether t contains bools.
+// boolsHold reports whether all bools in n packed values of t are 0 or 1. offset: the position of
+// the first value in src; stride: the distance of consecutive values in bytes. The other results
+// are the width of t, and whether t contains bools.
 //
 // It checks one bool field in all rows, then the next field. This order is ten times faster than
 // row by row.

@@ -92,9 +92,9 @@ type World interface {
 	Deferred() bool
 
 	// RecordDeferred makes the recorder record the deferred ticks now. It does nothing after a
-	// rewind: the later ticks have a record that includes the deferred ticks. The world calls it
-	// itself before a restore to an older tick. The error wraps [ErrDirty] if anything was written
-	// since the last commit.
+	// rewind: the later ticks have a record that includes the deferred ticks. The world itself
+	// calls RecordDeferred before a restore to an older tick. The error wraps [ErrDirty] if
+	// anything was written since the last commit.
 	RecordDeferred() error
 
 	// RecordLast records all changes up to the end of the current tick. It makes the recorder
@@ -119,11 +119,11 @@ type World interface {
 	// history nor recorder.
 	Pin() (Pin, error)
 
-	// Load replaces the contents of the world by state, except for contents that the fields of
-	// [State] exclude. An error leaves the world unchanged. Load does this:
+	// Load replaces the contents of the world by the given state, except for contents that the
+	// fields of [State] exclude. An error leaves the world unchanged. Load does this:
 	//
-	//   - It empties storages that state does not contain. Resources that state does not contain
-	//     keep their values.
+	//   - It empties storages that the state does not contain. Resources that the state does not
+	//     contain keep their values.
 	//   - It also loads components that are not registered. They are saved again unchanged.
 	//   - It clears the history. At the end, it calls the functions of ecs.World.OnRestore.
 	//
@@ -136,8 +136,8 @@ type World interface {
 	// stored component that is registered with NoPersist is an error.
 	//
 	// An error wraps [ErrState] and names the component, or wraps [layout.ErrIntSize] and also
-	// names the field. Load does not use state after it returns, unless state is Owned. Load uses
-	// as many goroutines as the program has processors.
+	// names the field. Load does not use the memory of the state after it returns, unless
+	// State.Owned is set. Load uses as many goroutines as the program has processors.
 	Load(state *State) error
 
 	// Apply applies recorded ticks, the first of which must continue the current state. It requests

@@ -225,11 +225,11 @@ func (s *Session[In]) Known(peer int) uint64 {
 	return known
 }
 
-// Build returns one line that describes a peer's program and machine. Messages carry it:
+// Build returns one line that describes a peer's program and machine. Messages carry this line:
 //
 //	go1.26.8 linux/arm64 fused math:e83c example.com/game@v1.2.3
 //
-// It is "" until the first message of the peer arrives. For [Options.Peer] it describes this
+// The line is "" until the first message of the peer arrives. For [Options.Peer] it describes this
 // program.
 //
 // Peers of different builds may play together. A program can compare the lines to warn or to reject

@@ -20,7 +20,7 @@ import (
 // same world several times.
 //
 // If a system panics, Step panics with the same value. If several systems panic at the same time,
-// it is the value of the first one in the list.
+// the value is that of the first of them in the list.
 func (s *Schedule[In]) Step(in In) {
 	s.mustNotRun("Step")
 	s.mustBeNewTick("Step")

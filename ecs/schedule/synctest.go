@@ -51,9 +51,10 @@ type syncTick[In any] struct {
 // registration.
 type sums []uint64
 
-// SyncTest returns a test that steps the world of s and repeats the last distance ticks. The
-// history of the world must retain at least distance ticks. The test never goes back beyond the
-// current tick. If the world has uncommitted changes, the error wraps [raw.ErrDirty].
+// SyncTest returns a test that steps the world of s and repeats the newest ticks. The argument
+// distance is the number of repeated ticks. The history of the world must retain at least as many.
+// The test never goes back beyond the current tick. If the world has uncommitted changes, the error
+// wraps [raw.ErrDirty].
 func (s *Schedule[In]) SyncTest(distance int) (*SyncTest[In], error) {
 	switch {
 	case distance < 1:
@@ -76,7 +77,7 @@ func (t *SyncTest[In]) Shuffle(seed uint64) *SyncTest[In] {
 	return t
 }
 
-// Step runs a tick with the input in, goes back and repeats the last ticks. Later steps use the
+// Step runs a tick with the given input, goes back and repeats the last ticks. Later steps use the
 // input again, so its memory must not change.
 //
 // The error is a [*Divergence], or wraps one of these errors:

@@ -51,8 +51,8 @@ type World interface {
 
 	// Sums returns the digest of the registry, then the digest of each storage and resource, in the
 	// order of registration. It computes digests of data that was written in the given span or
-	// later. It copies all other digests from the slice before. A digest is 0 if a storage has no
-	// rows or is excluded from digests.
+	// later. It copies all other digests from earlier ones, which the argument before has. A digest
+	// is 0 if a storage has no rows or is excluded from digests.
 	Sums(before []uint64, span uint64) []uint64
 
 	// InSystem reports whether a system runs on the world.

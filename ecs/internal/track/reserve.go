@@ -40,8 +40,8 @@ const (
 	leadLines = 3
 )
 
-// lead returns the number of rows to leave free in front of the live rows. They make the columns of
-// a storage start in the first, second or third cache line of a page.
+// lead returns the number of rows to leave free in front of the live rows. The free rows make the
+// columns of a storage start in the first, second or third cache line of a page.
 //
 // If all columns started at a page boundary, rows with the same number would share a few sets of
 // the first-level cache. These sets hold eight to twelve lines, too few for an entity with ten

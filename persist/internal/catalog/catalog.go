@@ -268,8 +268,8 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 }
 
 // ScanToOpen is like Scan, but for a program that holds the lock and continues the store. The
-// program continues from the point in time at, or from the newest state if at is "". From the
-// newest state, ScanToOpen reads few records before the newest snapshot; see
+// argument at is the point in time from which the program continues, or "" for the newest state.
+// From the newest state, ScanToOpen reads few records before the newest snapshot; see
 // [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	if err := c.scanSnapshots(ctx); err != nil {
@@ -658,9 +658,10 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// followHead updates onHead after the head has changed from record head. If the new head descends
-// from the old one, followHead adds only the records between them. If it does not, or if the store
-// has another world (same is not set), onHead is computed again later.
+// followHead updates onHead after the head of the journal has changed. head: the old head; same:
+// whether the store still has the same world. If the new head descends from the old one in the same
+// world, followHead adds only the records between the two. Otherwise onHead is computed again
+// later.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

@@ -217,7 +217,7 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 // has a row. An entry without a row takes no bytes. An entry with a row is two varints:
 //
 //   - the number of skipped entries
-//   - the difference to the row after the last one, in zigzag
+//   - the difference to the row that follows the row of the previous entry, in zigzag
 //
 // For example, 3 - 10 is -7, which is 13 in zigzag:
 //

@@ -58,7 +58,7 @@ var ErrUnlike = errors.New("the world has other types")
 // has the state that the tick continues. The patch shares memory with the tick. If s does not fit,
 // the error is [ErrUnlike].
 //
-// A raw.Patch contains whole rows. So Patch applies the edits of tick to the rows of the world.
+// A raw.Patch contains whole rows. So Patch applies the edits of the tick to the rows of the world.
 func (t *Typed) Patch(tick *format.Tick, s *format.Schema, id journal.ID) (*raw.Patch, error) {
 	if !t.Fits(s) {
 		return nil, ErrUnlike

@@ -13,7 +13,7 @@ import (
 // storage stands for the registry.
 //
 // The caller calls Stage, then AppendEntities and AppendRows for parts of the staged rows, then
-// Done. After Done, it does not read these rows again.
+// Done. After Done, the caller does not read these rows again.
 type past interface {
 	Registry() (alive, free, total int)
 	Len(st raw.Storage) int

@@ -42,9 +42,9 @@ func SalvageManifest(ctx context.Context, files disk.FS, name string) (*format.M
 }
 
 // Salvage collects the pages of a damaged snapshot from its file and the files that it refers to. m
-// is its manifest, and nameOf returns the names of the files. Rows of missing pages are missing;
-// their entities are [ecs.Vacant]. A page from another file must have the checksum in the
-// reference, because that file may have been replaced.
+// is the manifest of that snapshot, and nameOf returns the names of the files. Rows of missing
+// pages are missing; their entities are [ecs.Vacant]. A page from another file must have the
+// checksum in the reference, because that file may have been replaced.
 func Salvage(ctx context.Context, files disk.FS, name string, m *format.Manifest, nameOf func(number uint32) string) (*Filling, error) {
 	if err := checkClaims(ctx, files, name, m, nameOf); err != nil {
 		return nil, err
