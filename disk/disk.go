@@ -33,8 +33,8 @@ var (
 	ErrNoDirSync = errors.New("the file system cannot sync directories")
 )
 
-// An FS is a tree of files. Names are slash-separated paths below its root, which is ".". It may be
-// used from several goroutines.
+// An FS is a tree of files. Names are slash-separated paths below its root, which is ".". An FS may
+// be used from several goroutines.
 //
 // An FS gives the same guarantees after a crash as POSIX. Bytes survive once [File.Sync] has
 // returned nil. New, renamed and removed names in a directory survive once SyncDir of that

@@ -22,8 +22,8 @@ import (
 //	payload   the end of the durable records at the time of writing, then the change
 //
 // If both files are valid, the higher epoch wins. A new snapshot is written to the other file when
-// the records have become long, or after a failed sync. Once it is complete, zeros overwrite the
-// header of the old file.
+// the records have become long, or after a failed sync. Once this snapshot is complete, zeros
+// overwrite the header of the old file.
 //
 // The CRC of a record includes the epoch and the offset. Therefore, other bytes are not taken for a
 // record.
@@ -155,7 +155,7 @@ func (c change) fits(names map[string]*inode) bool {
 // A nameLog is the file to which changes of names are appended.
 type nameLog struct {
 	file     File
-	number   uint64 // 0 or 1.
+	number   uint64 // Number of the file of the list: 0 or 1.
 	epoch    uint64
 	snapshot int64  // The end of the snapshot.
 	end      int64  // Where the next record begins.

@@ -8,12 +8,12 @@
 //	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population]
 //	     [-digests] [-pace DURATION]
 //
-// Without -pattern and -generations, it shows the features of a journaled world. It rewinds, is
-// killed, recovers, and ends in the same state as an uninterrupted run.
+// Without -pattern and -generations, the program shows the features of a journaled world. It
+// rewinds, is killed, recovers, and ends in the same state as an uninterrupted run.
 //
-// With either flag it runs a pattern to a generation, in memory unless -dir, -sync or -acks needs a
-// journal. The journal is in DIR or in a new temporary directory, which is not removed. If DIR has
-// an earlier run, the program continues that run.
+// With either flag, the program runs a pattern to a generation, in memory unless -dir, -sync or
+// -acks needs a journal. The journal is in DIR or in a new temporary directory, which is not
+// removed. If DIR has an earlier run, the program continues that run.
 //
 // The exit code is 0, 1 after a failure, and 2 for wrong flags.
 package main

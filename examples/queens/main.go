@@ -1,5 +1,5 @@
 // Queens counts the ways to place n queens on a board of n by n squares so that no queen attacks
-// another. It is backtracking with checkpoints:
+// another. The search is backtracking with checkpoints:
 //
 //	checkpoint ──▶ place a queen ──▶ continue in the next row
 //	     ▲                                    │

@@ -1,10 +1,11 @@
 // Package background lowers the wake-up priority of goroutines that do background work.
 package background
 
-// Enter marks the calling goroutine as background work until the goroutine ends. Its share of
-// processor time stays the same. But when it wakes up, it does not preempt a thread that is
-// finishing a frame. It waits for a free processor, or for the end of a time slice.
+// Enter marks the calling goroutine as background work until the goroutine ends. The goroutine
+// keeps its share of processor time. But when the goroutine wakes up, it does not preempt a thread
+// that is finishing a frame. It waits for a free processor, or for the end of a time slice.
 //
 // Enter locks the goroutine to a thread of the operating system, which ends with the goroutine.
-// Goroutines that it starts are not affected. On systems other than Linux, Enter does nothing.
+// Goroutines that this goroutine starts are not affected. On systems other than Linux, Enter does
+// nothing.
 func Enter() { enter() }

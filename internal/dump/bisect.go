@@ -446,9 +446,9 @@ func (b *bisectCmd) middle(lo, hi int) (int, bool) {
 }
 
 // changes judges the states first to last, in order. It visits each state whose verdict differs
-// from that of the judged state before it. Skipped states are ignored. changes also sets the fields
-// oldest and newest to the first and the last judged state; their verdict is skip if none was
-// judged.
+// from that of the judged state before it. Skipped states are ignored. changes also sets b.oldest
+// and b.newest to the first and the last judged state. If no state was judged, the verdict of both
+// is skip.
 func (b *bisectCmd) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {

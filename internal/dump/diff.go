@@ -176,8 +176,8 @@ func (d *diffCmd) run(c *call) error {
 }
 
 // compare compares the old state s with the new state t. With --first, s and t are the ends of two
-// histories, and compare compares the states after the first tick that differs. It prints only the
-// result of diverge if no tick differs.
+// histories, and compare compares the states after the first tick that differs. If no tick differs,
+// compare only prints the result of diverge().
 //
 // The exit status counts only differences that pass the filters.
 func (d *diffCmd) compare(s, t *diffSide) (err error) {

@@ -147,8 +147,8 @@ func isRange(text string) bool {
 // plot evaluates the expressions and prints the values. With --json, it prints each value as it is
 // computed, and otherwise charts at the end.
 //
-// Of several errors, it returns the first of: an error that ended the walk, an expression that
-// failed at every state, damage.
+// Of several errors, plot returns the first in this order: an error that ended the walk, an
+// expression that failed at every state, damage.
 func (p *plotCmd) plot(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(describe.Command("query", s.path, "--count"), "it has one state, so there is nothing to plot")

@@ -177,8 +177,9 @@ type showCmd struct {
 	components []string // Requested components; empty for all.
 }
 
-// run shows the entity or resource, without loading a state. If several errors apply, run returns
-// the first of: no such entity, no such component, not alive, no requested component.
+// run shows the entity or resource, without loading a state. If there are several errors, run
+// returns the first in this order: no such entity, no such component, not alive, no requested
+// component.
 func (o *showCmd) run(s *source) error {
 	seq, err := s.Resolve(o.at)
 	if err != nil {

@@ -9,9 +9,9 @@ const (
 	Bytes    = 64 << 10
 )
 
-// For grows dst, to which n elements are appended after dst[:start], for the remaining elements.
-// The argument done is the number of elements that dst already has. For assumes that all elements
-// have the same average size. It grows dst only if little space is left, and at most doubles it.
+// For grows dst for the rest of a list of n elements. The list begins at dst[start]. The argument
+// done is the number of its elements that dst already has. For assumes that all elements have the
+// same average size. It grows dst only if little space is left, and at most doubles it.
 //
 // If all elements have the same size, all calls together allocate about twice their total size.
 func For(dst []byte, start, done, n int) []byte {

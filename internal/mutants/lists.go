@@ -46,7 +46,7 @@ func readEqual(name string, sources []*source, faults []*fault) (map[string]stri
 // readHand reads the faults in hand.txt. Each line has the form "file function: text =>
 // replacement". The text is an expression or a statement of the function. The suffix " #2" selects
 // its second occurrence. An expression must have no side effects, because both forms are evaluated
-// unless it is a condition.
+// unless the expression is a condition.
 func readHand(name string, sources []*source) (faults []*fault, err error) {
 	err = entries(name, sources, func(s *source, line string) error {
 		place, change, _ := strings.Cut(line, ": ")

@@ -66,8 +66,8 @@ func (v visitor) Visit(p *ast.Node) { v(*p) }
 //	writes a resource      all entities, if answers depend on the resource
 //	any tick               all entities, if answers depend on the variable tick
 //
-// Otherwise, with a nil c, and with a component that does not rewind, they evaluate all entities.
-// The results are always those after Bind.
+// In all other cases, such as a nil c or a component that does not rewind, aggregates evaluate all
+// entities. The results are always those after Bind.
 //
 // Each aggregate caches about 20 bytes per entity, or about 100 for percentiles and distinct.
 func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {

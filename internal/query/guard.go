@@ -15,8 +15,8 @@ import (
 //	Position.X > 3 || not (Health == 0)
 //	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
 //
-// It guards the smallest conditions, so a condition does not depend on the components of another
-// one.
+// A guarder guards the smallest conditions, so a condition does not depend on the components of
+// another condition.
 //
 // A need is a component or pointer that an expression reads. Outside of conditions, an expression
 // is nil if one of its needs is missing:

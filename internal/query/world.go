@@ -35,7 +35,7 @@ var errDecided = errors.New("query: the results are decided")
 
 // World evaluates an expression on the whole world for the state st. The last argument is
 // [WantTotal] or [WantWorld]. If st is not in memory, World reads the columns that it needs page by
-// page. If several entities fail, the error is that of the first by index.
+// page. If several entities fail, World returns the error of the entity with the lowest index.
 func World(ctx context.Context, st *inspect.State, what, text string, want Want) (Answer, error) {
 	x, err := (&Sweeper{State: st}).Compile(what, text, want)
 	if err != nil {

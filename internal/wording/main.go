@@ -8,7 +8,7 @@
 // exceptions.txt lists texts that need a banned word, each with the reason. The file debts.txt
 // lists directories that have not been reworded yet, with their number of faults. This number may
 // only decrease; "go run ./internal/wording -record" writes it. The exit status is 1 if a directory
-// has more faults than its number.
+// has more faults than debts.txt allows.
 package main
 
 import (

@@ -17,8 +17,8 @@ import (
 // files need an aliveSet: a registry in memory has an index.
 //
 // A generation has 4 bytes, but most generations fit into one byte. So an aliveSet stores the
-// lowest byte of each generation in low. Array high holds the other bytes, in pages of 4096
-// indices, and has a page only where a generation needs them:
+// lowest byte of each generation in the array low. The array high holds the other bytes, in pages
+// of 4096 indices, and has a page only where a generation needs them:
 //
 //	alive   a bit per index
 //	low     the lowest byte of each generation

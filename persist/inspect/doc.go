@@ -1,7 +1,7 @@
 // Package inspect reads a store or a save at any tick, without the Go types of the program that
 // wrote it. It also replays a recorded store. It never changes the store that it reads. A program
 // may have that store open at the same time. Package repair writes new stores and saves from what
-// inspect reads. Its function Edit changes values in a state.
+// inspect reads. The function Edit of package repair changes values in a state.
 //
 //	store, save ──OpenReadOnly──▶ View ──Resolve──▶ record ──At──▶ Image
 //	                               │                               │

@@ -69,8 +69,8 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 // a snapshot. Its events are in the order of time. TraceBack reads the ticks of an older Stretch
 // only if f returns true.
 //
-// The first Stretch has in Last the result of [View.Peek], which shows whether e ever existed. If e
-// never existed, the stretches have no events, and TraceBack returns no error.
+// The field Last of the first Stretch is the result of [View.Peek], which shows whether e ever
+// existed. If e never existed, the stretches have no events, and TraceBack returns no error.
 func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
 	for older := uint32(math.MaxUint32); ; {
 		var s *Stretch
@@ -90,8 +90,8 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 // It returns the first of them, at most limit, and the total number. Keys of maps count too.
 //
 // Referrers reads page by page the components that can contain entities, and the ticks after the
-// nearest snapshot. It loads a component completely if it does not rewind or if the ticks change
-// it. If there are ticks, it also loads the registry: 12 bytes per index.
+// nearest snapshot. It loads a component completely if the component does not rewind, or if these
+// ticks change it. If there are such ticks, Referrers also loads the registry: 12 bytes per index.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
 	wanted := func(c *image.Component) bool { return holdsEntities(c.Layout) }
@@ -116,12 +116,13 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 // 0, it returns all roots with the entities below them.
 //
 // The relation is a field of a component, listed in [EntityComponent.EntityFields]. An entity with
-// the component is a source, and the entity in the field is its target, which is above it. A root
-// is a source or target that refers to no live entity. Each node comes before its sources, which
-// are ordered by index. If the field does not exist, the error wraps [persist.ErrNotFound].
+// the component is a source, and the entity in the field is its target. The target is above the
+// source. A root is a source or target that refers to no live entity. Each node comes before its
+// sources, which are ordered by index. If the field does not exist, the error wraps
+// [persist.ErrNotFound].
 //
-// The path up from e leads to a root or into a cycle. It ends before it would visit an entity
-// twice. If e is 0, Tree returns the entities in a cycle or below one as rootless.
+// The path up from e leads to a root or into a cycle. The path ends before it would visit an entity
+// twice. If e is 0, Tree returns the entities in cycles or below cycles as rootless.
 //
 // Tree reads the rows of the component and the registry, and the ticks after the nearest snapshot.
 // Memory grows with the rows of the component and with the indices. Tree does not recurse, however

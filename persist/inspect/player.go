@@ -35,10 +35,10 @@ type PlayerOptions struct {
 	// newest one. [Player.Refresh] looks for newer states only if To is empty.
 	From, To string
 
-	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes
-	// w as the program did with these inputs, and must not call Commit. The inputs are valid
-	// until Step returns. If a record has several ticks (see [persist.Options]), the player calls
-	// Step for each of them, and compares the world after the last one.
+	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes w
+	// as the program did with these inputs, and must not call Commit. The inputs are valid until
+	// Step returns. If a record has several ticks (see [persist.Options]), the player calls Step
+	// for each tick, and compares the world after the last tick.
 	//
 	// By default, the player applies the recorded tick, in O(rows that the tick wrote). If types
 	// must be converted, it loads the whole state for each tick. In a world with a history, the

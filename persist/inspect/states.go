@@ -18,7 +18,7 @@ import (
 // from the nearest snapshot that leads to the record.
 //
 // While At runs, the writing program may remove files. At then tries other paths to the state. If
-// none is left, the error wraps [persist.ErrNotFound].
+// no path is left, the error wraps [persist.ErrNotFound].
 func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
 	im, err := v.cat.At(ctx, seq)
 	if err != nil {
@@ -181,7 +181,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 //
 // It reads both states into memory, and takes 32 more bytes per row that differs. If both states
 // are in snapshot files, it skips pages that the files share, and holds in memory only the pages
-// that differ. It then ignores damage in other pages. For errors see [View.At].
+// that differ. It then ignores damage in pages that it does not read. For errors see [View.At].
 func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 	return v.DiffTo(ctx, a, v, b)
 }
@@ -214,10 +214,10 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (d *Diff
 // those that lead to record b of u. It finds the first tick after which their states differ. It
 // ignores components that do not rewind.
 //
-// Two branches of one store are compared from their last common record, other histories from
-// their oldest common tick. If a tick is equal in both, FindDivergence only reads it. Otherwise
-// it replays both histories up to the tick and compares the digests. If there is no common tick,
-// the error wraps [persist.ErrNotFound].
+// Two branches of one store are compared from their last common record, other histories from their
+// oldest common tick. If a tick is equal in both histories, FindDivergence only reads this tick.
+// Otherwise it replays both histories up to the tick, and compares the digests. If there is no
+// common tick, the error wraps [persist.ErrNotFound].
 func (v *View) FindDivergence(ctx context.Context, a uint64, u *View, b uint64) (*Divergence, error) {
 	common, err := commonTicks(v.cat, a, u.cat, b)
 	if err != nil {

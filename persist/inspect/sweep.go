@@ -24,7 +24,7 @@ import (
 // in memory until all of its rows are passed.
 //
 // A sweep can begin in the middle. It does not visit the entities before its start. If too many
-// pages stay in memory, skip marks the rows of those entities as passed.
+// pages stay in memory, skip() marks the rows of these entities as passed.
 
 // A Span is a range of live entities, by index, in a [State.Sweep]. It gives access to their
 // values.

@@ -18,10 +18,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Verify checks each snapshot, and then each record of the journal. If all are good, it checks that
-// replaying the records leads to the states of the snapshots (see verifyreplay.go). A program may
-// write and prune files meanwhile. If a damaged file was pruned, the report has a note instead of
-// the damage.
+// Verify checks each snapshot, and then each record of the journal. If all snapshots and records
+// are good, Verify also checks that replaying the records leads to the states of the snapshots (see
+// verifyreplay.go). A program may write and prune files meanwhile. If a damaged file was pruned,
+// the report has a note instead of the damage.
 //
 //	verifyFiles     each snapshot: load it and check the state; if that fails, its checksums.
 //	                A save is not loaded, as nothing is replayed from it: verifySave

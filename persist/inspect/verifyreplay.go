@@ -43,8 +43,8 @@ type replayCheck struct {
 	problems          []error
 }
 
-// verifyReplay replays all records, beginning with the image base of the oldest state. If files are
-// removed in the meantime, it lists the files again and starts over. The head may then be older
+// verifyReplay replays all records. It begins with the given image of the oldest state. If files
+// are removed in the meantime, it lists the files again and starts over. The head may then be older
 // than all remaining files. So an unreachable head is not damage.
 func verifyReplay(ctx context.Context, v *catalog.Catalog, base *image.Image, r *VerifyReport) error {
 	// Problems count only if no file was removed while this round ran.
@@ -121,9 +121,9 @@ func (c *replayCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// load returns the state of s. It drops the image base, because replay changes it. The first call
-// returns base instead of reading the file, if base is the state of s. A converted state has two
-// snapshots with different schemas, so load compares the schema too.
+// load returns the state of s. If c.base has this state, load returns c.base instead of reading the
+// file. A converted state has two snapshots with different schemas, so load compares the schema
+// too. load sets c.base to nil, because replay changes the image.
 func (c *replayCheck) load(ctx context.Context, s catalog.SnapshotInfo) (*image.Image, error) {
 	im := c.base
 	c.base = nil

@@ -151,9 +151,9 @@ func (v *View) Head() uint64 { return v.cat.Head() }
 func (v *View) Newest() (seq uint64, err error) { return v.cat.Newest() }
 
 // Refusal reports whether [persist.Open] could continue the newest state. It returns the error of
-// Open, or nil if Open would succeed. For a save it returns nil. It assumes that no program has the
-// store open, and that the opening program has the same types. It takes as long as opening the
-// store. If ctx ends, its error is returned.
+// Open, or nil if Open would succeed. For a save, it returns nil. Refusal assumes that no program
+// has the store open, and that the opening program has the same types. It takes as long as opening
+// the store. If ctx ends, it returns the error of ctx.
 func (v *View) Refusal(ctx context.Context) error {
 	if v.IsSave() {
 		return nil

@@ -74,9 +74,9 @@ const (
 	exportRows       = "rows"
 )
 
-// Export writes a state to w. [Import] reads it back with the same digest. The text is one
-// JSON document or, if lines is set, one JSON value per line (NDJSON). Both have a head,
-// components, entities and rows, in this order:
+// Export writes a state to w. [Import] reads the state back, with the same digest. The text is one
+// JSON document or, if the argument lines is true, one JSON value per line (NDJSON). Both forms
+// have a head, components, entities and rows, in this order:
 //
 //	{"format":"ecsdump.export/1","tick":7,"digest":"…",
 //	 "components":[{"name":"Position","kind":"component","rewinds":true,"layout":{…}}],

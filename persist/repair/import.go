@@ -93,10 +93,10 @@ func (l *lineReader) at(offset int64) int {
 // An importer reads an export. The three lists come in a fixed order, since each list depends on
 // the lists before it.
 //
-// An export is either one document with three lists, or a head and items, one per line. The
-// decoder reads both forms item by item, so the text is never in memory as a whole. Each item is
-// checked when it is read, so the error has a line number. At the end, check builds a world from
-// the whole image and compares the digests.
+// An export is either one document with three lists, or a head and items, one per line. The decoder
+// reads both forms item by item, so the text is never in memory as a whole. Each item is checked
+// when it is read, so the error has a line number. At the end, check() builds a world from the
+// whole image and compares the digests.
 //
 //	stage   0 components ──▶ 1 entities ──▶ 2 rows
 //	enter     schema grows    image is made   every index has its row in the registry
@@ -358,7 +358,7 @@ func indexRegistry(im *image.Image) error {
 	return nil
 }
 
-// row adds a row to a component, or sets a resource. Later, check verifies that the entity is
+// row adds a row to a component, or sets a resource. Later, check() verifies that the entity is
 // alive.
 func (x *importer) row(item *importItem) error {
 	n, ok := x.schema.Numbers[item.Component]

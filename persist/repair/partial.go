@@ -11,11 +11,11 @@ import (
 )
 
 // A damaged state is repaired so that a world can load it. Three arrays are partly redundant, so
-// one array may have data that another has lost. sparse maps an index to a row, dense maps a row
-// to an entity, and the registry maps a row to a live entity. First, pointBack restores the
-// entities of rows. Then mendRegistry adds entities to the registry that only components have.
-// Last, mendComponent drops the rows that are still incomplete. No value is guessed: a row
-// without an entity or without its value is dropped.
+// one array may have data that another has lost. The sparse array maps an index to a row. The dense
+// array maps a row to an entity. The registry maps a row to a live entity. First, pointBack()
+// restores the entities of rows. Then mendRegistry() adds to the registry the entities that only
+// components have. Last, mendComponent() drops the rows that are still incomplete. No value is
+// guessed: a row without an entity or without its value is dropped.
 
 // A Missing says how many rows a component or resource lacks in a state that was restored from a
 // damaged file.

@@ -25,9 +25,9 @@ import (
 //	                    no snapshot is good ──▶ next target: an older record with a snapshot
 //	                    reached             ──▶ write, from the oldest good base to it
 //
-// Records and snapshots that turn out damaged are recorded in bad and failed, so no attempt uses
-// them again. Each attempt has an older target or fewer snapshots, so the attempts end. Recovery
-// opens files without the lock of the store.
+// Records and snapshots that turn out damaged are recorded in s.bad and s.failed, so no attempt
+// uses these records and snapshots again. Each attempt has an older target or fewer snapshots, so
+// the attempts end. Recovery opens files without the lock of the store.
 
 // RecoverOptions say what [Recover] saves.
 type RecoverOptions struct {

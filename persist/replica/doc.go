@@ -14,16 +14,16 @@
 //
 // # The log
 //
-// A [Log] appends an entry only at the position that the caller expects as its end. This promise
-// keeps two owners apart: a claim is an entry, and after it, the log refuses the appends of the
-// previous owner. Safety needs no clock, no lease and no lock service. A machine may therefore
-// guess that the owner is dead, and guess wrong.
+// A [Log] appends an entry only at the position that the caller expects as the end of the log. This
+// promise keeps two owners apart: a claim is an entry, and after this entry, the log refuses the
+// appends of the previous owner. Safety needs no clock, no lease and no lock service. A machine may
+// therefore guess that the owner is dead, and guess wrong.
 //
-// The owner's store is in the file system [Owner.Files]. It sends to the log every write below
-// journal/, and every file that is published below snapshots/. A sync of the journal returns when
-// the log has acknowledged the entries. So [persist.Store.Sync] and [persist.Options.OnDurable]
-// mean that the log has the tick. An owner that lost the log to another machine gets
-// [persist.ErrLost].
+// The owner's store is in the file system [Owner.Files]. This file system sends to the log every
+// write below journal/, and every file that is published below snapshots/. A sync of the journal
+// returns when the log has acknowledged the entries. So [persist.Store.Sync] and
+// [persist.Options.OnDurable] mean that the log has the tick. An owner that lost the log to another
+// machine gets [persist.ErrLost].
 //
 // While the log does not answer, ticks continue until [persist.Options.QueueBytes] of them wait.
 // Then [persist.Store.Commit] returns [persist.ErrBacklog] with the reason.

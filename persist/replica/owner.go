@@ -272,8 +272,8 @@ func (o *Owner) rebase(ctx context.Context) error {
 }
 
 // maintainLog appends heartbeats and shortens the log until ctx ends. A heartbeat is an entry
-// without operations, appended after a silence. It lets followers tell an idle owner from a dead
-// one. maintainLog calls rebase when the log has become much longer than the store.
+// without operations, appended after a silence. Heartbeats let followers tell an idle owner from a
+// dead owner. maintainLog calls rebase when the log has become much longer than the store.
 func (o *Owner) maintainLog(ctx context.Context) {
 	defer close(o.done)
 	every := o.f.options.heartbeat()

@@ -26,18 +26,18 @@ import (
 //	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
 //	snapshot   publish ────────────────────────────────▶ parts
 //
-// A write adds an operation to pending, and never waits for the log. A sync locks order, and
-// appends all pending operations of all files. While a large file is sent, order is unlocked after
-// each part, so that ticks are confirmed meanwhile.
+// A write adds an operation to s.pending, and never waits for the log. A sync locks s.order, and
+// appends all pending operations of all files. While a large file is sent, s.order is unlocked
+// after each part, so that ticks are confirmed meanwhile.
 //
-// Each entry names the previous one, so entries are appended one at a time. A failed append is
+// Each entry names the previous entry, so entries are appended one at a time. A failed append is
 // repeated until its result is known; see appendUntilKnown. After a permanent error (failed), every
 // sync returns that error.
 //
 // The memory budget counts pending operations, the current entry, and recent entries. The queue of
 // the journal waits for the budget, and the sender does not.
 //
-// Locks are taken in this order: order, mu.
+// Locks are taken in this order: s.order, s.mu.
 type sender struct {
 	log     Log
 	ctx     context.Context // Ends when the owner is closed.
@@ -286,10 +286,10 @@ func (s *sender) append(ops []op) error {
 	return nil
 }
 
-// heartbeat appends an empty entry if the log was silent for the interval every. At the beginning
+// heartbeat appends an empty entry if the log was silent for the given interval. At the beginning
 // of a silence, heartbeats have shorter intervals, so that followers learn the interval. A negative
-// interval turns heartbeats off. heartbeat returns the time until the next one is due, and whether
-// the log should be shortened.
+// interval turns heartbeats off. heartbeat returns the time until the next heartbeat is due, and
+// whether the log should be shortened.
 func (s *sender) heartbeat(every time.Duration) (next time.Duration, long bool) {
 	s.order.Lock()
 	reserve := s.reserve()
@@ -347,12 +347,12 @@ func (s *sender) fail(err error) error {
 	return s.failed
 }
 
-// appendUntilKnown appends an entry after the last one, and repeats this until the result is known.
-// If the position is taken, resolveTaken finds the reason. appendUntilKnown ends when the log has
-// the entry, when the log can no longer accept it, or when the context ends.
+// appendUntilKnown appends an entry after the last entry, and repeats the append until its result
+// is known. If the position is taken, resolveTaken finds the reason. appendUntilKnown ends when the
+// log has the entry, when the log can no longer accept it, or when the context ends.
 //
 // An engine that has lost entries reuses their positions. Therefore, appendUntilKnown also compares
-// the entries before the new one in these cases:
+// the entries before the new entry in these cases:
 //   - a claim
 //   - all files are sent again
 //   - the append failed or was slow
@@ -415,9 +415,9 @@ func (s *sender) verifyLast() error {
 	}
 }
 
-// resolveTaken handles a refused append, because the log does not end where the sender expects. It
-// returns the position of the entry id if the log has it, and 0 if the caller must try again after
-// s.end.
+// resolveTaken handles a refused append, because the log does not end where the sender expects. If
+// the log has the entry with this ID, it returns the position of the entry. If it returns 0, the
+// caller must try again after s.end.
 //
 //	… | s.at |                 the log now ends at s.at: try again
 //	… |                        the log lost s.at: append the lost entries again
@@ -474,10 +474,10 @@ func (s *sender) headerAfter(after Position) (h header, at Position, err error) 
 	return h, e.Position, err
 }
 
-// The arguments are the bounds of the log. reappend appends the entries after the end of the log
-// again, if the log has lost them. The entries must get their old positions, because other machines
-// know these positions. It returns an error if s.recent no longer has the entries, or if another
-// machine has appended to the log.
+// reappend appends the entries after the end of the log again, if the log has lost them. The
+// arguments are the bounds of the log. The entries must get their old positions, because other
+// machines know these positions. It returns an error if s.recent no longer has the entries, or if
+// another machine has appended to the log.
 //
 // The bounds may be from a stale answer, so the log may still have the entries. Then, a later call
 // gets a newer answer.
@@ -607,8 +607,8 @@ func (s *sender) sendParts(f io.ReaderAt, name string, admit func() error, size 
 	}
 }
 
-// sendAll sends all files that the log has, for new followers. It returns the position of its first
-// entry. Only one call may run at a time.
+// sendAll sends all files that the log has, for new followers. It returns the position of the first
+// entry that it appended. Only one call may run at a time.
 //
 // New files and writes are sent between the files. If a file is sent after a write to it, its
 // content includes the write.

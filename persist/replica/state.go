@@ -14,7 +14,7 @@ import (
 
 // A state records the last entry that the files include. It is stored in the file named state, as a
 // line with a checksum and JSON. The machine replaces this file from time to time, after it has
-// made the other files durable. After a crash, it applies the entries after At again.
+// made the other files durable. After a crash, the machine applies the entries after At again.
 type state struct {
 	At link `json:"at"`
 	// At and the entries before it, newest first. Older programs do not write this field.

@@ -9,10 +9,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A Version says which versions of the world's state a program can open, and which one it writes.
-// The program defines these numbers. Increase them when the component types change so that older
-// programs cannot open the world. Deploy such a change in two steps, so that every machine can
-// become the owner at any time:
+// A Version says which versions of the world's state a program can open, and which version it
+// writes. The program defines these numbers. Increase them when the component types change so that
+// older programs cannot open the world. Deploy such a change in two steps, so that every machine
+// can become the owner at any time:
 //
 //  1. run the new program with Reads 2 and Writes 1 on every machine, one after another
 //  2. run it with Reads 2 and Writes 2, one after another

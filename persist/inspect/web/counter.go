@@ -17,8 +17,8 @@ import (
 // cache directory, if one is set: 12 bytes per tick.
 //
 // The counter uses the slow session for a few ticks at a time, so no request waits long. The fast
-// session reads the counts for the time bar. The lock guards the counts and the marks. It is free
-// while ticks are counted.
+// session reads the counts for the time bar. The lock guards the counts and the marks. The lock is
+// free while ticks are counted.
 //
 //	recall ── of an earlier start ──┐
 //	slow session ──countSome──▶ counts ─┴─measure──▶ time bar, at the fast session

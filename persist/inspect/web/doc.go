@@ -23,5 +23,5 @@
 //
 // Two sessions answer requests, each with its own view. The fast session holds one state, and
 // answers quick requests, which move through time. The slow session answers slow requests, so the
-// fast session never waits for one.
+// fast session never waits for a slow request.
 package web

@@ -151,10 +151,10 @@ type endpoint struct {
 	limit time.Duration
 }
 
-// endpoints maps the names of API requests, after /api/v1/, to endpoints. An endpoint is cached
-// if its answer depends only on the records that it names. entities is not cached, because it
-// searches for a limited time. tick and resolve are not cached, because they report which ticks
-// are rewound now.
+// endpoints maps the names of API requests, after /api/v1/, to endpoints. An endpoint is cached if
+// its answer depends only on the records that it names. The answer of "entities" is not cached,
+// because it searches for a limited time. The answers of "tick" and "resolve" are not cached,
+// because they report which ticks are rewound now.
 var endpoints = map[string]endpoint{
 	"info":      {answer: (*server).info},
 	"resolve":   {answer: (*server).resolve},

@@ -10,10 +10,10 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// The health of a store is reported in two ways. health reports the damage that opening the store
-// found, and whether the newest state can be reached. verify reads the whole store, with a
-// separate view. Both suggest commands that contain the name of the store. health also suggests
-// the command that compares the store with another one.
+// The health of a store is reported in two ways. health() reports the damage that opening the store
+// found, and whether the newest state can be reached. verify() reads the whole store, with a
+// separate view. Both suggest commands that contain the name of the store. health() also suggests
+// the command that compares the store with another store.
 
 // healthDoc describes the health of a store.
 type healthDoc struct {

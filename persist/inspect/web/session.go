@@ -22,9 +22,9 @@ type Opener func(ctx context.Context) (*inspect.View, error)
 //	                             └ read: pages of a snapshot, if one has the state
 
 // A server answers requests about one store or save. The fast session answers quick requests, which
-// move through time. The slow session answers slow requests. The fields bar and following are
-// shared with other goroutines and have their own locks. Only the request that holds a session's
-// turn uses the session's fields.
+// move through time. The slow session answers slow requests. Other goroutines also use the fields
+// bar and following, which have their own locks. Only the request that holds a session's turn uses
+// the session's fields.
 type server struct {
 	errorWriter
 	open       Opener

@@ -71,10 +71,10 @@ func freePorts(t testing.TB, n int) []int {
 	return free
 }
 
-// logins has the accounts of the servers, in the syntax of a configuration file. The user follower
-// has the documented rights to follow WORLDS.one, and reader lacks the optional ones. JetStream is
-// enabled from the start: if it is enabled on a running server, the server may miss existing
-// streams.
+// logins has the accounts of the servers, in the syntax of a configuration file. The user
+// "follower" has the documented rights to follow WORLDS.one. The user "reader" lacks the optional
+// rights. JetStream is enabled from the start: if it is enabled on a running server, the server may
+// miss existing streams.
 const logins = `
 	accounts {
 		WORLDS { jetstream: enabled, users: [

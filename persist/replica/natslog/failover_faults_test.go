@@ -207,8 +207,8 @@ func (s *scene) deposeLeader() string {
 // three servers get older copies of their stores. At random, some of these happen too:
 //   - The third server gets an empty store.
 //   - The owner is killed.
-//   - A standby is stopped before the copies are made. It never had the lost entries, so it can
-//     claim.
+//   - A standby is stopped before the copies are made. This standby never had the lost entries, so
+//     it can claim.
 func (s *scene) forgetEntries() string {
 	owner, _ := s.owner()
 	killed, wiped := s.chance(), s.chance()

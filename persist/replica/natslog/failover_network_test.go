@@ -13,9 +13,9 @@ import (
 )
 
 // A network connects processes, each of which has its own network namespace. The process that
-// creates the network also has its own namespace, so all links disappear when it ends. A network
-// needs root, and the commands ip and nsenter. Without these, the processes use the loopback
-// address, and there are no partitions.
+// creates the network also has its own namespace, so all links disappear when this process ends. A
+// network needs root, and the commands ip and nsenter. Without these, the processes use the
+// loopback address, and there are no partitions.
 type network struct {
 	t     testing.TB
 	none  bool
