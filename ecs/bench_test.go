@@ -121,8 +121,8 @@ func quiet(b *testing.B, f func()) {
 	}
 }
 
-// compare reports the time of the side ours per operation, its ratio to the time of the side limit,
-// and the budget.
+// compare reports the time per operation of our side, its ratio to the time of the limit, and the
+// budget. ours: our side, limit: the limit.
 func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	var x, y time.Duration
 	quiet(b, func() { x, y = inTurns(ours, limit) })
@@ -132,9 +132,9 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	b.ReportMetric(ours.allocs(), "allocs")
 }
 
-// compareMore reports by how much the time per operation of the side first exceeds that of the side
-// later, and the budget for the difference. If byHand has two sides, it reports their difference
-// too.
+// compareMore reports how much more time per operation one side takes than another, and the budget
+// for the difference. first: the slower side, later: the other side. If byHand has two sides,
+// compareMore reports their difference too.
 func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
 	var x, y, handX, handY time.Duration
 	quiet(b, func() {

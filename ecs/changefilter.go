@@ -23,7 +23,7 @@ type ChangeFilter struct {
 	fixed bool // The filter compares with tick instead of the last commit.
 	tick  uint64
 
-	// place maps an entity index to a position in found. Entries may be stale, so keeps compares
+	// place maps an entity index to a position in found. Entries may be stale, so keeps() compares
 	// the entity at that position.
 	place  []uint32
 	placed bool

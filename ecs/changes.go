@@ -72,8 +72,8 @@ func (s *Storage[T]) Since(tick uint64) (*Delta[T], error) {
 	return d, d.Since(tick)
 }
 
-// At returns s as of the tick of past, which must be of the same world. Later calls with the same
-// past return the same PastStorage, so the program need not keep it.
+// At returns s as of the tick of the given Past, which must be of the same world. Later calls with
+// the same Past return the same PastStorage, so the program need not keep it.
 func (s *Storage[T]) At(past *Past) *PastStorage[T] { return pastOf(s, past) }
 
 // SinceCommit returns the changes since the last commit. See [Storage.Since].

@@ -38,13 +38,13 @@ type chunk struct {
 	n int
 	// All positions match, and their rows are contiguous in each column.
 	run bool
-	at  [maxColumns]uint32 // First row of each column, if run is true.
+	at  [maxColumns]uint32 // First row of each column, if the field run is set.
 
 	words []uint64
 	whole uint64 // Bit w is set if words[w] is full and its rows are contiguous.
 	rows  [maxColumns][]uint32
-	// With list: the positions of the matches. Without: the driver's row of each position, if the
-	// driver is in index order.
+	// If the field list is set, order has the positions of the matches. Otherwise it has the
+	// driver's row of each position, if the driver is in index order.
 	order []uint32
 
 	list  bool

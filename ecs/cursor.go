@@ -70,7 +70,7 @@ type cursor struct {
 	// Backing array of words for spans of at most one word.
 	part [1]uint64
 	// Result of nextRun: the first row of each column, the first row of the driver, and the number
-	// of rows. Also the backing array of rows and order.
+	// of rows. Also the backing array of the fields rows and order.
 	run [maxColumns + 2]uint32
 
 	span

@@ -162,8 +162,8 @@ func (w *World) rememberRows(c guardedRows) {
 // verifyOf verifies only the columns of t.
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
-// rememberOf copies the rows of t after an index lookup. The program may still write the row
-// pointed, or every row if all is true.
+// rememberOf copies the rows of t after an index lookup. The program may still write one row, or
+// every row. pointed: the number of the one row, all: whether the program may write every row.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)

@@ -294,7 +294,7 @@ type plan struct {
 	regap   bool    // Gaps get the target's default value.
 	// Readable descriptions of the conversions.
 	changes []layout.Change
-	misfit  string        // Why target cannot take any values, or "".
+	misfit  string        // Why the target cannot take any values, or "".
 	before  string        // Names the migration before which the fields are converted, or "".
 	remedy  string        // Tells the programmer how to convert the fields in faults.
 	faults  typeFaults    // Fields that the program cannot load.

@@ -57,8 +57,8 @@ func (w *oracle) member(g *oracleGroup, e Entity) bool {
 	return true
 }
 
-// moveTo moves e to the row with the number at, in all stores of g. The entity that was there gets
-// the old row of e.
+// moveTo moves e to another row, in all stores of g. at: the number of that row. The entity that
+// was in that row gets the old row of e.
 func (w *oracle) moveTo(g *oracleGroup, e Entity, at int) {
 	for _, i := range g.stores {
 		s := &w.stores[i]

@@ -83,8 +83,9 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 	return hooked
 }
 
-// expect calls do, and checks that the hooks were called for the changes of the oracle. If quiet is
-// set, no hook may be called. One call of do must not both add and remove components.
+// expect calls the function do, and checks that the hooks were called for the changes of the
+// oracle. If quiet is set, no hook may be called. One call of do() must not both add and remove
+// components.
 func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 	clear(log.deltas)
 	log.replaced, log.created, log.ended, p.oracle.replaced = nil, nil, nil, nil

@@ -63,7 +63,7 @@ type Index[T any, K comparable] struct {
 }
 
 // pending records which rows an index has not read yet. It has no type parameters, so that the
-// compiler inlines stale into the loops of programs.
+// compiler inlines stale() into the loops of programs.
 type pending struct {
 	news *track.DirtySet
 	// Row that the program may write through a pointer from before the last look-up, or
@@ -425,8 +425,8 @@ func (x *Index[T, K]) unlistAll(lo, hi int) {
 }
 
 // unlist removes rows from their lists if their entity or key has changed. It checks the rows whose
-// bits in written are set. Bit 0 stands for the row in the parameter first. It skips rows that the
-// index does not know.
+// bits are set in the parameter written. Bit 0 stands for the row in the parameter first. unlist
+// skips rows that the index does not know.
 func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]

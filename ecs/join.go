@@ -645,8 +645,8 @@ func (j *join) buildWord(f *matchCache, c *chunk, w int, entities []Entity) {
 	j.setWhole(c, w)
 }
 
-// lookUp finds the rows of the entities whose bits in word are set. The result has the bits of the
-// members among them. There are at most 64 entities.
+// lookUp finds the rows of the entities whose bits are set in the parameter word. The result has
+// the bits of the members among them. There are at most 64 entities.
 func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uint64) {
 	pages, dense := s.sparse.Pages, s.dense.Live[:s.rows.N]
 	rows = rows[:64]

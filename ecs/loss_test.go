@@ -50,8 +50,8 @@ func stateWith[T any](v T, resource bool, c Component[T]) *raw.State {
 	return stateOf(w)
 }
 
-// loaded loads state into a world that registers only c, and returns the loaded value. c becomes a
-// component or a resource, as in the state. If Load fails, the world must not change, and
+// loaded loads the given state into a world that registers only c, and returns the loaded value. c
+// becomes a component or a resource, as in the state. If Load fails, the world must not change, and
 // Conversions must return the same error.
 func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, converted []raw.Conversion, err error) {
 	t.Helper()
@@ -75,8 +75,8 @@ func loaded[T any](t *testing.T, state *raw.State, c Component[T]) (v T, convert
 	return value(), planned, err
 }
 
-// mustRefuse checks that a program with c refuses state until Dropped lists all fields that the
-// error names. It also checks that a state marked as Lossy loads without Dropped.
+// mustRefuse checks that a program with c refuses the given state until Dropped lists all fields
+// that the error names. It also checks that a state marked as Lossy loads without Dropped.
 func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[T], want T, fields ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

@@ -409,7 +409,7 @@ func (a *andBits) summary(level, k int) uint64 {
 
 func (a *andBits) nextWord(b int) int { return search(a, b) }
 
-// scan reads the blocks of a page one by one. This is faster than search if the sets have common
+// scan reads the blocks of a page one by one. This is faster than search() if the sets have common
 // blocks without common indices.
 func (a *andBits) scan(b int) (block int, word uint64) {
 	for b >= 0 {
@@ -443,8 +443,9 @@ func (o *orBits) summary(level, k int) (word uint64) {
 
 func (o *orBits) nextWord(b int) int { return search(o, b) }
 
-// notBits has the indices in tree that are in none of others. It has the summaries of tree, so some
-// words with a set summary bit are 0.
+// notBits has the indices of one tree that are in no other tree of a list. tree: the one tree,
+// others: the list. The summaries are those of the one tree, so some words with a set summary bit
+// are 0.
 type notBits struct {
 	tree
 	others []tree

@@ -35,7 +35,8 @@ func (e *oracleEvents) unread() (_ []int, missed int) {
 type oracleStore struct {
 	entities []Entity
 	values   []int
-	// Set if the row of an entity is its index. Other rows are Vacant and have the value gap.
+	// Set if the row of an entity is its index. Other rows are Vacant, and their value is that of
+	// the field gap.
 	indexed bool
 	gap     int
 }

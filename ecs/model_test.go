@@ -29,8 +29,8 @@ import (
 
 var depth = flag.Int("depth", deep.Or(3, 4), "operations in the sequences that the exhaustive models try; some try one more")
 
-// An operation is one step of a model. It returns false if it has no effect. Then explore skips
-// longer sequences that begin with the same steps.
+// An operation is one step of a model. It returns false if it has no effect. In this case,
+// explore() skips longer sequences that begin with the same steps.
 type operation struct {
 	name string
 	do   func(p *model) bool

@@ -276,7 +276,7 @@ type model struct {
 	cps              []Checkpoint
 	lastValue        int // A counter from which each Set derives its value.
 	recorder, second *recorderModel
-	// Set if check also compares the digest with the digest of a newly built world.
+	// Set if check() also compares the digest with the digest of a newly built world.
 	digest bool
 }
 

@@ -504,9 +504,9 @@ type pastResource[T any] struct {
 	r *Resource[T]
 }
 
-// At returns the value at the tick of past, which must belong to the same world. Memory that the
-// value points to is read-only: see [PastStorage.Get]. At returns the first value of a resource
-// that was registered after the tick, and the current value of a NoRewind resource.
+// At returns the value at the tick of the given Past, which must belong to the same world. Memory
+// that the value points to is read-only: see [PastStorage.Get]. At returns the first value of a
+// resource that was registered after the tick, and the current value of a NoRewind resource.
 func (r *Resource[T]) At(past *Past) T {
 	x := r.in(past)
 	if r.noRewind {

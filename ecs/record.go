@@ -336,8 +336,8 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	return change
 }
 
-// collect adds the new rows from before to n-1 to ranges, and sorts ranges unless sorted is true.
-// The result is ascending and disjoint.
+// collect adds the new rows to ranges, and sorts ranges unless sorted is true. before: the number
+// of rows before the tick, n: the number of rows after it. The result is ascending and disjoint.
 func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Range {
 	if !sorted {
 		ranges = w.sortRanges(ranges)

@@ -51,8 +51,8 @@ func (r *Relation[T]) policy() Policy { return r.options.Policy }
 
 func (r *Relation[T]) hasAny() bool { return r.sources.s.Len() > 0 }
 
-// detach removes the component from source. It returns false if source still has the component,
-// because this call of detach comes from a hook of the same removal.
+// detach removes the component from the given source. It returns false if the source still has the
+// component, because this call of detach comes from a hook of the same removal.
 func (r *Relation[T]) detach(source Entity) bool {
 	r.sources.s.Remove(source)
 	return !r.sources.s.Has(source)

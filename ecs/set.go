@@ -36,7 +36,7 @@ type set struct {
 	lent lending //nolint:unused // Used only in a debug build.
 	// The set has a group, hooks, a mask or a recorder.
 	observed bool
-	slow     bool   // Set needs the slow path.
+	slow     bool   // The method Set needs the slow path.
 	heavy    bool   // A removal needs the slow path.
 	mask     *Mask  // The indices of the members, if the storage has a mask.
 	group    *Group // The group of the storage, or nil.
@@ -193,7 +193,8 @@ func (s *set) recordMove(e Entity) {
 	s.note(e)
 }
 
-// recordRemoval records that e was removed from row. Another entity may have moved there.
+// recordRemoval records that e was removed from the given row. Another entity may have moved to
+// that row.
 func (s *set) recordRemoval(e Entity, row int) {
 	if s.countRemoval() {
 		s.noteRemoval(e, row)
@@ -208,8 +209,8 @@ func (s *set) countRemoval() bool {
 	return debug || s.ring != nil || s.log.loops > 0
 }
 
-// noteRemoval adds notes for e, which was removed from row, and for the entity that moved there. It
-// logs the removal for running loops.
+// noteRemoval adds notes for e, which was removed from the given row, and for the entity that moved
+// to that row. It logs the removal for running loops.
 //
 //go:noinline
 func (s *set) noteRemoval(e Entity, row int) {

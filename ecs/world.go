@@ -53,7 +53,7 @@ type World struct {
 	sets       []*set           // The sparse set of each storage, in the order of registration.
 	storages   []AnyStorage     // The storages, in the same order as sets.
 	candidates []pageCandidates // For each sparse page, the storages that have it.
-	paged      uint64           // Number of changes that invalidate candidates.
+	paged      uint64           // Number of changes that invalidate the field candidates.
 	changes    uint64           // Number of structural changes so far.
 	resources  []AnyStorage
 	names      map[string]AnyStorage

@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// CopyFault checks that copied is a deep copy of v. It returns a text that names the first field
-// that differs or shares memory with v. The text is "" if there is no such field. CopyFault ignores
-// the contents of interfaces, funcs and channels.
+// CopyFault checks that the value copied is a deep copy of v. It returns a text that names the
+// first field that differs or shares memory with v. The text is "" if there is no such field.
+// CopyFault ignores the contents of interfaces, funcs and channels.
 func CopyFault[T any](v, copied T) string {
 	t := reflect.TypeFor[T]()
 	c := copyCheck{seen: map[ptr]bool{}}

@@ -355,8 +355,8 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 	return dst, nil
 }
 
-// split returns the encoded fields of the struct in row, which must be valid. If row is nil, all
-// elements of the result are nil.
+// split returns the encoded fields of the struct in the given row, which must be valid. If the row
+// is nil, all elements of the result are nil.
 func (r *exactReader) split(t *Type, row []byte) [][]byte {
 	parts := make([][]byte, len(t.Fields))
 	if row == nil {

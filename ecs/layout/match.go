@@ -50,9 +50,9 @@ type match struct {
 	same bool
 	key  *match
 	elem *match
-	// For a struct: one match per stored field. It is nil if the field is dropped.
+	// For a struct: one match per stored field. An element is nil if its field is dropped.
 	fields []*match
-	// For a struct: the new index of each stored field. It is -1 if the field is dropped.
+	// For a struct: the new index of each stored field. An element is -1 if its field is dropped.
 	targets []int
 }
 

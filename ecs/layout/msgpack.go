@@ -26,7 +26,8 @@ const (
 // of the code byte. Larger lengths follow the code byte in 1, 2 or 4 bytes.
 type form struct {
 	name string
-	// For a length below fixed, the code byte is code plus the length.
+	// For a length below the field fixed, the code byte is the sum of the field code and the
+	// length.
 	code   byte
 	fixed  int
 	code8  byte // 0 if the family has no code for lengths of one byte.

@@ -71,8 +71,8 @@ func (t *Type) checkVariable(src []byte, n int) *DataError {
 	return r.end()
 }
 
-// Value returns the content of row, which must hold the bytes of exactly one row. The result shares
-// no memory with row and takes about 100 bytes per value.
+// Value returns the content of a row. The argument must hold the bytes of exactly one row. The
+// result shares no memory with the argument and takes about 100 bytes per value.
 func (t *Type) Value(row []byte) (Value, error) {
 	var v Value
 	n, err := t.read(row, &v)

@@ -44,14 +44,14 @@ type State struct {
 type Registry sound.Registry
 
 // CheckRegistry checks a registry in the form of [World.Registry]. The error describes the fault.
-// The caller must not change entities afterwards. CheckRegistry costs O(entities).
+// The caller must not change the slice afterwards. CheckRegistry costs O(entities).
 func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	r, err := sound.CheckRegistry(entities, alive, free)
 	return (*Registry)(r), err
 }
 
 // Sparse returns an empty sparse array for a storage with these entities, in dense order. Put adds
-// its pages. The caller must not change entities afterwards.
+// its pages. The caller must not change the slice afterwards.
 func (r *Registry) Sparse(entities []uint64) *Sparse {
 	return (*Sparse)((*sound.Registry)(r).Sparse(entities))
 }

@@ -128,8 +128,8 @@ func (y *System[In]) Every(n uint64) *System[In] {
 	return y
 }
 
-// If makes the system run only if the function when returns true. The schedule calls when at the
-// system's place in the list, with the access of the system. After several calls of If, all
+// If makes the system run only if the given function returns true. The schedule calls the function
+// at the system's place in the list, with the access of the system. After several calls of If, all
 // conditions must hold. If returns y.
 func (y *System[In]) If(when func(t *Tick[In]) bool) *System[In] {
 	y.when = append(y.when, when)

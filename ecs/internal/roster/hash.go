@@ -12,7 +12,7 @@ import (
 type hasher[K comparable] struct {
 	seed  maphash.Seed
 	word  uint64 // The seed of the hash if the field words is set.
-	words bool   // Set if isWord is true for the type of keys, and keys have at most 8 bytes.
+	words bool   // Set if isWord() is true for the type of keys, and keys have at most 8 bytes.
 }
 
 func newHasher[K comparable]() hasher[K] {
@@ -30,7 +30,7 @@ func (h *hasher[K]) of(key K) uint32 {
 	return uint32(maphash.Comparable(h.seed, key))
 }
 
-// word returns the bytes of key, which has at most 8 bytes.
+// word returns the bytes of the given key, which has at most 8 bytes.
 //
 // A key of 8 bytes is read in two halves. A single read would stall the processor if the caller has
 // just written the key as two fields of 4 bytes.

@@ -33,7 +33,7 @@ type Registry struct {
 }
 
 // CheckRegistry checks a registry of entities. Rows [0, alive) must be alive and rows [alive, free)
-// free. The error says what is wrong. The caller must not change entities afterwards.
+// free. The error says what is wrong. The caller must not change the slice afterwards.
 func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	total := len(entities)
 	if alive < 0 || alive > free || free > total {
@@ -63,7 +63,7 @@ type Sparse struct {
 }
 
 // Sparse returns the sparse array for a storage with these entities, in dense order. The array has
-// no pages yet: see Put. The caller must not change entities afterwards.
+// no pages yet: see Put. The caller must not change the slice afterwards.
 func (r *Registry) Sparse(entities []uint64) *Sparse {
 	pages := (len(r.rows) + track.PageMask) >> track.PageBits
 	return &Sparse{registry: r, entities: entities, pages: make([]*track.Page, pages), entries: make([]int, pages)}

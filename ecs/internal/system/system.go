@@ -37,13 +37,14 @@ func left(want, has raw.Mode) raw.Mode {
 // A World has the methods of a world that package schedule needs. The result of ecs.World.Raw
 // implements it.
 type World interface {
-	// RunSystem calls run, which is the body of s. Until run returns, the world cannot be
-	// committed. A debug build panics if run uses something else than s.Uses.
+	// RunSystem calls the function run, which is the body of s. Until run() returns, the world
+	// cannot be committed. A debug build panics if run() uses something else than s.Uses.
 	RunSystem(s *System, run func())
 
-	// RunTogether calls run, which may run systems on several goroutines. These systems may neither
-	// create or destroy entities, nor add or remove components. If a system writes what another one
-	// uses, the result is undefined. The parameter names lists the systems, for error texts.
+	// RunTogether calls the function run, which may run systems on several goroutines. These
+	// systems may neither create or destroy entities, nor add or remove components. If a system
+	// writes what another one uses, the result is undefined. The parameter names lists the systems,
+	// for error texts.
 	RunTogether(names string, run func())
 
 	// Stage begins a new period of writes, called a span, and returns its number.

@@ -402,8 +402,8 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 }
 
 // RowsAsOf returns len(dst) rows of c, beginning with the given row, as they were at the boundary
-// of o. The result is dst if one of them was written since. Otherwise it is the live rows, to which
-// the caller must not write.
+// of o. The result is dst if one of these rows was written since the boundary. Otherwise it is the
+// live rows, to which the caller must not write.
 func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {

@@ -426,8 +426,8 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	return nil
 }
 
-// checkThen compares a with want at the start of frame id. If ahead is set, the frame is undone and
-// checkThen uses its end.
+// checkThen compares the table a, at the start of frame id, with the expected contents in want. If
+// ahead is set, the frame is undone and checkThen uses its end.
 func checkThen(a *table, id uint64, ahead bool, want tableCopy) error {
 	then := NewAsOf(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)

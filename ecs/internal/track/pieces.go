@@ -77,7 +77,7 @@ func (u *undoStack) wholeRows(r Run) Run {
 	return Run{first, (r.Row+r.N-1)/n - first + 1}
 }
 
-// wholeRuns returns the rows whose pieces are in runs. A row whose pieces are in several
+// wholeRuns returns the rows whose pieces are in the given runs. A row whose pieces are in several
 // consecutive runs is returned once.
 func (u *undoStack) wholeRuns(runs []Run) (rows []Run) {
 	next := uint32(0)

@@ -228,8 +228,8 @@ func (t *Tracker) Unfollow(n *DirtySet, logs ...*Log) {
 	t.settled()
 }
 
-// without returns a copy of readers without n. It does not change readers, because other slices may
-// share that memory.
+// without returns a copy of the slice readers without n. It does not change the original slice,
+// because other slices may share that memory.
 func without(readers []*DirtySet, n *DirtySet) (others []*DirtySet) {
 	for _, r := range readers {
 		if r != n {
@@ -313,7 +313,7 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore returns the same as find, but is faster for an id directly before a known frame. The
+// findBefore returns the same as find(), but is faster for an id directly before a known frame. The
 // caller has found k for the frame directly after id. So findBefore looks only at the newest record
 // before k.
 func (t *Tracker) findBefore(k int, id uint64) int {

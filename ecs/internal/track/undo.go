@@ -528,7 +528,8 @@ func (u *undoStack) merge(at, k int) {
 		u.concat(older, newer)
 	case older.rows() <= 4*newer.rows() && !older.repeats:
 		u.fold(older, newer)
-	// If newer has few rows, append them: a scan of all rows of older would cost too much.
+	// If the newer log has few rows, append them: a scan of all rows of the older log would cost
+	// too much.
 	default:
 		older.repeats = true
 		u.concat(older, newer)
@@ -538,8 +539,9 @@ func (u *undoStack) merge(at, k int) {
 	u.logs[at], u.logs[k] = tombstone, older
 }
 
-// fold adds the rows of newer to older, unless older contains them already. A row in both logs
-// keeps the value in older. Afterwards older contains each row once.
+// fold adds the rows of the newer log to the older log, unless the older log contains them already.
+// A row in both logs keeps the value in the older log. Afterwards the older log contains each row
+// once.
 func (u *undoStack) fold(older, newer *undoLog) {
 	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
 	u.saveUnseen(older, newer.chunks)
@@ -562,8 +564,8 @@ func (u *undoStack) tidy(l *undoLog) {
 	}
 }
 
-// concat appends the rows of newer to older. It moves whole chunks, unless the last chunk of older
-// has space for all rows of newer.
+// concat appends the rows of the newer log to the older log. It moves whole chunks, unless the last
+// chunk of the older log has space for all rows of the newer one.
 func (u *undoStack) concat(older, newer *undoLog) {
 	k := len(older.chunks)
 	room := 0
@@ -592,7 +594,7 @@ func (u *undoStack) concat(older, newer *undoLog) {
 	}
 }
 
-// compact keeps only the oldest value of each row of l.
+// compact keeps, for each row of l, only the oldest value.
 func (u *undoStack) compact(l *undoLog) {
 	u.moves++
 	chunks := slices.Clone(l.chunks)
