@@ -170,9 +170,9 @@ func (j *damageClassifier) findSeals() (unfinished string, err error) {
 	return "", nil
 }
 
-// unfinishedSeal reports whether the bytes at offset may be a second seal that a crash cut short.
-// Such bytes are a prefix of the seal, then zeros or nothing. Other bytes are damage. A complete
-// seal has no zeros at its end, so it never looks unfinished.
+// unfinishedSeal reports whether the bytes at the given offset may be a second seal that a crash
+// cut short. Such bytes are a prefix of the seal, then zeros or nothing. Other bytes are damage. A
+// complete seal has no zeros at its end, so it never looks unfinished.
 func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
 	if s.limit > offset+recordHeader {
 		return false, nil

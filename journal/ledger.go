@@ -74,7 +74,7 @@ type feature struct {
 type listedSegment struct {
 	number, epoch, first, salt uint64
 	sums                       []byte // Encoded summary. Nil if the summary is missing or damaged.
-	writer                     string // Empty if unknown.
+	writer                     string // The writing program; "" means unknown.
 }
 
 // A closedSegment describes a complete segment. Its seals are about to be written at the offset

@@ -83,7 +83,7 @@ type Log struct {
 
 	// Bytes of completely read segments, by name, until Close. Nil if no bytes are stored.
 	small     map[string][]byte
-	smallSize int64 // Number of bytes in small.
+	smallSize int64 // Number of bytes in the field small.
 
 	mu   sync.Mutex
 	open disk.File // The segment that was read last, kept open.

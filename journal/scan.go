@@ -100,9 +100,9 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, base *uint64, progr
 	return l, ctx.Err()
 }
 
-// scanSegments scans segment number first of the list, and all later ones. The argument known is an
-// earlier scan that ended in segment first, or nil. The scan of that segment then continues where
-// the earlier scan ended.
+// scanSegments scans segment number first of the list, and all later ones. The argument known is
+// nil, or an earlier scan that ended in this first segment. In the second case, the scan of the
+// first segment continues where the earlier scan ended.
 func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	for i := first; i < len(l.Segments); i++ {
 		l.newest = newest{last: l.Last, lastID: l.LastID}

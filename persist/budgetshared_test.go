@@ -30,8 +30,8 @@ type budgetedStore struct {
 	ticks int
 }
 
-// stoppable returns a disk whose journal writes hang between the calls of stop and release. Writes
-// that began before stop complete.
+// stoppable returns a disk whose journal writes hang between the calls of stop() and release().
+// Writes that began before the call of stop() are completed.
 func stoppable() (fs *disktest.Mem, stop, release func()) {
 	fs = disktest.New()
 	var mu sync.RWMutex

@@ -57,8 +57,8 @@ func (r *sparseRun) note() {
 	}
 }
 
-// unnoted stores the present state in late if the state has no record yet. A Seek or a Close may
-// still record it.
+// unnoted stores the present state in the field late if the state has no record yet. A Seek or a
+// Close may still record it.
 func (r *sparseRun) unnoted() {
 	if r.w.Raw().Deferred() {
 		r.late = storetest.Persistent(r.w.World)

@@ -203,8 +203,8 @@ func headDigest(dir string) (ecs.Digest, error) {
 }
 
 // lostTail returns the directory of a store that lost its last ticks in a crash and then committed
-// other ticks. The parameter others is the number of those. The other results are the name and the
-// content of a snapshot of a lost tick.
+// other ticks. The parameter others is the number of the other ticks. The other results are the
+// name and the content of a snapshot of a lost tick.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()

@@ -31,8 +31,8 @@ type device struct {
 	cached  []diskWrite // Writes since the last flush, in order.
 	flushes int
 
-	calls int    // Number of writes and flushes until cut is called; 0 means never.
-	cut   func() // Called before the write or flush that makes calls 0.
+	calls int    // Number of writes and flushes until cut() is called; 0 means never.
+	cut   func() // Called before the write or flush that sets the field calls to 0.
 }
 
 type diskWrite struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// conversionError stores and saves a world of the program before. It returns the error of Open,
-// Load and View.Fill for a world of the program after.
+// conversionError stores and saves a world of one program. It returns the error of Open, Load and
+// View.Fill for a world of another program. before: the first program, after: the other one.
 func conversionError(t *testing.T, before, after program) error {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -187,7 +187,7 @@ func (f *Follower) usable() error {
 }
 
 // own makes the follower's world the world of an open store. The caller holds the lock l on the
-// store. Normally own reads no part of the journal again.
+// store. Normally it reads no part of the journal again.
 func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*Store, error) {
 	cat := f.cat
 	if _, err := cat.Refresh(ctx); err != nil {

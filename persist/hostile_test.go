@@ -100,7 +100,7 @@ func checkPages(t testing.TB, file string) {
 }
 
 // requirePages requires that the image im has the content of all pages of r. A page that is not in
-// table must be empty, and table must have no other entries.
+// the map table must be empty, and the map must have no other entries.
 func requirePages(t testing.TB, r *snap.Reader, im *image.Image, table snap.PageTable, bare bool) {
 	t.Helper()
 	require.NoError(t, r.File.Verify(storetest.Background))

@@ -218,8 +218,8 @@ func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }
 
-// hear reads the lines that a process printed. Only the first seen lines prove that the store
-// exists or that a state is durable.
+// hear reads the lines that a process printed. Only the first lines prove that the store exists or
+// that a state is durable. seen: the number of these lines.
 func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {

@@ -16,8 +16,9 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// requirePieces requires that all contents of got are also in want. It counts what got lacks: rows
-// by component or resource, and live entities.
+// requirePieces requires that one image has only contents of another image. It counts what the
+// first image lacks: rows by component or resource, and live entities. got: the first image, want:
+// the other image.
 func requirePieces(t testing.TB, want, got *image.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}

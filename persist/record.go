@@ -62,8 +62,8 @@ func (s *Store) recordDeferred() error {
 }
 
 // recordNoRewind journals the NoRewind values that the record of the present state does not have.
-// It does nothing if other changes wait for a Commit, or if the queue is full. uncommitted then
-// returns an error.
+// It does nothing if other changes wait for a Commit, or if the queue is full. In these cases
+// uncommitted() returns an error.
 func (s *Store) recordNoRewind() {
 	w := s.world
 	s.notes.About(s.present())

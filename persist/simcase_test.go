@@ -39,9 +39,9 @@ func inMemory(t *testing.T) {
 	}
 }
 
-// everyCrash runs scenario on mem. It records what a crash before each call leaves, and then calls
-// check with each of these file systems. One crash loses all unsynced bytes, and two keep some of
-// them.
+// everyCrash runs the function scenario on mem. It records what a crash before each call leaves,
+// and then calls the function check with each of these file systems. One crash loses all unsynced
+// bytes, and two keep some of them.
 func everyCrash(mem *disktest.Mem, scenario func(), check func(left *disktest.Mem)) {
 	changes := -1
 	var images []*disktest.Mem

@@ -43,7 +43,7 @@ func (r *simRun) note(n int) error {
 }
 
 // verifyNotes checks that the ticks on mem have their marks and inputs. It identifies a tick by the
-// value of seed, which differs in each tick.
+// value of the resource "seed", which differs in each tick.
 func (r *simRun) verifyNotes(mem *disktest.Mem) error {
 	v, err := catalog.OpenFS(storetest.Background, mem, ".")
 	if err != nil {

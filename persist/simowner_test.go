@@ -105,8 +105,8 @@ func (s *simOwners) tell(state ecs.Digest) {
 	s.told = append(s.told, state)
 }
 
-// recovered checks the state that a recovery returned. It must be the last durable state in told,
-// or a descendant of that state.
+// recovered checks the state that a recovery returned. It must be the last durable state in the
+// list told, or a descendant of that state.
 func (s *simOwners) recovered(state ecs.Digest, told []ecs.Digest, skipped []error) error {
 	if len(skipped) > 0 {
 		return fmt.Errorf("the recovery reports damage: %w", errors.Join(skipped...))
@@ -162,7 +162,7 @@ func (s *simOwners) act(o *simOwner) error {
 }
 
 // call runs before every disk call. At random, it records the disk as a crash at this call would
-// leave it. While another process takes the store, call may let an earlier owner act.
+// leave it. While another process takes the store, call() may let an earlier owner act.
 func (s *simOwners) call(n int, call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ type simRun struct {
 	first   int                 // The first commit of this opening.
 	told    int                 // Number of commits of this opening that OnDurable reported.
 	syncs   int                 // Number of the journal's syncs.
-	ackedBy int                 // Value of syncs at the newest acknowledgement.
+	ackedBy int                 // Value of the field syncs at the newest acknowledgement.
 	simPromise
 
 	quiet   bool // The process is dead, so its actions do not count.
@@ -62,8 +62,8 @@ type simCommit struct {
 // A simPromise says which states a store may recover.
 type simPromise struct {
 	acked int // The newest commit that is durable for certain; -1 means none.
-	// The value of acked before the journal's last sync. A crash may still lose the bytes of that
-	// sync, because no later write has confirmed them.
+	// The value of the field acked before the journal's last sync. A crash may still lose the bytes
+	// of that sync, because no later write has confirmed them.
 	before  int
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.
@@ -88,8 +88,9 @@ func simCommitOf(w *ecs.World) simCommit {
 	return simCommit{w.Digests(rewinding).World, storetest.Persistent(w)}
 }
 
-// newSimRun returns a run of p on mem. A crash gives one image without unsynced changes, and seeds
-// images with some of them. With negative seeds, it gives no images.
+// newSimRun returns a run of p on mem. A crash gives one image without unsynced changes, and
+// further images with some of these changes. seeds: the number of further images; if it is
+// negative, a crash gives no images.
 func newSimRun(p simProgram, mem *disktest.Mem, seeds int) *simRun {
 	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, notes: map[uint64]simNotes{}, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
 }

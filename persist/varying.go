@@ -33,8 +33,8 @@ type varyingRow struct {
 // maxVarying bounds the bytes that varyingRows keeps. Further rows are written in full.
 const maxVarying = 64 << 20
 
-// begin prepares v for record seq, whose parent is record parent. It removes rows of records after
-// parent, because they belong to another branch.
+// begin prepares v for record seq, whose parent is the record in parent. It removes rows of later
+// records than the parent, because these records belong to another branch.
 func (v *varyingRows) begin(seq, parent uint64) {
 	if parent < v.newest {
 		for _, s := range v.storages {

@@ -77,7 +77,7 @@ type copier struct {
 	made     []string // Directories that are removed if the copy fails.
 }
 
-// run makes the copy. It verifies the copied journal and snapshots before publish renames the
+// run makes the copy. It verifies the copied journal and snapshots before publish() renames the
 // journal, which makes the copy a store.
 func (c *copier) run(ctx context.Context) error {
 	c.InUse = true // Always set, so that scanTwice confirms damage by a second scan.

@@ -66,7 +66,7 @@ type Catalog struct {
 	irregular []error
 
 	goesOn bool   // The calling program holds the lock and will continue the store.
-	base   uint64 // With goesOn set, records up to this one are not needed.
+	base   uint64 // If goesOn is set, records up to this one are not needed.
 
 	mu      sync.Mutex // Guards the fields below. The first caller that needs a field computes it.
 	schemas map[JournalPreamble]*format.Schema
@@ -141,8 +141,8 @@ func Locate(path string) (files disk.FS, name string, err error) {
 	return files, name, err
 }
 
-// OpenFS opens the store at the root of files, or a save. name is "." for a store. If OpenFS fails,
-// it does not close files.
+// OpenFS opens the store at the root of a file system, or a save. name is "." for a store. If
+// OpenFS fails, it does not close the file system.
 func OpenFS(ctx context.Context, files disk.FS, name string) (c *Catalog, err error) {
 	c = New(files)
 	if name == "." {

@@ -96,8 +96,8 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	return false, foreign, nil
 }
 
-// halfBackup returns an error if files contains an unfinished backup. An unfinished backup can look
-// like a store that lost its journal.
+// halfBackup returns an error if the given file system contains an unfinished backup. An unfinished
+// backup can look like a store that lost its journal.
 func halfBackup(files disk.FS) error {
 	if _, err := files.ReadDir(unfinishedBackup); err != nil {
 		return nil

@@ -84,8 +84,8 @@ func (l *Lock) Check() error {
 	}
 }
 
-// Held reports whether a process has the store in files open for writing. It ignores the text in
-// the lock file, which may be left over from a killed process.
+// Held reports whether a process has the store in the given file system open for writing. It
+// ignores the text in the lock file, which may be left over from a killed process.
 func Held(files disk.FS) bool {
 	locked, err := files.Locked(LockFile)
 	return err == nil && locked

@@ -116,7 +116,7 @@ func badPoint(point string) error {
 }
 
 // first returns the oldest loadable ancestor of the newest state. The journal may contain older
-// ticks. In a damaged store, first returns the oldest known ancestor.
+// ticks. In a damaged store, the result is the oldest known ancestor.
 func (c *Catalog) first() uint64 {
 	if s, ok := c.OldestBase(c.End()); ok && len(c.Damage()) == 0 {
 		return s.ID.Seq
@@ -173,8 +173,8 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 }
 
 // after returns the first tick on the path to the newest state that is newer than the oldest tick
-// by at least age. The oldest tick is that of the oldest loadable state, even if older ticks are
-// readable.
+// by at least the given duration. The oldest tick is that of the oldest loadable state, even if
+// older ticks are readable.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.End()))
 	var first time.Time
@@ -197,7 +197,8 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: no tick on the path to the newest state is %v newer than the oldest", format.ErrNotFound, age)
 }
 
-// before returns the newest ancestor of the newest state that is at least age older.
+// before returns the newest ancestor of the newest state that is older by at least the given
+// duration.
 func (c *Catalog) before(age time.Duration) (uint64, error) {
 	seq, _, err := c.by(func(newest time.Time) time.Time { return newest.Add(-age) })
 	if errors.Is(err, errTooEarly) {
@@ -446,7 +447,7 @@ type Mark struct {
 }
 
 // Marks lists the names in the journal in commit order. It reads only ticks with marks. Damage does
-// not stop it: the result has all readable marks, and err is the first damage. Marks skips ticks
+// not stop Marks: the result has all readable marks, and err is the first damage. Marks skips ticks
 // that the writing program removes meanwhile.
 func (c *Catalog) Marks(ctx context.Context) (marks []Mark, err error) {
 	for _, e := range c.Log.Entries {

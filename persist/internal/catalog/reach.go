@@ -105,8 +105,8 @@ func (c *Catalog) RefreshAndRetry(ctx context.Context, f func() error) error {
 }
 
 // Load returns the state after record seq as a program would see it, and how it was loaded. It
-// fails if files are removed in the meantime. With bare set and no ticks to replay, it returns a
-// bare image, which cannot replay ticks.
+// fails if files are removed in the meantime. If bare is set and there are no ticks to replay, it
+// returns a bare image, which cannot replay ticks.
 func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
 	im, f, err := c.Reach(ctx, seq, bare)
 	if err == nil {
@@ -494,8 +494,8 @@ func (c *Catalog) ConvertedImage(ctx context.Context, im *image.Image, e journal
 	return im, nil
 }
 
-// SnapshotUnder returns the newest snapshot of state id whose schema is compatible with s: one
-// continues the other.
+// SnapshotUnder returns the newest snapshot of state id whose schema is compatible with s: one of
+// the two schemas continues the other.
 func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, bool) {
 	for _, info := range slices.Backward(c.Snapshots) {
 		if info.Err == nil && info.ID == id && info.Schema.Differs(s) == nil {

@@ -44,9 +44,9 @@ type EditedRows struct {
 // Begin empties e.
 func (e *EditedRows) Begin() { e.Ranges, e.Edits = e.Ranges[:0], grow.Keep(e.Edits) }
 
-// Add adds row with its old and new encoding. It adds nothing if the row is not large, or if the
-// edits are not shorter than the row. Then the caller stores the whole row. Rows are added in
-// ascending order.
+// Add adds the given row with its old and new encoding. It adds nothing if the row is not large, or
+// if the edits are not shorter than the row. In these cases the caller stores the whole row. Rows
+// are added in ascending order.
 func (e *EditedRows) Add(row int, then, now []byte) {
 	if len(now) <= raw.LargeRow {
 		return

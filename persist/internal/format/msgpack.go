@@ -278,8 +278,8 @@ func (d *decoder) end() error {
 }
 
 // varints reads the variable-length numbers in a bin. Ranges, operations and sparse pages are lists
-// of variable-length numbers. After invalid input, bad is set and all reads return zero. A caller
-// checks bad after it has read a group of numbers.
+// of variable-length numbers. After invalid input, the field bad is set and all reads return zero.
+// A caller checks this field after it has read a group of numbers.
 type varints struct {
 	src []byte
 	bad bool

@@ -24,7 +24,7 @@ type opEncoder struct {
 	// buf holds the finished operations. run holds the entities of the current code.
 	buf, run []byte
 	code     uint64
-	count    uint64     // Number of operations in run.
+	count    uint64     // Number of operations in the field run.
 	last     ecs.Entity // Entity of the last operation, whatever its code.
 }
 

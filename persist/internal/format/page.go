@@ -185,7 +185,7 @@ func AppendReference(e *Encoder, r PageRef) {
 }
 
 // DecodePage decodes the value of a page. It returns the content or a reference to it. An
-// uncompressed content shares memory with value.
+// uncompressed content shares memory with the value.
 func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	d := decoder{src: value}
 	d.array(3)

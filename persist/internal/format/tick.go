@@ -198,7 +198,7 @@ func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 }
 
 // values writes the values in ranges of rows and returns their size in bytes. The size precedes the
-// values. With rows of fixed width it is known in advance.
+// values. For rows of fixed width, the size is known in advance.
 func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)
@@ -263,7 +263,7 @@ func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 // A rangeCutter splits ranges into pieces of a few rows.
 type rangeCutter struct {
 	ranges []raw.Range
-	taken  int // Number of rows of ranges[0] that next has already returned.
+	taken  int // Number of rows of ranges[0] that next() has already returned.
 	piece  [1]raw.Range
 }
 

@@ -421,8 +421,8 @@ func (p *Page) Rows(lo, hi int, appendRows func(dst []byte, lo, hi int) []byte) 
 	p.Bytes(p.buf)
 }
 
-// SumRows returns the checksum of n rows, computed from the checksums of their pages. It calls page
-// with the rows [lo, hi) of each page, for several pages at the same time.
+// SumRows returns the checksum of n rows, computed from the checksums of their pages. It calls the
+// function page with the rows [lo, hi) of each page, for several pages at the same time.
 func SumRows(n int, page func(p *Page, lo, hi int)) uint64 {
 	sums := make([]uint64, (n+digest.PageRows-1)/digest.PageRows)
 	_ = parallel.Do(context.Background(), len(sums), func(i int) error {
@@ -442,9 +442,9 @@ var summedPages = sync.Pool{New: func() any { return new(Page) }}
 // Fill loads im into w. file is the snapshot file that im was read from, for errors.
 func (im *Image) Fill(w *ecs.World, file string) error { return Put(w, im.State(), file) }
 
-// Put loads state into w. file is the snapshot file that state was read from, for errors. The
-// caller has checked bytes and types. So if the world refuses the state, its rows contradict each
-// other, and Put reports damage.
+// Put loads the given state into w. file is the snapshot file that the state was read from, for
+// errors. The caller has checked bytes and types. So if the world refuses the state, its rows
+// contradict each other, and Put reports damage.
 func Put(w *ecs.World, state *raw.State, file string) error {
 	err := w.Raw().Load(state)
 	if errors.Is(err, layout.ErrIntSize) {
@@ -569,8 +569,8 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 	return entries, err
 }
 
-// A sparseRun is a run of n entries of a sparse array that begins with entry first. The rows of the
-// entries are consecutive and begin with row.
+// A sparseRun is a run of n entries of a sparse array. first: the index of the first entry, row:
+// the row in this entry. The rows in the entries are consecutive.
 type sparseRun struct{ first, row, n uint32 }
 
 // Clone returns a copy of im on which ticks can be replayed. The copy shares only memory that never

@@ -84,8 +84,8 @@ func (b *blocks) readWhole(buf []byte, off int64) error {
 	return nil
 }
 
-// readPart copies bytes of block i, beginning at offset at in the block. Meanwhile other readers of
-// the same slot wait.
+// readPart copies bytes of block i. at: the offset of the first byte in the block. Meanwhile other
+// readers of the same slot wait.
 func (b *blocks) readPart(buf []byte, i, at int64) error {
 	s := &b.slots[i%slotCount]
 	s.mu.Lock()

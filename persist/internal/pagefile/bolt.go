@@ -260,8 +260,8 @@ func (t *boltTree) mirrorMeta() error {
 	return writeAt(t.file, t.name, pages[start:start+pageSize], int64(start))
 }
 
-// sumBlocks reads the blocks of the first length bytes and returns their checksums. verify compares
-// the read bytes with the put pages.
+// sumBlocks reads bbolt's part of the file and returns the checksums of its blocks. length: the
+// length of that part in bytes. verify() compares the bytes that were read with the pages of put().
 func (t *boltTree) sumBlocks(length int64) (sums []uint32, err error) {
 	buf := make([]byte, windowSize)
 	for at := int64(0); at < length; at += windowSize {
@@ -276,8 +276,8 @@ func (t *boltTree) sumBlocks(length int64) (sums []uint32, err error) {
 	return sums, nil
 }
 
-// verify reads all pages through File and compares them with the put pages. The checksums of the
-// blocks alone prove nothing, because they were computed from the file.
+// verify reads all pages through File and compares them with the pages of put(). The checksums of
+// the blocks alone prove nothing, because they were computed from the file.
 func (t *boltTree) verify(dir disk.FS, temp string) (Info, error) {
 	f, err := Open(dir, temp)
 	if err != nil {

@@ -192,8 +192,8 @@ func (w *window) visitStripe(ctx context.Context, start, end int64, places []pla
 			return err
 		}
 		page := w.buf[p.off-w.start:][:p.size:p.size]
-		// The method places read this key without verifying its block. The block is now verified,
-		// so compare the key again.
+		// places() has read this key without verifying its block. The block is now verified, so
+		// compare the key again.
 		if decodeKey(page) != p.key {
 			return corrupt(w.name, p.off, keySize, "it changed while it was read")
 		}

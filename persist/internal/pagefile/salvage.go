@@ -35,8 +35,8 @@ func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, va
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// A leaf has its own page number in its header. If the number and the flag match, method
-		// leaf tries the keys and values without further checks.
+		// A leaf has its own page number in its header. If the number and the flag match, leaf()
+		// tries the keys and values without further checks.
 		if readFull(file, name, n, at) != nil || n.id() != uint64(at/pageSize) || n.flags() != flagLeaf {
 			continue
 		}

@@ -81,9 +81,9 @@ func (w *walk) all(b bucket) error {
 	return nil
 }
 
-// node walks the node id. The parameter first is its first key according to the branch above, or
-// nil. The parameter next is the first key of the next node on the same level, or nil for the last
-// node.
+// node walks the node at the page with number id. The parameter first is the node's first key
+// according to the branch above, or nil. The parameter next is the first key of the next node on
+// the same level, or nil for the last node.
 func (w *walk) node(id uint64, depth int, first, next *Key) error {
 	if depth > maxDepth {
 		return w.malformed(id, "the tree is too deep")

@@ -145,9 +145,10 @@ func entitiesOf(b []byte) []ecs.Entity {
 	return unsafe.Slice((*ecs.Entity)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
-// fitting returns how many rows of the array a fit into room, and subtracts their minimum size from
-// room. So a wrong manifest cannot make the caller allocate more than the files can contain. For
-// rows of varying width, fitting allows one more page.
+// fitting returns how many rows of the array a fit into the number of bytes in the variable room.
+// It subtracts the minimum size of these rows from the variable. So a wrong manifest cannot make
+// the caller allocate more than the files can contain. For rows of varying width, fitting allows
+// one more page.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
 		return 0

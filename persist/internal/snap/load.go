@@ -169,8 +169,8 @@ func (l *loading) resolve(ctx context.Context) error {
 }
 
 // repeat handles pages of entities that repeat another page of the file. It copies their rows from
-// that page, and removes their references from wanted. It must run before pages of other files are
-// in place.
+// that page, and removes their references from the map wanted. It must run before pages of other
+// files are in place.
 func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
 	var repeats []reference
 	maps.DeleteFunc(wanted, func(there pagefile.Key, refs []reference) bool {
