@@ -64,8 +64,8 @@ func (r *renewal) renew() {
 	r.cp = r.world.Checkpoint()
 }
 
-// nanos returns the nanoseconds per repetition, without prepare. It reads the clock itself, because
-// stopping the benchmark timer costs more than most repetitions with few entities.
+// nanos returns the nanoseconds per repetition, without the time of prepare(). It reads the clock
+// itself, because stopping the benchmark timer costs more than most repetitions with few entities.
 func (k *work) nanos(b *testing.B) float64 {
 	k.once() // The first repetition is not timed, because it allocates.
 	if k.prepare == nil {
@@ -91,8 +91,8 @@ func (k *work) once() {
 	k.repeat()
 }
 
-// run measures the time of a repetition, in nanoseconds. It divides that time by the parameter per
-// and reports the quotient as a metric with the name unit.
+// run measures the time of a repetition, in nanoseconds. It divides that time by a number (per),
+// and reports the quotient as a metric with the given unit.
 func (k *work) run(b *testing.B, per float64, unit string) {
 	b.ReportMetric(k.nanos(b)/per, unit)
 	b.ReportMetric(0, "ns/op") // Omit ns/op, because it would include prepare.

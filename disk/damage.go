@@ -24,7 +24,8 @@ var (
 type DamageError struct {
 	File   string // File name, relative to the checked directory.
 	Offset int64  // First affected byte. -1 if only the file is known.
-	Length int64  // Number of affected bytes. 0 if it is unknown, or if the bytes are missing.
+	// Number of affected bytes; 0 if the number is unknown, or if the bytes are missing.
+	Length int64
 	Reason string // What is wrong, in lower case.
 	Err    error
 }

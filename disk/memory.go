@@ -223,7 +223,7 @@ func (l *memoryLock) Close() error {
 type memoryFile struct {
 	fs       *memory
 	inode    *inode
-	name     string // Name that the file was opened under.
+	name     string // The name under which the file was opened.
 	writable bool
 	closed   atomic.Bool
 }

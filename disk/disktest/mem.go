@@ -43,7 +43,7 @@ type Mem struct {
 	changes int               // Number of changes that can affect the result of a crash.
 	calls   int
 	fail    map[int]error
-	failAll int // All calls from this number on fail. 0 means none.
+	failAll int // All calls from this number on fail. If 0, no call fails.
 	failErr error
 	origin  string
 }

@@ -25,7 +25,8 @@ import (
 )
 
 // A Device stores numbered files. It can be opened only once at a time. If another program can take
-// it over, the device has a method Lost() bool, which reports that.
+// the device over, the device has a method Lost() bool. This method reports whether that has
+// happened.
 type Device interface {
 	// Files returns the numbers of the files, in any order.
 	Files() ([]uint64, error)
@@ -563,7 +564,7 @@ type listing struct {
 	t       *tree
 	numbers []uint64
 	mu      sync.Mutex
-	sizes   map[uint64]int64 // By file number. Nil before the first use.
+	sizes   map[uint64]int64 // Sizes by file number. Nil before the first use.
 }
 
 // size returns the size of a file, or -1 if the device does not have it.

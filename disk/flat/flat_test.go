@@ -55,7 +55,7 @@ func names(t testing.TB, tree disk.FS) map[string]string {
 	return all
 }
 
-// A model predicts the names in a tree. Its states are those since the last durable one, oldest
+// A model predicts the names in a tree. It has the states since the last durable state, oldest
 // first.
 type model struct {
 	states  []map[string]string
@@ -247,7 +247,7 @@ func TestTree_FailedDeviceCall(t *testing.T) {
 	}
 }
 
-// A brokenDevice fails to sync a file, or to overwrite its header, when fails returns true.
+// A brokenDevice fails to sync a file, or to overwrite its header, when fails() returns true.
 type brokenDevice struct {
 	flat.Device
 	fails func(number uint64) bool
@@ -286,8 +286,8 @@ func TestTree_FailedNewList(t *testing.T) {
 		mem := disktest.New()
 		broken, always := false, rng.IntN(2) == 0
 		tree, err := flat.Open(brokenDevice{disktest.Numbered(mem), func(number uint64) bool {
-			// The tree begins with list 1, so list 0 is the new one. If always is false, some calls
-			// succeed.
+			// The tree begins with list 1, so list 0 is the new one. Unless always is true, some
+			// calls succeed.
 			return number == 0 && broken && (always || rng.IntN(2) == 0)
 		}})
 		require.NoError(t, err)

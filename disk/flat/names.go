@@ -48,9 +48,11 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
 // A change is a change of the names.
 type change struct {
-	kind   kind
-	name   string
-	number uint64 // For makeFile. In a mark: the highest number used, or 0.
+	kind kind
+	name string
+	// In makeFile: the number of the new file. In a mark: the highest number of a file that ever
+	// had a name, or 0.
+	number uint64
 	to     string // For move.
 }
 
@@ -349,7 +351,7 @@ func (l *nameLog) record(b []byte, offset int) []byte {
 // A nameList is the result of reading the lists.
 type nameList struct {
 	names map[string]*inode
-	log   nameLog // Without an open file. Epoch 0 means that there is no list.
+	log   nameLog // The log has no open file. Epoch 0 means that there is no list.
 	end   int64   // The length of the file.
 }
 

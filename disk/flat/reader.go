@@ -124,7 +124,7 @@ func (r *reader) adopt(names map[string]*inode) {
 	r.names = names
 }
 
-// refreshed is refresh for callers without the mutex.
+// refreshed is like refresh(), but it locks r.mu itself.
 func (r *reader) refreshed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// A readDevice reads the files of a simulated device. It calls meanwhile before and during each
+// A readDevice reads the files of a simulated device. It calls meanwhile() before and during each
 // read, so that the writer can write then.
 type readDevice struct {
 	mem       *disktest.Mem
@@ -105,7 +105,8 @@ func TestOpenRead_WhileWritten(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		mem := disktest.New()
 		tree := open(t, mem)
-		// The length of a file's contents identifies it. There is one state for each change.
+		// The length of a file's contents identifies the contents. There is one state for each
+		// change.
 		states, length := []map[string]int64{{}}, 0
 		// Long names fill the list soon.
 		name := func() string { return fmt.Sprint(rng.IntN(8), strings.Repeat("x", 2500)) }

@@ -28,7 +28,7 @@ func Gliders(cells iter.Seq[Cell]) int {
 }
 
 // objects splits cells into groups that do not act on each other in the next generation. Groups and
-// their cells have no particular order. A group is valid until the next call of yield.
+// their cells have no particular order. A group is valid until the next call of yield().
 func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	return func(yield func([]Cell) bool) {
 		left := make(map[Cell]bool)

@@ -32,7 +32,7 @@ type config struct {
 	pace        time.Duration
 
 	isTour    bool // Neither -pattern nor -generations is set.
-	journaled bool // A flag is set that needs a journal.
+	journaled bool // At least one of the set flags needs a journal.
 	anyOrigin bool // Without -pattern, continue the run in dir, whatever its pattern is.
 }
 
@@ -94,7 +94,7 @@ func (c *config) setSync(value string) error {
 	return nil
 }
 
-// paced returns a function that calls commit and then waits for the duration pace.
+// paced returns a function that calls commit() and then waits for the time set by -pace.
 func (c *config) paced(ctx context.Context, commit func() error) func() error {
 	if c.pace <= 0 {
 		return commit

@@ -96,8 +96,8 @@ func (l *Life) String() string {
 	return fmt.Sprintf("generation %d: population %d, digest %v", l.Generation(), l.Population(), l.World.Digest())
 }
 
-// RunTo steps to the given generation. It calls commit after each step. An error of commit or the
-// end of ctx ends the run.
+// RunTo steps to the given generation. It calls commit() after each step. An error of commit() or
+// the end of ctx ends the run.
 func (l *Life) RunTo(ctx context.Context, generation uint64, commit func() error) error {
 	for l.Generation() < generation {
 		if err := ctx.Err(); err != nil {

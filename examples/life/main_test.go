@@ -284,7 +284,7 @@ func TestRun_StoppedAndContinued(t *testing.T) {
 	}
 }
 
-// A stopAt calls stop when a line is written.
+// A stopAt calls its function when a line is written.
 type stopAt struct {
 	line string
 	stop func()

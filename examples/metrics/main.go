@@ -114,7 +114,7 @@ func tell(log *slog.Logger, r persist.SnapshotResult) {
 	log.Info("snapshot", "snapshot", r)
 }
 
-// serve serves the page of metrics until stop is called.
+// serve serves the page of metrics until stop() is called.
 func serve(addr string, store *persist.Store, log *slog.Logger) (stop func(), err error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// No new things appear if there are crowd entities or more.
+// If there are at least this many entities (crowd), no new things appear.
 const (
 	width, height = 16, 6
 	crowd         = 24

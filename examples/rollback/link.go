@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A link simulates one direction of a bad network. It loses some messages. The others take from 1
-// to delay ticks, so a later message can arrive first.
+// A link simulates one direction of a bad network. It loses some messages. Every other message
+// takes at least 1 tick and at most l.delay ticks, so a later message can arrive first.
 type link struct {
 	rng    *rand.Rand
 	loss   int // The loss, in percent.

@@ -31,7 +31,7 @@ type peer struct {
 	rng     *rand.Rand
 
 	ours    []byte // The buttons of this player, by tick.
-	pressed bool   // True if ours already has the buttons of the next tick.
+	pressed bool   // True if p.ours already has the buttons of the next tick.
 
 	rollbacks, longest, waited, checks int // Numbers for the final report.
 }

@@ -141,7 +141,7 @@ func (g *game) sees(a, b ecs.Entity) bool {
 	return max(p.X-q.X, q.X-p.X, p.Y-q.Y, q.Y-p.Y) <= sight
 }
 
-// view lists the online players for which visible returns true.
+// view lists the online players for which visible() returns true.
 func (g *game) view(visible func(e ecs.Entity) bool) (view string) {
 	for e, row := range g.online.All() {
 		if visible(e) {

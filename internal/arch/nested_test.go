@@ -18,8 +18,9 @@ import (
 var nested = map[string][]string{
 	"persist/inspect/web/browsertest": {}, // The module contains only tests.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
-	"disk/browser/browsertest":        {"disk/browser", "ecs", "persist"}, // For its program.
-	"examples/asteroids/window":       {"examples/asteroids/game", "ecs", "disk", "disk/archive", "disk/browser", "disk/disktest", "persist", "persist/inspect"},
+	// For the program of the tests.
+	"disk/browser/browsertest":  {"disk/browser", "ecs", "persist"},
+	"examples/asteroids/window": {"examples/asteroids/game", "ecs", "disk", "disk/archive", "disk/browser", "disk/disktest", "persist", "persist/inspect"},
 	"persist/replica/natslog": {"persist/replica", "disk", "internal/dump",
 		// The example needs a world, a store and the web page.
 		"ecs", "journal", "persist", "persist/inspect", "persist/inspect/web"},

@@ -36,7 +36,7 @@ func CountsOf(diff *inspect.Diff) []RowCounts {
 type Difference struct {
 	Entity    ecs.Entity
 	Change    string                 // created, destroyed, added, removed, changed or moved.
-	Component *inspect.ComponentDiff // nil for the entity itself.
+	Component *inspect.ComponentDiff // nil if the entity itself differs.
 	Row       inspect.RowDiff
 }
 

@@ -33,8 +33,8 @@ type Hasher struct {
 	sums []uint64
 }
 
-// Rows returns the sum of n rows. It calls the function page for each page. The function must
-// append the bytes of rows [lo, hi) to [Hasher.Page], which is empty at each call.
+// Rows returns the sum of n rows. It calls page() for each page. page() must append the bytes of
+// rows [lo, hi) to [Hasher.Page], which is empty at each call.
 func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
 	h.sums = h.sums[:0]
 	for lo := 0; lo < n; lo += PageRows {

@@ -114,7 +114,7 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 }
 
 // A lendFunc returns a view of the store or save at path, for the exclusive use of the caller. The
-// caller calls the function back once, after its last use of the view.
+// caller calls back() once, after its last use of the view.
 type lendFunc func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
 // view returns a view of the store or save at path, and a function that releases the view.

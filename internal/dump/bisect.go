@@ -200,9 +200,9 @@ type bisectCmd struct {
 	// Verdicts by index of the state. A binary search stores all verdicts; a scan stores only
 	// skipped states.
 	verdicts map[int]probeDoc
-	// The first state, in the last call of changes, that was not skipped.
+	// The first state that the last call of changes() did not skip.
 	oldest probeDoc
-	// The last state, in the last call of changes, that was not skipped.
+	// The last state that the last call of changes() did not skip.
 	newest probeDoc
 	// Only set in a scan in which the condition holds at the start and later does not. It then has
 	// the range in which the condition held.

@@ -179,7 +179,7 @@ func (w *writerDoc) textUnless(other *writerDoc) string {
 }
 
 // A writerSearch finds the ticks that wrote the values of an entity. It reads ticks backward until
-// all writers are known. For a field that never changed, this is the whole journal.
+// all writers are known. For a field that never changed, it reads the whole journal.
 type writerSearch struct {
 	only []int // Numbers of the wanted components; none means all.
 	// The search stops after it has read this many bytes of ticks; 0 means no limit. The ticks

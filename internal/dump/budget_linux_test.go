@@ -87,8 +87,8 @@ func init() {
 	os.Exit(0)
 }
 
-// smallMemory runs each command of smallBudgets as a process and calls report with the peak memory
-// of the process.
+// smallMemory runs each command of smallBudgets as a process and calls report() with the peak
+// memory of the process.
 func smallMemory(tb testing.TB, report func(i int, mb float64)) {
 	save := filepath.Join(tb.TempDir(), "large.save")
 	maker := exec.Command(os.Args[0])

@@ -109,8 +109,8 @@ func (a *app) printEarlier(n int, one, many string) {
 	}
 }
 
-// rowPointer returns a pointer to row. It returns nil for row -1, so that the JSON member is
-// omitted.
+// rowPointer returns a pointer to a row number. It returns nil for row -1, so that the JSON member
+// is omitted.
 func rowPointer(row int) *int {
 	if row < 0 {
 		return nil
@@ -118,8 +118,8 @@ func rowPointer(row int) *int {
 	return &row
 }
 
-// A walk calls visit for each item in order, and returns the first error. An item is valid only
-// until visit returns.
+// A walk calls visit() for each item in order, and returns the first error. An item is valid only
+// until visit() returns.
 type walk[T any] = func(visit func(T) error) error
 
 // errEnough is returned by a visit function to end a walk early.

@@ -284,7 +284,7 @@ type tickDifference struct {
 }
 
 // differences visits the changes of the ticks between two records. A difference is valid only until
-// visit returns.
+// visit() returns.
 func (x *exportCmd) differences(s *source, from, to uint64) walk[tickDifference] {
 	return func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
@@ -379,7 +379,7 @@ func isFlat(t *layout.Type) bool {
 	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= maxFlatArray
 }
 
-// columnsOf calls visit with the names and types of the columns of t: X, Info.Range, Slots[1]. A
+// columnsOf calls visit() with the names and types of the columns of t: X, Info.Range, Slots[1]. A
 // type that cannot be split has one column, "value". cellsOf has the same order.
 func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Type)) {
 	switch {
@@ -396,7 +396,7 @@ func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Ty
 	}
 }
 
-// cellsOf calls visit with the value of v in each column of its type.
+// cellsOf calls visit() with the value of v in each column of its type.
 func cellsOf(v layout.Value, visit func(layout.Value)) {
 	if !isFlat(v.Type()) {
 		visit(v)

@@ -93,7 +93,8 @@ func checkWord(word string, words []string) error {
 	return nil
 }
 
-// setParsed returns a setter that stores the result of parse. If parse fails, *to is unchanged.
+// setParsed returns a setter that stores the result of parse() in *to. If parse() fails, *to is
+// unchanged.
 func setParsed[T any](to *T, parse func(text string) (T, error)) func(text string) error {
 	return func(text string) error {
 		v, err := parse(text)

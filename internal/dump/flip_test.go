@@ -25,7 +25,7 @@ func ecsdump(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// runArgs calls run with a background context and no openers.
+// runArgs calls run() with a background context and no openers.
 func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 	return run(context.Background(), func() {}, nil, args, stdout, stderr)
 }

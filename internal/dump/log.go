@@ -292,9 +292,9 @@ func (l *logCmd) ticks(entries []journal.Entry) walk[*recordDoc] {
 // listed backward, because moving a cursor back may load a snapshot.
 const backwardBlock = 64
 
-// backward visits the same ticks as forward, but newest first. It reads block by block, the newest
-// block first. After damage it continues, and returns the error of the newest damaged block at the
-// end.
+// backward visits the same ticks as forward(), but newest first. It reads block by block, the
+// newest block first. After damage it continues, and returns the error of the newest damaged block
+// at the end.
 func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*recordDoc
@@ -316,7 +316,7 @@ func (l *logCmd) backward(entries []journal.Entry, visit func(*recordDoc) error)
 }
 
 // forward visits the ticks of entries that pass the filter, oldest first. It skips damaged ticks
-// and returns the first damage at the end. An error of visit ends the walk.
+// and returns the first damage at the end. An error of visit() ends the walk.
 func (l *logCmd) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	r := logReader{logCmd: l, in: l.standing()}
 	for _, e := range entries {

@@ -394,7 +394,7 @@ func (w *original) fileDamages(name string) (all []*damage) {
 	return all
 }
 
-// similarFile returns another file of the same kind as name, or "".
+// similarFile returns another file of the same kind as the given file, or "".
 func (w *original) similarFile(name string) string {
 	for _, other := range w.files.Files() {
 		if other != name && filepath.Ext(other) == filepath.Ext(name) && filepath.Dir(other) == filepath.Dir(name) {

@@ -273,7 +273,7 @@ func (x *trial) writers(args ...string) {
 }
 
 // sameWriters reports whether two documents name the same ticks as writers. An inexact writer in
-// got must be a tick between the actual writer and the state.
+// the first document must be a tick between the actual writer and the state.
 func sameWriters(got, want any, seq uint64) bool {
 	switch got := got.(type) {
 	case object:

@@ -80,8 +80,8 @@ To list more than 16,384 entities of a save, query reads the save again for ever
 	},
 }
 
-// A queryCmd holds the flags of query: which columns to print for each entity, or which totals for
-// each group.
+// A queryCmd holds the flags of the command query: which columns to print for each entity, or which
+// totals for each group.
 type queryCmd struct {
 	selection
 	selected []string
@@ -103,8 +103,8 @@ type field struct {
 
 // query prints q for st. Columns are evaluated for the printed entities only.
 //
-// After a read error, the caller calls query again with the whole state in memory. If printing has
-// begun, the second call only returns the error of the first call.
+// After a read error, the caller calls query() again with the whole state in memory. If printing
+// has begun, the second call only returns the error of the first call.
 func (s *source) query(st *inspect.State, q *queryCmd) error {
 	if q.printing {
 		return q.broke
@@ -385,7 +385,7 @@ func (g *grouping) fields() []field { return slices.Concat(g.by, g.totals) }
 // A groupedEntity is an entity with the values of its key and total columns.
 type groupedEntity struct {
 	e ecs.Entity
-	// The values of the --group-by expressions, then those to sum or count.
+	// The values of the --group-by expressions, then the values to sum or count.
 	answers []query.Answer
 }
 
@@ -397,7 +397,7 @@ func (c *choice) group(g *grouping) error {
 		if !ok || err != nil {
 			return err
 		}
-		// The first entity of a span allocates the space for all of them.
+		// The first entity of a span allocates the space for all entities of the span.
 		if *found == nil {
 			*found = make([]groupedEntity, 0, len(at.Entities))
 		}

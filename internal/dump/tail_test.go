@@ -43,7 +43,7 @@ func (w *watchedBuffer) waitFor(t *testing.T, n int, text string) {
 	require.Eventually(t, func() bool { return strings.Count(w.String(), text) >= n }, time.Minute, 2*time.Millisecond, "%d times %q in %v", n, text, w)
 }
 
-// startTail runs tail -f until the caller calls end.
+// startTail runs tail -f until the caller calls end().
 func startTail(t *testing.T, out *watchedBuffer, args ...string) (end func() (code int)) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan int, 1)

@@ -32,7 +32,7 @@ type (
 // A journey is one operation of a program.
 type journey struct {
 	name string
-	// start prepares the operation and returns it. Only the calls of run are counted.
+	// start prepares the operation and returns it. Only the calls of run() are counted.
 	start func(dir string) (run func() error, err error)
 }
 
@@ -122,7 +122,7 @@ type game struct {
 	entities   []ecs.Entity
 }
 
-// newGame registers the components. The entities are created by fill, or loaded.
+// newGame registers the components. The entities are created by fill(), or loaded.
 func newGame() *game {
 	w := ecs.NewWorld(ecs.Options{History: 60})
 	return &game{World: w, positions: ecs.MustRegister[position](w), velocities: ecs.MustRegister[velocity](w)}

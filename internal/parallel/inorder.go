@@ -9,9 +9,9 @@ import (
 // Workers returns the maximum number of goroutines of [InOrder].
 func Workers() int { return runtime.GOMAXPROCS(0) }
 
-// InOrder calls work for the numbers 0 to n-1 in parallel. It passes the results to the function
-// take, one at a time and in the order of the numbers. It returns the error of the lowest number,
-// or the error of ctx.
+// InOrder calls work() for the numbers 0 to n-1 in parallel. It passes the results to take(), one
+// at a time and in the order of the numbers. It returns the error of the lowest number, or the
+// error of ctx.
 //
 // The argument worker identifies the calling goroutine, by a number below [Workers]. At most a few
 // results of each worker wait for a call of take().

@@ -23,7 +23,7 @@ import (
 //	    └▶ otherwise           ──▶ full: code, entity, keys        ──┴▶ trim, or merge into Sorted
 type Best struct {
 	Desc  bool   // Descending order.
-	Limit int    // Number of entities to keep; 0 means all.
+	Limit int    // Number of entities to store; 0 means all entities.
 	After *Place // Keep only entities after this place in the order; nil means all.
 
 	Total int // Number of added entities, including those that were dropped.

@@ -199,7 +199,7 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
-// zero returns 0, the operand to compare with the result of apart.
+// zero returns 0, the operand to compare with the result of apart().
 func zero(*reading) int { return 0 }
 
 // mixed returns an exact comparison of an int with a float, or for sign -1, of the float with the

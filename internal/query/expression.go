@@ -184,7 +184,7 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	}
 	x.Number = tree.Node.Nature().IsNumber()
 	// The guarder runs first, because it recognizes conditions by their operators. The second pass
-	// replaces operators by calls, but not those of guards.
+	// replaces operators by calls, but not the operators of guards.
 	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)
 		if _, err := checker.Check(tree, config); err != nil {
@@ -278,7 +278,7 @@ func (x *Expr) exists(text any) (bool, error) {
 	return x.isThere(e), nil
 }
 
-// isThere reports whether e is alive. It calls asking first.
+// isThere reports whether e is alive. It calls x.asking() first.
 func (x *Expr) isThere(e ecs.Entity) bool {
 	if x.asking != nil {
 		x.asking(e)

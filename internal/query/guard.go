@@ -140,7 +140,7 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	case "&&", "||", "and", "or":
 		n.Left, n.Right = g.condition(n.Left), g.condition(n.Right)
 		return n, nil
-	// The operator ?? has a value even if its left side has none.
+	// The operator ?? has a value even if its left side has no value.
 	case "??":
 		n.Left, n.Right = g.value(n.Left), g.value(n.Right)
 		return n, nil

@@ -23,8 +23,7 @@ import (
 //
 // An aggregate with such an expression evaluates all entities at each tick.
 
-// referName returns the internal name of the function that reads the column with index i in
-// referred.
+// referName returns the internal name of the function that reads the column x.referred[i].
 func referName(i int) string { return "\x05" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
 // refer replaces *p, a component of another entity, by a call.

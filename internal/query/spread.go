@@ -14,11 +14,11 @@ import (
 // bits does not depend on the order of the values.
 type spread struct {
 	*precision
-	// n has the count of each int, uint64 or float64. NaN is counted in nans, and -0 as 0.
+	// n has the count of each int, uint64 or float64. s.nans counts NaN, and -0 counts as 0.
 	n      map[any]int
 	nans   int // Number of NaNs, which come after all other values.
 	values int
-	order  *ranks // Nil until the first percentile is read, then used instead of n.
+	order  *ranks // Nil until the first percentile is read, then used instead of s.n.
 }
 
 // A precision is the number of bits of the values in one column.

@@ -32,7 +32,7 @@ func TestGrid_WidensColumnsInLaterBlocks(t *testing.T) {
 	}
 }
 
-// printed returns the output of draw for a line width.
+// printed returns the output of draw() for a line width.
 func printed(t *testing.T, width int, draw func(o *Out)) string {
 	t.Helper()
 	var out bytes.Buffer

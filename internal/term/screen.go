@@ -24,7 +24,7 @@ type screen struct {
 	pipe   io.WriteCloser
 	paging *exec.Cmd // The running pager, or nil.
 
-	began  func() // Called before the first write to out; may be nil.
+	began  func() // Called before the first write to s.out; may be nil.
 	failed func() // Called when a write fails; may be nil.
 }
 

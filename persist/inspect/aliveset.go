@@ -85,8 +85,8 @@ func (s *State) Count(ctx context.Context) error {
 	if err := s.reader.CheckRegistry(); err != nil {
 		return s.fault(fmt.Errorf("entities: %w", err))
 	}
-	// Goroutines read the registry page by page. Its rows are not ordered by index. If two rows
-	// of a damaged registry have the same index, the second call of add fails.
+	// Goroutines read the registry page by page. Its rows are not ordered by index. If two rows of
+	// a damaged registry have the same index, the second call of add() fails.
 	counted, registry := newAliveSet(s.digest, s.indices), s.reader.Manifest.Registry()
 	// The first rows of the registry are the live entities.
 	registry.Rows = min(registry.Rows, s.outline.Alive)

@@ -19,10 +19,11 @@ type Commit struct {
 	Tick        uint64
 	Time        time.Time // Commit time by the clock of the writer.
 	Bytes       int       // Size of the payload in bytes.
-	OnHead      bool      // The tick is the head or an ancestor of it; false on rewound branches.
-	Rows        []RowChange
-	Marks       []string // Names that the program gave the tick, see [persist.Store.Mark].
-	Inputs      []Input  // Inputs that the program journaled with the tick, in order.
+	// True if the tick is the head or one of its ancestors, false on rewound branches.
+	OnHead bool
+	Rows   []RowChange
+	Marks  []string // Names that the program gave the tick, see [persist.Store.Mark].
+	Inputs []Input  // Inputs that the program journaled with the tick, in order.
 
 	// EntityBytes is the part of Bytes that encodes changes of the entity registry. OpBytes is the
 	// part that encodes the operations.

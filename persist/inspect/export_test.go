@@ -31,7 +31,7 @@ func (v *View) Way(seq uint64) (seqs []uint64) {
 	return seqs
 }
 
-// CountReads makes v read through the files that wrap returns.
+// CountReads makes v read through the files that wrap() returns.
 func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat.Files) }
 
 // Replayed replays the records of v. It starts at im, or at the oldest state if im is nil.

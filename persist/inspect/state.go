@@ -329,8 +329,8 @@ type stateColumn struct {
 	// The fields below are unused if inMemory is set.
 	sparse, dense, data format.Array
 
-	// The fields below cache the last page of each array. rows is a page of sparse; it is empty
-	// if no index of the page has a row.
+	// The fields below cache the last page of each array. rows: a page of the sparse array; empty
+	// if no index of this page has a row.
 	rows []int32
 	// rowsPage is the number of the cached page plus one; 0 means that no page is cached. The same
 	// is true of entityPage and valuePage.

@@ -129,7 +129,7 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		of.first, of.end = of.data.Span(page)
 	}
 	// A shrunk page has only the rows that no span has passed. So a missing row was passed already:
-	// two entries of sparse name it, and the file is damaged.
+	// two entries of the sparse array name this row, and the file is damaged.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}

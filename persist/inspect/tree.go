@@ -197,8 +197,8 @@ func (r *relation) link() {
 			r.first[t+1]++
 		}
 	}
-	// So far, first[t+1] counts the sources of member t. Turn it into the end of their range in
-	// sources.
+	// So far, first[t+1] is the number of sources of member t. Replace this number by the end of
+	// the range of these sources in r.sources.
 	for i := range r.members {
 		r.first[i+1] += r.first[i]
 	}

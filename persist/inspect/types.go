@@ -49,11 +49,12 @@ func snapshotsOf(list []catalog.SnapshotInfo) []SnapshotInfo {
 
 // A Mark is a name that the program gave a tick, see [persist.Store.Mark].
 type Mark struct {
-	Name   string
-	Seq    uint64 // Record of the tick.
-	Tick   uint64
-	Time   time.Time // Commit time of the tick by the clock of the writer.
-	OnHead bool      // The tick is the head or an ancestor of it; false on rewound branches.
+	Name string
+	Seq  uint64 // Record of the tick.
+	Tick uint64
+	Time time.Time // Commit time of the tick by the clock of the writer.
+	// True if the tick is the head or one of its ancestors, false on rewound branches.
+	OnHead bool
 }
 
 // marksOf converts a list of marks.

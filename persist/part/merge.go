@@ -94,8 +94,8 @@ type Merged struct {
 	became  map[ecs.Entity]ecs.Entity
 }
 
-// Of returns the first copy of the entity that had the ID e in the original world, and whether
-// there is one.
+// Of returns the first copy of the entity that had the ID e in the original world, and whether such
+// a copy exists.
 func (m *Merged) Of(e ecs.Entity) (ecs.Entity, bool) {
 	if m.became == nil {
 		m.became = make(map[ecs.Entity]ecs.Entity, len(m.origins))

@@ -94,8 +94,8 @@ func TestMerge_RemovedEntities(t *testing.T) {
 	}
 }
 
-// By default, a reference to a living entity outside the part is refused. A reference to a dead one
-// is cleared and reported.
+// By default, a reference to a living entity outside the part is refused. A reference to a dead
+// entity is cleared and reported.
 func TestPart_RefusesReferenceOutside(t *testing.T) {
 	w := newWorld(0)
 	w.CreateN(nil, 5) // The IDs in the part differ from those in w.
@@ -134,8 +134,8 @@ func TestPart_RefusesReferenceOutside(t *testing.T) {
 	require.Equal(t, "component bond of 6v1: Parent refers to 5v1", m.Cleared[0].String())
 }
 
-// If the program returns a dead entity for a reference, the reference is cleared. Otherwise it
-// could name an entity that is created later.
+// If the program returns a dead entity for a reference, the reference is cleared. Otherwise the
+// reference could name an entity that is created later.
 func TestMerge_ReferenceToDeadEntity(t *testing.T) {
 	from, to := newWorld(0), newWorld(0)
 	_, list := chain(from, 1)

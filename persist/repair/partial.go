@@ -157,7 +157,8 @@ func (p *pieces) foundEntities() (found []ecs.Entity) {
 			}
 		}
 	}
-	// A valid state has one generation per index. If components have two, use the newest.
+	// A valid state has one generation per index. If components have several generations of an
+	// index, use the newest.
 	slices.SortFunc(found, func(a, b ecs.Entity) int {
 		return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(b.Generation(), a.Generation()))
 	})

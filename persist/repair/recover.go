@@ -285,7 +285,7 @@ func (s *salvage) newest() uint64 {
 	if _, readable := s.Log.Find(s.Log.Last); !s.Log.Clean && !readable {
 		newest = max(newest, s.Log.Last)
 	}
-	// If the end of the journal is missing, a snapshot may be newer than its last record.
+	// If the end of the journal is missing, a snapshot may be newer than the last record.
 	for _, sn := range s.ours {
 		if sn.ID.Seq > s.Log.Last {
 			newest = max(newest, sn.ID.Seq)
@@ -355,7 +355,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, 
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		// The first n ticks were applied. The next one is damaged, whatever the snapshot.
+		// The first n ticks were applied. The next tick is damaged, so no other snapshot can help.
 		if err != nil {
 			s.bad[path[n].ID.Seq] = true
 			s.note(err)

@@ -70,7 +70,7 @@ func checkUnused(path string) error {
 	return err
 }
 
-// inDirectory calls f with the files in dir.
+// inDirectory calls f with the files in the given directory.
 func inDirectory(dir string, f func(files disk.FS) error) error {
 	files, err := disk.Open(dir)
 	if err != nil {

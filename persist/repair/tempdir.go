@@ -15,8 +15,8 @@ import (
 )
 
 // A tempDir is the directory of a store during its creation, under a unique temporary name. It
-// holds the lock of the store until publish. A directory without the lock is a leftover of a
-// process that has ended.
+// holds the lock of the store until the call of publish(). A directory without the lock is a
+// leftover of a process that has ended.
 type tempDir struct {
 	path  string
 	root  *os.Root

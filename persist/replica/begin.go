@@ -126,7 +126,7 @@ func (f *Follower) resumeState(ctx context.Context, s *state, first Position) er
 		at := s.trail()
 		err := f.retry(ctx, func() error { return at.check(ctx, f.log) })
 		switch {
-		// The entry was trimmed after the call of bounds.
+		// The entry was trimmed after the call of bounds().
 		case errors.Is(err, errTrimmed):
 			return nil
 		case errors.Is(err, ErrLogShorter) && f.options.Forget:

@@ -63,7 +63,7 @@ type link struct {
 // A header is an entry without its operations.
 type header struct {
 	id     entryID
-	before link // The previous entry, which this one continues.
+	before link // The previous entry, which this entry continues.
 }
 
 const (

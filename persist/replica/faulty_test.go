@@ -206,7 +206,7 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, fresh.Close())
 }
 
-// A claim is refused if the log has replaced the entry before it. Readers skip the claim.
+// A claim is refused if the log has replaced the entry before the claim. Readers skip the claim.
 func TestClaim_LastEntryReplaced(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))

@@ -267,13 +267,13 @@ func (o *Owner) rebase(ctx context.Context) error {
 	}
 	o.trims.Add(1)
 	defer o.trims.Add(1)
-	// Before Trim, the log has two complete stores. After it, the log has one.
+	// Before Trim, the log has two complete stores. After Trim, the log has one complete store.
 	return o.f.log.Trim(ctx, begin)
 }
 
 // maintainLog appends heartbeats and shortens the log until ctx ends. A heartbeat is an entry
 // without operations, appended after a silence. Heartbeats let followers tell an idle owner from a
-// dead owner. maintainLog calls rebase when the log has become much longer than the store.
+// dead owner. maintainLog calls rebase() when the log has become much longer than the store.
 func (o *Owner) maintainLog(ctx context.Context) {
 	defer close(o.done)
 	every := o.f.options.heartbeat()

@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// A part has quarantined bytes of a file. The first of them was at the offset from.
+// A part has quarantined bytes of a file. The first byte was at this offset (from).
 type part struct {
 	from    int64
 	content []byte

@@ -62,7 +62,7 @@ func (t *replicaFiles) make() error {
 	return disk.SyncDir(t.top, ".")
 }
 
-// applyOp applies an operation. The result is durable after sync.
+// applyOp applies an operation. The result is durable after the next call of sync().
 func (t *replicaFiles) applyOp(o *op) error {
 	switch o.kind {
 	case opPart:
@@ -186,8 +186,8 @@ func (t *replicaFiles) nameWhole(o *op) error {
 	return err
 }
 
-// sameBeginning returns the length of the common prefix of the files name and temp, or -1 if name
-// does not exist. size is the size of temp.
+// sameBeginning returns the length of the common prefix of two files, or -1 if the first file does
+// not exist. size is the size of temp.
 func (t *replicaFiles) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -269,7 +269,7 @@ func (t *replicaFiles) remove(name string) error {
 	return nil
 }
 
-// writeAt writes to a file. The bytes are durable after sync, or when the file is closed.
+// writeAt writes to a file. The bytes are durable after sync(), or when the file is closed.
 func (t *replicaFiles) writeAt(name string, data []byte, at int64) error {
 	f, err := t.writable(name)
 	if err == nil {

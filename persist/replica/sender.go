@@ -50,7 +50,7 @@ type sender struct {
 	sizes   map[string]int64     // Sizes of the files, pending operations included.
 	failed  error                // The error after which nothing is sent.
 
-	share   *budget.Share // Memory of pending, recent and the current entry. May be nil.
+	share   *budget.Share // Memory of s.pending, s.recent and the current entry. May be nil.
 	monitor monitor
 	tight   chan struct{} // Signals that the log is nearly full.
 
@@ -129,7 +129,7 @@ func (s *sender) countMemory(b *budget.Budget) {
 	s.share.Add(memoryOf(s.pending) + s.kept)
 }
 
-// keepEntry adds an appended entry to recent, and drops the oldest entries beyond the limit.
+// keepEntry adds an appended entry to s.recent, and drops the oldest entries beyond the limit.
 func (s *sender) keepEntry(e sentEntry) {
 	n := memoryOf(e.ops)
 	s.recent, s.kept = append(s.recent, e), s.kept+n

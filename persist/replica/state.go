@@ -56,7 +56,7 @@ func (s *state) encode() []byte {
 	return fmt.Appendf(nil, "stet-replica-1 %08x\n%s\n", crc32.Checksum(text, castagnoli), text)
 }
 
-// decodeState decodes the result of encode. It rejects invalid file names, because the follower
+// decodeState decodes the result of encode(). It rejects invalid file names, because the follower
 // writes to these files.
 func decodeState(b []byte) (*state, error) {
 	var sum uint32

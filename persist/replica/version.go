@@ -68,7 +68,7 @@ func (i *logInfo) encode() []byte {
 	return b
 }
 
-// decodeInfo decodes the result of encode. Without bytes, it returns the zero logInfo. It ignores
+// decodeInfo decodes the result of encode(). Without bytes, it returns the zero logInfo. It ignores
 // unknown members.
 func decodeInfo(b []byte) (i logInfo, err error) {
 	if len(b) > 0 && json.Unmarshal(b, &i) != nil {

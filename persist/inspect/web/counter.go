@@ -51,8 +51,8 @@ type counts struct {
 	ticks []counted
 }
 
-// A counted has the counts of a tick. sum is the checksum of its payload. The checksum shows
-// whether the seq was reused for another tick.
+// A counted has the counts of a tick. sum is the checksum of the payload of the tick. The checksum
+// shows whether the seq was reused for another tick.
 type counted struct{ sum, written, inputs uint32 }
 
 // maxCounted limits the number of counted ticks. For a longer journal the bar shows bytes.

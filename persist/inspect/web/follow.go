@@ -124,7 +124,7 @@ func (h *server) follow(ctx context.Context, interval time.Duration) {
 	if h.fast.view.IsSave() {
 		return
 	}
-	// For this time after the store has grown, it is polled more often.
+	// For this time after the store has grown, the server polls the store more often.
 	const awake = 5 * time.Second
 	timer, grew := time.NewTimer(interval), time.Now()
 	defer timer.Stop()

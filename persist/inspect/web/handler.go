@@ -72,7 +72,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	h.server = &server{
 		errorWriter: errorWriter{options.Name}, open: open, fast: newSession(near, fastRoom), slow: newSession(far, slowRoom), started: randomText(), ended: ctx.Done(),
 	}
-	// Both sessions share the newest epoch of the store that either of them has seen. Method reach
+	// Both sessions share the newest epoch of the store that either of them has seen. reach()
 	// refreshes a session whose epoch is older.
 	h.slow.newest = h.fast.newest
 	h.following.init(h.fast)

@@ -88,7 +88,7 @@ func TestFollow_MoreWorldsThanConsumers(t *testing.T) {
 	})
 }
 
-// A batch ends after 2 MiB, and the next one continues after it.
+// A batch ends after 2 MiB, and the next batch continues after the last entry.
 func TestEntries_SeveralBatches(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)

@@ -76,7 +76,7 @@ func remedyOf(err error) (r remedy, ok bool) {
 	}
 	if api.ErrorCode == codeNotCreated && strings.Contains(api.Description, "error creating store") {
 		// When a server deletes a stream, it removes empty directories a moment later. If a new
-		// stream needs one of them, its creation fails.
+		// stream needs one of these directories, the creation of the stream fails.
 		return remedy{"the server cannot create the files of the stream: check its disk, its rights and its log", true}, true
 	}
 	if api.ErrorCode != codeNotStored {

@@ -24,8 +24,8 @@ func limit(t *testing.T, js jetstream.JetStream, bytes int64) {
 	require.NoError(t, err)
 }
 
-// An owner trims a stream with a limit before it is full. If it cannot trim, it reports that, and
-// continues when the limit is raised.
+// An owner trims a stream with a limit before the stream is full. If the owner cannot trim, it
+// reports that, and continues when the limit is raised.
 func TestOwner_TrimsStreamBeforeLimit(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
