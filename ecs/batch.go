@@ -105,7 +105,7 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 	return n
 }
 
-// noteAll records one operation for each entity, in the order of entities.
+// noteAll records one operation for each entity, in the order of the slice.
 func (w *World) noteAll(kind raw.OpKind, s raw.Storage, entities []Entity) {
 	if w.ops == nil {
 		return

@@ -349,7 +349,7 @@ func replaceReferences[T any](c *copyJob, refs *references, values []T) error {
 	return nil
 }
 
-// stage copies the rows of the entities. The returned function writes them to target.
+// stage copies the rows of the entities. The returned function writes the copies to the target.
 func (s *Storage[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	var entities []Entity
 	var values []T
@@ -415,7 +415,7 @@ func (s *Storage[T]) stageValues(c *copyJob, entities []Entity, values []T) (app
 	return func() { s.SetEach(entities, values) }, nil
 }
 
-// stage copies the value of the resource. The returned function writes it to target.
+// stage copies the value of the resource. The returned function writes the copy to the target.
 func (r *Resource[T]) stage(c *copyJob, target AnyStorage) (apply func(), err error) {
 	c.holders = append(c.holders, 0)
 	values := []T{r.adapter.copy(r.data.Live[0])}

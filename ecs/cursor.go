@@ -58,7 +58,7 @@ type cursor struct {
 
 	// Pointers to the first elements of the current word, for access without bounds checks.
 	wordOrder *uint32
-	// The rows that length tests first: those of one column other than the driver's, or of the
+	// The rows that length() tests first: those of one column other than the driver's, or of the
 	// driver.
 	wordRows *uint32
 	entities *Entity

@@ -54,11 +54,11 @@ type frame struct {
 	// The frame begins with the end of a committed tick. Otherwise it begins with a checkpoint.
 	tick bool
 	name string // Name that the program gave the checkpoint, if any.
-	// The world's tick at the start of the frame. In the forward list: at its end.
+	// The world's tick at the start of the frame, or for a frame in the forward list, at its end.
 	at  uint64
 	seq seqs // The recorders' numbers for the tick in the field at.
 	// The tick in the field at has no record yet, and seq is unused. A later record will contain
-	// its changes.
+	// the changes of this tick.
 	deferred bool
 	// The first id of the boundary. It stays the same when the frame is undone and redone with new
 	// ids.

@@ -268,7 +268,7 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 // A found is the result of find.
 type found struct {
 	next int        // Number of entities looked up, at most 64.
-	n    int        // Number of members among them.
+	n    int        // Number of members among these entities.
 	at   [64]uint8  // Position of each member in the slice of entities.
 	rows [64]uint32 // Row of each member.
 }

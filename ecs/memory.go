@@ -151,7 +151,7 @@ func (r *Resource[T]) memory() (m StorageMemory, header uintptr) {
 	return m, unsafe.Sizeof(*r)
 }
 
-// addColumn adds the memory of the column c: that of its log to m, and that of its rows to live.
+// addColumn adds the memory of the column c: its log to m, and its rows to the sum in live.
 func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
 	*live += c.Bytes()
 	m.add(c.Log.Memory())

@@ -368,7 +368,7 @@ func (w *oracle) evict() {
 	}
 }
 
-// evictable reports for each frame whether it is a tick that evict may remove.
+// evictable reports for each frame whether it is a tick that evict() may remove.
 func (w *oracle) evictable() []bool {
 	can := make([]bool, len(w.frames))
 	for i := range w.frames {

@@ -23,7 +23,7 @@ type parallel[R any] struct {
 	// Number of values for each run: a row for each column, the row in the driver, and the length.
 	stride int
 	runs   []uint32
-	parts  []int // Start of each part in runs, then the length of runs.
+	parts  []int // Start of each part in the field runs, then the length of that field.
 
 	taken  atomic.Int64 // The number of parts that any goroutine has started.
 	group  sync.WaitGroup

@@ -54,8 +54,8 @@ type Past struct {
 	// frame.state of the boundary at the end of the tick.
 	state     uint64
 	checkedAt uint64 // World.turn at the last call of find() that found the frame.
-	// Id of the frame that begins at the end of tick. For an undone tick: id of the frame that ends
-	// there.
+	// Id of the frame that begins at the end of the tick. For an undone tick: id of the frame that
+	// ends there.
 	frame uint64
 	ahead bool // The tick is undone.
 	alive pastSet

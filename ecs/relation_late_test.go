@@ -534,7 +534,7 @@ func (w *randomHookWorld) some() Entity {
 	return w.Entities()[w.rng.IntN(w.Len())]
 }
 
-// attach makes source refer to target, if both are alive.
+// attach makes the source refer to the target, if both are alive.
 func (w *randomHookWorld) attach(source, target Entity) {
 	if !w.Alive(source) || !w.Alive(target) {
 		return

@@ -103,7 +103,8 @@ func (w *ledgerWriter) flush() error {
 	return w.err
 }
 
-// put appends one entry and makes it durable. Then it calls durable, if not nil.
+// put appends one entry and makes it durable. Then it calls the function durable, unless that is
+// nil.
 func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -169,7 +169,7 @@ func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	}
 }
 
-// replaceWith replaces the contents of l with those of next.
+// replaceWith replaces the contents of l with those of another log. next: the other log.
 func (l *Log) replaceWith(next *Log) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

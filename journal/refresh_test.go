@@ -307,8 +307,8 @@ func TestRefresh_FailureLeavesLog(t *testing.T) {
 	closeJournal(t, j, 18)
 }
 
-// A pruningFS calls prune before it opens a file. The test prunes the journal there, in the middle
-// of a refresh.
+// A pruningFS calls prune() before it opens a file. The test prunes the journal there, in the
+// middle of a refresh.
 type pruningFS struct {
 	*disktest.Mem
 	prune func(name string)

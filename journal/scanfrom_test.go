@@ -109,7 +109,7 @@ func TestScanFrom_EqualsScan(t *testing.T) {
 	}
 }
 
-// One call opens few of the segments before base. Repeated calls open all of them.
+// One call opens few of the segments before record base. Repeated calls open all of them.
 func TestScanFrom_RepeatedCallsReadAllSegments(t *testing.T) {
 	const segments = 30
 	files := disktest.New()

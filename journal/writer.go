@@ -465,7 +465,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	old, name := w.file, w.name
 	err := w.begin(next, preamble, w.sums.ended(w.written, false, w.seq, w.head))
 	if w.file == old {
-		return err // The old file is still the current file, and run closes it.
+		return err // The old file is still the current file, and run() closes it.
 	}
 	if closeErr := old.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", name, closeErr)

@@ -34,7 +34,8 @@ var (
 	flipSeed  = flag.Uint64("flipseed", 0, "the seed of the campaign; 0: a new one")
 )
 
-// share returns the number of cases to try: all of them with -flips, otherwise at most few.
+// share returns the number of cases to try: all of them with -flips, otherwise not more than the
+// parameter few.
 func share(all, few int) int {
 	if *flipCount > 0 {
 		return all

@@ -247,7 +247,7 @@ func (p *promises) check(t testing.TB, dir string) {
 		return
 	}
 	require.NoError(t, err)
-	i := len(p.states) - 1 // A closed state is in the list twice; use the last.
+	i := len(p.states) - 1 // A closed state is in the list twice; use the last position.
 	for i >= 0 && p.states[i] != digest {
 		i--
 	}

@@ -51,7 +51,8 @@ type Metrics struct {
 type counters struct {
 	counting sync.Mutex
 
-	// Only the goroutine of the world changes journal, so that goroutine reads it without the lock.
+	// Only the goroutine of the world changes this field, so that goroutine reads the field without
+	// the lock.
 	journal *journal.Journal
 	// Why the store failed; nil if only the journal failed. Only the goroutine of the world changes
 	// this field.

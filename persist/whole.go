@@ -56,8 +56,8 @@ func (w *wholeStorage) change(before int) raw.StorageChange {
 // A wholeList holds the persistent resources of a world and its persistent NoRewind storages.
 type wholeList []wholeStorage
 
-// add adds the storage st to the list if it belongs there. seq is the record that wrote the
-// storage.
+// add adds the storage st to the list if st is a persistent resource or a persistent NoRewind
+// storage. seq is the record that wrote the storage.
 func (l *wholeList) add(st raw.Storage, seq uint64) {
 	if st.Persistent() && (st.IsResource() || !st.Rewinds()) {
 		*l = append(*l, wholeStorage{Storage: st, seq: seq})

@@ -145,8 +145,7 @@ func add(moves []move, m move) []move {
 	return append(moves, m)
 }
 
-// split replaces copies of few bytes by moves of numbers. It does so only on little-endian
-// machines.
+// split replaces copies of few bytes by moves of numbers, on little-endian machines only.
 func split(moves []move) []move {
 	if !littleEndian {
 		return moves

@@ -39,8 +39,8 @@ type Divergence struct {
 	// Order is the order of the systems in the second run, if it was not that of the list.
 	Order []string
 
-	// NotNamed is true if System wrote Storage without naming this in its access. First and Again
-	// may then be equal.
+	// NotNamed is true if System wrote Storage, but its access does not name this write. First and
+	// Again may then be equal.
 	NotNamed bool
 
 	// Digests of Storage after System has run, or 0 if the storage is empty.

@@ -379,7 +379,7 @@ func TestTimes_CountVisitedRows(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places, lives := ecs.MustRegister[place](w), ecs.MustRegister[life](w)
 	all, both := ecs.NewQuery1(ecs.Write(places)), ecs.NewQuery2(ecs.Read(places), ecs.Read(lives))
-	other := ecs.NewQuery1(ecs.Read(lives)) // Visited by a system that does not name it.
+	other := ecs.NewQuery1(ecs.Read(lives)) // A system visits this query without naming it.
 	for i := range 4_000 {
 		e := w.Create()
 		places.Set(e, place{})

@@ -93,7 +93,7 @@ func (b *Budget) room() int64 {
 	return min(b.bytes-b.used, b.bytes-b.floor*int64(len(b.shares))-b.pool)
 }
 
-// woken returns the waiting shares that may now hold more, and removes them from waiting.
+// woken returns the waiting shares that may now hold more, and removes them from the list waiting.
 func (b *Budget) woken() []*Share {
 	if len(b.waiting) == 0 {
 		return nil

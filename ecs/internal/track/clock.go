@@ -54,7 +54,7 @@ type Clock struct {
 	sparse  int // Number of sparse arrays.
 }
 
-// Lock locks what all trackers share, if Shared is set. It returns the function that unlocks it.
+// Lock locks what all trackers share, if Shared is set. It returns the function that ends the lock.
 func (c *Clock) Lock() (unlock func()) {
 	if !c.Shared {
 		return func() {}

@@ -36,7 +36,7 @@ func (s *RowSet) Add(r Run, added func(row, n uint32)) {
 	}
 }
 
-// fill adds all rows of r if the set contains none of them, and returns whether it did.
+// fill adds all rows of r if the set contains none of them, and returns whether it added them.
 func (s *RowSet) fill(r Run) bool {
 	end := r.Row + r.N
 	for row := r.Row; row < end; row = row | 63 + 1 {

@@ -68,7 +68,7 @@ var noRoom = new(chunk)
 // can occur more than once. A restore then uses its oldest value.
 type undoLog struct {
 	chunks []*chunk
-	// The array behind chunks while the log has one chunk.
+	// The array behind the field chunks while the log has one chunk.
 	first [1]*chunk
 	// Number of rows in all chunks except the last.
 	size int

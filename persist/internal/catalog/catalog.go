@@ -157,7 +157,7 @@ func OpenFS(ctx context.Context, files disk.FS, name string) (c *Catalog, err er
 	return c, nil
 }
 
-// New returns an empty catalog of files. The caller fills it by a scan.
+// New returns an empty catalog of the given file system. The caller fills it by a scan.
 func New(files disk.FS) *Catalog {
 	return &Catalog{Files: files, Log: new(journal.Log), schemas: make(map[JournalPreamble]*format.Schema)}
 }

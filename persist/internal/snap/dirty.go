@@ -43,7 +43,7 @@ func (s *pageSet) addRanges(ranges []raw.Range) {
 	}
 }
 
-// addAll adds all pages of other to s. It never writes to the words of other.
+// addAll adds all pages of the other set to s. It never writes to the words of the other set.
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
@@ -137,7 +137,8 @@ func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	}
 }
 
-// Merge adds the pages of other. After a failed snapshot, the next one writes the pages of both.
+// Merge adds the pages of another Dirty to d. After a failed snapshot, the next snapshot writes the
+// pages of both.
 func (d *Dirty) Merge(other *Dirty) {
 	d.All = d.All || other.All
 	d.registry.addAll(other.registry)

@@ -26,8 +26,8 @@ import (
 type pageList struct {
 	Manifest format.Manifest
 	pages    []page
-	// Maps a content to the first page with it, as an index in pages. It has only pages that may be
-	// repeated.
+	// Maps a content to the first page with it, as an index in the field pages. It has only pages
+	// that may be repeated.
 	first map[pageContent]int
 	// compress is format.CompressedHead if pages are to be compressed, else nil.
 	compress func(head *format.Encoder, buf *[]byte, content []byte) (rest []byte, crc uint32)

@@ -33,7 +33,7 @@ type Reader struct {
 	files  disk.FS
 	nameOf func(number uint32) string
 
-	mu     sync.Mutex // Guards others.
+	mu     sync.Mutex // Guards the field others.
 	others map[uint32]otherFile
 }
 

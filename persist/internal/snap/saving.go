@@ -60,7 +60,7 @@ func (r *savedRows) pageRows(width int) (int, error) {
 	return format.FewerRows(sizes, rows), nil
 }
 
-// Saved returns a Saving of w. w must not change until it is written.
+// Saved returns a Saving of w. w must not change until the Saving is written.
 func Saved(w *ecs.World) *Saving {
 	rows, alive, free := w.Raw().Registry()
 	schema := format.SchemaOf(w)

@@ -248,7 +248,7 @@ func (w *World) clone() *World {
 	}
 }
 
-// In returns o with files as its file system.
+// In returns o with the given file system.
 func In(files disk.FS, o persist.Options) persist.Options {
 	o.Files = files
 	return o

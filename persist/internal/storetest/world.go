@@ -51,7 +51,7 @@ var Background = context.Background()
 // The components of the tests: one of each sort.
 type (
 	position struct{ X, Y float32 }
-	body     struct { // Go pads it.
+	body     struct { // Go adds padding to this struct.
 		Awake bool
 		Mass  float64
 		kind  uint8
@@ -452,7 +452,7 @@ func (w *World) Fill(n int) {
 	w.Seed.Set(Seed(n))
 }
 
-// Open opens dir for w. At the end of the test it closes the store unless the test did.
+// Open opens dir for w. At the end of the test it closes the store unless the test has closed it.
 func Open(t testing.TB, dir string, w *World, options persist.Options) *persist.Store {
 	t.Helper()
 	s, err := persist.Open(Background, dir, w.World, options)
