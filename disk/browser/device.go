@@ -36,7 +36,7 @@ type device struct {
 	last    int                    // The id of the last call.
 	pending map[int]chan<- message // The calls without an answer. Nil after the end of the worker.
 	failure error                  // Why the worker has ended.
-	ended   chan struct{}          // Closed when failure is set.
+	ended   chan struct{}          // Closed when the worker has ended.
 }
 
 // A message is an answer of the worker.

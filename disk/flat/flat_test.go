@@ -447,7 +447,7 @@ func TestOpen_RemovesUnfinishedFiles(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "text"}, names(t, again))
 }
 
-// While full is true, no file of a fullDevice can grow.
+// A fullDevice is a device on which no file can grow while *d.full is true.
 type fullDevice struct {
 	flat.Device
 	full *bool

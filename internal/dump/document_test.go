@@ -44,7 +44,7 @@ func printedBy(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	return out.String(), err
 }
 
-// fruits visits n fruits, and returns err. If err is nil, it also calls the parameter then.
+// fruits visits n fruits, and returns err. If err is nil, it also calls the last argument.
 func fruits(n int, err error, then func()) walk[fruitDoc] {
 	return func(visit func(fruitDoc) error) error {
 		for i := range n {

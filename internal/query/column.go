@@ -33,11 +33,12 @@ type column struct {
 	resource  bool
 	// typ is the Go type in expressions. It is a pointer type for a struct, and nil for a tag.
 	typ reflect.Type
-	// value points to the value that load decodes into.
+	// value points to the value that load() decodes into.
 	value reflect.Value
 	// component is the component in the image; nil if the image lacks it.
 	component *inspect.Component
-	// lookup reads the rows of other entities. If it is nil, component has the rows.
+	// lookup reads the rows of other entities. If lookup is nil, the rows are in the field
+	// component.
 	lookup Lookup
 }
 

@@ -96,7 +96,7 @@ type Expr struct {
 	env map[string]any
 	// im is the image that the expression is bound to.
 	im *inspect.Image
-	// alive reports whether an entity is alive. If it is nil, im decides.
+	// alive reports whether an entity is alive. If alive is nil, the image decides.
 	alive func(ecs.Entity) bool
 	// direct evaluates a simple expression without the program; nil for other expressions.
 	direct  func(*reading) any

@@ -11,8 +11,8 @@ import (
 //	digits    | 0 | 1 | 2 | … |   in base 2^32; digit 0 counts units of the least float, 2^-1074
 //	a float   |   | · | · |       its 53 bits are in at most three digits
 //
-// Digits are signed and may exceed the base. carry runs before a digit exceeds 64 bits. See Radford
-// Neal, "Fast exact summation using small and large superaccumulators" (2015).
+// Digits are signed and may exceed the base. carry() runs before a digit exceeds 64 bits. See
+// Radford Neal, "Fast exact summation using small and large superaccumulators" (2015).
 type floatSum struct {
 	digits [68]int64
 	since  int // Number of floats added since the last carry.

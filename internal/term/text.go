@@ -43,8 +43,8 @@ func cutTo(width int, s string) string {
 	return runewidth.Truncate(s, width, "…")
 }
 
-// fold breaks s at spaces into lines of a width. A wider word gets its own line. If hard is set,
-// such a word is also broken.
+// fold breaks s at spaces into lines of a width. A wider word gets its own line. If the last
+// argument is true, such a word is also broken.
 func fold(s string, width int, hard bool) (lines []string) {
 	line := ""
 	for i, word := range strings.Split(s, " ") {

@@ -22,7 +22,7 @@ func TestAliveSet_CountsLargeGenerations(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 64))
 		w := ecs.NewWorld(ecs.Options{})
 		indices := 1 + rng.IntN(4*format.PageRows)
-		few := rng.IntN(2) == 0 // If few is set, only the first page has large generations.
+		few := rng.IntN(2) == 0 // If true, only the first page has large generations.
 		for i := range uint32(indices) {
 			g := generations[rng.IntN(3)]
 			if i < format.PageRows || !few {

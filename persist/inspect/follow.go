@@ -41,7 +41,8 @@ type follower struct {
 	time time.Time
 	// schema is the schema of the components in rows.
 	schema *format.Schema
-	// adopted is the last schema that method adopt accepted. adopt need not check it again.
+	// adopted is the last schema that adopt() accepted, so adopt() need not check this schema
+	// again.
 	adopted *format.Schema
 
 	// row is the row of the entity's index in the registry; -1 means that the index was never in

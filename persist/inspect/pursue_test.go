@@ -76,22 +76,22 @@ type show struct {
 	*past
 	// at is the number of the current moment.
 	at int
-	// calls counts the calls since jump was set.
+	// calls counts the calls since s.jump was set.
 	calls int
-	// jump is the number of a call. Just before this call, the show switches to the moment in field
-	// to. If jump is 0, the show does not switch.
+	// jump is the number of a call. Just before this call, the show switches to moment s.to. If
+	// jump is 0, the show does not switch.
 	jump int
 	// to is the number of the moment for the first switch.
 	to int
 	// pace is the number of moments by which the show advances before each call after call number
-	// jump.
+	// s.jump.
 	pace int
 }
 
 // cut switches s to a moment.
 func (s *show) cut(at int) { s.at, s.Mem = at, s.moments[at].files }
 
-// call counts a call. From call number jump on, each call first switches s to a later moment.
+// call counts a call. From call number s.jump on, each call first switches s to a later moment.
 func (s *show) call() {
 	if s.jump == 0 {
 		return

@@ -54,7 +54,7 @@ type forest struct {
 	lates    *ecs.Storage[late]
 }
 
-// newForest returns an empty world. If lately is false, the world has no component late.
+// newForest returns an empty world. The argument tells whether the world has the component late.
 func newForest(lately bool) *forest {
 	w := ecs.NewWorld(ecs.Options{History: 8})
 	ecs.Must(ecs.RegisterResource(w, socket{}, ecs.Component[socket]{Name: "chosen"}))

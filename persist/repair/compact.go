@@ -97,8 +97,8 @@ type compaction struct {
 	report   CompactReport
 }
 
-// save writes the copy of a save. The copy is compressed if compress is set or if the original is
-// compressed.
+// save writes the copy of a save. The copy is compressed if the last argument is true or if the
+// original is compressed.
 func (c *compaction) save(ctx context.Context, out string, compress bool) error {
 	im, err := c.At(ctx, c.to)
 	if err != nil {
@@ -109,7 +109,8 @@ func (c *compaction) save(ctx context.Context, out string, compress bool) error 
 	return err
 }
 
-// store writes the copy of a store. If names is set, the copy includes the named snapshots.
+// store writes the copy of a store. If the last argument is true, the copy includes the named
+// snapshots.
 func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	if _, err := c.Log.Path(c.from, c.to); errors.Is(err, journal.ErrNotAncestor) {
 		return fmt.Errorf("%w: record %d is not an ancestor of record %d", format.ErrNotFound, c.from, c.to)

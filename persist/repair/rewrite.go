@@ -24,7 +24,7 @@ import (
 // was pruned. The ticks after the base become records of a later epoch, with new IDs and new
 // parent IDs.
 //
-// append copies encoded payloads and replaces only the parent ID. So a rewrite also copies fields
+// append() copies encoded payloads and replaces only the parent ID. So a rewrite also copies fields
 // that this program does not know.
 type rewrite struct {
 	*catalog.Catalog // The original store.

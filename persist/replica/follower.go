@@ -680,13 +680,13 @@ func (f *Follower) completeStore() error {
 	if err := t.sync(); err != nil {
 		return err
 	}
-	if f.owned { // If owned is false, the log has all data of the old store.
+	if f.owned { // If f.owned is false, the log has all data of the old store.
 		if err := f.aside.replace(newReplicaFiles(f.files, storeDir, f.aside), t); err != nil {
 			return err
 		}
 		f.owned = false
 	}
-	// After a crash from here on, the file state may name missing files. begin then reads the log
+	// After a crash from here on, the file state may name missing files. begin() then reads the log
 	// from its beginning.
 	if err := f.clearDir(storeDir); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A stoppedLog accepts no entries while stop is set.
+// A stoppedLog accepts no entries while l.stop is true.
 type stoppedLog struct {
 	Log
 	stop *atomic.Bool

@@ -187,7 +187,7 @@ func (t *replicaFiles) nameWhole(o *op) error {
 }
 
 // sameBeginning returns the length of the common prefix of two files, or -1 if the first file does
-// not exist. size is the size of temp.
+// not exist. The last argument is the size of the second file.
 func (t *replicaFiles) sameBeginning(name, temp string, size int64) (int64, error) {
 	old, err := t.top.Open(t.path(name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,7 +14,7 @@ import (
 
 // A counter stores the number of rows and inputs of each tick. The journal lists only the length of
 // a record, so the counter must read the ticks. The counts stay in memory, and in a file of the
-// cache directory, if one is set: 12 bytes per tick.
+// cache directory, if this directory is set: 12 bytes per tick.
 //
 // The counter uses the slow session for a few ticks at a time, so no request waits long. The fast
 // session reads the counts for the time bar. The lock guards the counts and the marks. The lock is

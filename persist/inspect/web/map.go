@@ -134,7 +134,7 @@ func (f *placed) add(at query.SweptEntity, exprs [4]*query.Swept) (err error) {
 	return err
 }
 
-// take adds points to d. colored says that they have colors.
+// take adds points to d. The last argument tells whether the points have colors.
 func (d *mapDoc) take(points []point, colored bool) {
 	classes := map[string]int{}
 	for _, p := range points {

@@ -70,7 +70,7 @@ func (n *network) join(pid int, addr string) {
 }
 
 // part cuts some processes off from the other processes. The parted processes still reach each
-// other. heal ends the partition.
+// other. heal() ends the partition.
 func (n *network) part(nodes ...*node) { n.move(apart, nodes) }
 func (n *network) heal(nodes ...*node) { n.move(together, nodes) }
 

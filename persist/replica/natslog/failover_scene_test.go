@@ -182,7 +182,7 @@ func (s *scene) kill(n *node) {
 	s.judge.killed(n.name)
 }
 
-// stop suspends processes. Their connections remain open. resume continues the processes.
+// stop suspends processes. Their connections remain open. resume() continues the processes.
 func (s *scene) stop(nodes ...*node) {
 	for _, n := range nodes {
 		require.NoError(s.t, n.cmd.Process.Signal(syscall.SIGSTOP))

@@ -133,7 +133,7 @@ func (l *Link) Cut(cut bool) {
 	}
 }
 
-// Break makes every call return an error. nil repairs the link.
+// Break makes every call return the given error. A nil error repairs the link.
 func (l *Link) Break(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
