@@ -1,6 +1,6 @@
 // The worker of package browser. It has the numbered files of one directory, and answers one
 // message for each call, in order. The files are in the origin-private file system (OPFS). If the
-// browser has none that can be written, they are in IndexedDB.
+// browser has no OPFS that can be written, the files are in IndexedDB.
 const files = new Map(); // The open files, by name. They have the methods of a sync access handle.
 let directory;
 
@@ -240,7 +240,7 @@ class Database {
 // DatabaseFile is a file of a Database. It has the methods of a sync access handle, but they return
 // promises. The calls of a worker run one after another.
 class DatabaseFile {
-  blocks = new Map(); // Those that were written since the file was opened.
+  blocks = new Map(); // The blocks that were written since the file was opened.
   changed = new Set(); // The numbers of the blocks that are not stored.
 
   constructor(directory, name, length) {
@@ -315,7 +315,7 @@ class ReadDatabase {
   size(name) { return new ReadDatabaseFile(this, name).getSize(); }
 
   async open(name) {
-    await this.size(name); // It must exist.
+    await this.size(name); // The file must exist.
     return new ReadDatabaseFile(this, name);
   }
 

@@ -76,9 +76,9 @@ const recent = new Map();
 // Answers of early requests, by request.
 const ahead = new Map();
 
-// early sends a request that will probably be needed soon. The first matching ask gets its
-// answer. Few answers are stored, because they may never be needed. A failed answer is removed,
-// so ask sends the request again.
+// early sends a request that will probably be needed soon. The first matching call of ask() gets
+// the answer. Few answers are stored, because they may never be needed. A failed answer is removed,
+// so ask() sends the request again.
 export function early(name, params) {
   const question = questionOf(name, params);
   if (ahead.has(question)) return ahead.get(question);
@@ -90,7 +90,8 @@ export function early(name, params) {
   return answer;
 }
 
-// prefetch sends early requests for one record: the last requests about record from.
+// prefetch sends early requests about a record. It repeats the last requests about another record
+// (from).
 export function prefetch(record, from) {
   for (const [name, params] of recent) if (params.record === from) early(name, { ...params, record });
 }
@@ -115,8 +116,8 @@ export async function fetchPinned(name, params) {
   }
 }
 
-// listen calls heard with the newest state of the store: at the start and after each change. It
-// calls broken when the connection to the server fails. The browser reconnects automatically
+// listen calls heard() with the newest state of the store: at the start and after each change. It
+// calls broken() when the connection to the server fails. The browser reconnects automatically
 // unless the server rejects it. A hidden page does not listen, because browsers allow only six
 // connections to a server.
 export function listen(heard, broken) {

@@ -410,10 +410,10 @@ const unheard = latest(async () => {
     playing(false);
   }
 });
-// deaf says that the page shows that the server does not answer.
+// deaf: the page shows that the server does not answer.
 let deaf = false;
 
-// heard removes the error that unheard has shown.
+// heard removes the error that unheard() has shown.
 function heard() {
   if (deaf) app.trouble(null);
   deaf = false;

@@ -3,7 +3,7 @@ import { app } from "./app.js";
 import { h, fill } from "./dom.js";
 
 // field creates a labelled input for an expression that the state in the URL stores. It calls
-// take when the expression changes; while the user types, only after a pause.
+// take() when the expression changes; while the user types, only after a pause.
 export function field(text, name, take, props) {
   let timer;
   const now = () => {

@@ -70,7 +70,7 @@ export function size(bytes) {
   return (i ? bytes.toFixed(1) : bytes) + " " + units[i];
 }
 
-// latest returns a function that runs one call of run at a time. If more calls arrive meanwhile,
+// latest returns a function that runs one call of run() at a time. If more calls arrive meanwhile,
 // it runs only the last of them. So fast scrubbing does not build up a queue.
 export function latest(run) {
   let busy = false, next;

@@ -54,7 +54,7 @@ function versus(now, old) {
   return [other, h("span", { class: "removed" }, old.value), " → ", h("span", { class: "added" }, now.value)];
 }
 
-// newPager creates the controls for scrolling an array. Its method tell sets the first shown
+// newPager creates the controls for scrolling an array. tell() of the result sets the first shown
 // position and the total. It does not overwrite a number that the user is typing.
 function newPager(to) {
   let from = 0, total = 0;

@@ -38,7 +38,7 @@ const load = latest(async () => {
     if (!fresh && pages.has(p)) continue;
     try {
       const got = await put((asked) => ask("entities", { record, ...asked, desc, offset: p * page, limit: page }));
-      // The user has changed the request, so another call of load follows.
+      // The user has changed the request, so another call of load() follows.
       if (key !== wanted()) return;
       if (key !== query) [pages, query] = [new Map(), key];
       ({ asked, wrong } = got);

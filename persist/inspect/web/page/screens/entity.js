@@ -8,11 +8,11 @@ import { ask } from "../api.js";
 // user is typing.
 let written = "";
 let input, title, fields, life, referrers, resources, shown;
-// known has the slow data: the events and the referrers. Their point may be older than the shown
-// one.
+// known has the slow data: the events and the referrers. The point of these data may be older than
+// the shown point.
 let known = null;
 
-// load shows the components of the entity at the shown point at once. Then rest loads the events
+// load shows the components of the entity at the shown point at once. Then rest() loads the events
 // and the referrers, which may arrive later and belong to an older point.
 const load = latest(async () => {
   if (!title?.isConnected || !app.point) return;
