@@ -175,14 +175,14 @@ func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 	s.onSet = append(s.onSet, f)
 }
 
-// RequiredBy makes s a required component of the storage other. An entity that gets a component of
-// other also gets a copy of v in s, unless it has that component already:
+// RequiredBy makes s a required component of another storage. An entity that gets a component of
+// the other storage also gets a copy of v in s. An entity that is already in s keeps its component:
 //
 //	velocities.RequiredBy(positions, Velocity{})
 //	positions.Set(e, Position{1, 2}) // Now e also has a Velocity.
 //
-// The copy is added before the OnAdd hooks of the storage other run. Adding it runs the hooks of s.
-// The program may remove the required component later.
+// The copy is added before the OnAdd hooks of the other storage run. Adding the copy runs the hooks
+// of s. The program may remove the required component later.
 //
 // RequiredBy is a hook: see [Storage.OnAdd] for operations that call no hooks. In a bundle, name a
 // required component first, so that the bundle's value is used instead of v. RequiredBy panics if

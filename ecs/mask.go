@@ -42,8 +42,9 @@ type Mask struct {
 	// rows.Total is minus the number of indices in the set.
 	rows track.Tracker
 
-	// Row of the first word of each page in the column words. It is 0, the row of an empty page,
-	// for a page that is not allocated. A restore keeps allocated pages and clears their words.
+	// Row of the first word of each page in the column called words. It is 0, the row of an empty
+	// page, for a page that is not allocated. A restore keeps allocated pages and clears their
+	// words.
 	pages []uint32
 	words maskWords // Levels 0 and 1.
 	upper maskWords // Levels 2 to 5.

@@ -14,8 +14,8 @@ import "fmt"
 type progress struct {
 	next   int      // The first row that the loop has not reached.
 	moves  uint64   // Number of the next logged move to apply.
-	behind *visited // Unvisited entities before row next, or nil.
-	ahead  *visited // Visited entities from row next on, or nil.
+	behind *visited // Unvisited entities in rows before the field next, or nil.
+	ahead  *visited // Visited entities in rows from the field next on, or nil.
 	// Number of entities in behind.added that takeBehind has processed.
 	taken   int
 	back    bool // The loop is visiting an entity that takeBehind returned.

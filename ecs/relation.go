@@ -176,7 +176,7 @@ func (r *Relation[T]) Set(e Entity, v T) error {
 	return nil
 }
 
-// above reports whether e is an ancestor of the entity below.
+// above reports whether e is an ancestor of another entity. below: the other entity.
 func (r *Relation[T]) above(below, e Entity) bool {
 	for a := range r.Ancestors(below) {
 		if a == e {

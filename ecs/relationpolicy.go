@@ -70,7 +70,8 @@ func (r *Relation[T]) each(target Entity, f func(Entity)) {
 	}
 }
 
-// appendNew appends the sources of target that are not in the set seen, and adds them to that set.
+// appendNew appends the sources of target that are not in the given set, and adds these sources to
+// the set. seen: the set.
 func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Entity {
 	l := r.sources.find(target)
 	if l == nil {
@@ -177,8 +178,8 @@ func (b *relations) mayDestroy(entities []Entity) bool {
 }
 
 // gather returns the given entities and the sources that the policies destroy with them. It adds
-// all of these entities to the set seen. The result free is false if another source has the policy
-// Refuse.
+// all of these entities to the parameter seen. The result free is false if another source has the
+// policy Refuse.
 func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
@@ -249,7 +250,7 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 }
 
 // withoutRevived returns the slice doomed without those entities in doomed[from:] that hooks have
-// revived. It sets the set seen to the returned entities that are still alive.
+// revived. It sets the parameter seen to the returned entities that are still alive.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]
@@ -288,7 +289,7 @@ func (b *relations) hasSources(e Entity) bool {
 }
 
 // doomed returns the given entities and all entities that Cascade destroys with them, targets
-// before their sources. It adds the entities that were not given to the set seen.
+// before their sources. It adds the entities that were not given to the parameter seen.
 func (b *relations) doomed(entities []Entity, seen *visited) []Entity {
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
@@ -306,8 +307,8 @@ func holds(r anyRelation, target Entity, doomed *visited) (held bool) {
 	return held
 }
 
-// detach detaches the sources of the entities in doomed, except the sources in the set seen. It
-// returns false if it detached none.
+// detach detaches the sources of the entities in doomed, except the sources in the parameter seen.
+// It returns false if it detached none.
 func (b *relations) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {

@@ -47,7 +47,7 @@ type set struct {
 	ring    []Entity // The newest notes. Nil if no query needs them.
 	notes   uint64   // Number of notes so far, including dropped ones.
 
-	// For running loops.
+	// The row moves, for running loops.
 	log        moveLog
 	arrangedAt uint64 // World.changes when the rows were last rearranged.
 	arrangedBy string // What happened to the rows: "restored", "sorted", "packed" or "loaded".

@@ -89,7 +89,7 @@ type damageClassifier struct {
 }
 
 // classifyInner classifies a segment that has a successor. According to the header of the
-// successor, this segment was durable up to the offset end.
+// successor, this segment was durable up to the offset in the parameter end.
 func (j *damageClassifier) classifyInner(end int64) {
 	s := j.segment
 	j.vouched = end
@@ -108,7 +108,7 @@ func (j *damageClassifier) classifyInner(end int64) {
 	s.durable = s.End
 }
 
-// sealedAt reports whether a seal ends the segment at the offset end.
+// sealedAt reports whether a seal ends the segment at the given offset.
 func (j *damageClassifier) sealedAt(end int64) bool {
 	return slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end })
 }
@@ -258,8 +258,8 @@ func (j *damageClassifier) addEntries() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// endsWithin reports whether entry e ends at or before the offset end. A segment ends between two
-// records. So if the offset is inside e, endsWithin adds a problem.
+// endsWithin reports whether entry e ends at or before the given end of the segment. A segment ends
+// between two records. So if the given end is inside e, endsWithin adds a problem.
 func (j *damageClassifier) endsWithin(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {
 		return true

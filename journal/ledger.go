@@ -118,7 +118,7 @@ func (h *ledgerHeader) seed(offset int64) uint32 {
 }
 
 // entryAt returns the entry that begins at b[at:] and the index of its end in b. ok is false if no
-// valid entry begins there. b[0] is at offset base of the ledger.
+// valid entry begins there. The parameter base is the offset of b[0] in the ledger.
 func (h *ledgerHeader) entryAt(b []byte, base int64, at int) (kind uint32, payload []byte, end int, ok bool) {
 	e := b[at:]
 	if len(e) < entryHeader {

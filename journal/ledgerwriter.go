@@ -331,7 +331,7 @@ func (h *ledgerHeader) encode() []byte {
 	return le.AppendUint32(b, crc32.Checksum(b[len(ledgerMagic):], castagnoli))
 }
 
-// appendEntry appends an entry to b. b[0] is at offset base of the ledger.
+// appendEntry appends an entry to b. The parameter base is the offset of b[0] in the ledger.
 func (h *ledgerHeader) appendEntry(b []byte, base int64, kind uint32, payload ...[]byte) []byte {
 	le := binary.LittleEndian
 	at := len(b)

@@ -110,11 +110,11 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 }
 
 // ScanFrom replaces the contents of l with the result of a scan. It is for a program that owns the
-// directory and continues from the state after record base. It opens each segment at most once. The
-// bytes of small segments stay in memory until [Log.Close]. Call [Open] or Close before anything
-// else writes to the directory.
+// directory and continues from the state after the record with seq base. ScanFrom opens each
+// segment at most once. The bytes of small segments stay in memory until [Log.Close]. Call [Open]
+// or Close before anything else writes to the directory.
 //
-// ScanFrom skips a segment whose records are all at or before record base, if its size matches the
+// ScanFrom skips a segment whose records are all at or before that record, if its size matches the
 // ledger. But each call reads the oldest segment, and up to four of the others in turn. So repeated
 // openings read the whole journal. Damage in a skipped segment is found by a later call, or by
 // [Scan].

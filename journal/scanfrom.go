@@ -49,8 +49,8 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 }
 
 // endedBefore reports whether the second of three consecutive segments can be skipped. The segment
-// must have no record after record base. The ledger must have summaries of it and of the segment
-// before it. endedBefore also returns the number of the second segment.
+// must have no record after the record with seq base. The ledger must have summaries of the second
+// and the first of the three segments. endedBefore also returns the number of the second segment.
 func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
 	number, _ = numbered(files[1].name, segmentSuffix)
 	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)

@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// scanFrom scans files from record base.
+// scanFrom scans files from the record with seq base.
 func scanFrom(t *testing.T, files disk.FS, base uint64) *journal.Log {
 	t.Helper()
 	log := new(journal.Log)
@@ -25,8 +25,8 @@ func scanFrom(t *testing.T, files disk.FS, base uint64) *journal.Log {
 	return log
 }
 
-// readOnce scans files from record base and reads all later records. It checks that each file is
-// opened at most once. It returns the log and the number of openings by file name.
+// readOnce scans files from the record with seq base and reads all later records. It checks that
+// each file is opened at most once. It returns the log and the number of openings by file name.
 func readOnce(t *testing.T, files *disktest.Mem, base uint64) (log *journal.Log, opened map[string]int) {
 	t.Helper()
 	opened = map[string]int{}
@@ -109,7 +109,8 @@ func TestScanFrom_EqualsScan(t *testing.T) {
 	}
 }
 
-// One call opens few of the segments before record base. Repeated calls open all of them.
+// One call opens few of the segments before the record with seq base. Repeated calls open all of
+// them.
 func TestScanFrom_RepeatedCallsReadAllSegments(t *testing.T) {
 	const segments = 30
 	files := disktest.New()

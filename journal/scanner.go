@@ -71,8 +71,8 @@ type badRange struct {
 	record     int64
 }
 
-// newScanner returns a scanner for the records of s up to the offset limit. The scanner uses window
-// as its buffer.
+// newScanner returns a scanner for the records of s up to the offset in the parameter limit. The
+// scanner uses the parameter window as its buffer.
 func newScanner(f io.ReaderAt, s *Segment, limit int64, window *scanWindow) *scanner {
 	sc := &scanner{
 		file:    f,
@@ -299,7 +299,7 @@ func (h *header) entry(offset int64) Entry {
 }
 
 // dropParts discards the parts of an unfinished payload. They become a bad range that ends at the
-// offset end.
+// given offset.
 func (s *scanner) dropParts(end int64) {
 	if s.parts == nil {
 		return

@@ -45,8 +45,9 @@ func (s *sums) record(h *header, offset, length int64) {
 	s.due, s.tick, s.end = h.seq+1, h.tick, offset+recordSize(length)
 }
 
-// ended returns the summary of a segment that ends at the offset end. The parameter last is the
-// highest seq in use, and head is the seq of the state that the next record continues.
+// ended returns the summary of a segment. The parameter end is the offset at which the segment
+// ends. The parameter last is the highest seq in use, and head is the seq of the state that the
+// next record continues.
 func (s *sums) ended(end int64, sealed bool, last, head uint64) []byte {
 	b := make([]byte, 0, len(s.preambles)+len(s.records)+64)
 	b = binary.AppendUvarint(b, uint64(end))
@@ -60,8 +61,9 @@ func (s *sums) ended(end int64, sealed bool, last, head uint64) []byte {
 	return append(append(b, s.preambles...), s.records...)
 }
 
-// trustSummary returns a scanner of s whose findings come from the ledger's summary. The segment
-// ends at the offset end. trustSummary returns nil if the ledger has no matching summary.
+// trustSummary returns a scanner of s whose findings come from the ledger's summary. The parameter
+// end is the offset at which the segment ends. trustSummary returns nil if the ledger has no
+// matching summary.
 func (l *Log) trustSummary(s *Segment, end int64) *scanner {
 	if l.ledger == nil || s.Size < end {
 		return nil

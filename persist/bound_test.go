@@ -280,7 +280,7 @@ func (r *boundRun) filesOf(s *inspect.SnapshotInfo) []uint32 {
 	return append([]uint32{s.Number}, s.Files...)
 }
 
-// leadsToHead reports whether record from is an ancestor of the world's state.
+// leadsToHead reports whether the record with seq from is an ancestor of the world's state.
 func (r *boundRun) leadsToHead(from uint64) bool {
 	seq := r.world.Raw().Seq()
 	for seq > from {

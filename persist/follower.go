@@ -279,7 +279,7 @@ func (f *Follower) at() journal.ID {
 	return f.store.ids[f.store.seq()]
 }
 
-// apply applies to the world the ticks up to record head.
+// apply applies to the world the ticks up to the record with seq head.
 func (f *Follower) apply(ctx context.Context, head uint64) error {
 	path, err := f.cat.Log.Path(f.at().Seq, head)
 	if err != nil {
@@ -327,8 +327,8 @@ func (f *Follower) ticks(ctx context.Context, path []journal.Entry) iter.Seq2[*r
 	}
 }
 
-// back moves the world to the newest tick of its history that is an ancestor of record head. It
-// returns false if there is no such tick.
+// back moves the world to the newest tick of its history that is an ancestor of the record with seq
+// head. It returns false if there is no such tick.
 func (f *Follower) back(head uint64) bool {
 	w, oldest := f.store.world, f.store.oldestSeq()
 	for e := range f.cat.Log.Ancestors(head) {
@@ -376,8 +376,8 @@ func (s *storedState) note(t *format.Tick, schema *format.Schema, id journal.ID)
 	}
 }
 
-// convert applies the ticks up to record head to the image, and fills the world with the image's
-// converted state.
+// convert applies the ticks up to the record with seq head to the image, and fills the world with
+// the image's converted state.
 func (f *Follower) convert(ctx context.Context, head uint64) error {
 	path, err := f.cat.Log.Path(f.image.ID.Seq, head)
 	if err != nil {

@@ -140,8 +140,8 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	return nil
 }
 
-// journalAll journals the whole present state as one tick that continues the record parent. The
-// function before returns the number of rows of a storage in the parent's state. The caller has
+// journalAll journals the whole present state as one tick that continues the record with ID parent.
+// The function before returns the number of rows of a storage in the parent's state. The caller has
 // already attached the world with the seq of the new record.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
 	seq, tick := s.seq(), s.world.Tick()

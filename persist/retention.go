@@ -140,7 +140,8 @@ type storedSnapshot struct {
 	lineage
 }
 
-// withNewest appends the snapshot newest to list. Older snapshots lose the name of newest, if any.
+// withNewest appends the newest snapshot to the list. Older snapshots lose the name of the newest
+// one, if it has a name.
 func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
 	list = append(list, newest)
 	catalog.LoseNames(list, func(o *storedSnapshot) *catalog.SnapshotInfo { return &o.SnapshotInfo })
@@ -582,7 +583,7 @@ func (s *Store) branched(parent, last uint64) {
 }
 
 // storedSnapshots returns the entries for the snapshots in c, for a store whose newest state is
-// record head.
+// that of the record with seq head.
 func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
 	// next maps a record to the record that continues it.
 	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0}

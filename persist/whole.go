@@ -30,7 +30,7 @@ type wholeStorage struct {
 // neverGiven is the seq of a storage that no record has written.
 const neverGiven = math.MaxUint64
 
-// pending reports whether a tick that continues record parent must write w in full.
+// pending reports whether a tick that continues the record with seq parent must write w in full.
 func (w *wholeStorage) pending(parent uint64) bool { return w.seq > parent }
 
 // written updates w after a record that contains w in full. seq is that record, and parent is its
@@ -74,8 +74,9 @@ func (l wholeList) find(st raw.Storage) *wholeStorage {
 	return nil
 }
 
-// complete returns the change to write in record seq, which continues record parent. If the record
-// must write the whole storage, complete returns a change with all rows, and otherwise c.
+// complete returns the change to write in record seq, which continues the record with seq parent.
+// If the record must write the whole storage, complete returns a change with all rows, and
+// otherwise c.
 func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent uint64) raw.StorageChange {
 	if _, numbered := s.Numbers[c.Storage.Name()]; !numbered {
 		l.add(c.Storage, neverGiven)
@@ -118,8 +119,8 @@ func (l wholeList) stayed(stored map[string][]byte) {
 	}
 }
 
-// resourcesPending reports whether a record that continues record parent must write a resource in
-// full. Resources with NoRewind do not count.
+// resourcesPending reports whether a record that continues the record with seq parent must write a
+// resource in full. Resources with NoRewind do not count.
 func (l wholeList) resourcesPending(parent uint64) bool {
 	for i := range l {
 		if w := &l[i]; w.Rewinds() && w.pending(parent) {

@@ -70,7 +70,7 @@ func (m *matcher) note(path string, dropped bool, format string, args ...any) {
 	m.changes = append(m.changes, Change{Path: path, What: fmt.Sprintf(format, args...), Dropped: dropped})
 }
 
-// refuse records a difference that cannot be converted. The type to is nil if the field was
+// refuse records a difference that cannot be converted. to: the new type, or nil if the field was
 // removed.
 func (m *matcher) refuse(path string, from, to *Type) {
 	m.changes = append(m.changes, Change{Path: strings.TrimPrefix(path, "."), What: differs(from, to), Refused: true})

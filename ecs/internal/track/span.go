@@ -63,7 +63,7 @@ func (s *Spans) Reset() {
 	s.all, s.order = s.all[:0], s.order[:0]
 }
 
-// Add adds n rows, from number row on, without old values. Call Sort afterwards.
+// Add adds n rows, beginning with the given row, without old values. Call Sort afterwards.
 func (s *Spans) Add(row, n uint32) { s.all = append(s.all, Span{row, n, nil}) }
 
 // Read fills s, which must be empty, with the oldest values in the logs of l from position k on,

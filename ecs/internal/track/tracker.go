@@ -410,13 +410,14 @@ func (t *Tracker) cut(k int) {
 	t.oldest = min(t.oldest, k)
 }
 
-// Release removes the boundary between two consecutive frames: older, and f directly after it. It
-// merges the record of f into the record of older. Afterwards the frame older lists t as touched.
+// Release removes the boundary between two consecutive frames. f: the second frame, older: the
+// first frame. It merges the record of the second frame into that of the first. Afterwards the
+// first frame lists t as touched.
 func (t *Tracker) Release(f, older *Frame) {
 	k := t.find(f.ID)
 	before := t.findBefore(k, older.ID)
 	own := k < len(t.recs) && t.recs[k].frame == f.ID
-	if before == k { // The frame older has no record.
+	if before == k { // The first frame has no record.
 		older.Touched = append(older.Touched, t)
 		if own {
 			t.recs[k].frame = older.ID

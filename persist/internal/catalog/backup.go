@@ -191,8 +191,8 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	return log, nil
 }
 
-// copySnapshots copies the snapshots of states up to record last. It skips newer snapshots, because
-// the copied journal lacks their records.
+// copySnapshots copies the snapshots of states up to the record with seq last. It skips newer
+// snapshots, because the copied journal lacks their records.
 func (c *copier) copySnapshots(ctx context.Context, last uint64) error {
 	if err := c.mkdir(SnapshotDir); err != nil {
 		return err

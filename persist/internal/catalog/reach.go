@@ -312,7 +312,8 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	}
 }
 
-// LastReachableBefore returns an older record to try if no snapshot leads to the record target:
+// LastReachableBefore returns an older record to try if no snapshot leads to the record with seq
+// target:
 //
 //   - If the path back from target has a lost record, the result is the parent of that record.
 //   - Otherwise the path ends at an unknown record. The result is the newest earlier record or

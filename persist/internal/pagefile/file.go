@@ -181,7 +181,7 @@ func (f *File) readNode(read readFunc, n node, id uint64) error {
 // search returns the index of the child that may contain k, or -1 if k is less than all keys. n is
 // a checked branch.
 func (n node) search(k Key) int {
-	// Keys with an index below low are <= k, keys from index high on are greater.
+	// Keys with an index below low are <= k. Keys with an index of high or more are greater.
 	low, high := 0, n.count()
 	for low < high {
 		middle := int(uint(low+high) / 2)

@@ -57,7 +57,7 @@ type salvage struct {
 	buf   []byte
 }
 
-// leaf visits the pages of the leaf n at offset base.
+// leaf visits the pages of the leaf n. base: the offset of the leaf.
 func (s *salvage) leaf(n node, base int64) error {
 	for i := range min(n.count(), (len(n)-headerSize)/elementSize) {
 		e := n.element(i)

@@ -77,7 +77,7 @@ func (r *Reader) Close() {
 	}
 }
 
-// corrupt returns damage of a file without a position.
+// corrupt returns a damage error that names a file but no position.
 func corrupt(name, reason string, args ...any) error {
 	return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf(reason, args...), Err: format.ErrCorrupt}
 }
