@@ -84,8 +84,8 @@ func extra[T any](w *ecs.World, x *extras) *ecs.Storage[T] {
 	return s
 }
 
-// some adds a subset of the first n components to e. Bit k of the parameter i says whether the
-// component with index k is in the subset.
+// some adds a subset of the first n components to e. Bit k of i tells whether the component with
+// index k is in the subset.
 func (x *extras) some(e ecs.Entity, n, i int) {
 	for bit, give := range x.give[:n] {
 		if i>>bit&1 == 1 {

@@ -9,7 +9,7 @@ import (
 )
 
 // asProgram is an environment variable. If it is set, the test binary runs as the program, so that
-// tests can start and kill such processes. The tour also starts one.
+// tests can start and kill such processes. The tour also starts such a process.
 const asProgram = "STET_LIFE_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -8,8 +8,8 @@ import (
 )
 
 // referenceStep is a direct implementation of the rule, for comparison with faster code. A living
-// cell stays alive with two or three living neighbours. A dead cell becomes alive with three. The
-// keys of cells are the living cells.
+// cell stays alive with two or three living neighbours. A dead cell becomes alive with three living
+// neighbours. The keys of the map are the living cells.
 func referenceStep(cells map[Cell]bool) map[Cell]bool {
 	neighbours := make(map[Cell]uint8, 4*len(cells))
 	for cell := range cells {

@@ -254,7 +254,7 @@ func isFloat(t types.Type, kind types.BasicInfo) bool {
 }
 
 // isRounded reports whether a product is the operand of a conversion, or of an operation that is
-// never fused. The parameter outer has the enclosing nodes of the product.
+// never fused. The first argument has the enclosing nodes of the product.
 func isRounded(outer []ast.Node, info *types.Info) bool {
 	for _, n := range slices.Backward(outer) {
 		switch e := n.(type) {

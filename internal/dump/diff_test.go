@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// buildDiverged creates a store of nine ticks. The parameter wrong changes two ticks: tick 6 moves
-// 3v1 less far, and tick 4 also sets a value to itself.
+// buildDiverged creates a store of nine ticks. If the last argument is true, two ticks are
+// different: tick 6 moves 3v1 less far, and tick 4 also sets a value to itself.
 func buildDiverged(dir string, wrong bool) error {
 	s := newSample()
 	ctx := context.Background()

@@ -171,7 +171,7 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	for im.Find(name) == nil {
 		i := strings.LastIndexByte(name, '.')
 		if i < 0 {
-			// The error of the method component suggests similar names.
+			// The error of component() suggests similar names.
 			_, err := s.component(im, name)
 			return nil, err
 		}

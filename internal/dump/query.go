@@ -416,8 +416,8 @@ func (c *choice) group(g *grouping) error {
 	})
 }
 
-// add adds the values of entity e to its group. The parameter answers has the keys, then the values
-// for the totals.
+// add adds the values of entity e to its group. The second argument has the keys, and then the
+// values for the totals.
 func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	of, err := g.groupOf(answers[:len(g.by)])
 	if err != nil {

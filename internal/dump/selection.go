@@ -63,8 +63,8 @@ type choice struct {
 	sort []*query.Swept // Empty if the entities are ordered by index.
 }
 
-// choice compiles l for a state. All errors about flags occur here. The parameter whereName is the
-// name of the condition's argument, for errors.
+// choice compiles l for a state. All errors about flags occur here. In errors, whereName names the
+// argument that has the condition.
 func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) {
 	c = &choice{selection: l, sweeper: w}
 	if l.desc && len(l.sort) == 0 {
@@ -83,7 +83,7 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// A part has the printed entities of a choice, and the number of the others.
+// A part has the printed entities of a choice, and the number of the other entities.
 type part struct {
 	entities []ecs.Entity
 	more     int // Number of selected entities after the printed ones.

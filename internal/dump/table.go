@@ -26,8 +26,8 @@ var commands = []*command{
 	&serveCommand, &showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 
-// Main runs the command in os.Args and returns the exit status of the program. The parameter
-// openers maps URL schemes to functions: that of "nats" opens nats://host/world. The parameter
+// Main runs the command in os.Args and returns the exit status of the program. The argument openers
+// maps URL schemes to functions: the function for "nats" opens nats://host/world. The argument
 // formats has additional formats of export.
 func Main(openers map[string]Opener, formats ...Format) int {
 	ctx, stop := interruptible()

@@ -316,7 +316,7 @@ func (s *source) treeField(text string, components []inspect.EntityComponent) (f
 		return found, s.missing(describe.Command("schema", s.path), "no component has a field that holds an entity")
 	case len(fits) == 1:
 		return fits[0], nil
-	// Component names may contain dots. The longest one wins.
+	// Component names may contain dots. The longest name wins.
 	case len(fits) > 1 && text != "":
 		return slices.MaxFunc(fits, func(a, b entityField) int { return len(a.component) - len(b.component) }), nil
 	case text == "":
@@ -325,8 +325,8 @@ func (s *source) treeField(text string, components []inspect.EntityComponent) (f
 	return found, s.noTreeField(text, components, all, words)
 }
 
-// noTreeField returns the error for a value of --by that names no field. The parameter words has
-// the valid values.
+// noTreeField returns the error for a value of --by that names no field. The last argument has the
+// valid values.
 func (s *source) noTreeField(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
 	for _, c := range components {
 		if c.Name != text {

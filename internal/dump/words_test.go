@@ -44,7 +44,7 @@ func TestOutput_UsesOneTermPerThing(t *testing.T) {
 	eachCall(t, func(args []string, stdout, stderr string) { check(strings.Join(args, " "), stdout+stderr) })
 }
 
-// columnOrder is the order of the columns after the first one.
+// columnOrder is the order of the columns after the first column.
 var columnOrder = []string{"TICK", "RECORD", "PARENT", "TIME", "ENTITY", "COMPONENT", "KIND", "ROW", "FIELD", "VALUE", "CHANGED", "BYTES", "NOTE", "CHANGES"}
 
 var headingLine = regexp.MustCompile(`^ *[A-Z]+( +[A-Z]+)+ *$`)

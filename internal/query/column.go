@@ -53,8 +53,9 @@ const (
 	flagMark = "\x02"
 )
 
-// newColumn returns a column for c. Each load overwrites the value of the column, so a caller must
-// copy a value to keep it. Only one goroutine may use a column at a time ([Expr.Clone]).
+// newColumn returns a column for c. Each call of load() overwrites the value of the column, so a
+// caller must copy a value to keep it. Only one goroutine may use a column at a time
+// ([Expr.Clone]).
 func newColumn(c *inspect.Component) *column {
 	col := &column{
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
@@ -73,7 +74,7 @@ func newColumn(c *inspect.Component) *column {
 }
 
 // load sets the variables of c for entity e: the flag and the value. A struct is valid until the
-// next load.
+// next call of load().
 func (c *column) load(env map[string]any, e ecs.Entity) error {
 	row := c.row(e)
 	if row < 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Components of the test world. The second program that opens the store uses wider instead of part,
-// and has another component.
+// Components of the test world. The second program that opens the store uses the type wider instead
+// of the type part, and has another component.
 type (
 	part struct {
 		I, J  int32

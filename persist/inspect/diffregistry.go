@@ -11,8 +11,8 @@ import (
 
 // A RegistryDiff says which entities differ between two states.
 type RegistryDiff struct {
-	Created   []ecs.Entity // Alive only in the new state; ordered by index.
-	Destroyed []ecs.Entity // Alive only in the old state; ordered by index.
+	Created   []ecs.Entity // Entities that are alive only in the new state, ordered by index.
+	Destroyed []ecs.Entity // Entities that are alive only in the old state, ordered by index.
 	Moved     []RowDiff    // Alive in both states, in another registry row; ordered by index.
 
 	// Free counts the changed indices that are alive in neither state. Their place in the order of

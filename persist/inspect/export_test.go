@@ -48,8 +48,8 @@ func (v *View) Replayed(ctx context.Context, im *image.Image) (problems []error,
 // Followed wraps a follower.
 type Followed struct{ f *follower }
 
-// Follow returns a follower in the state im. The parameter at has the values of the followed entity
-// in im.
+// Follow returns a follower in the state im. The last argument has the values of the followed
+// entity in im.
 func Follow(im *image.Image, s *format.Schema, at *EntityState) *Followed {
 	followed := at.Entity
 	if followed == ecs.None {

@@ -344,7 +344,8 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 }
 
 // extendPath extends the path to the current head, and reports whether there are more ticks to
-// play. If the world is in a state that is not on the new path, extendPath loads one that is.
+// play. If the state of the world is not on the new path, extendPath loads a state that is on this
+// path.
 func (p *Player) extendPath(ctx context.Context) (more bool, err error) {
 	head, last := p.view.Head(), p.seqAt(len(p.path))
 	// Append to the path if the new head continues it and the next record to play still exists.
@@ -362,8 +363,8 @@ func (p *Player) wasRemoved(seq uint64) bool {
 	return !ok
 }
 
-// switchPath replaces the path with the one that leads to record head. The world goes back to the
-// last record on both paths. If that is the current record, the world does not change.
+// switchPath replaces the path with the path to the given record. The world goes back to the last
+// record that is on both paths. If this is the current record, the world does not change.
 func (p *Player) switchPath(ctx context.Context, head uint64) error {
 	oldest, ok := p.view.OldestBase(head)
 	if !ok {

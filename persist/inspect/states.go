@@ -210,9 +210,9 @@ func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (d *Diff
 	return diffImages(ctx, older, newer)
 }
 
-// FindDivergence compares two histories tick by tick: the ticks that lead to record a of v, and
-// those that lead to record b of u. It finds the first tick after which their states differ. It
-// ignores components that do not rewind.
+// FindDivergence compares two histories tick by tick. One leads to record a of v, the other to
+// record b of u. FindDivergence finds the first tick after which the states of the two histories
+// differ. It ignores components that do not rewind.
 //
 // Two branches of one store are compared from their last common record, other histories from their
 // oldest common tick. If a tick is equal in both histories, FindDivergence only reads this tick.

@@ -58,7 +58,8 @@ type Options struct {
 func (o *Options) heartbeat() time.Duration { return cmp.Or(o.Heartbeat, time.Second) }
 
 // sure returns how long the follower waits before it accepts that an acknowledged entry is lost. A
-// server that is cut off gives old answers until it notices that, which takes 10 s for NATS.
+// server that is cut off gives old answers until it notices the partition, which takes 10 s for
+// NATS.
 func (o *Options) sure() time.Duration { return cmp.Or(o.patience, 15*time.Second) }
 
 // readBack returns how often an owner reads its log back.
@@ -92,8 +93,8 @@ type Follower struct {
 	stop context.CancelFunc // Stops the goroutine that follows.
 	done chan struct{}      // Closed when the goroutine that follows has ended.
 
-	// mu guards the fields below. The goroutine that follows changes them. When it does not run,
-	// the holder of turn may change them.
+	// mu guards the fields below. The goroutine that follows changes these fields. When this
+	// goroutine does not run, the holder of f.turn may change the fields.
 	mu      sync.Mutex
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continuesLog.

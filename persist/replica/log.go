@@ -67,8 +67,8 @@ type Entry struct {
 // has the lost entry stops following this log.
 type ShorterError struct {
 	Known Position // Position of an entry that was acknowledged or read.
-	// Position of the last entry of the log. If the log has continued with other entries, the
-	// position of the last entry that this machine also has.
+	// Last is the position of the last entry of the log. If the log has continued with other
+	// entries, Last is the position of the last entry that this machine also has.
 	Last Position
 }
 

@@ -79,8 +79,8 @@ func (r *room) addUsed(bytes int64) {
 	}
 }
 
-// bytesLeft returns how many bytes fit, and whether that is known. A negative number means no
-// limit.
+// bytesLeft returns how many bytes fit, and whether this number is known. A negative number means
+// no limit.
 func (r *room) bytesLeft() (left int64, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

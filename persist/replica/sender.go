@@ -643,7 +643,7 @@ func (s *sender) sendAll(files disk.FS, term uint64) (begin Position, err error)
 }
 
 // sendFile sends a file that the log has. It stops if the file is removed in the meantime, because
-// another file may then get its name.
+// another file may then get the name.
 func (s *sender) sendFile(files disk.FS, name string) error {
 	f, err := files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

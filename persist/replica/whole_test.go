@@ -144,7 +144,7 @@ func (l *hooked) Append(ctx context.Context, after replica.Position, entry []byt
 }
 
 // Files are created, written and removed during a rebase. Afterwards, all followers have the same
-// files, wherever they begin to read. So does the owner when it follows again.
+// files, wherever they begin to read. When the owner follows again, it also has these files.
 func TestRebase_FilesChangeDuringRebase(t *testing.T) {
 	for seed := range uint64(deep.Or(6, 60)) {
 		log, mem := &replica.Memory{}, disktest.New()

@@ -390,7 +390,7 @@ func (c *selection) part(ctx context.Context, st *inspect.State, offset, limit i
 	if i == 0 || offset >= end {
 		return nil, nil
 	}
-	// Use the last span that begins at or before position offset.
+	// Use the last span that begins at or before the requested position.
 	at := c.marks[i-1]
 	var found []ecs.Entity
 	err := c.sweep(ctx, st, at.index, func(l spanResult, _, _ int) error {

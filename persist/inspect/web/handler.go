@@ -51,7 +51,7 @@ type Handler struct {
 	stop       context.CancelFunc
 }
 
-// New returns a handler for the store that open opens. The handler follows the store until Close
+// New returns a handler for the store that open() opens. The handler follows the store until Close
 // or until ctx ends.
 func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	options.Name = cmp.Or(options.Name, "STORE")

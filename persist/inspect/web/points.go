@@ -238,8 +238,8 @@ func (l *line) update(v *inspect.View) {
 // of seqs. A record extends a chain if its parent is the last record of the chain. Any other record
 // starts a new chain. A branch gets the first lane in which no earlier branch overlaps it.
 func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
-	// chains maps the last record of a chain to the index of the chain in all. The variable i is
-	// the position in path.
+	// chains maps the last record of a chain to the index of the chain in the result. i is a
+	// position on the path.
 	chains, i := map[uint64]int{}, 0
 	for _, e := range log.Entries {
 		for i < len(path) && path[i].ID.Seq < e.ID.Seq {

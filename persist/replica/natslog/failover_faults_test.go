@@ -173,8 +173,8 @@ func (s *scene) flipBitsOfServer() string {
 }
 
 // deposeLeader cuts the leader of the stream off until another server leads, and then reconnects
-// it. For a while the old leader still acts as the leader. A reader that is connected only to it
-// gets stale answers.
+// it. For a while the old leader still acts as the leader. A reader that is connected only to the
+// old leader gets stale answers.
 func (s *scene) deposeLeader() string {
 	leader := s.leader()
 	if leader == nil {
