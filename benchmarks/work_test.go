@@ -95,7 +95,7 @@ func (k *work) once() {
 // and reports the quotient as a metric with the given unit.
 func (k *work) run(b *testing.B, per float64, unit string) {
 	b.ReportMetric(k.nanos(b)/per, unit)
-	b.ReportMetric(0, "ns/op") // Omit ns/op, because it would include prepare.
+	b.ReportMetric(0, "ns/op") // Omit ns/op, because it would include the time of prepare().
 	if !k.check(b.N + 1) {
 		b.Error("the world is not as the definition leaves it")
 	}

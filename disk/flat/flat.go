@@ -390,8 +390,9 @@ type handle struct {
 	file     File
 	name     string // The name under which the file was opened.
 	writable bool
-	mu       sync.RWMutex // Held for reading during calls of file. Close holds it for writing.
-	closed   bool
+	// Held for reading during calls of f.file. Close holds the mutex for writing.
+	mu     sync.RWMutex
+	closed bool
 }
 
 // begin locks f.mu for reading. It returns an error without the lock if the file is closed, or not

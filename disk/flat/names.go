@@ -63,7 +63,7 @@ const (
 	makeDir
 	move
 	remove
-	mark // Changes nothing. It says that the records before it are durable.
+	mark // Changes nothing. A mark says that the records before the mark are durable.
 )
 
 func (c change) verb() string {

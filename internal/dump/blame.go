@@ -181,7 +181,7 @@ func (w *writerDoc) textUnless(other *writerDoc) string {
 // A writerSearch finds the ticks that wrote the values of an entity. It reads ticks backward until
 // all writers are known. For a field that never changed, it reads the whole journal.
 type writerSearch struct {
-	only []int // Numbers of the wanted components; none means all.
+	only []int // Numbers of the wanted components. If empty, all components are wanted.
 	// The search stops after it has read this many bytes of ticks; 0 means no limit. The ticks
 	// after the nearest snapshot are always read and do not count.
 	bytes int64

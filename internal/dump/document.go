@@ -78,8 +78,8 @@ func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) erro
 	return err
 }
 
-// rows prints items as text while they are read, and returns their number. The function row adds an
-// item to g. rows stops early if the output is closed. Without items, it prints no headings.
+// rows prints items as text while they are read, and returns their number. row() adds an item to g.
+// rows stops early if the output is closed. Without items, rows prints no headings.
 func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err error) {
 	err = items(func(item T) error {
 		n++

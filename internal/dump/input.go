@@ -11,7 +11,7 @@ import (
 // standardInput is the argument that names standard input, which contains a save.
 const standardInput = "-"
 
-// maxInput is the largest accepted standard input, in bytes. It is read into memory.
+// maxInput is the largest accepted standard input, in bytes. Standard input is read into memory.
 const maxInput = 1 << 30
 
 // input reads standard input at the first call. It returns files with the content under the name

@@ -242,7 +242,7 @@ func (p *plotCmd) breakLines(tick uint64) {
 // addPoint appends the values of a state to the lines. A missing or infinite value begins a gap.
 func (p *plotCmd) addPoint(at plotPointDoc) error {
 	if p.evaluated == 1 {
-		// The counter evaluated includes this state, so 1 means the first state.
+		// p.evaluated already counts this state, so 1 means the first state.
 		p.first = at.Tick
 	}
 	p.last = at.Tick

@@ -196,8 +196,8 @@ func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 
-// load is like LoadSnapshot. If that fails, load restores the state from the readable pages, which
-// is possible if only redundant data is damaged.
+// load is like LoadSnapshot. If LoadSnapshot fails, load restores the state from the readable
+// pages, which is possible if only redundant data is damaged.
 func (s *salvage) load(ctx context.Context, sn catalog.SnapshotInfo) (*image.Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {

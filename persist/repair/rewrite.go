@@ -164,8 +164,8 @@ func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*im
 	if err != nil {
 		return nil, err
 	}
-	// Records are stored in the order of their seqs. A rewound branch has seqs between two seqs
-	// of the path, so its records are written between those two.
+	// Records are stored in the order of their seqs. A rewound branch has seqs between two seqs of
+	// the path, so its records are written between the two records of the path.
 	w := catalog.Walk{Catalog: r.Catalog}
 	w.Before = func(ctx context.Context, was, im *image.Image, rec *catalog.Record) error {
 		if err := r.writeBranches(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {

@@ -144,7 +144,7 @@ func (f *Follower) resumeState(ctx context.Context, s *state, first Position) er
 }
 
 // catchUp applies the entries up to last. Then it quarantines files that the log does not have. If
-// the log has no complete store yet, completeStore quarantines them later.
+// the log has no complete store yet, completeStore() quarantines these files later.
 func (f *Follower) catchUp(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {

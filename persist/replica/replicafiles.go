@@ -158,7 +158,8 @@ func (t *replicaFiles) nameWhole(o *op) error {
 	if n, ok := t.parts[o.name]; !ok || n != size {
 		return fmt.Errorf("%w: %s has %d bytes of %d", errGap, o.name, n, size)
 	}
-	if err := t.syncFile(temp); err != nil { // The content must be durable before the name is.
+	// The content must be durable before the name becomes durable.
+	if err := t.syncFile(temp); err != nil {
 		return err
 	}
 	same, err := t.sameBeginning(o.name, temp, size)

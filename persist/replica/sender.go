@@ -103,7 +103,7 @@ const keepSent = 4 << 20
 
 // The log is checked after an acknowledgement that took longer than slowAnswer, or that follows a
 // silence of longSilence. Logs lose entries when servers end or when the leader changes, and both
-// take longer. An owner with heartbeats is never silent for that long.
+// events take longer. An owner with heartbeats is never silent for that long.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second

@@ -162,8 +162,8 @@ const (
 	ofAll      = "*"
 )
 
-// diff describes the differences of the states after two records. If one is the parent of the
-// other, it reads only the rows that the tick wrote.
+// diff describes the differences of the states after two records. If one record is the parent of
+// the other, diff reads only the rows that the tick wrote.
 func (h *server) diff(a *params) (any, error) {
 	from := a.record("from")
 	to := a.record("to")

@@ -220,8 +220,8 @@ type selection struct {
 	count int // Number of matching entities.
 	done  bool
 
-	// In a list by index, first has the first entities. The slice marks has a position for each
-	// span with entities.
+	// In a list by index, c.first has the first entities, and c.marks has a position for each span
+	// with entities.
 	first []ecs.Entity
 	marks []mark
 

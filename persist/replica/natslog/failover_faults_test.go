@@ -30,7 +30,7 @@ var kinds = []kind{
 	{"servers", (*scene).killServers}, // The owner and one or two servers are killed.
 	// The owner, servers or both are cut off from the other processes for some seconds.
 	{"partition", (*scene).partition},
-	// Bits of one server's messages are flipped while it is down.
+	// Bits of one server's messages are flipped while this server is down.
 	{"flip", (*scene).flipBitsOfServer},
 	// The leader of the stream is stopped until another server leads. A reader is connected to the
 	// old leader.

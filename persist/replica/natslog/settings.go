@@ -37,7 +37,7 @@ func (o Options) replicas() int {
 const version = "2.15.0"
 
 // consumers is the maximum number of consumers in streams that Create creates. Each waiting
-// follower uses one. The default of the servers is 1,000.
+// follower uses one consumer. The default of the servers is 1,000.
 const consumers = 100_000
 
 // Create creates a stream for worlds, with the subjects NAME.>. It does nothing if the stream
