@@ -147,8 +147,8 @@ func Reopen(f File) (*os.File, error) {
 
 // A Lock is a held lock on a file.
 type Lock interface {
-	// Held reports whether the lock still excludes others. It is false after Close, and after the
-	// name refers to another file than the locked one.
+	// Held reports whether the lock still excludes other owners. Held returns false after Close,
+	// and after the name refers to another file than the locked file.
 	Held() (bool, error)
 
 	// Sign replaces the contents of the lock file with text. The text may name the owner.

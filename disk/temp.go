@@ -132,7 +132,7 @@ func (t *Temp) Unlock() {
 }
 
 // Rename renames the file to its final name and replaces an existing file. If fsys is a directory
-// of the operating system, the new file gets the permissions of the replaced one.
+// of the operating system, the new file gets the permissions of the replaced file.
 func (t *Temp) Rename() error {
 	keepMode(t.fsys, t.temp, t.name)
 	return t.publish(t.fsys.Rename)

@@ -521,7 +521,7 @@ func (l *lock) Held() (bool, error) {
 	return l.inode.lock == l && l.t.names[path.Clean(l.name)] == l.inode, nil
 }
 
-// Sign replaces the file by a new one, so a crash leaves either the old or the new text.
+// Sign replaces the file by a new file, so a crash leaves either the old or the new text.
 func (l *lock) Sign(text string) error {
 	t := l.t
 	t.mu.Lock()

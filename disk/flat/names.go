@@ -70,7 +70,7 @@ func (c change) verb() string {
 	return map[kind]string{makeFile: "create", makeDir: "mkdir", move: "rename", remove: "remove"}[c.kind]
 }
 
-// apply applies the change, and returns the inodes without a name after it.
+// apply applies the change, and returns the inodes that have no name after the change.
 func (c change) apply(names map[string]*inode) (removed []*inode) {
 	set := func(name string, n *inode) {
 		if old := names[name]; old != nil {
@@ -198,7 +198,7 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 }
 
 // add appends a record for c, which is not applied to names yet. After a failed write, the next
-// record overwrites this one.
+// record overwrites this record.
 func (l *nameLog) add(d Device, names map[string]*inode, c change) error {
 	if l.end-l.snapshot > l.space() {
 		_ = l.rewrite(d, names) // On a full device, append to the old list.
@@ -282,7 +282,7 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 }
 
 // invalidateStale invalidates an older list. Otherwise, the older list would be used after damage
-// to the current one.
+// to the current list.
 func (l *nameLog) invalidateStale(d Device) {
 	if !l.stale {
 		return

@@ -9,7 +9,7 @@ import (
 // A Square is a square on the board. Rows and columns are counted from 0.
 type Square struct{ Row, Column int8 }
 
-// attacks reports whether s and t are equal, or whether a queen on one attacks the other.
+// attacks reports whether s and t are equal, or whether a queen on s attacks t.
 func (s Square) attacks(t Square) bool {
 	rows, columns := s.Row-t.Row, s.Column-t.Column
 	return rows == 0 || columns == 0 || rows == columns || rows == -columns

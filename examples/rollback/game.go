@@ -24,7 +24,7 @@ type Buttons = rollback.Inputs[byte]
 type tick = schedule.Tick[Buttons]
 
 type (
-	// Position is a position on the plane. In each tick, Velocity is added to it.
+	// Position is a position on the plane. In each tick, Velocity is added to Position.
 	Position struct{ X, Y int32 }
 	Velocity struct{ X, Y int32 }
 

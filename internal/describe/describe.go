@@ -1,5 +1,5 @@
 // Package describe holds the common parts of the documents of ecsdump and of its web page. It also
-// formats values, entities and errors for them.
+// formats values, entities and errors for these documents.
 package describe
 
 import (

@@ -136,7 +136,7 @@ Exit status: 0 if the states are equal, 1 if they differ.`,
 }
 
 // A diffCmd has the flags of a comparison. All differences are filtered and counted, but values are
-// read only for the printed ones.
+// read only for the printed differences.
 type diffCmd struct {
 	at, at2     string
 	components  []string

@@ -294,7 +294,8 @@ func (o *showCmd) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc,
 	})}, nil
 }
 
-// setWriters adds the ticks that wrote the component. With --brief and for a save, there are none.
+// setWriters adds the ticks that wrote the component. With --brief, or for a save, it adds no
+// ticks.
 func (d *originDoc) setWriters(s *source, b *blamedDoc) {
 	if b != nil && !s.IsSave() {
 		d.Changed, d.Written = b.changed(), b.Written

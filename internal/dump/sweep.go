@@ -19,7 +19,7 @@ func (s *source) sweeper(st *inspect.State) *sweeper {
 }
 
 // present returns the numbers of the named components. The name of a resource is an error, because
-// no entity has one.
+// no entity has a resource.
 func (w *sweeper) present(names []string) (numbers []int, err error) {
 	found, err := w.components(outline(w.State), names, false)
 	for _, c := range found {

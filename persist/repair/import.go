@@ -243,7 +243,7 @@ func (x *importer) items(ctx context.Context, name string) error {
 	return nil
 }
 
-// enter begins the named list, which must not come before the current one. After the components it
+// enter begins the named list, which must not come before the current list. After the components it
 // creates the image, because an image needs its schema. Before the first row it sets the row of
 // each index.
 func (x *importer) enter(name string) error {
@@ -409,7 +409,7 @@ func (x *importer) value(c *image.Component, item *importItem) ([]byte, error) {
 	return nil, errors.New("the value is missing")
 }
 
-// check builds a world from the whole image, and compares its digest with the exported one.
+// check builds a world from the whole image, and compares its digest with the exported digest.
 // Building the world fails if an entity with a row is not alive or has two rows.
 func (x *importer) check(edited bool) error {
 	x.image.Tick = x.head.Tick

@@ -91,7 +91,7 @@ func (p *pieces) restored() *image.Image {
 }
 
 // forward applies the ticks of path until a tick cannot be read or applied. It returns the number
-// of applied ticks and the error of the next one. Rows that a tick writes become known.
+// of applied ticks, and the error of the next tick. Rows that a tick writes become known.
 func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal.Entry) (n int, err error) {
 	for i, e := range path {
 		if err := ctx.Err(); err != nil {

@@ -84,8 +84,8 @@ type RecoverReport struct {
 	// lost. Entities is the number of lost entities that were alive. Retired is the number of
 	// indices that are never reused, since their generations are unknown.
 	Partial bool
-	// Pieces says that the saved state is complete, but RecoverOptions.Partial would yield a
-	// newer one.
+	// Pieces says that the saved state is complete, but RecoverOptions.Partial would yield a newer
+	// state.
 	Pieces            bool
 	Missing           []Missing
 	Entities, Retired int

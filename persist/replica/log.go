@@ -83,9 +83,9 @@ func (e *ShorterError) Is(target error) bool { return target == ErrLogShorter }
 // ErrLogShorter matches every [ShorterError]; see errors.Is.
 var ErrLogShorter = errors.New("replica: the log lost entries that it had acknowledged")
 
-// A HoleError reports a log that does not show some of its entries. Some engines do so after a
-// restart of one server. The reader keeps its files and retries. It also reads from the server that
-// decides on appends.
+// A HoleError reports a log that does not show some of its entries. Some engines hide entries after
+// a restart of one server. The reader keeps its files and retries. It also reads from the server
+// that decides on appends.
 type HoleError struct {
 	After Position // Position of the last entry that was shown.
 	// Position of the next entry that was shown. It does not continue the entry at After.
@@ -267,12 +267,13 @@ func (m *Memory) Next(ctx context.Context, after Position) (Entry, error) {
 }
 
 // find returns the first entry after a position. If there is none, it returns a channel that is
-// closed when an entry is added. Both use one lock, so that the caller misses no entry.
+// closed when an entry is added. It searches and gets the channel under one lock, so that the
+// caller misses no entry.
 func (m *Memory) find(after Position) (e Entry, ok bool, grown <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if n := len(m.entries); n > 0 && m.entries[n-1].Position > after {
-		// Positions are consecutive. If the next entry was trimmed, return the oldest one.
+		// Positions are consecutive. If the next entry was trimmed, return the oldest entry.
 		i := 0
 		if first := m.entries[0].Position; first <= after {
 			i = int(after - first + 1)

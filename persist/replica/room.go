@@ -27,7 +27,7 @@ type room struct {
 	mu sync.Mutex
 	// The free bytes at the last report, minus the bytes appended since. Negative means no limit.
 	left  int64
-	asked time.Time // Time of the last report of the log. Zero before the first one.
+	asked time.Time // Time of the last report of the log. Zero before the first report.
 }
 
 const (

@@ -25,9 +25,9 @@ import (
 //	a selection  evaluated span by span, until enough are found or time is up; sorted at the end
 //
 // A selection uses a bounded amount of memory. For a long list by index, it stores where the
-// entities of each span begin, and evaluates a span again when needed. For a sorted list, it
-// stores a window of windowRows. If the page scrolls past the window, all entities are evaluated
-// again, and the next window begins after the last entity of this one.
+// entities of each span begin, and evaluates a span again when needed. For a sorted list, it stores
+// a window of windowRows. If the page scrolls past the window, all entities are evaluated again,
+// and the next window begins after the last entity of the current window.
 //
 // Columns are evaluated only for the rows that the page shows.
 

@@ -23,7 +23,7 @@ type Options struct {
 	// Name is the name of the store on the page and in suggested commands. The default is "STORE".
 	Name string
 
-	// Token is the secret that the first request must contain. The default is a random one.
+	// Token is the secret that the first request must contain. The default is a random secret.
 	Token string
 
 	// Hosts are additional host names, without ports, that a browser may use. The names of this

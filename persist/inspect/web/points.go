@@ -302,7 +302,7 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 		return l.path[0].ID.Seq, true
 	}
 	// On a branch, return the first record that continues seq. A child has a higher seq than its
-	// parent, and usually a close one.
+	// parent, and the two seqs are usually close.
 	k, _ := slices.BinarySearchFunc(log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 	for _, e := range log.Entries[k:] {
 		if e.Parent == seq && e.ID.Seq > seq {

@@ -175,7 +175,7 @@ func (p *machine) report(word string, err error) {
 }
 
 // version returns the version of the program. The older program cannot open the store of the
-// current one.
+// current program.
 func version() replica.Version {
 	if os.Getenv(asVersion) == "older" {
 		return replica.Version{Program: "older", Reads: 1, Writes: 1}

@@ -70,7 +70,7 @@ func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []s
 func TestAppend_LostAnswer(t *testing.T) {
 	t.Parallel()
 	// Append sends the message twice, because the first answer is lost. A single server refuses the
-	// second one, because its position is taken. Three servers recognize the ID of the message.
+	// second message, because its position is taken. Three servers recognize the ID of the message.
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			c := newCluster(t, servers, nil)

@@ -559,7 +559,7 @@ func TestFollow_OpenStore(t *testing.T) {
 	p.excuse("404")
 }
 
-// Browsers allow six connections to a server. Closed and hidden pages must use none.
+// Browsers allow six connections to a server. Closed and hidden pages must use no connection.
 func TestServer_ManyOpenTabs(t *testing.T) {
 	b := browser(t)
 	url := serve(t, store(t, 50))
