@@ -195,6 +195,27 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 	}
 }
 
+// Wait waits until no tab has the file system of this name open for writing. [Open] then succeeds,
+// unless another tab is faster.
+func Wait(ctx context.Context, name string) error {
+	locks := manager("locks")
+	if !locks.Truthy() {
+		return errNoLocks
+	}
+	granted := js.FuncOf(func(js.Value, []js.Value) any { return nil }) // Releases the lock at once.
+	request := locks.Call("request", lockPrefix+name, granted)
+	_, err := await(ctx, request)
+	if ctx.Err() == nil {
+		granted.Release()
+	} else {
+		go func() { // The browser may still call the function.
+			_, _ = await(context.Background(), request)
+			granted.Release()
+		}()
+	}
+	return err
+}
+
 // await waits for a promise.
 func await(ctx context.Context, promise js.Value) (js.Value, error) {
 	type result struct {

@@ -246,6 +246,24 @@ func testOpenSecondTab(t *testing.T) {
 	require.ErrorIs(t, tree.Close(), disk.ErrLost)
 }
 
+func TestWait_UntilClosed(t *testing.T) {
+	require.NoError(t, browser.Wait(t.Context(), t.Name()))
+	tree := open(t, t.Name())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, browser.Wait(ctx, t.Name()), context.DeadlineExceeded)
+	free := make(chan error, 2)
+	for range 2 {
+		go func() { free <- browser.Wait(t.Context(), t.Name()) }()
+	}
+	time.Sleep(100 * time.Millisecond)
+	require.Empty(t, free)
+	require.NoError(t, tree.Close())
+	require.NoError(t, <-free)
+	require.NoError(t, <-free)
+	require.NoError(t, open(t, t.Name()).Close())
+}
+
 // If the context ends, Open releases its lock.
 func TestOpen_EndedContext(t *testing.T) { onBackends(t, testOpenEndedContext) }
 

@@ -29,7 +29,10 @@ func (b bot) buttons(g *Game) (all Buttons) {
 		all |= Thrust
 	}
 	if g.Ship.Len() == 0 {
-		return all | Fire
+		if g.Over() {
+			all |= Fire
+		}
+		return all
 	}
 	// Get only reads the row. A loop over the query Ships would mark it as changed.
 	at, _ := g.Position.Get(g.Ship.Entities()[0])
@@ -239,14 +242,15 @@ func TestCrash_UntilGameOver(t *testing.T) {
 		require.Equal(t, State{Lives: lives, Wave: 1, Wait: shipDelay - 1}, g.State.Get())
 		g.World.Commit()
 	}
-	for range shipDelay - 1 {
+	for range 2 * shipDelay { // The player holds Fire.
 		g.Systems.Step(Fire)
 		g.World.Commit()
 		require.Zero(t, g.State.Get().Lives)
+		require.False(t, g.Over())
 	}
 	g.Systems.Step(Left)
 	g.World.Commit()
-	require.Zero(t, g.State.Get().Lives)
+	require.True(t, g.Over())
 	g.Systems.Step(Fire)
 	require.Equal(t, State{Lives: 3, Wave: 1}, g.State.Get())
 	require.Equal(t, [3]int{0, 0, 3}, g.sizes())

@@ -39,10 +39,14 @@ func (g *Game) begin(*tick) {
 	g.State.Set(State{Lives: 3})
 }
 
-func (g *Game) wantsRestart(t *tick) bool {
+// Over reports whether nothing happens until the player fires: the last ship is lost, or the first
+// game has not begun.
+func (g *Game) Over() bool {
 	s := g.State.Get()
-	return s.Lives == 0 && s.Wait == 0 && t.Input&Fire != 0
+	return s.Lives == 0 && s.Wait == 0
 }
+
+func (g *Game) wantsRestart(t *tick) bool { return g.Over() && t.Input&Fire != 0 }
 
 // steer turns and accelerates the ship.
 func (g *Game) steer(t *tick) {
@@ -205,10 +209,11 @@ func (g *Game) fade(t *tick) {
 	}
 }
 
-// launch creates a ship in the middle, some time after the last one was lost.
-func (g *Game) launch(*tick) {
+// launch creates a ship in the middle, some time after the last one was lost. After the last ship,
+// it waits until the player releases Fire, because a press then begins a new game.
+func (g *Game) launch(t *tick) {
 	s := g.State.Get()
-	if g.Ships.Count() > 0 {
+	if g.Ships.Count() > 0 || s.Lives == 0 && s.Wait == 1 && t.Input&Fire != 0 {
 		return
 	} else if s.Wait > 0 {
 		s.Wait--

@@ -2,6 +2,7 @@ package game
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -124,7 +125,9 @@ func (g *Game) branches() (all []Branch) {
 
 // OtherLines returns the branches that the player can visit, oldest first.
 func (g *Game) OtherLines() []Branch {
-	return slices.DeleteFunc(g.branches(), func(b Branch) bool { return b.Record == g.line.record })
+	all := slices.DeleteFunc(g.branches(), func(b Branch) bool { return b.Record == g.line.record })
+	slices.SortFunc(all, func(a, b Branch) int { return cmp.Compare(a.Record, b.Record) })
+	return all
 }
 
 // fork updates the resource Branches before a tick or Close. If the world is at a past tick, the

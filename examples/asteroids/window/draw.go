@@ -18,9 +18,10 @@ import (
 
 var (
 	dark   = color.RGBA{8, 10, 18, 255}
+	shade  = color.RGBA{6, 8, 14, 200} // Darkens what is below a text.
 	white  = color.RGBA{235, 240, 250, 255}
-	grey   = color.RGBA{110, 118, 135, 255}
-	faint  = color.RGBA{60, 66, 84, 255}
+	grey   = color.RGBA{150, 158, 175, 255}
+	faint  = color.RGBA{80, 88, 110, 255}
 	red    = color.RGBA{235, 90, 80, 255}
 	yellow = color.RGBA{250, 205, 90, 255}
 	blue   = color.RGBA{90, 170, 250, 255}
@@ -41,25 +42,31 @@ func (w *window) Draw(screen *ebiten.Image) {
 		// ahead is the time since the last Update, as a fraction of a tick.
 		f.ahead = min(float32(time.Since(w.updated).Seconds()*60), 1)
 	}
+	if v.Ghost != nil {
+		x, y := f.at(v.Ghost.Place)
+		f.outline(sky, x, y, v.Ghost.Heading, green)
+	}
 	f.sprites(sky, v.Sprites)
 	for _, pose := range v.Future {
 		x, y := f.at(pose.Place)
 		vector.DrawFilledRect(screen, x-1, y-1, 2, 2, green, false)
 	}
-	if v.Ghost != nil {
-		x, y := f.at(v.Ghost.Place)
-		f.outline(screen, x, y, v.Ghost.Heading, green)
-	}
-	w.write(screen, 12, 8, white, fmt.Sprintf("SCORE %d   HIGH %d   WAVE %d   SHIPS %d", v.State.Score, v.High, v.State.Wave, v.State.Lives))
-	if w.width >= 900 {
-		w.small(screen, w.width-12-7*len(keyHelp), 12, grey, keyHelp)
+	status := fmt.Sprintf("SCORE %d   HIGH %d   WAVE %d   SHIPS %d", v.State.Score, v.High, v.State.Wave, v.State.Lives)
+	w.write(screen, 12, 8, white, status)
+	if free := w.width - 7*len(keyHelp) - 12; free > 12+14*len(status)+12 {
+		w.small(screen, free, 12, grey, keyHelp)
+	} else if !w.pointer.touched {
+		w.small(screen, 12, 36, grey, keyHelp)
 	}
 	w.drawBar(screen)
 	if w.pointer.touched {
 		w.drawPads(screen)
 	}
 	for i, line := range w.lines() {
-		w.write(screen, (w.width-len(line)*w.letter(len(line)))/2, w.height/4+i*32, yellow, line)
+		width := len(line) * w.letter(len(line))
+		x, y := (w.width-width)/2, w.height/4+i*32
+		vector.DrawFilledRect(screen, float32(x-8), float32(y-3), float32(width+16), 32, shade, false)
+		w.write(screen, x, y, yellow, line)
 	}
 }
 
@@ -69,31 +76,41 @@ const keyHelp = "R rewind   123 save   456 load   P replay   L link   F8 file"
 func (w *window) messages() []string {
 	c := w.control
 	v := &c.View
+	rewind, fire, steer := "Hold R to go back in time", "Space", "The arrows steer, the space bar fires"
+	if w.pointer.touched {
+		rewind, fire, steer = "Hold REWIND to go back in time", "FIRE", "Hold the buttons to steer and to fire"
+	}
+	over := v.State.Lives == 0 && v.State.Wait <= 1
 	switch {
+	case c.Message != "" && c.Waiting() && !c.Busy() && !over:
+		return []string{c.Message, "Steer or fire to go on from here"}
 	case c.Message != "":
 		return []string{c.Message}
 	case v.Watching:
-		return []string{"THE GAME IS OPEN ELSEWHERE, AND THIS IS WHAT HAPPENS THERE", "TO PLAY HERE, CLOSE IT THERE AND LOAD AGAIN"}
+		return []string{"The game is open elsewhere; you see what happens there", watchHelp}
 	case c.Speed() > 0:
 		return []string{fmt.Sprintf("<< %dx   %.1f s", c.Speed(), float64(v.Newest-v.Now)/60)}
 	case v.Replaying:
-		return []string{"REPLAY: ANY BUTTON ENDS IT"}
-	case v.Now > 0 && v.State.Lives == 0 && v.State.Wait == 0:
-		return []string{"GAME OVER", "HOLD R TO GO BACK IN TIME", "FIRE FOR A NEW GAME"}
+		return []string{"Replay: steer or fire to end it"}
+	case v.Now == 0:
+		return []string{fire + " begins the game", steer, rewind}
+	case over:
+		return []string{"Game over", rewind, fire + " begins a new game"}
 	case c.Waiting() && v.Now == v.Newest:
-		return []string{"ARROWS STEER, SPACE FIRES", "HOLD R TO GO BACK IN TIME"}
+		return []string{steer, rewind}
 	case c.Waiting():
-		return []string{"STEER OR FIRE TO GO ON FROM HERE"}
+		return []string{"Steer or fire to go on from here"}
 	case v.State.Lives < 3 && v.State.Wait > 0:
-		return []string{"HOLD R TO GO BACK IN TIME"}
+		return []string{rewind}
 	}
 	return nil
 }
 
 // lines returns the messages, in lines that fit into the window.
 func (w *window) lines() (all []string) {
-	longest := max((w.width-16)/7, 10)
+	longest := max((w.width-32)/7, 10)
 	for _, message := range w.messages() {
+		message = strings.ToUpper(message[:1]) + message[1:]
 		for len(message) > longest {
 			end := max(strings.LastIndexByte(message[:longest], ' '), longest/2)
 			all, message = append(all, message[:end]), strings.TrimSpace(message[end:])
@@ -106,7 +123,7 @@ func (w *window) lines() (all []string) {
 // letter returns the width of a letter for a line of n letters: large, or small if the line does
 // not fit into the window.
 func (w *window) letter(n int) int {
-	if n*14 > w.width-16 {
+	if n*14 > w.width-32 {
 		return 7
 	}
 	return 14
@@ -138,7 +155,7 @@ type field struct {
 
 // field returns the largest field that fits between the status and the time bar.
 func (w *window) field() field {
-	top, bottom := 44, w.bar().top()-8
+	top, bottom := 56, w.bar().top()-8
 	scale := min(float32(w.width)/game.Width, float32(bottom-top)/game.Height)
 	return field{x: (float32(w.width) - scale*game.Width) / 2, y: float32(top) + (float32(bottom-top)-scale*game.Height)/2, scale: scale}
 }
@@ -298,10 +315,7 @@ const branchHeight = 9
 
 func (w *window) bar() bar {
 	v := &w.control.View
-	y := w.height - 40
-	if w.pointer.touched {
-		y -= w.padSize()
-	}
+	y := w.height - 40 - w.padHeight()
 	rows := w.height / 120
 	branches := v.Branches[max(0, len(v.Branches)-rows):]
 	newest := v.Newest
@@ -325,14 +339,22 @@ func (b bar) column(tick uint64) float32 {
 	return float32(b.x) + float32(b.width)*float32(tick-b.oldest)/float32(max(b.newest-b.oldest, 1))
 }
 
-// branchAt returns the number of the branch at a point of the screen, counted from 1. It returns 0
-// if there is none.
+// row returns the y coordinate of the line of a branch.
+func (b bar) row(branch int) float32 {
+	return float32(b.y - 4 - branchHeight*(len(b.branches)-branch) + branchHeight/2)
+}
+
+// branchAt returns the branch whose line is at a point of the screen, or -1.
 func (b bar) branchAt(x, y int) int {
-	i := (b.y - 4 - y) / branchHeight
-	if y >= b.y-4 || i >= len(b.branches) || x < b.x-8 || x > b.x+b.width+8 {
-		return 0
+	const near = 10 // The distance in pixels from which a click still hits the line.
+	for i, branch := range b.branches {
+		row := b.row(i)
+		if float32(y) >= row-branchHeight/2 && float32(y) < row+branchHeight/2+1 &&
+			float32(x) > b.column(branch.From)-near && float32(x) < b.column(branch.To)+near {
+			return i
+		}
 	}
-	return len(b.branches) - i
+	return -1
 }
 
 // drawBar draws the past in blue, and the rest of the line in grey. Branches are green.
@@ -342,27 +364,36 @@ func (w *window) drawBar(screen *ebiten.Image) {
 	vector.DrawFilledRect(screen, float32(b.x), y, float32(b.width), height, color.RGBA{24, 28, 40, 255}, false)
 	vector.DrawFilledRect(screen, float32(b.x), y, x-float32(b.x), height, blue, false)
 	vector.DrawFilledRect(screen, x, y, b.column(v.Newest)-x, height, grey, false)
+	pointed := b.branchAt(ebiten.CursorPosition())
 	for i, branch := range b.branches {
-		row := float32(b.y - 4 - branchHeight*(len(b.branches)-i) + branchHeight/2)
+		row, c := b.row(i), green
+		if i == pointed {
+			c = white
+		}
 		from, to := b.column(branch.From), b.column(branch.To)
-		vector.StrokeLine(screen, from, y, from, row, 1, green, false)
-		vector.StrokeLine(screen, from, row, to, row, 3, green, false)
-		vector.DrawFilledRect(screen, to-3, row-3, 6, 6, green, false)
+		vector.StrokeLine(screen, from, y, from, row, 1, c, false)
+		vector.StrokeLine(screen, from, row, to, row, 3, c, false)
+		vector.DrawFilledRect(screen, to-3, row-3, 6, 6, c, false)
 	}
 	vector.DrawFilledRect(screen, x-2, y-5, 4, height+10, white, false)
-	now := fmt.Sprintf("%.1f s", float64(v.Now)/60)
-	w.small(screen, b.x, b.y+b.height+2, grey, now)
-	if v.Now < v.Newest {
-		label := fmt.Sprintf("%.1f s", float64(v.Newest)/60)
-		w.small(screen, b.x+b.width-len(label)*7, b.y+b.height+2, grey, label)
+	label := func(x float32, tick uint64, c color.Color) (left, right int) {
+		text := fmt.Sprintf("%.1f s", float64(tick)/60)
+		left = min(max(int(x)-7*len(text)/2, b.x), b.x+b.width-7*len(text))
+		w.small(screen, left, b.y+b.height+4, c, text)
+		return left, left + 7*len(text)
+	}
+	_, right := label(x, v.Now, white)
+	if end := b.column(v.Newest); v.Now < v.Newest && end-40 > float32(right) {
+		label(end, v.Newest, grey)
 	}
 }
 
 func (w *window) drawPads(screen *ebiten.Image) {
-	width, height := w.width/len(pads), w.padSize()
 	for i, pad := range pads {
-		x, y := i*width, w.height-height
-		vector.StrokeRect(screen, float32(x+6), float32(y+6), float32(width-12), float32(height-12), 2, grey, false)
-		w.write(screen, x+width/2-7*len(pad.label), y+height/2-13, white, pad.label)
+		r := w.padAt(i).Inset(4)
+		x, y, width, height := float32(r.Min.X), float32(r.Min.Y), float32(r.Dx()), float32(r.Dy())
+		vector.DrawFilledRect(screen, x, y, width, height, color.RGBA{20, 24, 36, 140}, false)
+		vector.StrokeRect(screen, x, y, width, height, 2, faint, false)
+		w.small(screen, r.Min.X+(r.Dx()-7*len(pad.label))/2, r.Min.Y+r.Dy()/2-7, white, pad.label)
 	}
 }

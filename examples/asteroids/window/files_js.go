@@ -17,13 +17,47 @@ func openPlace(ctx context.Context) (p place, err error) {
 	// Continue without the answer, because the browser may ask the player.
 	go func() { _, _ = browser.Persist(ctx) }()
 	p.dir = "."
-	p.link = strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
+	p.link = hash()
 	linked = p.link != ""
 	p.files, err = browser.Open(ctx, "asteroids")
 	if p.watch = errors.Is(err, disk.ErrLocked); p.watch {
 		p.files, err = browser.OpenRead(ctx, "asteroids")
+		go func() {
+			if browser.Wait(ctx, "asteroids") == nil {
+				js.Global().Get("location").Call("reload")
+			}
+		}()
 	}
+	js.Global().Call("addEventListener", "hashchange", js.FuncOf(func(js.Value, []js.Value) any {
+		select {
+		case links <- hash():
+		default: // A link is waiting already.
+		}
+		return nil
+	}))
 	return p, err
+}
+
+// watchHelp says how a player who watches can play.
+const watchHelp = "Close it there to play here"
+
+// links has the link that the player has put into the address bar.
+var links = make(chan string, 1)
+
+// opened returns the link that the player has put into the address bar, or "".
+func opened() string {
+	select {
+	case link := <-links:
+		linked = link != ""
+		return link
+	default:
+		return ""
+	}
+}
+
+// hash returns the link in the address bar, or "".
+func hash() string {
+	return strings.TrimPrefix(js.Global().Get("location").Get("hash").String(), "#")
 }
 
 // linked is true while the address bar has a link to a moment.
@@ -52,7 +86,7 @@ func keepLink(link string) (message string) {
 	if clipboard := global.Get("navigator").Get("clipboard"); clipboard.Truthy() {
 		clipboard.Call("writeText", global.Get("location").Get("href")).Call("catch", ignore)
 	}
-	return "the address of this page now leads here"
+	return "the address of this page leads here, until you play on"
 }
 
 // setHash replaces the fragment of the URL, such as "#record:7".

@@ -42,16 +42,22 @@ func keepFile(name string, data []byte) (where string, err error) {
 
 // keepLink prints how to come back to the moment of a link.
 func keepLink(link string) (message string) {
-	at := "window"
+	at := ""
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "dir" {
-			at += " -dir " + f.Value.String()
+			at = "-dir " + f.Value.String() + " "
 		}
 	})
-	at += " -at " + link
+	at += "-at " + link
 	fmt.Println(at)
-	return "come back here with: " + at
+	return "to come back, start with: " + at
 }
+
+// watchHelp says how a player who watches can play.
+const watchHelp = "To play here, close it there and start this again"
+
+// opened returns no link; see the version for browsers.
+func opened() string { return "" }
 
 // dropLink does nothing; see the version for browsers.
 func dropLink() {}

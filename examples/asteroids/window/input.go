@@ -1,6 +1,7 @@
 package main
 
 import (
+	"image"
 	"io/fs"
 
 	"github.com/hajimehoshi/ebiten/v2"
@@ -18,15 +19,15 @@ var keys = map[ebiten.Key]game.Buttons{
 	ebiten.KeySpace: game.Fire,
 }
 
-// pads are the touch buttons, from left to right.
+// pads are the touch buttons, from left to right at the lower edge of a tall screen.
 var pads = []struct {
 	label string
 	game.Buttons
 	rewind bool
 	slot   string // "save" or "load", for slot 1.
 }{
-	{"<", game.Left, false, ""}, {">", game.Right, false, ""}, {"R", 0, true, ""},
-	{"^", game.Thrust, false, ""}, {"o", game.Fire, false, ""}, {"S", 0, false, "save"}, {"L", 0, false, "load"},
+	{"LEFT", game.Left, false, ""}, {"RIGHT", game.Right, false, ""}, {"REWIND", 0, true, ""}, {"SAVE", 0, false, "save"},
+	{"LOAD", 0, false, "load"}, {"THRUST", game.Thrust, false, ""}, {"FIRE", game.Fire, false, ""},
 }
 
 // A pointer is the mouse or a finger on the time bar.
@@ -47,7 +48,7 @@ func (w *window) input() (in control.Input) {
 	}
 	in.Rewind = ebiten.IsKeyPressed(ebiten.KeyR) && !command
 	in.Replay, in.Link, in.File = pressed(ebiten.KeyP), pressed(ebiten.KeyL), pressed(ebiten.KeyF8)
-	in.Dropped = dropped()
+	in.Dropped, in.Open = dropped(), opened()
 	for i := range 3 {
 		if pressed(ebiten.Key1 + ebiten.Key(i)) {
 			in.Save = 1 + i
@@ -61,7 +62,7 @@ func (w *window) input() (in control.Input) {
 	touches := ebiten.AppendTouchIDs(nil)
 	for _, id := range touches {
 		tx, ty := ebiten.TouchPosition(id)
-		if pad := w.padAt(tx, ty); pad >= 0 {
+		if pad := w.padUnder(tx, ty); pad >= 0 {
 			in.Buttons |= pads[pad].Buttons
 			in.Rewind = in.Rewind || pads[pad].rewind
 			if began := inpututil.TouchPressDuration(id) == 1; began && pads[pad].slot == "save" {
@@ -83,9 +84,9 @@ func (w *window) drag(in *control.Input, x, y int, pressed, began bool) {
 	b := w.bar()
 	if began {
 		w.pointer.dragging = y >= b.y-4 && y < b.y+b.height+12
-		if branch := b.branchAt(x, y); branch > 0 {
-			// The bar may show only the newest branches.
-			in.Visit = branch + len(w.control.View.Branches) - len(b.branches)
+		if branch := b.branchAt(x, y); branch >= 0 {
+			// The bar may show only the newest branches. Visit counts from 1.
+			in.Visit = branch + 1 + len(w.control.View.Branches) - len(b.branches)
 		}
 	}
 	if w.pointer.dragging = w.pointer.dragging && pressed; w.pointer.dragging {
@@ -111,14 +112,40 @@ func dropped() []byte {
 	return content
 }
 
-// padAt returns the touch button at a point of the screen, or -1.
-func (w *window) padAt(x, y int) int {
-	size := w.padSize()
-	if !w.pointer.touched || y < w.height-size || x < 0 || x >= w.width {
-		return -1
+// padUnder returns the touch button at a point of the screen, or -1.
+func (w *window) padUnder(x, y int) int {
+	if w.pointer.touched {
+		for i := range pads {
+			if image.Pt(x, y).In(w.padAt(i)) {
+				return i
+			}
+		}
 	}
-	return x * len(pads) / w.width
+	return -1
 }
 
-// padSize returns the height of the touch buttons.
-func (w *window) padSize() int { return min(w.width/len(pads), w.height/4) }
+// padAt returns the place of a touch button. A tall screen has a row of buttons below the time bar.
+// On a wide screen, the buttons are above the time bar, at the sides, near the thumbs:
+//
+//	REWIND                      SAVE   LOAD
+//	LEFT   RIGHT              THRUST   FIRE
+func (w *window) padAt(pad int) image.Rectangle {
+	if w.tall() {
+		width, height := w.width/len(pads), w.padHeight()
+		return image.Rect(0, 0, width, height).Add(image.Pt(pad*width, w.height-height))
+	}
+	size := min(w.width/9, w.height/4)
+	x := [...]int{0, size, 0, w.width - 2*size, w.width - size, w.width - 2*size, w.width - size}[pad]
+	row := [...]int{0, 0, 1, 1, 1, 0, 0}[pad]
+	return image.Rect(0, 0, size, size).Add(image.Pt(x, w.bar().y-12-size*(1+row)))
+}
+
+func (w *window) tall() bool { return w.height > w.width }
+
+// padHeight returns the height of the touch buttons below the time bar.
+func (w *window) padHeight() int {
+	if !w.pointer.touched || !w.tall() {
+		return 0
+	}
+	return min(w.width/len(pads)*3/2, w.height/4)
+}

@@ -30,6 +30,7 @@ type Input struct {
 	Replay  bool   // Begin or end a replay.
 	File    bool   // Save the run in a file.
 	Link    bool   // Copy a link to this moment.
+	Open    string // A link to go to, or "".
 	Dropped []byte // The content of a file to load, or nil.
 }
 
@@ -57,6 +58,7 @@ type Control struct {
 	job     *job   // The running job that uses the world, or nil.
 	file    *job   // The running job that saves a file, or nil.
 	dropped []byte // A dropped file that is not loaded yet.
+	opened  string // A link that the game has not gone to yet.
 	replay  *replay
 	ghost
 }
@@ -125,6 +127,9 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	if c.aim(in); in.Dropped != nil {
 		c.dropped = in.Dropped
 	}
+	if in.Open != "" {
+		c.opened = in.Open
+	}
 	var err error
 	switch {
 	case c.job != nil: // Only the job may use the world.
@@ -190,7 +195,11 @@ func (c *Control) act(ctx context.Context, in Input) error {
 	case c.dropped != nil:
 		file := c.dropped
 		c.dropped = nil
-		c.move(func() error { return c.Game.LoadFile(ctx, file) }, "loaded the file", "the file has no game")
+		c.move(func() error { return c.Game.LoadFile(ctx, file) }, "loaded the last moment of the file", "the file has no game")
+	case c.opened != "":
+		link := c.opened
+		c.opened = ""
+		c.Visit(ctx, link)
 	case in.Replay:
 		return c.beginReplay(ctx)
 	case in.Link && c.KeepLink != nil:
@@ -275,7 +284,14 @@ func (c *Control) step(ctx context.Context, in Input) error {
 	if c.job != nil || c.waiting && in.Buttons == 0 {
 		return nil
 	}
-	c.waiting = false
+	// After the end, ticks would only make the run longer.
+	if c.View.Now > 0 && c.Game.Over() && in.Buttons&game.Fire == 0 {
+		c.waiting = true
+		return nil
+	}
+	if c.waiting {
+		c.waiting, c.Message = false, ""
+	}
 	c.leave()
 	err := c.Game.Step(in.Buttons)
 	if c.goal = c.Game.World.Tick(); c.goal > c.View.Now {

@@ -142,7 +142,7 @@ func TestFrame_OldTicksAndBranches(t *testing.T) {
 	c := open(t)
 	digests := map[uint64]ecs.Digest{}
 	for range 2000 {
-		frames(t, c, 1, control.Input{Buttons: game.Thrust})
+		frames(t, c, 1, control.Input{Buttons: game.Thrust | game.Fire})
 		digests[c.View.Now] = c.Game.World.Digest()
 	}
 	for _, tick := range []uint64{1, 1000, 77, 1999, 2000, 500} {
@@ -172,7 +172,7 @@ func TestFrame_OldTicksAndBranches(t *testing.T) {
 // While a job runs, the view does not change, and a rewind still accelerates.
 func TestFrame_JobKeepsView(t *testing.T) {
 	c := open(t)
-	frames(t, c, 1500, control.Input{Buttons: game.Thrust})
+	frames(t, c, 1500, control.Input{Buttons: game.Thrust | game.Fire})
 	require.NoError(t, c.Frame(t.Context(), control.Input{Seek: true, Tick: 100}))
 	require.True(t, c.Busy())
 	for range 20 { // The job may end in one of these frames.
@@ -242,8 +242,11 @@ func TestFrame_FileAndLink(t *testing.T) {
 	settle(t, c)
 	require.Equal(t, digest, c.Game.World.Digest())
 	require.Equal(t, "this is the moment of the link", c.Message)
-	c.Visit(t.Context(), "record:7,12345678")
-	settle(t, c)
+	frames(t, c, 10, control.Input{Buttons: game.Thrust})
+	// The player puts links into the address bar.
+	frames(t, c, 1, control.Input{Open: link})
+	require.Equal(t, digest, c.Game.World.Digest())
+	frames(t, c, 1, control.Input{Open: "record:7,12345678"})
 	require.Equal(t, "the link is from another game", c.Message)
 	c.Visit(t.Context(), "record:99999")
 	settle(t, c)
@@ -253,10 +256,15 @@ func TestFrame_FileAndLink(t *testing.T) {
 	frames(t, other, 1, control.Input{Dropped: []byte("no game")})
 	require.Equal(t, "not loaded: the file is damaged, or no game", other.Message)
 	frames(t, other, 1, control.Input{Dropped: file})
-	require.Equal(t, "loaded the file", other.Message)
+	require.Equal(t, "loaded the last moment of the file", other.Message)
 	require.GreaterOrEqual(t, other.View.Now, uint64(100))
 	require.Equal(t, c.Game.State.Get().Wave, other.View.State.Wave)
 	loaded := other.View.Now
+	frames(t, other, 1, control.Input{Replay: true})
+	frames(t, other, 1, control.Input{})
+	require.Equal(t, "the replay has ended", other.Message, "a line of one tick")
+	frames(t, other, 1, control.Input{Buttons: game.Fire})
+	require.Empty(t, other.Message, "the player has gone on")
 	frames(t, other, 100, control.Input{Buttons: game.Fire})
 	frames(t, other, 1, control.Input{Seek: true, Tick: 1})
 	require.Equal(t, loaded, other.View.Now, "the line begins with the file")
@@ -267,6 +275,22 @@ func TestFrame_FileAndLink(t *testing.T) {
 	frames(t, other, 1, control.Input{Replay: true})
 	frames(t, other, 101, control.Input{})
 	require.Equal(t, "the replay has ended", other.Message)
+}
+
+// After the last ship, the game stands still until the player fires.
+func TestFrame_GameOver(t *testing.T) {
+	c := open(t)
+	frames(t, c, 10, control.Input{Buttons: game.Thrust})
+	c.Game.State.Set(game.State{Wait: 5})
+	c.Game.Ship.Clear()
+	frames(t, c, 20, control.Input{Buttons: game.Fire})
+	require.Equal(t, uint64(30), c.View.Now, "the player holds Fire")
+	require.Zero(t, c.View.State.Lives)
+	frames(t, c, 20, control.Input{Buttons: game.Left})
+	require.Equal(t, uint64(31), c.View.Now)
+	require.False(t, c.View.Playing)
+	frames(t, c, 1, control.Input{Buttons: game.Fire})
+	require.Equal(t, int32(3), c.View.State.Lives)
 }
 
 // A second program shows the game that the first one plays.

@@ -46,7 +46,7 @@ func run(addr, dir string) error {
 	if dir == "" { // Before the compilation, which takes long.
 		var err error
 		if l, err = net.Listen("tcp", addr); err != nil {
-			return err
+			return fmt.Errorf("%w; choose another address with -addr", err)
 		}
 	}
 	fmt.Println("compiling the game for browsers; the first time takes about two minutes")

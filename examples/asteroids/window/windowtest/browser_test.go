@@ -221,20 +221,37 @@ func TestGame_Touch(t *testing.T) {
 	time.Sleep(time.Second)
 	p.touch(input.TouchEnd, 0, 0)
 	time.Sleep(time.Second)
-	p.touch(input.TouchStart, 257, 780) // The button that fires.
+	p.touch(input.TouchStart, 370, 770) // The button that fires.
 	p.until("80 ticks", func(now, _ int64) bool { return now > 80 })
 	p.shot("phone")
 	p.touch(input.TouchEnd, 0, 0)
-	p.touch(input.TouchStart, 143, 780) // The button that rewinds.
+	p.touch(input.TouchStart, 143, 770) // The button that rewinds.
 	p.until("a rewind", func(now, newest int64) bool { return now < newest-20 })
 	p.touch(input.TouchEnd, 0, 0)
 	_, newest, _ := p.tick()
-	// The bar is above the buttons, which are 57 pixels high.
-	p.touch(input.TouchStart, 376, 713)
+	// The bar is above the buttons, which are 85 pixels high.
+	p.touch(input.TouchStart, 376, 685)
 	p.until("the newest tick", func(now, _ int64) bool { return now >= newest-1 })
-	p.touch(input.TouchMove, 200, 713)
+	p.touch(input.TouchMove, 200, 685)
 	p.until("a tick in the middle", func(now, _ int64) bool { return now > newest/3 && now < 2*newest/3 })
-	p.touch(input.TouchMove, 24, 713)
+	p.touch(input.TouchMove, 24, 685)
 	p.until("the first tick", func(now, _ int64) bool { return now <= 2 })
 	p.shot("phone-first")
+}
+
+// On a wide screen, the buttons are at the sides.
+func TestGame_TouchWideScreen(t *testing.T) {
+	p := play(t, serve(t), 800, 400)
+	p.until("the game", func(now, _ int64) bool { return now >= 0 })
+	p.touch(input.TouchStart, 400, 100)
+	time.Sleep(time.Second)
+	p.touch(input.TouchEnd, 0, 0)
+	p.shot("wide-start")
+	time.Sleep(time.Second)
+	p.touch(input.TouchStart, 756, 304) // The button that fires.
+	p.until("80 ticks", func(now, _ int64) bool { return now > 80 })
+	p.shot("wide")
+	p.touch(input.TouchEnd, 0, 0)
+	p.touch(input.TouchStart, 44, 216) // The button that rewinds.
+	p.until("a rewind", func(now, newest int64) bool { return now < newest-20 })
 }
