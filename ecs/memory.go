@@ -52,6 +52,7 @@ func (m *Memory) Total() int64 {
 	return sum
 }
 
+// Total returns the sum of all fields, in bytes.
 func (m *StorageMemory) Total() int64 {
 	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare + m.Indexes
 }

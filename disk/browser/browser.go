@@ -202,7 +202,8 @@ func Wait(ctx context.Context, name string) error {
 	if !locks.Truthy() {
 		return errNoLocks
 	}
-	granted := js.FuncOf(func(js.Value, []js.Value) any { return nil }) // Releases the lock at once.
+	// The promise of the request ends when the lock is granted: this function releases it at once.
+	granted := js.FuncOf(func(js.Value, []js.Value) any { return nil })
 	request := locks.Call("request", lockPrefix+name, granted)
 	_, err := await(ctx, request)
 	if ctx.Err() == nil {

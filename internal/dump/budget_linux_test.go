@@ -170,7 +170,7 @@ func BenchmarkInspectorCommands(b *testing.B) {
 			args := slices.Clone(c.args)
 			args[1] = filepath.Join(*dataDir, args[1])
 			var walls, cpus []time.Duration
-			memory := int64(0)
+			memory := 0.0
 			for range 6 {
 				cmd := exec.Command(program, args...)
 				cmd.Env = append(os.Environ(), "COLUMNS=")
@@ -182,7 +182,7 @@ func BenchmarkInspectorCommands(b *testing.B) {
 				}
 				walls = append(walls, time.Since(begun))
 				cpus = append(cpus, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
-				memory = max(memory, int64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss))
+				memory = max(memory, float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss))
 			}
 			// The first run is not counted, because it reads from the disk.
 			walls, cpus = walls[1:], cpus[1:]
@@ -193,7 +193,7 @@ func BenchmarkInspectorCommands(b *testing.B) {
 			b.ReportMetric(float64(c.limit)/1e6, "ms/budget")
 			b.ReportMetric(float64(walls[0])/1e6, "best-ms")
 			b.ReportMetric(float64(cpus[len(cpus)/2])/1e6, "cpu-ms")
-			if b.ReportMetric(float64(memory)/1e3, "MB/more"); c.memory > 0 {
+			if b.ReportMetric(memory/1e3, "MB/more"); c.memory > 0 {
 				b.ReportMetric(float64(c.memory), "MB/budget")
 			}
 		})

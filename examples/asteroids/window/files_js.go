@@ -38,7 +38,7 @@ func openPlace(ctx context.Context) (p place, err error) {
 	return p, err
 }
 
-// watchHelp says how a player who watches can play.
+// watchHelp says how to play instead of watching.
 const watchHelp = "Close it there to play here"
 
 // links has the link that the player has put into the address bar.

@@ -53,7 +53,7 @@ func keepLink(link string) (message string) {
 	return "to come back, start with: " + at
 }
 
-// watchHelp says how a player who watches can play.
+// watchHelp says how to play instead of watching.
 const watchHelp = "To play here, close it there and start this again"
 
 // opened returns no link; see the version for browsers.

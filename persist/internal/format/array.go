@@ -86,6 +86,7 @@ func (a *Array) Key(page int) pagefile.Key {
 // Pages returns the number of pages.
 func (a *Array) Pages() int { return (a.Rows + a.PageRows - 1) / a.PageRows }
 
+// Span returns the rows [lo, hi) of a page.
 func (a *Array) Span(page int) (lo, hi int) {
 	return page * a.PageRows, min((page+1)*a.PageRows, a.Rows)
 }
