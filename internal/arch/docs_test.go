@@ -51,7 +51,7 @@ var (
 // in code is relative to the root of the project, and a link is relative to its page.
 func TestDocs_NamedFilesExist(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/guide/*.md", "docs/decisions/*.md"} {
 		found, err := filepath.Glob("../../" + pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,87 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/golden"
+)
+
+// A block of the guide follows a comment with a file and the name of a function in it. The block is
+// the body of the function. If the function is an Example, its output is a second block.
+var guideBlock = regexp.MustCompile("(?s)(<!-- (\\S+\\.go) (\\w+) -->\n)```go\n(.*?)```\n(\nIt prints:\n\n```text\n.*?```\n)?")
+
+// TestGuide_BlocksEqualSource compares the blocks of the guide with the functions that they show.
+// With -update, it writes the blocks.
+func TestGuide_BlocksEqualSource(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/guide/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(err, len(pages))
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := strings.Count(string(text), "```go\n")
+		want := guideBlock.ReplaceAllStringFunc(string(text), func(block string) string {
+			blocks--
+			part := guideBlock.FindStringSubmatch(block)
+			body, output := functionBody(t, "../../"+part[2], part[3])
+			block = part[1] + "```go\n" + body + "```\n"
+			if output != "" {
+				block += "\nIt prints:\n\n```text\n" + output + "```\n"
+			}
+			return block
+		})
+		if blocks != 0 {
+			t.Errorf("%s: %d blocks of Go code have no source", page, blocks)
+		}
+		golden.Check(t, page, want)
+	}
+}
+
+// functionBody returns the body of a function, and the output of an Example.
+func functionBody(t *testing.T, file, name string) (body, output string) {
+	t.Helper()
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name {
+			text := string(source[fset.Position(f.Body.Lbrace).Offset+2 : fset.Position(f.Body.Rbrace).Offset])
+			text, output, _ = strings.Cut(text, "\t// Output:\n")
+			return unindent(text, "\t"), unindent(output, "\t// ")
+		}
+	}
+	t.Fatalf("%s has no function %s", file, name)
+	return "", ""
+}
+
+// unindent removes a prefix from all lines that have it.
+func unindent(text, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimPrefix(line, prefix))
+	}
+	return b.String()
+}
+
+func TestFunctionBody_OfExample(t *testing.T) {
+	body, output := functionBody(t, "testdata/guide/example.go", "ExampleGreet")
+	if body != "for range 2 {\n\tfmt.Println(\"hello\")\n}\n" || output != "hello\nhello\n" {
+		t.Errorf("%q prints %q", body, output)
+	}
+}
