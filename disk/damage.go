@@ -49,9 +49,9 @@ func (e *DamageError) In(dir string) *DamageError {
 	return &above
 }
 
-// Irregular checks the type of an existing file. It returns nil for a directory if dir is set, and
-// for a regular file if dir is not set. Otherwise, it returns damage that wraps [ErrForeign] and
-// [ErrIrregular]. The reason says what the user can do.
+// Irregular checks the type of an existing file. With dir set, the file must be a directory, and
+// otherwise a regular file. For any other type, Irregular returns damage that wraps [ErrForeign]
+// and [ErrIrregular]. The reason says what the user can do.
 func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	want := "file"
 	if dir {

@@ -95,8 +95,8 @@ func (d dir) Rename(from, to string) error {
 	return plain("rename", d.root.Rename(from, to))
 }
 
-// replaced opens the file that a rename is about to replace. It returns nil for a small file, which
-// is not freed in the background.
+// replaced opens the file that a rename is about to replace. For a small file, it returns nil,
+// because the rename frees the space of a small file quickly.
 func (d dir) replaced(name string) *os.File {
 	if runtime.GOOS == "windows" { // Windows does not replace an open file.
 		return nil
@@ -112,8 +112,8 @@ func (d dir) replaced(name string) *os.File {
 	return f
 }
 
-// publishInSteps implements Publish for systems without a single call for it. For a file, it adds a
-// second name and then removes the first. For a directory, it replaces an empty directory.
+// publishInSteps implements Publish on systems that have no system call for it. For a file, it adds
+// a second name and then removes the first. For a directory, it replaces an empty directory.
 func (d dir) publishInSteps(from, to string) error {
 	info, err := d.root.Lstat(from)
 	switch {

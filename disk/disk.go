@@ -54,8 +54,8 @@ type FS interface {
 	// Rename renames a file atomically. It replaces an existing file.
 	Rename(from, to string) error
 
-	// Publish renames a file or a directory atomically. It replaces nothing: if the name is taken,
-	// the error wraps fs.ErrExist.
+	// Publish renames a file or a directory atomically. If the new name is taken, the error wraps
+	// fs.ErrExist.
 	Publish(from, to string) error
 
 	// Remove removes a file or an empty directory.
@@ -148,7 +148,7 @@ func Reopen(f File) (*os.File, error) {
 // A Lock is a held lock on a file.
 type Lock interface {
 	// Held reports whether the lock still excludes other owners. Held returns false after Close,
-	// and after the name refers to another file than the locked file.
+	// and when the name of the locked file refers to another file.
 	Held() (bool, error)
 
 	// Sign replaces the contents of the lock file with text. The text may name the owner.

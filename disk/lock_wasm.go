@@ -13,7 +13,7 @@ import (
 type dirLock struct {
 	root *os.Root
 	name string
-	file *os.File // Stays open, so the system gives its inode number to no other file.
+	file *os.File // Stays open, so that its inode number is not reused.
 	info fs.FileInfo
 }
 

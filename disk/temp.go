@@ -32,7 +32,7 @@ const (
 // [Temp.Publish] renames it to NAME atomically. On Unix, the file is locked until then.
 // [RemoveTemps] keeps a locked file, because its writer is still running.
 type Temp struct {
-	File File // The caller closes File. Except on Unix, this must be before Rename or Publish.
+	File File // The caller closes File. On Windows, close it before Rename or Publish.
 
 	fsys       FS
 	name, temp string
@@ -145,7 +145,8 @@ func keepMode(fsys FS, temp, name string) {
 	}
 }
 
-// Publish renames the file to its final name with [FS.Publish]. It replaces nothing.
+// Publish renames the file to its final name with [FS.Publish]. If that name is taken, the error
+// wraps [fs.ErrExist].
 func (t *Temp) Publish() error { return t.publish(t.fsys.Publish) }
 
 func (t *Temp) publish(rename func(from, to string) error) error {

@@ -1,7 +1,8 @@
 // Package archive packs the files of a store into one zip file, to download it from a browser or to
 // attach it to a report.
 //
-//	store ──Store.BackupTo──▶ zip file ──Read──▶ files in memory ──▶ inspect, persist.Follow
+// Store.BackupTo writes a store to a zip file. [Read] reads the zip file into a file system in
+// memory, in which package inspect and persist.Follow can open the store.
 //
 // Any program that knows zip files can unpack an archive. The result is the directory of a store.
 package archive

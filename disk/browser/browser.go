@@ -61,7 +61,7 @@ func Open(ctx context.Context, name string) (disk.FS, error) {
 // For example, persist.Follow can then show the ticks of the other tab. Close of the result does
 // not affect the other tab. Files are visible as in [flat.OpenRead].
 //
-// With OPFS, all bytes that the other tab has written are visible. With IndexedDB, only those that
+// With OPFS, all bytes that the other tab has written are visible. With IndexedDB, only bytes that
 // a Sync or a Close has stored are visible.
 //
 // Errors:

@@ -22,9 +22,9 @@ import (
 //go:embed worker.js
 var workerSource string
 
-// A device is a flat.Device whose files a worker opens and writes:
-//
-//	call ──▶ pending[id] ── message ──▶ worker ── message ──▶ pending[id] ──▶ result
+// A device is a flat.Device whose files a worker opens and writes. Each call gets an id, and goes
+// to the worker as a message. The answer has the same id. The channel in pending[id] passes the
+// answer to the call.
 type device struct {
 	worker    js.Value
 	lock      *tabLock

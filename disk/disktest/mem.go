@@ -48,9 +48,9 @@ type Mem struct {
 	origin  string
 }
 
-// A nameChange is a change in one directory that no SyncDir has covered yet. It is a rename of a
-// file, or of a directory with its contents, if both fields are set. With an empty from, a name is
-// added; with an empty to, a name is removed.
+// A nameChange is a change in one directory that no SyncDir has covered yet. If from is empty, the
+// change adds a name (to). If to is empty, the change removes a name (from). Otherwise, the change
+// renames a file, or a directory with its contents.
 type nameChange struct {
 	from, to string
 	file     *inode

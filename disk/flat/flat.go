@@ -25,8 +25,8 @@ import (
 )
 
 // A Device stores numbered files. It can be opened only once at a time. If another program can take
-// the device over, the device has a method Lost() bool. This method reports whether that has
-// happened.
+// the device over, the device has a method Lost() bool. Lost reports whether another program has
+// taken the device over.
 type Device interface {
 	// Files returns the numbers of the files, in any order.
 	Files() ([]uint64, error)
@@ -395,8 +395,8 @@ type handle struct {
 	closed bool
 }
 
-// begin locks f.mu for reading. It returns an error without the lock if the file is closed, or not
-// open for writing.
+// begin locks f.mu for reading. If the file is closed, or writing is set and the file is read-only,
+// begin unlocks f.mu and returns an error.
 func (f *handle) begin(call string, writing bool) error {
 	f.mu.RLock()
 	err := error(nil)

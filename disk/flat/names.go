@@ -25,11 +25,11 @@ import (
 // the records have become long, or after a failed sync. Once this snapshot is complete, zeros
 // overwrite the header of the old file.
 //
-// The CRC of a record includes the epoch and the offset. Therefore, other bytes are not taken for a
-// record.
+// The CRC of a record includes the epoch and the offset. So a record is valid only in its own list
+// and at its own offset.
 //
-// Open creates both files before a list needs the second one. A power cut that removes new files
-// then loses no list.
+// A power cut may remove new files. Therefore, Open creates both files, and the second file is old
+// when it gets a list.
 
 const (
 	magic      = "stetname"
@@ -63,7 +63,7 @@ const (
 	makeDir
 	move
 	remove
-	mark // Changes nothing. A mark says that the records before the mark are durable.
+	mark // Says that the records before it are durable. The names stay the same.
 )
 
 func (c change) verb() string {
@@ -197,8 +197,8 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 	return nil
 }
 
-// add appends a record for c, which is not applied to names yet. After a failed write, the next
-// record overwrites this record.
+// add appends a record for c. The caller applies c to names after that. If the write fails, the
+// next record overwrites this record.
 func (l *nameLog) add(d Device, names map[string]*inode, c change) error {
 	if l.end-l.snapshot > l.space() {
 		_ = l.rewrite(d, names) // On a full device, append to the old list.

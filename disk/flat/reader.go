@@ -9,14 +9,14 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// A ReadDevice is a device that another program may write. It is like a [Device], but it changes
-// nothing. If a file is missing, the error wraps [fs.ErrNotExist].
+// A ReadDevice is a device that another program may write. It is like a [Device] that is open for
+// reading only. If a file is missing, the error wraps [fs.ErrNotExist].
 type ReadDevice interface {
 	Files() ([]uint64, error)
 
 	// ReadFiles returns the bytes of some files, or nil for a missing file. Another program may
-	// write a file during the call. Each byte is then old or new, and no byte is newer than a byte
-	// after it.
+	// write a file during the call. The result may then have old bytes up to some offset, and new
+	// bytes from there on.
 	ReadFiles(numbers ...uint64) ([][]byte, error)
 
 	// Open opens a file for reading. A read or Size returns the state at the time of the call.

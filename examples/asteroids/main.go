@@ -1,9 +1,8 @@
 // Asteroids is the game in a terminal, with rewind. A player holds a key to go back in time, and
 // continues from there. The game survives kill -9, has three slots, and can be replayed.
 //
-//	keys ──▶ buttons ──▶ Step: Input, systems, Commit ──▶ store ──▶ slots, replay, ecsdump
-//	                       │
-//	  terminal ◀── screen ◀┴─▶ Rewind
+// In each frame, the game runs a tick with the buttons of the held keys, goes back by two ticks, or
+// waits. A tick records its buttons in the store.
 //
 // Usage:
 //

@@ -78,8 +78,8 @@ type (
 	Built struct{ Plant ecs.Entity }
 )
 
-// Totals is a resource with the sums since the start of the factory. The items Made minus Used,
-// Shipped and Lost are on belts, in machines or in chests.
+// Totals is a resource with the sums since the start of the factory. Made minus Used, Shipped and
+// Lost is the number of items that are on belts, in machines or in chests.
 type Totals struct {
 	Made, Used, Shipped, Lost [items]int64
 	Recent                    [items]int64 // Made since the last report.
@@ -120,7 +120,7 @@ type factory struct {
 }
 
 // newFactory returns a factory with an empty world. It registers two components before Bind,
-// because a tag cannot declare how they load old saves.
+// because struct tags cannot declare how they load old saves.
 func newFactory(world ecs.Options, o options) *factory {
 	w := ecs.NewWorld(world)
 	f := &factory{world: w, options: o}

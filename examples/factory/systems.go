@@ -21,8 +21,8 @@ func (f *factory) build() {
 	f.Built.Send(Built{plant})
 }
 
-// supply builds a line of belts to a chest or a machine, and a machine at its start. Then it builds
-// the supply of that machine.
+// supply builds a line of belts to a chest or a machine. It puts a new machine at the start of the
+// line. Then it builds the supply of the new machine.
 //
 // The last belt of a line is created first. Therefore, the system carry() visits the last belt
 // first, and all items of a full line move in the same tick.

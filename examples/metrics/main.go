@@ -1,9 +1,6 @@
-// Metrics shows the metrics of a store while its world runs: on a page for Prometheus and in a log.
-// It needs only the standard library:
-//
-//	world ──Commit──▶ store ◀──Metrics── /metrics
-//	                    │ ◀────Metrics── log, each minute
-//	                    └──OnSnapshot──▶ log
+// Metrics shows the metrics of a store while its world runs. The page /metrics calls Store.Metrics,
+// and has the format of Prometheus. A log gets the same metrics each minute, and the result of each
+// snapshot from Options.OnSnapshot. The program needs only the standard library.
 //
 // Usage:
 //

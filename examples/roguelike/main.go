@@ -1,17 +1,24 @@
 // Roguelike is a dungeon with a bag, a fire and a thief, in which every turn can be undone. It
 // shows how to model possession with relations, an index of places, and events.
 //
-//	hero ──▶ bag ──▶ ring        grab, pack, take out
-//	  │       ╰──▶ potion        the fire burns a bag with everything in it
-//	  ╰──▶ wand ◀── thief        and the thief takes things, even out of a bag
+// The hero owns things, and a bag contains things. The fire burns a bag with everything in it. The
+// thief takes things from the hero, even out of a bag.
 //
 // Usage:
 //
 //	roguelike [-seed N] [-play N]
 //
-// The program reads lines of keys from its input, and draws the dungeon after each line. The keys h
-// j k l walk, g grabs the things on the hero's place, and p puts a thing into a bag. The key t
-// takes a thing out of a bag, d drops one, . waits, u undoes a turn, and q quits.
+// The program reads lines of keys from its input, and draws the dungeon after each line. The keys
+// are:
+//
+//	h j k l  walk
+//	g        grab the things at the hero's place
+//	p        put a thing into a bag
+//	t        take a thing out of a bag
+//	d        drop a thing
+//	.        wait
+//	u        undo a turn
+//	q        quit
 //
 // With -play, the program makes N random turns, undoes all of them, and prints whether the dungeon
 // is unchanged. The exit code is 0, 1 after a failure, and 2 for wrong flags.

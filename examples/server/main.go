@@ -1,9 +1,8 @@
 // Server is a small game server. Its world survives kill -9, and every run can be replayed. Players
-// walk over a field of 64 by 64 places, and talk:
+// walk over a field of 64 by 64 places, and talk.
 //
-//	clients ──orders──▶ mail ──▶ tick ──Input, Commit──▶ store ──▶ -follow, -replay
-//	   ▲                          │                        │
-//	   └──────────views───────────┘                        └──▶ /metrics, /backup
+// Clients send orders. A tick executes the orders, and records them in a store. Clients get views
+// of the world. The pages /metrics and /backup read the store while the server runs.
 //
 // Usage:
 //

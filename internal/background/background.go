@@ -2,8 +2,8 @@
 package background
 
 // Enter marks the calling goroutine as background work until the goroutine ends. The goroutine
-// keeps its share of processor time. But when the goroutine wakes up, it does not preempt a thread
-// that is finishing a frame. It waits for a free processor, or for the end of a time slice.
+// keeps its share of processor time. When the goroutine wakes up, it waits for a free processor, or
+// for the end of a time slice. So a thread that is finishing a frame continues undisturbed.
 //
 // Enter locks the goroutine to a thread of the operating system, which ends with the goroutine.
 // Goroutines that this goroutine starts are not affected. On systems other than Linux, Enter does

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter changes only a thread with the normal scheduling policy, and not one that chrt has changed.
-// It ignores errors of the system calls.
+// If the thread has the normal scheduling policy, enter changes the policy to SCHED_BATCH. It keeps
+// any other policy, which the user may have set with chrt. It ignores errors of the system calls.
 func enter() {
 	const self = 0
 	runtime.LockOSThread()

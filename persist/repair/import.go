@@ -90,16 +90,14 @@ func (l *lineReader) at(offset int64) int {
 	return l.line
 }
 
-// An importer reads an export. The three lists come in a fixed order, since each list depends on
-// the lists before it.
+// An importer reads an export. The three lists come in a fixed order: components, entities, rows.
+// Each list depends on the lists before it. Each component is added to the schema. The first entity
+// or row creates the image from the schema.
 //
 // An export is either one document with three lists, or a head and items, one per line. The decoder
 // reads both forms item by item, so the text is never in memory as a whole. Each item is checked
 // when it is read, so the error has a line number. At the end, check() builds a world from the
 // whole image and compares the digests.
-//
-//	stage   0 components ──▶ 1 entities ──▶ 2 rows
-//	enter     schema grows    image is made   every index has its row in the registry
 type importer struct {
 	d      *json.Decoder
 	head   exportHead
@@ -177,8 +175,8 @@ func (x *importer) delim(want json.Delim, what string) error {
 	return nil
 }
 
-// member reads the value of a member of the document or of the first line. The value is a field
-// of the head, in any order, or a list, which is read item by item.
+// member reads the value of the member with the given name, in the document or in the first line.
+// The member is a field of the head, or a list. member reads a list item by item.
 func (x *importer) member(ctx context.Context, name json.Token) error {
 	text := fmt.Sprint(name)
 	scalars := map[string]any{"format": &x.head.Format, "tick": &x.head.Tick, "digest": &x.head.Digest}
@@ -243,9 +241,9 @@ func (x *importer) items(ctx context.Context, name string) error {
 	return nil
 }
 
-// enter begins the named list, which must not come before the current list. After the components it
-// creates the image, because an image needs its schema. Before the first row it sets the row of
-// each index.
+// enter begins the named list. It returns an error if the current list must come later. After the
+// components, it creates the image from their schema. Before the first row, it sets the row of each
+// index in the registry.
 func (x *importer) enter(name string) error {
 	stage := slices.Index(stages, name)
 	if stage < x.stage {

@@ -155,9 +155,9 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation returns the first entry after the position of l that names l as its predecessor. It
-// searches up to the given position. If it finds no such entry, it returns the first entry from
-// that position on. It returns the zero Entry at the end of the log.
+// continuation searches the entries after l for the first entry that names l as its predecessor,
+// and returns it. The search ends with the first entry at upto or later, which continuation then
+// returns. At the end of the log, it returns the zero Entry.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {

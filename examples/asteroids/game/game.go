@@ -100,7 +100,7 @@ type Game struct {
 	Store   *persist.Store    // Nil in a replay, and in a program that watches.
 	Watched *persist.Follower // The game of another program that this one shows, or nil.
 	Dir     string            // The directory of the store.
-	Files   disk.FS           // The file system of Dir, or nil for that of the operating system.
+	Files   disk.FS           // The file system of Dir. Nil means the operating system's.
 	Systems *schedule.Schedule[Buttons]
 
 	Snapshots chan persist.SnapshotResult // Receives the results of BeginSave.

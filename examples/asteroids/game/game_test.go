@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A bot returns the buttons of a player. It aims at the nearest rock or mite, fires if it is near,
-// and sometimes thrusts. Equal seeds and worlds give equal buttons.
+// A bot returns the buttons of a player. It aims at the nearest rock or mite, fires at a near
+// target, and sometimes thrusts. Equal seeds and worlds give equal buttons.
 type bot struct{ random *rand.Rand }
 
 func newBot(t testing.TB, seed uint64) bot {

@@ -39,8 +39,8 @@ func (g *Game) begin(*tick) {
 	g.State.Set(State{Lives: 3})
 }
 
-// Over reports whether nothing happens until the player fires: the last ship is lost, or the first
-// game has not begun.
+// Over reports whether the game waits for the player to fire. It waits before the first game, and
+// after a game has ended.
 func (g *Game) Over() bool {
 	s := g.State.Get()
 	return s.Lives == 0 && s.Wait == 0
@@ -209,8 +209,8 @@ func (g *Game) fade(t *tick) {
 	}
 }
 
-// launch creates a ship in the middle, some time after the last one was lost. After the last ship,
-// it waits until the player releases Fire, because a press then begins a new game.
+// launch creates a ship in the middle, some time after a ship was lost. If no lives are left, it
+// instead waits until the player releases Fire. The next press of Fire begins a new game.
 func (g *Game) launch(t *tick) {
 	s := g.State.Get()
 	if g.Ships.Count() > 0 || s.Lives == 0 && s.Wait == 1 && t.Input&Fire != 0 {
@@ -279,7 +279,7 @@ var directions = func() (all [Headings]Velocity) {
 	return all
 }()
 
-// add adds another velocity times n. The conversions to float64 prevent fused multiply-add
+// add adds n times the other velocity. The conversions to float64 prevent fused multiply-add
 // instructions, which round differently on some machines.
 func (v *Velocity) add(other Velocity, n float64) {
 	v.X, v.Y = v.X+float64(other.X*n), v.Y+float64(other.Y*n)

@@ -73,8 +73,8 @@ func (g *Game) burst(t *tick, mite ecs.Entity) {
 	}
 }
 
-// locateMites fills the grid. A system calls it before it uses the grid, which is not part of the
-// world.
+// locateMites fills the grid. The grid is not part of the world. So each system that uses the grid
+// calls locateMites first.
 func (g *Game) locateMites() {
 	g.grid.begin()
 	for e, row := range g.Mites.All() {
@@ -87,7 +87,7 @@ func (g *Game) locateMites() {
 //
 //	added   entities in the order of add
 //	sorted  the same entities, ordered by cell
-//	first   first[c] is the index in sorted of the first entity in cell c
+//	first   for each cell, the index in sorted at which its entities begin
 type grid struct {
 	added, sorted []located
 	first         [columns*rows + 1]int

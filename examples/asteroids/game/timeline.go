@@ -14,7 +14,8 @@ import (
 )
 
 // A player can go to every tick that the store keeps. A line is the sequence of ticks that leads to
-// the newest tick. A branch is the rest of an earlier line.
+// the newest tick. A branch is the rest of an earlier line. Here the world is at the tick now, and
+// a branch with the ticks after From up to To leaves the line:
 //
 //	line      oldest ──────── From ──── now ┄┄┄┄ newest
 //	branch                     └───────────▶ To
@@ -110,8 +111,8 @@ func (g *Game) leave(move func() error) error {
 	return nil
 }
 
-// branches returns the newest branches without duplicates, oldest first. It includes the current
-// line if this was a branch.
+// branches returns the newest branches without duplicates, oldest first. If the player went to the
+// end of a branch, that branch is the current line, and still in the result.
 func (g *Game) branches() (all []Branch) {
 	left := append(slices.Clone(g.Branches.Get().All), g.left...)
 	for i, b := range left {
@@ -143,7 +144,7 @@ func (g *Game) fork() {
 	}
 }
 
-// Run writes the whole run as a zip file. Its content is a store: see persist.Store.BackupTo. Any
+// Run returns the whole run as a zip file, which contains a store: see persist.Store.BackupTo. Any
 // goroutine may call Run.
 func (g *Game) Run(ctx context.Context) ([]byte, error) {
 	var b bytes.Buffer

@@ -346,7 +346,7 @@ func (b bar) row(branch int) float32 {
 
 // branchAt returns the branch whose line is at a point of the screen, or -1.
 func (b bar) branchAt(x, y int) int {
-	const near = 10 // The distance in pixels from which a click still hits the line.
+	const near = 10 // A click up to this many pixels left or right of the line hits it.
 	for i, branch := range b.branches {
 		row := b.row(i)
 		if float32(y) >= row-branchHeight/2 && float32(y) < row+branchHeight/2+1 &&

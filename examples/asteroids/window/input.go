@@ -94,8 +94,8 @@ func (w *window) drag(in *control.Input, x, y int, pressed, began bool) {
 	}
 }
 
-// dropped returns the content of a file that the player has dropped on the window. It returns nil
-// if there is none, and no bytes if it cannot be read.
+// dropped returns the content of a file that the player has dropped on the window. Without a file,
+// it returns nil. If the file cannot be read, it returns an empty slice that is not nil.
 func dropped() []byte {
 	files := ebiten.DroppedFiles()
 	if files == nil {

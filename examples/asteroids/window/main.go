@@ -1,8 +1,8 @@
 // Window is Asteroids in a window, and in a browser. Hold R, and time runs backwards. Release it
 // anywhere, and press a key to go on from there.
 //
-//	Update   input ──▶ control.Frame ──▶ control.View, sounds
-//	Draw     control.View ──▶ squares, lines, time bar
+// Update passes the input to package control, and plays sounds. Draw draws the View of that
+// package, and the time bar.
 //
 // Usage:
 //
@@ -62,7 +62,7 @@ func run(ctx context.Context) (err error) {
 // A place says where the game is stored, and which moment to show.
 type place struct {
 	dir   string
-	files disk.FS // The file system of dir, or nil for that of the operating system.
+	files disk.FS // The file system of dir. Nil means the operating system's.
 	watch bool    // Another program plays the game, so files can only be read.
 	link  string  // The moment to begin at, or "" for the end.
 }

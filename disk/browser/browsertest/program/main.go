@@ -11,8 +11,8 @@
 //
 // If the URL contains "follow", the program follows the store of another tab.
 //
-// If the window has the property paused, the program commits no ticks. The property resume makes it
-// call Store.Resume.
+// If the window has the property paused, the program commits no ticks. If it has the property
+// resume, the program calls Store.Resume.
 package main
 
 import (

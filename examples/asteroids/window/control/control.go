@@ -1,7 +1,8 @@
 // Package control turns the input of a player into ticks of Asteroids: it plays, rewinds, seeks,
 // saves, loads and replays. It does not depend on a screen, so tests can run it.
 //
-//	Input ──Frame──▶ a tick, a tick of the history, or a job that reads the store ──▶ View
+// Control.Frame gets the Input of a frame. It runs a tick, goes to another tick, or starts a job.
+// Then the screen draws Control.View.
 //
 // A job is a goroutine that waits for the disk. While it runs, the game stands still, and the
 // screen continues to draw the same View. Only a replay reads the store within a frame.

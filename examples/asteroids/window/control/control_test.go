@@ -126,7 +126,7 @@ func TestFrame_Slots(t *testing.T) {
 	require.Equal(t, "loaded slot 2", c.Message)
 	require.True(t, c.Waiting())
 	require.Equal(t, digest, c.Game.World.Digest())
-	require.Len(t, c.View.Branches, 1) // The branch is the line before the load.
+	require.Len(t, c.View.Branches, 1) // The ticks before the load became a branch.
 
 	frames(t, c, 1, control.Input{Rewind: true})
 	digest = c.Game.World.Digest()

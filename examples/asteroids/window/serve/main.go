@@ -1,8 +1,7 @@
 // Serve compiles the game for browsers and serves it on this machine, or writes files for any web
 // host.
 //
-//	go build (GOOS=js) ──▶ game.wasm, compressed ─┐
-//	index.html, wasm_exec.js of Go ───────────────┴─▶ a page, or DIR
+// The page consists of index.html, game.wasm, and wasm_exec.js, which is part of Go.
 //
 // Usage:
 //
